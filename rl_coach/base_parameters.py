@@ -1,0 +1,523 @@
+"""The settings of a run: the classes that presets fill in.
+
+Setting a parameter that does not exist is an error that suggests the nearest one, so a typing mistake never trains
+silently with a default.
+"""
+
+from __future__ import annotations
+
+import copy
+from enum import Enum
+from typing import Any, Iterable, Union
+
+from rl_coach.core_types import EnvironmentSteps, GradientClippingMethod, TrainingSteps
+from rl_coach.utils import did_you_mean, public_attributes, short_dynamic_import
+
+
+class Frameworks(Enum):
+    """The libraries that a network can be built on."""
+
+    tensorflow = "TensorFlow"
+    mxnet = "MXNet"
+    jax = "JAX"
+
+
+class EmbedderScheme(Enum):
+    """How large an input embedder is; ``Empty`` passes its input on. A list of layers is a scheme too."""
+
+    Empty = "Empty"
+    Shallow = "Shallow"
+    Medium = "Medium"
+    Deep = "Deep"
+
+
+class MiddlewareScheme(Enum):
+    """How large a middleware is; ``Empty`` passes its input on. A list of layers is a scheme too."""
+
+    Empty = "Empty"
+    Shallow = "Shallow"
+    Medium = "Medium"
+    Deep = "Deep"
+
+
+class EmbeddingMergerType(Enum):
+    """How the outputs of several input embedders become one."""
+
+    Concat = 0
+    Sum = 1
+
+
+class RunType(Enum):
+    """The part that a process plays in a distributed run."""
+
+    ORCHESTRATOR = "orchestrator"
+    TRAINER = "trainer"
+    ROLLOUT_WORKER = "rollout-worker"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class DeviceType(Enum):
+    """Where a network is computed."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+
+
+class Device:
+    """One device: its type, and which one of that type."""
+
+    def __init__(self, device_type: DeviceType, index: int = 0):
+        self.device_type = device_type
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"{self.device_type.value}{self.index}"
+
+
+class DistributedCoachSynchronizationType(Enum):
+    """SYNC: workers wait for the newest policy (on-policy). ASYNC: they take the newest there is (off-policy)."""
+
+    SYNC = "sync"
+    ASYNC = "async"
+
+
+def iterable_to_items(obj: Any) -> Iterable[tuple[Any, Any]]:
+    """The (key, value) pairs of a dict, or the (index, value) pairs of a list."""
+    if isinstance(obj, dict):
+        return obj.items()
+    if isinstance(obj, (list, tuple)):
+        return enumerate(obj)
+    raise ValueError(f"a {type(obj).__name__} has no items")
+
+
+def unfold_dict_or_list(obj: Any) -> Any:
+    """``obj`` as plain data (dicts, lists, numbers, strings) that JSON can hold; other objects become dicts of
+    their public attributes with their class's name."""
+    if isinstance(obj, (dict, list, tuple)):
+        folded = {key: unfold_dict_or_list(value) for key, value in iterable_to_items(obj)}
+        return {str(key): value for key, value in folded.items()} if isinstance(obj, dict) else list(folded.values())
+    if isinstance(obj, Enum):
+        return f"{type(obj).__name__}.{obj.name}"
+    if isinstance(obj, (str, int, float, bool)) or obj is None:
+        return obj
+    if isinstance(obj, type) or not hasattr(obj, "__dict__"):
+        return str(obj)
+    return {"__class__": type(obj).__name__, **unfold_dict_or_list(public_attributes(obj))}
+
+
+class _CheckedAfterInit(type):
+    """Marks an object as constructed once its whole ``__init__`` chain has run."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        obj = super().__call__(*args, **kwargs)
+        obj.__dict__["_is_constructed"] = True
+        return obj
+
+
+class Parameters(metaclass=_CheckedAfterInit):
+    """The base of all settings. After construction only attributes that exist can be set."""
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        if not hasattr(self, key) and self.__dict__.get("_is_constructed"):
+            suggestion = did_you_mean(key, [name for name in dir(self) if not name.startswith("_")])
+            raise TypeError(
+                f"{type(self).__name__} has no parameter '{key}'{suggestion or '; register_var() adds a new one'}"
+            )
+        object.__setattr__(self, key, value)
+
+    def register_var(self, key: str, value: Any) -> None:
+        """Add a parameter that the class does not define, or set one that it does."""
+        object.__setattr__(self, key, value)
+
+    @property
+    def path(self) -> str:
+        """``"module:Class"`` of what these parameters describe."""
+        raise NotImplementedError(f"{type(self).__name__} does not say which class it describes")
+
+    def __str__(self) -> str:
+        lines = [f'"{type(self).__name__}"']
+        lines += [f"    {name}: {value}" for name, value in public_attributes(self).items()]
+        return "\n".join(lines)
+
+
+class AlgorithmParameters(Parameters):
+    """How an agent learns; each algorithm adds its own.
+
+    :ivar num_consecutive_playing_steps: how long the agent acts between two training phases
+    :ivar num_consecutive_training_steps: how many updates a training phase has
+    :ivar heatup_using_network_decisions: act with the (untrained) policy during heatup, not at random
+    :ivar discount: 0 values the next reward only, 1 all alike
+    :ivar apply_gradients_every_x_episodes: how many episodes' gradients one update sums
+    :ivar num_steps_between_copying_online_weights_to_target: how often the target network is updated
+    :ivar rate_for_copying_weights_to_target: 1 copies the weights, less mixes that share of them in (Polyak)
+    :ivar load_memory_from_file_path: a ``CsvDataset`` or ``PickledReplayBuffer`` to start from
+    :ivar store_transitions_only_when_episodes_are_terminated: store whole episodes, so that returns are known
+    :ivar in_action_space: the goals that a higher agent may set
+    :ivar share_statistics_between_workers: workers normalise with shared statistics
+    :ivar n_step: rewards summed in a return, -1 for all
+    :ivar act_for_full_episodes: a playing phase ends only with an episode
+    :ivar override_episode_rewards_with_the_last_transition_reward: each step gets the episode's last reward
+    :ivar update_pre_network_filters_state_on_train: update the statistics of pre-network filters in training
+    :ivar update_pre_network_filters_state_on_inference: update them when acting
+    """
+
+    def __init__(self) -> None:
+        self.use_accumulated_reward_as_measurement = False
+        self.num_consecutive_playing_steps: Any = EnvironmentSteps(1)
+        self.num_consecutive_training_steps = 1
+        self.heatup_using_network_decisions = False
+        self.discount = 0.99
+        self.apply_gradients_every_x_episodes = 5
+        self.num_steps_between_copying_online_weights_to_target: Any = TrainingSteps(0)
+        self.rate_for_copying_weights_to_target = 1.0
+        self.load_memory_from_file_path: Any = None
+        self.store_transitions_only_when_episodes_are_terminated = False
+        self.in_action_space: Any = None
+        self.share_statistics_between_workers = True
+        self.n_step = -1
+        self.distributed_coach_synchronization_type: DistributedCoachSynchronizationType | None = None
+        self.act_for_full_episodes = False
+        self.supports_parameter_noise = False
+        self.override_episode_rewards_with_the_last_transition_reward = False
+        self.update_pre_network_filters_state_on_train = False
+        self.update_pre_network_filters_state_on_inference = True
+
+
+class PresetValidationParameters(Parameters):
+    """What a preset must achieve for its tests to pass.
+
+    :param test: the preset has a reward to reach
+    :param min_reward_threshold: the reward to reach, averaged as the golden tests do
+    :param max_episodes_to_achieve_reward: within how many training episodes
+    :param num_workers: how many workers train
+    :param reward_test_level: the environment level of that test
+    :param test_using_a_trace_test: compare a short run's CSV with an earlier one
+    :param trace_test_levels: the levels of that comparison
+    :param trace_max_env_steps: how long it runs
+    :param read_csv_tries: how often to look for a CSV that is not there yet
+    """
+
+    def __init__(
+        self,
+        test: bool = False,
+        min_reward_threshold: float = 0,
+        max_episodes_to_achieve_reward: int = 1,
+        num_workers: int = 1,
+        reward_test_level: str | None = None,
+        test_using_a_trace_test: bool = True,
+        trace_test_levels: list[str] | None = None,
+        trace_max_env_steps: int = 5000,
+        read_csv_tries: int = 200,
+    ):
+        self.test = test
+        self.min_reward_threshold = min_reward_threshold
+        self.max_episodes_to_achieve_reward = max_episodes_to_achieve_reward
+        self.num_workers = num_workers
+        self.reward_test_level = reward_test_level
+        self.test_using_a_trace_test = test_using_a_trace_test
+        self.trace_test_levels = trace_test_levels
+        self.trace_max_env_steps = trace_max_env_steps
+        self.read_csv_tries = read_csv_tries
+
+
+class NetworkParameters(Parameters):
+    """One network of an agent: its parts and how it is optimised.
+
+    :param force_cpu: compute this network on the CPU even where there is a GPU
+    :param async_training: each worker applies its own gradients to the shared network
+    :param shared_optimizer: asynchronous workers share the optimizer's state
+    :param scale_down_gradients_by_number_of_workers_for_sync_training: average, not sum, the workers' gradients
+    :param clip_gradients: the limit; None does not clip
+    :param gradients_clipping_method: what the limit holds for
+    :param l2_regularization: the weight of the squared weights in the loss; 0 for none
+    :param learning_rate: the optimizer's step size, or a ``Schedule`` over training steps
+    :param learning_rate_decay_rate: the factor after each ``learning_rate_decay_steps``; 0 for no decay
+    :param learning_rate_decay_steps: the length of a decay period in training steps
+    :param input_embedders_parameters: an embedder for each observation by name
+    :param embedding_merger_type: how the embeddings are put together
+    :param middleware_parameters: what lies between embedders and heads
+    :param heads_parameters: the heads, in the order of the network's outputs
+    :param use_separate_networks_per_head: each head gets embedders and a middleware of its own
+    :param optimizer_type: ``'Adam'``, ``'RMSProp'`` or ``'SGD'``
+    :param optimizer_epsilon: the optimizer's epsilon
+    :param adam_optimizer_beta1: decay of Adam's mean of gradients
+    :param adam_optimizer_beta2: decay of Adam's mean of squared gradients
+    :param rms_prop_optimizer_decay: decay of RMSProp's mean of squared gradients
+    :param batch_size: transitions in one update
+    :param replace_mse_with_huber_loss: Huber instead of squared errors, where a head has them
+    :param create_target_network: keep a second, slowly following copy of the weights
+    :param softmax_temperature: above 1 flattens a policy's softmax, below 1 sharpens it
+    """
+
+    def __init__(
+        self,
+        force_cpu: bool = False,
+        async_training: bool = False,
+        shared_optimizer: bool = True,
+        scale_down_gradients_by_number_of_workers_for_sync_training: bool = True,
+        clip_gradients: float | None = None,
+        gradients_clipping_method: GradientClippingMethod = GradientClippingMethod.ClipByGlobalNorm,
+        l2_regularization: float = 0,
+        learning_rate: Any = 0.00025,
+        learning_rate_decay_rate: float = 0,
+        learning_rate_decay_steps: int = 0,
+        input_embedders_parameters: dict[str, Any] | None = None,
+        embedding_merger_type: EmbeddingMergerType = EmbeddingMergerType.Concat,
+        middleware_parameters: Any = None,
+        heads_parameters: list | None = None,
+        use_separate_networks_per_head: bool = False,
+        optimizer_type: str = "Adam",
+        optimizer_epsilon: float = 0.0001,
+        adam_optimizer_beta1: float = 0.9,
+        adam_optimizer_beta2: float = 0.99,
+        rms_prop_optimizer_decay: float = 0.9,
+        batch_size: int = 32,
+        replace_mse_with_huber_loss: bool = False,
+        create_target_network: bool = False,
+        tensorflow_support: bool = True,
+        softmax_temperature: float = 1,
+    ):
+        self.framework: Frameworks = Frameworks.tensorflow
+        self.sess = None
+        self.force_cpu = force_cpu
+        self.async_training = async_training
+        self.shared_optimizer = shared_optimizer
+        self.scale_down_gradients_by_number_of_workers_for_sync_training = (
+            scale_down_gradients_by_number_of_workers_for_sync_training
+        )
+        self.clip_gradients = clip_gradients
+        self.gradients_clipping_method = gradients_clipping_method
+        self.l2_regularization = l2_regularization
+        self.learning_rate = learning_rate
+        self.learning_rate_decay_rate = learning_rate_decay_rate
+        self.learning_rate_decay_steps = learning_rate_decay_steps
+        self.input_embedders_parameters = input_embedders_parameters or {}
+        self.embedding_merger_type = embedding_merger_type
+        self.middleware_parameters = middleware_parameters
+        self.heads_parameters = heads_parameters or []
+        self.use_separate_networks_per_head = use_separate_networks_per_head
+        self.optimizer_type = optimizer_type
+        self.optimizer_epsilon = optimizer_epsilon
+        self.adam_optimizer_beta1 = adam_optimizer_beta1
+        self.adam_optimizer_beta2 = adam_optimizer_beta2
+        self.rms_prop_optimizer_decay = rms_prop_optimizer_decay
+        self.batch_size = batch_size
+        self.replace_mse_with_huber_loss = replace_mse_with_huber_loss
+        self.create_target_network = create_target_network
+        self.tensorflow_support = tensorflow_support
+        self.softmax_temperature = softmax_temperature
+
+
+class NetworkComponentParameters(Parameters):
+    """A part of a network.
+
+    :param dense_layer: the layer class to use where the part has fully connected layers; None for ``Dense``
+    """
+
+    def __init__(self, dense_layer: Any):
+        self.dense_layer = dense_layer
+
+
+class VisualizationParameters(Parameters):
+    """What a run shows and writes.
+
+    :param print_networks_summary: print each network's layers when it is built
+    :param dump_csv: write the signals
+    :param dump_signals_to_csv_every_x_episodes: how often the CSV grows
+    :param dump_gifs: write episodes as GIF, those that ``video_dump_methods`` let through
+    :param dump_mp4: likewise as MP4
+    :param video_dump_methods: ``VideoDumpFilter`` objects; an episode is written if all agree
+    :param dump_in_episode_signals: one CSV with every step for each episode
+    :param dump_parameters_documentation: write the parameters as JSON beside the CSV
+    :param render: show the environment in a window
+    :param native_rendering: let the environment open its own window
+    :param max_fps_for_human_control: the frame rate for a human player
+    :param tensorboard: write TensorBoard event files
+    :param add_rendered_image_to_env_response: put the rendered frame into each step's info
+    """
+
+    def __init__(
+        self,
+        print_networks_summary: bool = False,
+        dump_csv: bool = True,
+        dump_signals_to_csv_every_x_episodes: int = 5,
+        dump_gifs: bool = False,
+        dump_mp4: bool = False,
+        video_dump_methods: Any = None,
+        dump_in_episode_signals: bool = False,
+        dump_parameters_documentation: bool = True,
+        render: bool = False,
+        native_rendering: bool = False,
+        max_fps_for_human_control: int = 10,
+        tensorboard: bool = False,
+        add_rendered_image_to_env_response: bool = False,
+    ):
+        self.print_networks_summary = print_networks_summary
+        self.dump_csv = dump_csv
+        self.dump_gifs = dump_gifs
+        self.dump_mp4 = dump_mp4
+        self.dump_signals_to_csv_every_x_episodes = dump_signals_to_csv_every_x_episodes
+        self.dump_in_episode_signals = dump_in_episode_signals
+        self.dump_parameters_documentation = dump_parameters_documentation
+        self.render = render
+        self.native_rendering = native_rendering
+        self.max_fps_for_human_control = max_fps_for_human_control
+        self.tensorboard = tensorboard
+        self.video_dump_filters = video_dump_methods
+        self.add_rendered_image_to_env_response = add_rendered_image_to_env_response
+
+    @property
+    def video_dump_methods(self) -> Any:
+        """The older name of ``video_dump_filters``."""
+        return self.video_dump_filters
+
+    @video_dump_methods.setter
+    def video_dump_methods(self, value: Any) -> None:
+        self.video_dump_filters = value
+
+
+class AgentParameters(Parameters):
+    """An agent: its algorithm, exploration, memory and networks, and the filters around it.
+
+    :param networks: the networks by name
+    :ivar input_filter: applied to what the environment answers; None takes the environment's default
+    :ivar output_filter: applied to the agent's actions; None takes the environment's default
+    :ivar pre_network_filter: applied to states just before a network sees them
+    :ivar full_name_id: ``level/agent``, set when the graph is built
+    """
+
+    def __init__(
+        self,
+        algorithm: AlgorithmParameters,
+        exploration: Any,
+        memory: Any,
+        networks: dict[str, NetworkParameters],
+        visualization: VisualizationParameters | None = None,
+    ):
+        self.visualization = VisualizationParameters() if visualization is None else visualization
+        self.algorithm = algorithm
+        self.exploration = exploration
+        self.memory = memory
+        self.network_wrappers = networks
+        self.input_filter: Any = None
+        self.output_filter: Any = None
+        self.pre_network_filter: Any = short_dynamic_import("rl_coach.filters.filter:NoInputFilter")()
+        self.full_name_id: str | None = None
+        self.name: str | None = None
+        self.is_a_highest_level_agent = True
+        self.is_a_lowest_level_agent = True
+        self.task_parameters: TaskParameters | None = None
+        self.is_batch_rl_training = False
+
+    @property
+    def path(self) -> str:
+        """``"module:Class"`` of the agent."""
+        return "rl_coach.agents.agent:Agent"
+
+    def own_copy(self) -> AgentParameters:
+        """A deep copy, so that two agents made from one preset share nothing."""
+        return copy.deepcopy(self)
+
+
+class TaskParameters(Parameters):
+    """How one process takes part in a run.
+
+    :param framework_type: the framework that networks are built on
+    :param evaluate_only: None trains; 0 evaluates without end; n evaluates n environment steps
+    :param use_cpu: use no GPU
+    :param experiment_path: the directory that the run writes to
+    :param seed: makes the run repeatable; None draws one
+    :param checkpoint_save_secs: seconds between checkpoints; None for no checkpoints
+    :param checkpoint_restore_dir: deprecated name of ``checkpoint_restore_path``
+    :param checkpoint_restore_path: the checkpoint to start from
+    :param checkpoint_save_dir: where checkpoints are written
+    :param export_onnx_graph: write the networks as ONNX with each checkpoint
+    :param apply_stop_condition: stop once the environment's success rate is reached
+    :param num_gpu: how many GPUs to use
+    """
+
+    def __init__(
+        self,
+        framework_type: Frameworks = Frameworks.tensorflow,
+        evaluate_only: Union[None, int] = None,
+        use_cpu: bool = False,
+        experiment_path: Any = "/tmp",
+        seed: int | None = None,
+        checkpoint_save_secs: int | None = None,
+        checkpoint_restore_dir: str | None = None,
+        checkpoint_restore_path: str | None = None,
+        checkpoint_save_dir: str | None = None,
+        export_onnx_graph: bool = False,
+        apply_stop_condition: bool = False,
+        num_gpu: int = 1,
+    ):
+        self.framework_type = framework_type
+        self.task_index = 0
+        self.evaluate_only = evaluate_only
+        self.use_cpu = use_cpu
+        self.experiment_path = experiment_path
+        self.checkpoint_save_secs = checkpoint_save_secs
+        self.checkpoint_restore_path = checkpoint_restore_path or checkpoint_restore_dir
+        self.checkpoint_save_dir = checkpoint_save_dir
+        self.seed = seed
+        self.export_onnx_graph = export_onnx_graph
+        self.apply_stop_condition = apply_stop_condition
+        self.num_gpu = num_gpu
+
+
+class DistributedTaskParameters(TaskParameters):
+    """How one of several workers takes part in a run.
+
+    :param parameters_server_hosts: where the shared parameters are, ``host:port``
+    :param worker_hosts: where the workers are, ``host:port,host:port``
+    :param job_type: ``'worker'`` or ``'ps'``
+    :param task_index: which worker this is, from 0
+    :param num_tasks: how many there are
+    :param num_training_tasks: how many of them train
+    """
+
+    def __init__(
+        self,
+        framework_type: Frameworks,
+        parameters_server_hosts: str,
+        worker_hosts: str,
+        job_type: str,
+        task_index: int,
+        evaluate_only: Union[None, int] = None,
+        num_tasks: int | None = None,
+        num_training_tasks: int | None = None,
+        use_cpu: bool = False,
+        experiment_path: Any = None,
+        dnd: Any = None,
+        shared_memory_scratchpad: Any = None,
+        seed: int | None = None,
+        checkpoint_save_secs: int | None = None,
+        checkpoint_restore_path: str | None = None,
+        checkpoint_save_dir: str | None = None,
+        export_onnx_graph: bool = False,
+        apply_stop_condition: bool = False,
+    ):
+        super().__init__(
+            framework_type=framework_type,
+            evaluate_only=evaluate_only,
+            use_cpu=use_cpu,
+            experiment_path=experiment_path,
+            seed=seed,
+            checkpoint_save_secs=checkpoint_save_secs,
+            checkpoint_restore_path=checkpoint_restore_path,
+            checkpoint_save_dir=checkpoint_save_dir,
+            export_onnx_graph=export_onnx_graph,
+            apply_stop_condition=apply_stop_condition,
+        )
+        self.parameters_server_hosts = parameters_server_hosts
+        self.worker_hosts = worker_hosts
+        self.job_type = job_type
+        self.task_index = task_index
+        self.num_tasks = num_tasks
+        self.num_training_tasks = num_training_tasks
+        self.device = None
+        self.worker_target = None
+        self.dnd = dnd
+        self.shared_memory_scratchpad = shared_memory_scratchpad

@@ -1,0 +1,670 @@
+"""The values that flow between environment, agent, memory and networks, and the units that schedules count in."""
+
+from __future__ import annotations
+
+import operator
+from collections import namedtuple
+from enum import Enum
+from typing import Any, Iterable, Iterator, Sequence, Union
+
+import numpy as np
+
+ActionType = Union[int, float, np.ndarray, list]
+GoalType = Union[None, np.ndarray]
+ObservationType = np.ndarray
+RewardType = Union[int, float, np.ndarray]
+StateType = dict[str, np.ndarray]
+
+Record = namedtuple("Record", ["name", "label"])
+
+
+class GoalTypes(Enum):
+    """What a goal is compared with."""
+
+    Embedding = 1
+    EmbeddingChange = 2
+    Observation = 3
+    Measurements = 4
+
+
+class TimeTypes(Enum):
+    """The x-axes of a signal CSV: the column's name and the label of a plot's axis."""
+
+    EpisodeNumber = Record(name="Episode #", label="Episode #")
+    TrainingIteration = Record(name="Training Iter", label="Training Iteration")
+    EnvironmentSteps = Record(name="Total steps", label="Total steps (per worker)")
+    WallClockTime = Record(name="Wall-Clock Time", label="Wall-Clock Time (minutes)")
+    Epoch = Record(name="Epoch", label="Epoch #")
+
+
+class RunPhase(Enum):
+    """What a run is doing: filling the memory at random, training, or evaluating."""
+
+    HEATUP = "Heatup"
+    TRAIN = "Training"
+    TEST = "Testing"
+    UNDEFINED = "Undefined"
+
+
+class GradientClippingMethod(Enum):
+    """By the norm of all gradients together, by each variable's own norm, or element by element."""
+
+    ClipByGlobalNorm = 0
+    ClipByNorm = 1
+    ClipByValue = 2
+
+
+class StepMethod:
+    """A duration: a number of some kind of step. Zero or more; two durations of one kind and number are equal."""
+
+    __slots__ = ("_num_steps",)
+
+    def __init__(self, num_steps: int):
+        self._num_steps = num_steps
+
+    @property
+    def num_steps(self) -> int:
+        return self._num_steps
+
+    @num_steps.setter
+    def num_steps(self, value: int) -> None:
+        self._num_steps = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._num_steps == other._num_steps  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._num_steps))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._num_steps})"
+
+
+class Frames(StepMethod):
+    """Frames of the simulator, those that a frame skip passes over included."""
+
+
+class EnvironmentSteps(StepMethod):
+    """Actions taken in the environment."""
+
+
+class EnvironmentEpisodes(StepMethod):
+    """Whole episodes."""
+
+
+class TrainingSteps(StepMethod):
+    """Updates of the networks."""
+
+
+class Time(StepMethod):
+    """Seconds of wall-clock time."""
+
+
+PlayingStepsType = Union[EnvironmentSteps, EnvironmentEpisodes, Frames]
+
+
+class TotalStepsCounter:
+    """How many steps of each kind have been taken: ``counter[EnvironmentSteps]`` is an int.
+
+    ``counter < duration`` compares with the number of the duration's own kind.
+    """
+
+    def __init__(self) -> None:
+        self.counters: dict[type[StepMethod], int] = {
+            EnvironmentSteps: 0,
+            EnvironmentEpisodes: 0,
+            TrainingSteps: 0,
+        }
+
+    def __getitem__(self, key: type[StepMethod]) -> int:
+        return self.counters[key]
+
+    def __setitem__(self, key: type[StepMethod], value: int) -> None:
+        self.counters[key] = value
+
+    def __lt__(self, other: StepMethod) -> bool:
+        return self.counters[type(other)] < other.num_steps
+
+    def __repr__(self) -> str:
+        return f"TotalStepsCounter({', '.join(f'{k.__name__}: {v}' for k, v in self.counters.items())})"
+
+
+class PredictionType:
+    """What an output of a network means; agents ask each other for predictions by it."""
+
+
+class VStateValue(PredictionType):
+    """V(s)."""
+
+
+class QActionStateValue(PredictionType):
+    """Q(s, a)."""
+
+
+class ActionProbabilities(PredictionType):
+    """The policy: a distribution over actions."""
+
+
+class Embedding(PredictionType):
+    """A learned representation."""
+
+
+class Measurements(PredictionType):
+    """Future measurements (Direct Future Prediction)."""
+
+
+class InputEmbedding(Embedding):
+    """What an input embedder gives."""
+
+
+class MiddlewareEmbedding(Embedding):
+    """What the middleware gives."""
+
+
+class InputImageEmbedding(InputEmbedding):
+    """The embedding of an image."""
+
+
+class InputVectorEmbedding(InputEmbedding):
+    """The embedding of a vector."""
+
+
+class InputTensorEmbedding(InputEmbedding):
+    """The embedding of a tensor of any rank."""
+
+
+class Middleware_FC_Embedding(MiddlewareEmbedding):
+    """The output of a fully connected middleware."""
+
+
+class Middleware_LSTM_Embedding(MiddlewareEmbedding):
+    """The output of a recurrent middleware."""
+
+
+class ActionInfo:
+    """An action and what the agent knew when it chose it.
+
+    :param action: the action, in the agent's own action space
+    :param all_action_probabilities: [A], the policy over all actions, where there is one
+    :param action_value: Q(s, a)
+    :param state_value: V(s)
+    :param max_action_value: the largest Q(s, .)
+    """
+
+    __slots__ = ("action", "all_action_probabilities", "action_value", "state_value", "max_action_value")
+
+    def __init__(
+        self,
+        action: ActionType,
+        all_action_probabilities: Any = 0,
+        action_value: float = 0.0,
+        state_value: float = 0.0,
+        max_action_value: float | None = None,
+    ):
+        self.action = action
+        self.all_action_probabilities = all_action_probabilities
+        self.action_value = action_value
+        self.state_value = state_value
+        self.max_action_value = action_value if max_action_value is None else max_action_value
+
+    def __repr__(self) -> str:
+        return f"ActionInfo({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+
+class EnvResponse:
+    """What an environment answers to an action.
+
+    :param next_state: the observations by name
+    :param reward: the reward of the step
+    :param game_over: the episode has ended, for whatever reason
+    :param info: what else the environment says
+    :param goal: the goal in force, if there is one
+    :param terminated: the episode ended in the environment itself, not by a limit on its length; only this stops
+        bootstrapping. ``game_over`` if not given.
+    """
+
+    __slots__ = ("next_state", "reward", "game_over", "terminated", "info", "goal")
+
+    def __init__(
+        self,
+        next_state: StateType,
+        reward: RewardType,
+        game_over: bool,
+        info: dict | None = None,
+        goal: GoalType = None,
+        terminated: bool | None = None,
+    ):
+        self.next_state = next_state
+        self.reward = reward
+        self.game_over = game_over
+        self.terminated = game_over if terminated is None else terminated
+        self.info = {} if info is None else info
+        self.goal = goal
+
+    def add_info(self, info: dict[str, Any]) -> None:
+        """Add keys to ``info``; a key that is there already is an error."""
+        _add_new_keys(self.info, info)
+
+    def __repr__(self) -> str:
+        return f"EnvResponse({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+
+def _add_new_keys(info: dict[str, Any], new: dict[str, Any]) -> None:
+    if not info.keys().isdisjoint(new):
+        raise ValueError(f"the info has these keys already: {sorted(info.keys() & new.keys())}")
+    info.update(new)
+
+
+class Transition:
+    """One step: (state, action, reward, next_state) and how it ended.
+
+    :param game_over: the episode ended with this step, by termination or by a limit on its length
+    :param terminated: it ended by termination, so there is nothing to bootstrap from; ``game_over`` if not given
+    """
+
+    __slots__ = (
+        "state",
+        "action",
+        "reward",
+        "next_state",
+        "game_over",
+        "terminated",
+        "info",
+        "_n_step_discounted_rewards",
+        "__dict__",
+    )
+
+    def __init__(
+        self,
+        state: StateType | None = None,
+        action: ActionType | None = None,
+        reward: RewardType | None = None,
+        next_state: StateType | None = None,
+        game_over: bool | None = None,
+        info: dict | None = None,
+        terminated: bool | None = None,
+    ):
+        self.state = state
+        self.action = action
+        self.reward = reward
+        self.next_state = state if next_state is None else next_state
+        self.game_over = game_over
+        self.terminated = game_over if terminated is None else terminated
+        self.info = {} if info is None else info
+        self._n_step_discounted_rewards: float | None = None
+
+    @property
+    def n_step_discounted_rewards(self) -> float:
+        """The discounted sum of the rewards from here on, over ``n_step`` steps or the rest of the episode.
+
+        :raises ValueError: the episode has not ended, so the return is not known yet
+        """
+        if self._n_step_discounted_rewards is None:
+            raise ValueError("n_step_discounted_rewards is known only once the episode has ended")
+        return self._n_step_discounted_rewards
+
+    @n_step_discounted_rewards.setter
+    def n_step_discounted_rewards(self, value: float) -> None:
+        self._n_step_discounted_rewards = value
+
+    def add_info(self, new_info: dict[str, Any]) -> None:
+        """Add keys to ``info``; a key that is there already is an error."""
+        _add_new_keys(self.info, new_info)
+
+    def update_info(self, new_info: dict[str, Any]) -> None:
+        """Add keys to ``info``, replacing those that are there."""
+        self.info.update(new_info)
+
+    def __repr__(self) -> str:
+        shown = ("state", "action", "reward", "next_state", "game_over", "terminated", "info")
+        return f"Transition({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
+
+class Batch:
+    """Transitions as columns, leading dimension B. A memory makes one from its rows without building a ``Transition``.
+
+    ``Batch(transitions)`` stacks a list of transitions. ``len``, indexing and iteration give ``Transition`` views.
+
+    The columns are plain attributes for those that read them all: ``state_columns`` and ``next_state_columns``
+    (dicts of [B, ...]), ``action_column`` [B] or [B, D], ``reward_column`` [B] float32, ``game_over_column`` and
+    ``terminated_column`` [B] bool, ``return_column`` [B] float32 (n-step discounted rewards) or None,
+    ``goal_column`` or None, and ``info_columns``.
+    """
+
+    def __init__(self, transitions: Union[Sequence[Transition], Batch]):
+        if isinstance(transitions, Batch):
+            self.__dict__.update(transitions.__dict__)
+            return
+        if not transitions:
+            raise ValueError("a batch needs at least one transition")
+        first = transitions[0]
+        self.state_columns = {
+            name: _stack(t.state[name] for t in transitions)  # type: ignore[index]
+            for name in (first.state or {})
+        }
+        self.next_state_columns = {
+            name: _stack(t.next_state[name] for t in transitions)  # type: ignore[index]
+            for name in (first.next_state or {})
+        }
+        self.action_column = _stack(t.action for t in transitions)
+        self.reward_column = np.asarray([t.reward for t in transitions], dtype=np.float32)
+        self.game_over_column = np.asarray([bool(t.game_over) for t in transitions])
+        self.terminated_column = np.asarray([bool(t.terminated) for t in transitions])
+        returns = [t._n_step_discounted_rewards for t in transitions]
+        self.return_column = None if None in returns else np.asarray(returns, dtype=np.float32)
+        self.goal_column = None
+        self.info_columns = {
+            name: _stack(t.info[name] for t in transitions)
+            for name in first.info
+            if all(name in t.info for t in transitions)
+        }
+
+    @classmethod
+    def from_columns(
+        cls,
+        states: StateType,
+        actions: np.ndarray,
+        rewards: np.ndarray,
+        game_overs: np.ndarray,
+        next_states: StateType,
+        terminateds: np.ndarray | None = None,
+        returns: np.ndarray | None = None,
+        goals: np.ndarray | None = None,
+        info: dict[str, np.ndarray] | None = None,
+    ) -> Batch:
+        """A batch of ready columns, each with leading dimension B. Nothing is copied."""
+        batch = cls.__new__(cls)
+        batch.state_columns = states
+        batch.next_state_columns = next_states
+        batch.action_column = actions
+        batch.reward_column = rewards
+        batch.game_over_column = game_overs
+        batch.terminated_column = game_overs if terminateds is None else terminateds
+        batch.return_column = returns
+        batch.goal_column = goals
+        batch.info_columns = {} if info is None else info
+        return batch
+
+    @property
+    def size(self) -> int:
+        """B."""
+        return len(self.reward_column)
+
+    def __len__(self) -> int:
+        return len(self.reward_column)
+
+    def __getitem__(self, key: Any) -> Any:
+        """The ``Transition`` at an index, or the batch of a slice or of an array of indices."""
+        if isinstance(key, (int, np.integer)):
+            if not -self.size <= key < self.size:
+                raise IndexError(f"index {key} of a batch of {self.size}")
+            return self._transition(key)
+        return self._rows(key)
+
+    def __iter__(self) -> Iterator[Transition]:
+        return (self._transition(row) for row in range(self.size))
+
+    @property
+    def transitions(self) -> list[Transition]:
+        """The rows as ``Transition`` objects, built anew at each call."""
+        return list(self)
+
+    def _transition(self, row: int) -> Transition:
+        transition = Transition(
+            state={name: column[row] for name, column in self.state_columns.items()},
+            action=self.action_column[row],
+            reward=self.reward_column[row],
+            next_state={name: column[row] for name, column in self.next_state_columns.items()},
+            game_over=bool(self.game_over_column[row]),
+            terminated=bool(self.terminated_column[row]),
+            info={name: column[row] for name, column in self.info_columns.items()},
+        )
+        if self.return_column is not None:
+            transition.n_step_discounted_rewards = self.return_column[row]
+        return transition
+
+    def _rows(self, rows: Any) -> Batch:
+        return Batch.from_columns(
+            states={name: column[rows] for name, column in self.state_columns.items()},
+            actions=self.action_column[rows],
+            rewards=self.reward_column[rows],
+            game_overs=self.game_over_column[rows],
+            next_states={name: column[rows] for name, column in self.next_state_columns.items()},
+            terminateds=self.terminated_column[rows],
+            returns=None if self.return_column is None else self.return_column[rows],
+            goals=None if self.goal_column is None else self.goal_column[rows],
+            info={name: column[rows] for name, column in self.info_columns.items()},
+        )
+
+    def slice(self, start: int, end: int) -> None:
+        """Keep only the rows from ``start`` to ``end`` (not included)."""
+        self.__dict__.update(self._rows(np.s_[start:end]).__dict__)
+
+    def shuffle(self, rng: np.random.Generator | None = None) -> None:
+        """Put the rows in a random order, from ``rng`` or NumPy's global generator."""
+        order = np.random.permutation(self.size) if rng is None else rng.permutation(self.size)
+        self.__dict__.update(self._rows(order).__dict__)
+
+    def states(self, fetches: Iterable[str], expand_dims: bool = False) -> StateType:
+        """The observations named in ``fetches``: a dict of [B, ...], or [B, ..., 1] with ``expand_dims``."""
+        return {name: _expand(self.state_columns[name], expand_dims) for name in fetches if name in self.state_columns}
+
+    def next_states(self, fetches: Iterable[str], expand_dims: bool = False) -> StateType:
+        """The observations after the step, as ``states``."""
+        columns = self.next_state_columns
+        return {name: _expand(columns[name], expand_dims) for name in fetches if name in columns}
+
+    def actions(self, expand_dims: bool = False) -> np.ndarray:
+        """[B] discrete or [B, D] continuous actions."""
+        return _expand(self.action_column, expand_dims)
+
+    def rewards(self, expand_dims: bool = False) -> np.ndarray:
+        """[B] rewards."""
+        return _expand(self.reward_column, expand_dims)
+
+    def n_step_discounted_rewards(self, expand_dims: bool = False) -> np.ndarray:
+        """[B] discounted returns; known for transitions of ended episodes only."""
+        if self.return_column is None:
+            raise ValueError("n_step_discounted_rewards is known only for transitions of ended episodes")
+        return _expand(self.return_column, expand_dims)
+
+    def game_overs(self, expand_dims: bool = False) -> np.ndarray:
+        """[B] bool: the episode ended here, by termination or by a limit."""
+        return _expand(self.game_over_column, expand_dims)
+
+    def terminateds(self, expand_dims: bool = False) -> np.ndarray:
+        """[B] bool: the episode ended here by termination, so nothing is bootstrapped."""
+        return _expand(self.terminated_column, expand_dims)
+
+    def goals(self, expand_dims: bool = False) -> np.ndarray:
+        """[B, ...] goals that were in force."""
+        if self.goal_column is None:
+            raise ValueError("these transitions carry no goals")
+        return _expand(self.goal_column, expand_dims)
+
+    def info(self, key: str, expand_dims: bool = False) -> np.ndarray:
+        """[B, ...], one entry of each transition's info."""
+        return _expand(self.info_columns[key], expand_dims)
+
+    def info_as_list(self, key: str) -> list:
+        """One entry of each transition's info, as a list."""
+        return list(self.info_columns[key])
+
+
+def _expand(column: np.ndarray, expand_dims: bool) -> np.ndarray:
+    return np.expand_dims(column, -1) if expand_dims else column
+
+
+def _stack(values: Iterable[Any]) -> np.ndarray:
+    return np.asarray([np.asarray(value) for value in values])
+
+
+class Episode:
+    """The transitions of one episode in order, and their discounted returns once it has ended.
+
+    :param discount: the discount of the returns; 0 sees the next reward only, 1 weighs all alike
+    :param bootstrap_total_return_from_old_policy: beyond ``n_step`` steps, add the value that the policy predicted
+        when it acted (``info['max_action_value']`` of the step where the sum stops)
+    :param n_step: how many rewards to sum; -1 sums to the end of the episode
+    """
+
+    def __init__(
+        self, discount: float = 0.99, bootstrap_total_return_from_old_policy: bool = False, n_step: int = -1
+    ):
+        self.transitions: list[Transition] = []
+        self.discount = discount
+        self.bootstrap_total_return_from_old_policy = bootstrap_total_return_from_old_policy
+        self.n_step = n_step
+        self.is_complete = False
+
+    def insert(self, transition: Transition) -> None:
+        """Append a step."""
+        self.transitions.append(transition)
+
+    def is_empty(self) -> bool:
+        return not self.transitions
+
+    def length(self) -> int:
+        return len(self.transitions)
+
+    def __len__(self) -> int:
+        return len(self.transitions)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.transitions[index]
+
+    def get_transition(self, transition_idx: int) -> Transition:
+        return self.transitions[transition_idx]
+
+    def get_last_transition(self) -> Transition | None:
+        return self.transitions[-1] if self.transitions else None
+
+    def get_first_transition(self) -> Transition | None:
+        return self.transitions[0] if self.transitions else None
+
+    def update_discounted_rewards(self) -> None:
+        """Set each transition's ``n_step_discounted_rewards``."""
+        if not self.transitions:
+            return
+        rewards = np.asarray([t.reward for t in self.transitions], dtype=np.float64)
+        returns = n_step_returns(rewards, self.discount, self.n_step)
+        if self.bootstrap_total_return_from_old_policy and 0 < self.n_step < len(self.transitions):
+            values = [t.info["max_action_value"] for t in self.transitions[self.n_step :]]
+            returns[: len(values)] += self.discount**self.n_step * np.asarray(values, dtype=np.float64)
+        for transition, value in zip(self.transitions, returns):
+            transition.n_step_discounted_rewards = value
+
+    def update_transitions_rewards_and_bootstrap_data(self) -> None:
+        """Turn each step into an n-step transition: its reward becomes the discounted sum of ``n_step`` rewards, and
+        its next state and ending those of the last step summed (Hessel et al. 2018, section 3, multi-step learning).
+
+        ``info['should_bootstrap_next_state']`` is True where the sum stopped before the end of the episode.
+        """
+        if self.n_step == -1:
+            return
+        self.update_discounted_rewards()
+        last = len(self.transitions) - 1
+        ends = [self.transitions[min(row + self.n_step - 1, last)] for row in range(len(self.transitions))]
+        boundaries = [(end.next_state, end.game_over, end.terminated) for end in ends]
+        for row, transition in enumerate(self.transitions):
+            transition.reward = transition.n_step_discounted_rewards
+            transition.next_state, transition.game_over, transition.terminated = boundaries[row]
+            transition.update_info({"should_bootstrap_next_state": row + self.n_step <= last})
+
+    def get_transitions_attribute(self, attribute_name: str) -> list[Any]:
+        """One attribute of each transition."""
+        if not self.transitions:
+            return []
+        return list(map(operator.attrgetter(attribute_name), self.transitions))
+
+
+def n_step_returns(rewards: np.ndarray, discount: float, n_step: int = -1) -> np.ndarray:
+    """G_t = sum over k < n of discount^k r_{t+k}, cut at the end of the episode (Sutton & Barto 2018, section 7.1).
+
+    :param rewards: [T]
+    :param n_step: the number of rewards to sum, -1 for all that are left
+    :return: [T] float64
+    """
+    if n_step != -1 and n_step < 1:
+        raise ValueError(f"n_step is a number of steps from 1 on, or -1 for all, not {n_step}")
+    returns = np.zeros(len(rewards), dtype=np.float64)
+    running = 0.0
+    for t in range(len(rewards) - 1, -1, -1):
+        running = rewards[t] + discount * running
+        returns[t] = running
+    if n_step != -1 and n_step < len(rewards):
+        returns[:-n_step] -= discount**n_step * returns[n_step:].copy()
+    return returns
+
+
+class VideoDumpFilter:
+    """Says which episodes are written as a video. Asked at an episode's start and again at its end."""
+
+    def should_dump(self, episode_terminated: bool = False, **kwargs: Any) -> bool:
+        """:param episode_terminated: the question comes at the end of the episode, its ``total_reward_in_current_episode`` known"""
+        raise NotImplementedError(f"{type(self).__name__} does not say which episodes to write")
+
+
+class AlwaysDumpFilter(VideoDumpFilter):
+    """Every episode."""
+
+    def should_dump(self, episode_terminated: bool = False, **kwargs: Any) -> bool:
+        return True
+
+
+class MaxDumpFilter(VideoDumpFilter):
+    """Each episode whose reward is at least the best so far."""
+
+    def __init__(self) -> None:
+        self.max_reward_achieved = -np.inf
+
+    def should_dump(self, episode_terminated: bool = False, **kwargs: Any) -> bool:
+        if not episode_terminated:
+            return True
+        reward = kwargs["total_reward_in_current_episode"]
+        if reward < self.max_reward_achieved:
+            return False
+        self.max_reward_achieved = reward
+        return True
+
+
+class EveryNEpisodesDumpFilter(VideoDumpFilter):
+    """One episode in ``num_episodes_between_dumps``."""
+
+    def __init__(self, num_episodes_between_dumps: int):
+        self.num_episodes_between_dumps = num_episodes_between_dumps
+        self.last_dumped_episode = 0
+
+    def should_dump(self, episode_terminated: bool = False, **kwargs: Any) -> bool:
+        due = kwargs["episode_idx"] >= self.last_dumped_episode + self.num_episodes_between_dumps - 1
+        if due and episode_terminated:
+            self.last_dumped_episode = kwargs["episode_idx"]
+        return due
+
+
+class SelectedPhaseOnlyDumpFilter(VideoDumpFilter):
+    """Episodes of the given phase or phases, such as ``RunPhase.TEST``."""
+
+    def __init__(self, run_phases: Union[RunPhase, list[RunPhase]]):
+        self.run_phases = run_phases if isinstance(run_phases, list) else [run_phases]
+
+    def should_dump(self, episode_terminated: bool = False, **kwargs: Any) -> bool:
+        return kwargs["_phase"] in self.run_phases
+
+
+class CsvDataset:
+    """Where recorded transitions lie as CSV.
+
+    :param is_episodic: the rows form whole episodes, in order
+    """
+
+    def __init__(self, filepath: str, is_episodic: bool = True):
+        self.filepath = filepath
+        self.is_episodic = is_episodic
+
+
+class PickledReplayBuffer:
+    """Where a replay buffer that Coach pickled lies."""
+
+    def __init__(self, filepath: str):
+        self.filepath = filepath

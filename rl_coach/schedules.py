@@ -1,0 +1,108 @@
+"""Schedules: values that change with the number of steps taken, such as epsilon or a noise level."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from rl_coach.core_types import EnvironmentSteps
+
+
+class Schedule:
+    """A value that starts at ``initial_value`` and changes by one notch with each ``step()``.
+
+    :ivar current_value: the value now
+    :ivar num_steps: how many times ``step()`` has been called
+    """
+
+    def __init__(self, initial_value: float):
+        self.initial_value = initial_value
+        self.current_value = initial_value
+        self.num_steps = 0
+
+    def step(self) -> None:
+        """Advance by one step."""
+        self.num_steps += 1
+        self.current_value = self.value_at(self.num_steps)
+
+    def value_at(self, step: int) -> float:
+        """The value after ``step`` steps; a function of the step alone, so that a resumed run agrees exactly."""
+        raise NotImplementedError(f"{type(self).__name__} does not say its value at a step")
+
+    def restore(self, num_steps: int) -> None:
+        """Continue from ``num_steps``, as a checkpoint recorded it."""
+        self.num_steps = num_steps
+        self.current_value = self.value_at(num_steps)
+
+    def __repr__(self) -> str:
+        settings = {name: value for name, value in vars(self).items() if name not in ("current_value", "num_steps")}
+        return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in settings.items())})"
+
+
+class ConstantSchedule(Schedule):
+    """The same value for ever."""
+
+    def value_at(self, step: int) -> float:
+        return self.initial_value
+
+
+class LinearSchedule(Schedule):
+    """A straight line from ``initial_value`` to ``final_value``, reached after ``decay_steps`` steps and kept."""
+
+    def __init__(self, initial_value: float, final_value: float, decay_steps: int):
+        super().__init__(initial_value)
+        if decay_steps < 1:
+            raise ValueError(f"LinearSchedule needs decay_steps of at least 1, got {decay_steps}")
+        self.final_value = final_value
+        self.decay_steps = decay_steps
+
+    def value_at(self, step: int) -> float:
+        if step >= self.decay_steps:
+            return self.final_value
+        return self.initial_value + (self.final_value - self.initial_value) * (step / self.decay_steps)
+
+
+class ExponentialSchedule(Schedule):
+    """``initial_value * decay_coefficient ** step``, no further than ``final_value``.
+
+    :param decay_coefficient: below 1 the value falls to ``final_value``, above 1 it rises to it
+    """
+
+    def __init__(self, initial_value: float, final_value: float, decay_coefficient: float):
+        super().__init__(initial_value)
+        falls = decay_coefficient < 1 and final_value <= initial_value
+        rises = decay_coefficient > 1 and final_value >= initial_value
+        if not (falls or rises):
+            raise ValueError(
+                f"ExponentialSchedule cannot go from {initial_value} to {final_value} "
+                f"with a decay_coefficient of {decay_coefficient}: below 1 it falls, above 1 it rises"
+            )
+        self.final_value = final_value
+        self.decay_coefficient = decay_coefficient
+
+    def value_at(self, step: int) -> float:
+        try:
+            value = self.initial_value * self.decay_coefficient**step
+        except OverflowError:
+            return self.final_value
+        limit = max if self.decay_coefficient < 1 else min
+        return limit(value, self.final_value)
+
+
+class PieceWiseSchedule(Schedule):
+    """Several schedules one after the other.
+
+    :param schedules: pairs ``(schedule, EnvironmentSteps(how long it lasts))``; the last one stays for ever
+    """
+
+    def __init__(self, schedules: Sequence[tuple[Schedule, EnvironmentSteps]]):
+        if not schedules:
+            raise ValueError("PieceWiseSchedule needs at least one (schedule, duration) pair")
+        self.schedules = list(schedules)
+        super().__init__(self.schedules[0][0].initial_value)
+
+    def value_at(self, step: int) -> float:
+        for schedule, duration in self.schedules[:-1]:
+            if step < duration.num_steps:
+                return schedule.value_at(step)
+            step -= duration.num_steps
+        return self.schedules[-1][0].value_at(step)

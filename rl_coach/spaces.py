@@ -1,0 +1,547 @@
+"""Spaces: what observations, actions, rewards and goals look like, and how to sample them."""
+
+from __future__ import annotations
+
+import itertools
+from enum import Enum
+from typing import Any, Callable, Sequence, Union
+
+import numpy as np
+
+from rl_coach.core_types import ActionInfo, ActionType, StateType
+from rl_coach.utils import CoachError, eps
+
+Bound = Union[None, int, float, np.ndarray]
+
+
+class Space:
+    """A set of arrays of one shape, each element between ``low`` and ``high``.
+
+    :param shape: an int or a tuple of ints; ``None`` or an empty one for a scalar
+    :param low: a number for all elements, or an array of ``shape``
+    :param high: likewise
+    """
+
+    def __init__(self, shape: Union[int, Sequence[int], np.ndarray, None], low: Bound = -np.inf, high: Bound = np.inf):
+        self.shape = np.array([], dtype=int) if shape is None else np.atleast_1d(np.asarray(shape, dtype=int))
+        self.rng = np.random.default_rng()
+        self._set_bounds(low, high)
+
+    def _set_bounds(self, low: Bound, high: Bound) -> None:
+        self.low = self._full(-np.inf if low is None else low)
+        self.high = self._full(np.inf if high is None else high)
+        if np.any(self.low > self.high):
+            raise ValueError(f"the space's low {low} lies above its high {high}")
+
+    def _full(self, bound: Any) -> np.ndarray:
+        bound = np.asarray(bound)
+        if bound.ndim and bound.shape != tuple(self.shape):
+            raise ValueError(f"a bound of shape {bound.shape} does not fit a space of shape {tuple(self.shape)}")
+        return np.array(np.broadcast_to(bound, tuple(self.shape)))
+
+    @property
+    def num_dimensions(self) -> int:
+        """The rank: 1 for a vector."""
+        return len(self.shape)
+
+    @property
+    def num_elements(self) -> int:
+        """How many numbers a point has."""
+        return int(np.prod(self.shape))
+
+    def seed(self, seed: Any) -> None:
+        """Start this space's random stream anew from an int or a ``SeedSequence``."""
+        self.rng = np.random.default_rng(seed)
+
+    def val_matches_space_definition(self, val: Any) -> bool:
+        """True if a value has the shape and lies within the bounds."""
+        val = np.asarray(val)
+        if val.dtype == object or val.shape != tuple(self.shape):
+            return False
+        return bool(np.all(val >= self.low) and np.all(val <= self.high))
+
+    def is_point_in_space_shape(self, point: Any) -> bool:
+        """True if ``point`` is an index that lies within the shape (a pixel's position, say)."""
+        point = np.asarray(point)
+        return len(point) == self.num_dimensions and bool(np.all(point >= 0) and np.all(point < self.shape))
+
+    def is_valid_index(self, index: Any) -> bool:
+        """True if ``index`` addresses one element of a point of this space."""
+        return self.is_point_in_space_shape(np.atleast_1d(index))
+
+    def contains(self, val: Any) -> bool:
+        """True if a value belongs to the space."""
+        return self.val_matches_space_definition(val)
+
+    def sample(self) -> Any:
+        """A random point: uniform where both bounds are finite, standard normal from zero where neither is, and
+        exponential from the finite bound where only one is."""
+        shape = tuple(self.shape)
+        has_low, has_high = np.isfinite(self.low), np.isfinite(self.high)
+        low, high = np.where(has_low, self.low, 0.0), np.where(has_high, self.high, 0.0)
+        uniform = low + self.rng.random(shape) * (high - low)
+        if np.all(has_low & has_high):
+            return uniform
+        distance = self.rng.exponential(size=shape)
+        one_sided = np.where(has_low, low + distance, high - distance)
+        unbounded = self.rng.standard_normal(shape)
+        return np.where(has_low & has_high, uniform, np.where(has_low | has_high, one_sided, unbounded))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={tuple(int(n) for n in self.shape)})"
+
+
+class RewardSpace(Space):
+    """Rewards.
+
+    :param reward_success_threshold: the total reward of an episode from which on it counts as a success
+    """
+
+    def __init__(
+        self,
+        shape: Union[int, Sequence[int], np.ndarray],
+        low: Bound = -np.inf,
+        high: Bound = np.inf,
+        reward_success_threshold: float | None = None,
+    ):
+        super().__init__(shape, low, high)
+        self.reward_success_threshold = reward_success_threshold
+
+
+class ObservationSpace(Space):
+    """Observations of one kind."""
+
+
+class VectorObservationSpace(ObservationSpace):
+    """Observations that are vectors.
+
+    :param measurements_names: a name for each element, for those elements that have one
+    """
+
+    def __init__(
+        self,
+        shape: int,
+        low: Bound = -np.inf,
+        high: Bound = np.inf,
+        measurements_names: list[str] | None = None,
+    ):
+        measurements_names = [] if measurements_names is None else list(measurements_names)
+        if measurements_names and len(measurements_names) > np.prod(shape):
+            raise ValueError(f"{len(measurements_names)} measurement names for a vector of {shape} elements")
+        super().__init__(shape, low, high)
+        self.measurements_names = measurements_names
+
+
+class ActionMaskSpace(VectorObservationSpace):
+    """A mask over discrete actions that comes with each observation: 1 for an action that may be taken, 0 for one
+    that may not. A masked action is never chosen and never bootstrapped from."""
+
+    def __init__(self, num_actions: int):
+        super().__init__(num_actions, 0, 1)
+
+
+class TensorObservationSpace(ObservationSpace):
+    """Observations of any rank without a meaning of their own."""
+
+    def __init__(self, shape: Any, low: Bound = -np.inf, high: Bound = np.inf):
+        super().__init__(shape, low, high)
+
+
+class PlanarMapsObservationSpace(ObservationSpace):
+    """Stacked planes of one height and width (an image's channels, feature maps).
+
+    :param channels_axis: which axis counts the planes; -1 is the last
+    """
+
+    def __init__(self, shape: Any, low: Bound, high: Bound, channels_axis: int = -1):
+        super().__init__(shape, low, high)
+        if self.num_dimensions != 3:
+            raise ValueError(f"planar maps have three dimensions, not {self.num_dimensions}")
+        if not -3 <= channels_axis < 3:
+            raise ValueError(f"channels_axis {channels_axis} is not one of three dimensions")
+        self.channels_axis = channels_axis
+
+    @property
+    def channels(self) -> int:
+        """How many planes there are."""
+        return int(self.shape[self.channels_axis])
+
+
+class ImageObservationSpace(PlanarMapsObservationSpace):
+    """Images of 1, 3 or 4 channels with pixels from 0 to ``high``."""
+
+    def __init__(self, shape: Any, high: Bound, channels_axis: int = -1):
+        super().__init__(shape, 0, high, channels_axis)
+        self.has_colors = self.channels == 3
+
+
+class StateSpace:
+    """The observation spaces by name: ``state_space['observation']``."""
+
+    def __init__(self, sub_spaces: dict[str, Space]):
+        self.sub_spaces = sub_spaces
+
+    def __getitem__(self, name: str) -> Space:
+        return self.sub_spaces[name]
+
+    def __setitem__(self, name: str, space: Space) -> None:
+        self.sub_spaces[name] = space
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.sub_spaces
+
+    @property
+    def action_mask_name(self) -> str | None:
+        """The name of the observation that masks actions, None if there is none."""
+        names = (name for name, space in self.sub_spaces.items() if isinstance(space, ActionMaskSpace))
+        return next(names, None)
+
+    def __repr__(self) -> str:
+        return f"StateSpace({self.sub_spaces!r})"
+
+
+class ActionSpace(Space):
+    """Actions.
+
+    :param descriptions: a name for each action, by its number or text, for people
+    :param default_action: what to do when nothing was chosen
+    """
+
+    def __init__(
+        self,
+        shape: Union[int, Sequence[int], np.ndarray],
+        low: Bound = -np.inf,
+        high: Bound = np.inf,
+        descriptions: Union[None, list, dict] = None,
+        default_action: ActionType | None = None,
+    ):
+        super().__init__(shape, low, high)
+        self.descriptions = {} if descriptions is None else descriptions
+        self.default_action = default_action
+
+    @property
+    def actions(self) -> list[ActionType]:
+        """Every action, where they can be counted."""
+        raise NotImplementedError(f"the actions of a {type(self).__name__} cannot be counted")
+
+    def sample_with_info(self) -> ActionInfo:
+        """A random action with its probability."""
+        return ActionInfo(self.sample())
+
+    def clip_action_to_space(self, action: ActionType) -> ActionType:
+        """The nearest action that lies within the space."""
+        return action
+
+    def get_description(self, action: Any) -> str:
+        """The action's name for people; the action itself where it has none."""
+        try:
+            return str(self.descriptions[action])
+        except (KeyError, IndexError, TypeError):
+            return str(action)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={tuple(int(n) for n in self.shape)}, descriptions={self.descriptions})"
+
+
+class BoxActionSpace(ActionSpace):
+    """Continuous actions, each element between its bounds."""
+
+    def __init__(
+        self,
+        shape: Union[int, Sequence[int], np.ndarray],
+        low: Bound = -np.inf,
+        high: Bound = np.inf,
+        descriptions: Union[None, list, dict] = None,
+        default_action: np.ndarray | None = None,
+    ):
+        super().__init__(shape, low, high, descriptions)
+        self.max_abs_range = np.maximum(np.abs(self.low), np.abs(self.high))
+        if default_action is None:
+            default_action = np.clip(np.zeros(tuple(self.shape)), self.low, self.high)
+        self.default_action = default_action
+
+    def clip_action_to_space(self, action: ActionType) -> np.ndarray:
+        return np.clip(action, self.low, self.high)
+
+
+class AttentionActionSpace(ActionSpace):
+    """Boxes within an image: an action is two corners, ``[lowest point, highest point]``.
+
+    :param forced_attention_size: each box's size, where all boxes have the same one
+    """
+
+    def __init__(
+        self,
+        shape: int,
+        low: Bound = -np.inf,
+        high: Bound = np.inf,
+        descriptions: Union[None, list, dict] = None,
+        default_action: np.ndarray | None = None,
+        forced_attention_size: Union[None, int, float, np.ndarray] = None,
+    ):
+        super().__init__(shape, low, high, descriptions)
+        self.forced_attention_size = forced_attention_size
+        if isinstance(forced_attention_size, (int, float)):
+            self.forced_attention_size = self._full(forced_attention_size)
+        if self.forced_attention_size is not None and np.any(self.forced_attention_size > self.high - self.low):
+            raise ValueError("the forced attention size is larger than the action space")
+        self.default_action = [self.low, self.high] if default_action is None else default_action
+
+    def sample(self) -> list:
+        if self.forced_attention_size is not None:
+            corner = self.rng.uniform(self.low, self.high - self.forced_attention_size)
+            return [corner, corner + self.forced_attention_size]
+        corners = self.rng.uniform(self.low, self.high, size=(2, *self.shape))
+        return [corners.min(axis=0), corners.max(axis=0)]
+
+    def val_matches_space_definition(self, val: Any) -> bool:
+        return len(val) == 2 and all(super(AttentionActionSpace, self).val_matches_space_definition(v) for v in val)
+
+    def clip_action_to_space(self, action: Any) -> list:
+        return [np.clip(corner, self.low, self.high) for corner in action]
+
+
+class DiscreteActionSpace(ActionSpace):
+    """The actions 0 to ``num_actions - 1``.
+
+    :param filtered_action_space: the space that these actions stand for, where a filter made them
+    """
+
+    def __init__(
+        self,
+        num_actions: int,
+        descriptions: Union[None, list, dict] = None,
+        default_action: int | None = None,
+        filtered_action_space: Any = None,
+    ):
+        super().__init__(1, low=0, high=num_actions - 1, descriptions=descriptions)
+        self.num_actions = int(num_actions)
+        self.default_action = 0 if default_action is None else default_action
+        self.filtered_action_space = filtered_action_space
+
+    @property
+    def actions(self) -> list[int]:
+        return list(range(self.num_actions))
+
+    def sample(self) -> int:
+        return int(self.rng.integers(self.num_actions))
+
+    def sample_with_info(self) -> ActionInfo:
+        return ActionInfo(self.sample(), all_action_probabilities=np.full(self.num_actions, 1.0 / self.num_actions))
+
+    def contains(self, val: Any) -> bool:
+        return np.ndim(val) == 0 and 0 <= val < self.num_actions and int(val) == val
+
+    def val_matches_space_definition(self, val: Any) -> bool:
+        return self.contains(val)
+
+    def get_description(self, action: int) -> str:
+        if not self.contains(action):
+            raise ValueError(f"action {action} is not one of {self.num_actions}")
+        return super().get_description(action)
+
+
+class MultiSelectActionSpace(ActionSpace):
+    """Subsets of ``size`` switches; an action is a vector of zeros and ones.
+
+    :param max_simultaneous_selected_actions: how many switches may be on together, from 1 to ``size``
+    :param allow_no_action_to_be_selected: whether all switches may be off
+    """
+
+    def __init__(
+        self,
+        size: int,
+        max_simultaneous_selected_actions: int = 1,
+        descriptions: Union[None, list, dict] = None,
+        default_action: np.ndarray | None = None,
+        allow_no_action_to_be_selected: bool = True,
+    ):
+        super().__init__(size, low=0, high=1, descriptions=descriptions)
+        self.max_simultaneous_selected_actions = max_simultaneous_selected_actions
+        fewest = 0 if allow_no_action_to_be_selected else 1
+        chosen = (
+            subset
+            for count in range(fewest, max_simultaneous_selected_actions + 1)
+            for subset in itertools.combinations(range(size), count)
+        )
+        self._actions = [np.isin(np.arange(size), subset).astype(int) for subset in chosen]
+        self.default_action = self._actions[0] if default_action is None else default_action
+
+    @property
+    def actions(self) -> list[np.ndarray]:
+        return self._actions
+
+    @property
+    def num_actions(self) -> int:
+        """How many subsets there are."""
+        return len(self._actions)
+
+    def sample(self) -> np.ndarray:
+        return self._actions[self.rng.integers(len(self._actions))]
+
+    def sample_with_info(self) -> ActionInfo:
+        probability = np.full(len(self._actions), 1.0 / len(self._actions))
+        return ActionInfo(self.sample(), all_action_probabilities=probability)
+
+    def get_description(self, action: Any) -> str:
+        names = [super(MultiSelectActionSpace, self).get_description(int(i)) for i in np.flatnonzero(action)]
+        return " + ".join(names) if names else "no-op"
+
+
+class CompoundActionSpace(ActionSpace):
+    """Several action spaces side by side; an action is a list with one action of each."""
+
+    def __init__(self, sub_spaces: list[ActionSpace]):
+        super().__init__(0)
+        self.sub_action_spaces = sub_spaces
+        self.default_action = [space.default_action for space in sub_spaces]
+
+    def seed(self, seed: Any) -> None:
+        super().seed(seed)
+        for space in self.sub_action_spaces:
+            space.seed(int(self.rng.integers(2**63)))
+
+    def sample(self) -> list:
+        return [space.sample() for space in self.sub_action_spaces]
+
+    def contains(self, val: Any) -> bool:
+        return len(val) == len(self.sub_action_spaces) and all(
+            space.contains(part) for space, part in zip(self.sub_action_spaces, val)
+        )
+
+    def val_matches_space_definition(self, val: Any) -> bool:
+        return self.contains(val)
+
+    def clip_action_to_space(self, actions: Any) -> list:
+        return [space.clip_action_to_space(part) for space, part in zip(self.sub_action_spaces, actions)]
+
+    def get_description(self, actions: Any) -> str:
+        return ", ".join(space.get_description(part) for space, part in zip(self.sub_action_spaces, actions))
+
+
+class GoalToRewardConversion:
+    """Turns the distance from a goal into a reward.
+
+    :param goal_reaching_reward: the reward for having reached it
+    """
+
+    def __init__(self, goal_reaching_reward: float = 0):
+        self.goal_reaching_reward = goal_reaching_reward
+
+    def convert_distance_to_reward(self, distance: Union[float, np.ndarray]) -> tuple[float, bool]:
+        """The reward, and whether the goal is reached."""
+        raise NotImplementedError(f"{type(self).__name__} does not convert distances")
+
+
+class ReachingGoal(GoalToRewardConversion):
+    """``goal_reaching_reward`` within the threshold, ``default_reward`` outside it.
+
+    :param distance_from_goal_threshold: a number, or one for each element of the distance
+    """
+
+    def __init__(
+        self,
+        distance_from_goal_threshold: Union[float, np.ndarray],
+        goal_reaching_reward: float = 0,
+        default_reward: float = -1,
+    ):
+        super().__init__(goal_reaching_reward)
+        self.distance_from_goal_threshold = distance_from_goal_threshold
+        self.default_reward = default_reward
+
+    def convert_distance_to_reward(self, distance: Union[float, np.ndarray]) -> tuple[float, bool]:
+        reached = bool(np.all(distance <= self.distance_from_goal_threshold))
+        return (self.goal_reaching_reward if reached else self.default_reward), reached
+
+
+class InverseDistanceFromGoal(GoalToRewardConversion):
+    """One over the distance, at most ``max_reward``; the goal is reached within the threshold."""
+
+    def __init__(self, distance_from_goal_threshold: Union[float, np.ndarray], max_reward: float = 1):
+        super().__init__(goal_reaching_reward=max_reward)
+        self.distance_from_goal_threshold = distance_from_goal_threshold
+        self.max_reward = max_reward
+
+    def convert_distance_to_reward(self, distance: Union[float, np.ndarray]) -> tuple[float, bool]:
+        reached = bool(np.all(distance <= self.distance_from_goal_threshold))
+        return min(self.max_reward, float(1 / (np.linalg.norm(distance) + eps))), reached
+
+
+class GoalsSpace(VectorObservationSpace, ActionSpace):
+    """Goals: both what an agent is told to reach and what a higher agent chooses as its action.
+
+    :param goal_name: which observation the goal is compared with
+    :param reward_type: how a distance becomes a reward
+    :param distance_metric: one of ``DistanceMetric``, or a function of two arrays
+    """
+
+    class DistanceMetric(Enum):
+        """How far two points are from each other."""
+
+        Euclidean = 0
+        Cosine = 1
+        Manhattan = 2
+
+    def __init__(
+        self,
+        goal_name: str,
+        reward_type: GoalToRewardConversion,
+        distance_metric: Union[DistanceMetric, Callable[[np.ndarray, np.ndarray], Any]],
+    ):
+        super().__init__(0)
+        self.goal_name = goal_name
+        self.distance_metric = distance_metric
+        self.reward_type = reward_type
+        self.target_space: Space | None = None
+        self.max_abs_range: np.ndarray | None = None
+        self.descriptions = {}
+        self.default_action = None
+
+    def set_target_space(self, target_space: Space) -> None:
+        """Take the shape and bounds of the observation space that the goals live in."""
+        VectorObservationSpace.__init__(
+            self, target_space.shape, target_space.low, target_space.high,
+            getattr(target_space, "measurements_names", None),
+        )  # fmt: skip
+        self.target_space = target_space
+        self.max_abs_range = np.maximum(np.abs(self.low), np.abs(self.high))
+        self.default_action = np.zeros(tuple(self.shape))
+
+    def goal_from_state(self, state: StateType) -> np.ndarray:
+        """The goal that ``state`` has reached."""
+        return np.squeeze(state[self.goal_name])
+
+    def distance_from_goal(self, goal: np.ndarray, state: StateType) -> Any:
+        """The distance between ``goal`` and what ``state`` has reached."""
+        reached = self.goal_from_state(state)
+        if callable(self.distance_metric):
+            return self.distance_metric(goal, reached)
+        if self.distance_metric == self.DistanceMetric.Euclidean:
+            return np.linalg.norm(goal - reached)
+        if self.distance_metric == self.DistanceMetric.Manhattan:
+            return np.sum(np.abs(goal - reached))
+        if self.distance_metric == self.DistanceMetric.Cosine:
+            norms = np.linalg.norm(goal) * np.linalg.norm(reached)
+            return 1 - np.dot(np.ravel(goal), np.ravel(reached)) / max(norms, eps)
+        raise CoachError(f"'{self.distance_metric}' is not a GoalsSpace.DistanceMetric, nor a function")
+
+    def get_reward_for_goal_and_state(self, goal: np.ndarray, state: StateType) -> tuple[float, bool]:
+        """The reward for being in ``state`` when ``goal`` was asked for, and whether it is reached."""
+        return self.reward_type.convert_distance_to_reward(self.distance_from_goal(goal, state))
+
+
+class AgentSelection(DiscreteActionSpace):
+    """The choice of one of several agents."""
+
+    def __init__(self, num_agents: int):
+        super().__init__(num_agents)
+
+
+class SpacesDefinition:
+    """All that an agent needs to know about its environment."""
+
+    def __init__(self, state: StateSpace, goal: ObservationSpace | None, action: ActionSpace, reward: RewardSpace):
+        self.state = state
+        self.goal = goal
+        self.action = action
+        self.reward = reward
