@@ -71,7 +71,7 @@ class StepMethod:
         self._num_steps = value
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._num_steps == other._num_steps  # type: ignore[attr-defined]
+        return type(self) is type(other) and self._num_steps == other._num_steps
 
     def __hash__(self) -> int:
         return hash((type(self), self._num_steps))
@@ -352,7 +352,7 @@ class Batch:
         self.terminated_column = np.asarray([bool(t.terminated) for t in transitions])
         returns = [t._n_step_discounted_rewards for t in transitions]
         self.return_column = None if None in returns else np.asarray(returns, dtype=np.float32)
-        self.goal_column = None
+        self.goal_column: np.ndarray | None = None
         self.info_columns = {
             name: _stack(t.info[name] for t in transitions)
             for name in first.info
@@ -398,7 +398,7 @@ class Batch:
         if isinstance(key, (int, np.integer)):
             if not -self.size <= key < self.size:
                 raise IndexError(f"index {key} of a batch of {self.size}")
-            return self._transition(key)
+            return self._transition(int(key))
         return self._rows(key)
 
     def __iter__(self) -> Iterator[Transition]:
@@ -508,9 +508,7 @@ class Episode:
     :param n_step: how many rewards to sum; -1 sums to the end of the episode
     """
 
-    def __init__(
-        self, discount: float = 0.99, bootstrap_total_return_from_old_policy: bool = False, n_step: int = -1
-    ):
+    def __init__(self, discount: float = 0.99, bootstrap_total_return_from_old_policy: bool = False, n_step: int = -1):
         self.transitions: list[Transition] = []
         self.discount = discount
         self.bootstrap_total_return_from_old_policy = bootstrap_total_return_from_old_policy
@@ -601,7 +599,7 @@ class VideoDumpFilter:
     """Says which episodes are written as a video. Asked at an episode's start and again at its end."""
 
     def should_dump(self, episode_terminated: bool = False, **kwargs: Any) -> bool:
-        """:param episode_terminated: the question comes at the end of the episode, its ``total_reward_in_current_episode`` known"""
+        """:param episode_terminated: the episode has ended, its ``total_reward_in_current_episode`` is known"""
         raise NotImplementedError(f"{type(self).__name__} does not say which episodes to write")
 
 

@@ -120,7 +120,7 @@ class VectorObservationSpace(ObservationSpace):
 
     def __init__(
         self,
-        shape: int,
+        shape: Union[int, np.ndarray],
         low: Bound = -np.inf,
         high: Bound = np.inf,
         measurements_names: list[str] | None = None,
@@ -220,7 +220,7 @@ class ActionSpace(Space):
         self.default_action = default_action
 
     @property
-    def actions(self) -> list[ActionType]:
+    def actions(self) -> Sequence[ActionType]:
         """Every action, where they can be counted."""
         raise NotImplementedError(f"the actions of a {type(self).__name__} cannot be counted")
 

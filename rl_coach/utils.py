@@ -109,7 +109,8 @@ def list_all_classes_in_module(module: ModuleType) -> list[str]:
 
 def get_all_subclasses(cls: type) -> list[type]:
     """Every class below ``cls``, at any depth."""
-    return [below for direct in cls.__subclasses__() for below in [direct, *get_all_subclasses(direct)]]
+    direct: list[type] = cls.__subclasses__()
+    return direct + [below for subclass in direct for below in get_all_subclasses(subclass)]
 
 
 def get_base_dir() -> str:
