@@ -1,0 +1,1 @@
+"""The web page over the signals that runs write."""

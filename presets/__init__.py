@@ -1,0 +1,1 @@
+"""Experiments that are ready to run; each file defines one in its `graph_manager`."""
