@@ -1,0 +1,111 @@
+"""One network as agents use it: the online network, or its target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.architectures.onnx_predictor import OnnxPredictor
+
+HEAVY_NETWORK = 1_000_000  # multiply-adds a prediction from which on a second thread pays for itself
+
+
+class Architecture:
+    """Predicts with one set of a network's weights, and reads and writes them.
+
+    :param state: the framework's holder of the network's state
+    :param group: ``'weights'`` for the online network, ``'target_weights'`` for the target
+    :param export: gives the network as an ONNX graph; called at the first prediction
+    :param rng: draws the noise of NoisyNet layers
+    """
+
+    def __init__(self, state: Any, group: str, export: Any, rng: np.random.Generator):
+        self._state = state
+        self._groups = (group, "buffers" if group == "weights" else "target_buffers")
+        self._export = export
+        self._rng = rng
+        self._predictor: OnnxPredictor | None = None
+        self._version = -1
+        self._noise = state.function.noise_buffers
+        self._recurrent: dict[str, np.ndarray] = {}
+        self.reset_internal_memory()
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of what ``predict`` returns, in order: a head's number and its output."""
+        return [f"output_{head}_{name}" for head, name in self._state.function.public_outputs]
+
+    def reset_internal_memory(self) -> None:
+        """Start the state of a recurrent network at zero, as at the beginning of an episode."""
+        cells = self._state.function.recurrent_cells
+        self._recurrent = {name: np.zeros((1, cells), np.float32) for name in ("lstm_h", "lstm_c") if cells}
+
+    def predict(
+        self,
+        inputs: dict[str, Any],
+        outputs: list[str] | None = None,
+        squeeze_output: bool = True,
+        initial_feed_dict: Any = None,
+    ) -> Any:
+        """The network's outputs.
+
+        A recurrent network takes one row at a time and remembers its state until ``reset_internal_memory``.
+
+        :param inputs: [B, ...] by name
+        :param outputs: which outputs, of ``output_names``; all if not given
+        :param squeeze_output: give a single output as it is, not in a list
+        :return: [B, ...] arrays, one for each output, in order
+        """
+        predictor = self._fresh_predictor()
+        values = predictor({**inputs, **self._recurrent})
+        names = list(predictor.exported.output_shapes)
+        if self._recurrent:
+            self._recurrent = {name: values[names.index(f"next_{name}")] for name in self._recurrent}
+            names, values = names[:-2], values[:-2]
+        if outputs is not None:
+            values = [values[names.index(name)] for name in outputs]
+        return values[0] if squeeze_output and len(values) == 1 else values
+
+    def _fresh_predictor(self) -> OnnxPredictor:
+        if self._predictor is None:
+            self._predictor = OnnxPredictor(
+                self._export(), [np.array(array) for array in self._arrays()], self._num_threads()
+            )
+            self._version = self._state.version
+        elif self._version != self._state.version:
+            for bound, array in zip(self._predictor.weights, self._arrays()):
+                np.copyto(bound, array)
+            self._version = self._state.version
+        if self._noise:
+            self._renew_noise(self._predictor.weights)
+        return self._predictor
+
+    def _arrays(self) -> list[np.ndarray]:
+        arrays = [array for group in self._groups for array in self._state.arrays(group)]
+        return [array for array in arrays if array.dtype == np.float32]
+
+    def _renew_noise(self, arrays: list[np.ndarray]) -> None:
+        first = len(self._state.function.weight_names)
+        for index in self._noise:
+            sample = self._rng.standard_normal(arrays[first + index].shape)
+            arrays[first + index][...] = np.sign(sample) * np.sqrt(np.abs(sample))
+
+    def _num_threads(self) -> int:
+        convolutions = [w for w in self._state.function.initial_weights() if w.ndim == 4]
+        return 2 if convolutions or self.num_parameters > HEAVY_NETWORK else 1
+
+    @property
+    def num_parameters(self) -> int:
+        """How many trained numbers the network has."""
+        return sum(array.size for array in self._state.arrays(self._groups[0]))
+
+    def get_weights(self) -> list[np.ndarray]:
+        """Copies of the trained weights, in the order of the network's variables."""
+        return [np.array(array) for array in self._state.arrays(self._groups[0])]
+
+    def set_weights(self, weights: list[np.ndarray], rate: float = 1.0) -> None:
+        """Replace the trained weights, or move them towards ``weights`` by ``rate``."""
+        if rate != 1.0:
+            weights = [old + rate * (new - old) for old, new in zip(self.get_weights(), weights)]
+        self._state.set_arrays(self._groups[0], weights)

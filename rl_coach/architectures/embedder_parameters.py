@@ -1,0 +1,51 @@
+"""Settings of input embedders, the first part of a network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.base_parameters import EmbedderScheme, NetworkComponentParameters
+
+INPUT_RESCALING = {"image": 255.0, "vector": 1.0, "tensor": 1.0}
+INPUT_OFFSET = {"image": 0.0, "vector": 0.0, "tensor": 0.0}
+
+
+class InputEmbedderParameters(NetworkComponentParameters):
+    """How one input becomes a vector of features.
+
+    :param activation_function: after each layer of the scheme
+    :param scheme: an ``EmbedderScheme`` or a list of layers
+    :param batchnorm: batch normalisation after each layer
+    :param dropout_rate: dropout after each layer; 0 is off
+    :param input_rescaling: divide the input by this; a dict by kind of input, 255 for images if not given
+    :param input_offset: subtract this after the division; a dict by kind of input
+    :param input_clipping: ``(low, high)`` limits after that; None for none
+    :param dense_layer: the class of fully connected layers; None for ``Dense``
+    :param flatten: give a vector for each input, whatever its shape
+    """
+
+    def __init__(
+        self,
+        activation_function: str = "relu",
+        scheme: Any = EmbedderScheme.Medium,
+        batchnorm: bool = False,
+        dropout_rate: float = 0.0,
+        name: str = "embedder",
+        input_rescaling: dict[str, float] | None = None,
+        input_offset: dict[str, float] | None = None,
+        input_clipping: tuple[float, float] | None = None,
+        dense_layer: Any = None,
+        is_training: bool = False,
+        flatten: bool = True,
+    ):
+        super().__init__(dense_layer=dense_layer)
+        self.activation_function = activation_function
+        self.scheme = scheme
+        self.batchnorm = batchnorm
+        self.dropout_rate = dropout_rate
+        self.input_rescaling = dict(INPUT_RESCALING) if input_rescaling is None else input_rescaling
+        self.input_offset = dict(INPUT_OFFSET) if input_offset is None else input_offset
+        self.input_clipping = input_clipping
+        self.name = name
+        self.is_training = is_training
+        self.flatten = flatten

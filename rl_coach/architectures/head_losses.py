@@ -1,0 +1,65 @@
+"""What a head learns from targets: for agents that compute targets themselves and call ``train_and_sync_networks``."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, huber, select, weighted_mean
+from rl_coach.base_parameters import NetworkParameters
+from rl_coach.utils import CoachError
+
+
+def value_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
+    """[B], the squared (or Huber) errors of all outputs of a row added up; elements that equal their target add none."""
+    predicted = outputs["q"] if "q" in outputs else outputs["v"][:, None]
+    errors = ops.reshape(target, ops.shape(predicted)) - predicted
+    return ops.sum(huber(ops, errors) if is_huber else errors * errors, axis=-1)
+
+
+def policy_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
+    """[B], -log pi(a|s) times the target, an advantage [B] (Williams 1992)."""
+    return -ops.reshape(target, (-1,)) * log_probability(ops, outputs, action)
+
+
+def log_probability(ops: Any, outputs: dict[str, Any], actions: Any) -> Any:
+    """[B], log pi(a|s) of discrete actions [B] or, under a diagonal Gaussian, of continuous ones [B, D]."""
+    if "log_probabilities" in outputs:
+        return select(ops, outputs["log_probabilities"], ops.cast(ops.reshape(actions, (-1,)), "int32"))
+    mean, deviation = outputs["mean"], outputs["standard_deviation"]
+    standardised = (ops.reshape(actions, ops.shape(mean)) - mean) / deviation
+    log_two_pi = 1.8378770664093453
+    return -0.5 * ops.sum(standardised * standardised + 2 * ops.log(deviation) + log_two_pi, axis=-1)
+
+
+HEAD_LOSSES: dict[str, Callable] = {
+    "QHead": value_loss,
+    "DuelingQHead": value_loss,
+    "VHead": value_loss,
+    "PolicyHead": policy_loss,
+}
+
+
+def head_loss_rule(name: str, parameters: NetworkParameters) -> UpdateRule:
+    """The update rule that teaches network ``name`` its heads' targets, ``extra['target_<i>']`` for head i.
+
+    A policy head finds its actions in ``extra['action_<i>']``.
+    """
+    heads = [head for head in parameters.heads_parameters for _ in range(head.num_output_head_copies)]
+    for head in heads:
+        if head.parameterized_class_name not in HEAD_LOSSES:
+            raise CoachError(
+                f"a {head.parameterized_class_name} does not learn from targets alone: give the agent an update rule"
+            )
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        outputs = networks[name].online(batch.states)
+        losses = {}
+        for i, (head, output) in enumerate(zip(heads, outputs)):
+            rows = HEAD_LOSSES[head.parameterized_class_name](
+                ops, output, batch.extra[f"target_{i}"], batch.extra.get(f"action_{i}"),
+                parameters.replace_mse_with_huber_loss,
+            )  # fmt: skip
+            losses[f"head_{i}"] = head.loss_weight * weighted_mean(ops, rows, batch.weights)
+        return Update({name: sum(losses.values())}, signals=losses)
+
+    return rule

@@ -1,0 +1,340 @@
+"""Settings of heads, the last part of a network: what it predicts and how much each prediction weighs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.base_parameters import NetworkComponentParameters
+
+
+class HeadParameters(NetworkComponentParameters):
+    """What all heads have.
+
+    :param parameterized_class_name: which head it is
+    :param activation_function: between the head's own layers, where it has any
+    :param num_output_head_copies: how many such heads, each with weights of its own
+    :param rescale_gradient_from_head_by_factor: 0 keeps the head from shaping the layers below it, 1 lets it
+    :param loss_weight: the weight of this head's loss in the network's loss
+    :param dense_layer: the class of fully connected layers; None for ``Dense``
+    """
+
+    def __init__(
+        self,
+        parameterized_class_name: str,
+        activation_function: str = "relu",
+        name: str = "head",
+        num_output_head_copies: int = 1,
+        rescale_gradient_from_head_by_factor: float = 1.0,
+        loss_weight: float = 1.0,
+        dense_layer: Any = None,
+        is_training: bool = False,
+    ):
+        super().__init__(dense_layer=dense_layer)
+        self.activation_function = activation_function
+        self.name = name
+        self.num_output_head_copies = num_output_head_copies
+        self.rescale_gradient_from_head_by_factor = rescale_gradient_from_head_by_factor
+        self.loss_weight = loss_weight
+        self.parameterized_class_name = parameterized_class_name
+        self.is_training = is_training
+
+    @property
+    def path(self) -> str:
+        """The name of the head; each framework maps it to its own class."""
+        return self.parameterized_class_name
+
+
+class _NamedHead(HeadParameters):
+    """A head whose class says its name and defaults; None as an argument takes the class's default."""
+
+    head = ""
+    default_name = ""
+    default_activation = "relu"
+
+    def __init__(
+        self,
+        activation_function: str | None = None,
+        name: str | None = None,
+        num_output_head_copies: int = 1,
+        rescale_gradient_from_head_by_factor: float = 1.0,
+        loss_weight: float = 1.0,
+        dense_layer: Any = None,
+    ):
+        super().__init__(
+            parameterized_class_name=self.head,
+            activation_function=self.default_activation if activation_function is None else activation_function,
+            name=self.default_name if name is None else name,
+            num_output_head_copies=num_output_head_copies,
+            rescale_gradient_from_head_by_factor=rescale_gradient_from_head_by_factor,
+            loss_weight=loss_weight,
+            dense_layer=dense_layer,
+        )
+
+
+class _HeadWithOutputBias(_NamedHead):
+    """A head whose output bias can be given an initial value.
+
+    :param output_bias_initializer: a number, or a framework's initializer; None for zeros
+    """
+
+    def __init__(
+        self,
+        activation_function: str | None = None,
+        name: str | None = None,
+        num_output_head_copies: int = 1,
+        rescale_gradient_from_head_by_factor: float = 1.0,
+        loss_weight: float = 1.0,
+        dense_layer: Any = None,
+        output_bias_initializer: Any = None,
+    ):
+        super().__init__(
+            activation_function,
+            name,
+            num_output_head_copies,
+            rescale_gradient_from_head_by_factor,
+            loss_weight,
+            dense_layer,
+        )
+        self.output_bias_initializer = output_bias_initializer
+
+
+class _ValueHead(_NamedHead):
+    """A head with one output.
+
+    :param initializer: ``'normalized_columns'`` (the output kernel's columns have norm 1) or ``'xavier'``
+    :param output_bias_initializer: a number, or a framework's initializer; None for zeros
+    """
+
+    default_initializer = "normalized_columns"
+
+    def __init__(
+        self,
+        activation_function: str | None = None,
+        name: str | None = None,
+        num_output_head_copies: int = 1,
+        rescale_gradient_from_head_by_factor: float = 1.0,
+        loss_weight: float = 1.0,
+        dense_layer: Any = None,
+        initializer: str | None = None,
+        output_bias_initializer: Any = None,
+    ):
+        super().__init__(
+            activation_function,
+            name,
+            num_output_head_copies,
+            rescale_gradient_from_head_by_factor,
+            loss_weight,
+            dense_layer,
+        )
+        self.initializer = self.default_initializer if initializer is None else initializer
+        self.output_bias_initializer = output_bias_initializer
+
+
+class _ActorHead(_NamedHead):
+    """A head that gives a continuous action.
+
+    :param batchnorm: batch normalisation before the squashing
+    """
+
+    def __init__(
+        self,
+        activation_function: str | None = None,
+        name: str | None = None,
+        batchnorm: bool = True,
+        num_output_head_copies: int = 1,
+        rescale_gradient_from_head_by_factor: float = 1.0,
+        loss_weight: float = 1.0,
+        dense_layer: Any = None,
+    ):
+        super().__init__(
+            activation_function,
+            name,
+            num_output_head_copies,
+            rescale_gradient_from_head_by_factor,
+            loss_weight,
+            dense_layer,
+        )
+        self.batchnorm = batchnorm
+
+
+class QHeadParameters(_HeadWithOutputBias):
+    """Q(s, a) for each discrete action."""
+
+    head, default_name = "QHead", "q_head_params"
+
+
+class DuelingQHeadParameters(_NamedHead):
+    """Q(s, a) = V(s) + A(s, a) - mean A(s, .) (Wang et al. 2016, equation 9)."""
+
+    head, default_name = "DuelingQHead", "dueling_q_head_params"
+
+
+class CategoricalQHeadParameters(_HeadWithOutputBias):
+    """A distribution over fixed returns for each action (Bellemare et al. 2017)."""
+
+    head, default_name = "CategoricalQHead", "categorical_q_head_params"
+
+
+class QuantileRegressionQHeadParameters(_HeadWithOutputBias):
+    """Quantiles of the return for each action (Dabney et al. 2018)."""
+
+    head, default_name = "QuantileRegressionQHead", "quantile_regression_q_head_params"
+
+
+class RainbowQHeadParameters(_NamedHead):
+    """A dueling distribution over returns for each action (Hessel et al. 2018)."""
+
+    head, default_name = "RainbowQHead", "rainbow_q_head_params"
+
+
+class NAFHeadParameters(_NamedHead):
+    """A quadratic advantage around the best action (Gu et al. 2016)."""
+
+    head, default_name, default_activation = "NAFHead", "naf_head_params", "tanh"
+
+
+class DNDQHeadParameters(_NamedHead):
+    """Q(s, a) looked up in a memory of embeddings (Pritzel et al. 2017)."""
+
+    head, default_name = "DNDQHead", "dnd_q_head_params"
+
+
+class VHeadParameters(_ValueHead):
+    """V(s)."""
+
+    head, default_name = "VHead", "v_head_params"
+
+
+class DDPGVHeadParameters(_ValueHead):
+    """Q(s, a) of a critic that has the action among its inputs."""
+
+    head, default_name = "DDPGVHead", "ddpg_v_head_params"
+
+
+class TD3VHeadParameters(_ValueHead):
+    """Q(s, a) of twin critics."""
+
+    head, default_name, default_initializer = "TD3VHead", "td3_v_head_params", "xavier"
+
+
+class PPOVHeadParameters(_HeadWithOutputBias):
+    """V(s) with PPO's clipped value loss."""
+
+    head, default_name = "PPOVHead", "ppo_v_head_params"
+
+
+class PolicyHeadParameters(_NamedHead):
+    """A policy: probabilities of discrete actions, or mean and standard deviation of continuous ones."""
+
+    head, default_name, default_activation = "PolicyHead", "policy_head_params", "tanh"
+
+
+class PPOHeadParameters(_NamedHead):
+    """PPO's policy: as PolicyHead, with a standard deviation that does not depend on the state."""
+
+    head, default_name, default_activation = "PPOHead", "ppo_head_params", "tanh"
+
+
+class ACERPolicyHeadParameters(_NamedHead):
+    """ACER's policy over discrete actions."""
+
+    head, default_name = "ACERPolicyHead", "acer_policy_head_params"
+
+
+class DDPGActorHeadParameters(_ActorHead):
+    """A deterministic policy (Lillicrap et al. 2016)."""
+
+    head, default_name, default_activation = "DDPGActor", "policy_head_params", "tanh"
+
+
+class WolpertingerActorHeadParameters(_ActorHead):
+    """A proto-action in an embedding of discrete actions (Dulac-Arnold et al. 2015)."""
+
+    head, default_name, default_activation = "WolpertingerActorHead", "policy_head_params", "tanh"
+
+
+class MeasurementsPredictionHeadParameters(_NamedHead):
+    """Future measurements for each action (Dosovitskiy & Koltun 2017)."""
+
+    head, default_name = "MeasurementsPredictionHead", "measurements_prediction_head_params"
+
+
+class ClassificationHeadParameters(_NamedHead):
+    """Probabilities of classes."""
+
+    head, default_name = "ClassificationHead", "classification_head_params"
+
+
+class RegressionHeadParameters(_HeadWithOutputBias):
+    """A number for each action.
+
+    :param scheme: layers before the output; None for one of 256 units
+    """
+
+    head, default_name = "RegressionHead", "q_head_params"
+
+    def __init__(
+        self,
+        activation_function: str | None = None,
+        name: str | None = None,
+        num_output_head_copies: int = 1,
+        rescale_gradient_from_head_by_factor: float = 1.0,
+        loss_weight: float = 1.0,
+        dense_layer: Any = None,
+        scheme: Any = None,
+        output_bias_initializer: Any = None,
+    ):
+        super().__init__(
+            activation_function,
+            name,
+            num_output_head_copies,
+            rescale_gradient_from_head_by_factor,
+            loss_weight,
+            dense_layer,
+            output_bias_initializer,
+        )
+        self.scheme = scheme
+
+
+class SACPolicyHeadParameters(_NamedHead):
+    """The mean and log standard deviation of a squashed Gaussian (Haarnoja et al. 2018, appendix C)."""
+
+    head, default_name = "SACPolicyHead", "sac_policy_head_params"
+
+    def __init__(self, activation_function: str | None = None, name: str | None = None, dense_layer: Any = None):
+        super().__init__(activation_function, name, dense_layer=dense_layer)
+
+
+class SACQHeadParameters(_NamedHead):
+    """Two Q(s, a) networks that share nothing.
+
+    :param layers_sizes: the hidden layers of each
+    :param output_bias_initializer: a number, or a framework's initializer; None for zeros
+    """
+
+    head, default_name = "SACQHead", "sac_q_head_params"
+
+    def __init__(
+        self,
+        activation_function: str | None = None,
+        name: str | None = None,
+        dense_layer: Any = None,
+        layers_sizes: tuple[int, ...] = (256, 256),
+        output_bias_initializer: Any = None,
+    ):
+        super().__init__(activation_function, name, dense_layer=dense_layer)
+        self.network_layers_sizes = layers_sizes
+        self.output_bias_initializer = output_bias_initializer
+
+
+class RNDHeadParameters(_NamedHead):
+    """Features whose prediction error measures novelty (Burda et al. 2018).
+
+    :param is_predictor: the trained half; the other stays as it was initialised
+    """
+
+    head, default_name = "RNDHead", "rnd_head_params"
+
+    def __init__(self, name: str | None = None, dense_layer: Any = None, is_predictor: bool = False):
+        super().__init__(name=name, dense_layer=dense_layer)
+        self.is_predictor = is_predictor

@@ -1,0 +1,190 @@
+"""A network built with Keras from its parameters, and called as a pure function of its weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from rl_coach.architectures import schemes
+from rl_coach.architectures.keras_components.heads import make_head
+from rl_coach.architectures.keras_components.layers import LayerFactory, LSTMSequences, NoisyDense, ScaleGradient
+from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
+from rl_coach.base_parameters import EmbeddingMergerType, NetworkParameters
+from rl_coach.spaces import PlanarMapsObservationSpace, Space, SpacesDefinition, VectorObservationSpace
+from rl_coach.utils import CoachError, did_you_mean, force_list
+
+Outputs = list[dict[str, Any]]
+
+
+class KerasNetwork:
+    """Embedders, middleware and heads as one Keras model.
+
+    The model is only structure: weights are handed in at each call, so that one model serves the online and the target
+    network on every framework that Keras runs on. ``weights`` are trained; ``buffers`` are not (batch normalisation's
+    statistics, noise, the state of random generators) and come back from a call with their new values.
+
+    :param parameters: the network's parameters
+    :param spaces: the spaces of its agent
+    :param name: its name, for messages
+    :param rng: where initial weights come from
+    """
+
+    def __init__(self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator):
+        self.parameters = parameters
+        self.spaces = spaces
+        self.name = name
+        self.rng = rng
+        self.input_shapes: dict[str, tuple[int, ...]] = {}
+        self.recurrent_cells = 0
+        self.public_outputs: list[tuple[int, str]] = []
+        self._lstm_layers: list[LSTMSequences] = []
+        self._inputs: dict[str, Any] = {}
+        self.model = self._build()
+        self._variables = self.model.trainable_variables
+        self._buffers = [v for v in self.model.variables if not any(v is w for w in self._variables)]
+        self.weight_names = [f"{i:03d}_{variable.name}" for i, variable in enumerate(self._variables)]
+        self.buffer_names = [f"{i:03d}_{variable.name}" for i, variable in enumerate(self._buffers)]
+        # only kernels are decayed, as is usual; biases and scales are vectors
+        self.is_decayed = [len(variable.shape) > 1 for variable in self._variables]
+
+    def initial_weights(self) -> list[np.ndarray]:
+        """The trained weights as they were drawn."""
+        return [np.array(variable) for variable in self._variables]
+
+    def initial_buffers(self) -> list[np.ndarray]:
+        """The untrained state as it begins."""
+        return [np.array(buffer) for buffer in self._buffers]
+
+    @property
+    def noise_buffers(self) -> list[int]:
+        """Which buffers hold NoisyNet's noise, by their position among the float buffers."""
+        noisy = [layer for layer in self.model._flatten_layers() if isinstance(layer, NoisyDense)]
+        noise = {id(buffer) for layer in noisy for buffer in (layer.noise_in, layer.noise_out)}
+        floats = [buffer for buffer in self._buffers if keras.backend.is_float_dtype(buffer.dtype)]
+        return [index for index, buffer in enumerate(floats) if id(buffer) in noise]
+
+    def __call__(
+        self, weights: list, buffers: list, inputs: dict[str, Any], training: bool, single_step: bool = False
+    ) -> tuple[Outputs, dict[str, Any], list]:
+        """The outputs for given weights.
+
+        :param inputs: [B, ...] by name, of any dtype; a recurrent network's state ``lstm_h`` and ``lstm_c`` starts at zero if absent
+        :param training: batch normalisation over the batch, dropout and new noise
+        :param single_step: each row is a sequence of its own with one step
+        :return: a dict of outputs for each head, the new recurrent state, the new buffers
+        """
+        inputs = {name: ops.cast(inputs[name], "float32") for name in self.input_shapes} | self._recurrent(inputs)
+        for layer in self._lstm_layers:
+            layer.single_step = single_step
+        mapping = list(zip(self._variables, weights)) + list(zip(self._buffers, buffers))
+        with keras.StatelessScope(state_mapping=mapping) as scope:
+            outputs = self.model(inputs, training=training)
+            new_buffers = [scope.get_current_value(buffer) for buffer in self._buffers]
+        return outputs["heads"], outputs["recurrent"], new_buffers
+
+    def _recurrent(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        if not self.recurrent_cells:
+            return {}
+        zeros = ops.zeros((1, self.recurrent_cells), dtype="float32")
+        return {name: inputs.get(name, zeros) for name in ("lstm_h", "lstm_c")}
+
+    def _build(self) -> keras.Model:
+        heads_parameters = force_list(self.parameters.heads_parameters)
+        if not heads_parameters:
+            raise CoachError(f"network '{self.name}' has no heads: set heads_parameters")
+        heads: list[dict[str, Any]] = []
+        recurrent: dict[str, Any] = {}
+        shared = None
+        for head_parameters in heads_parameters:
+            for _ in range(head_parameters.num_output_head_copies):
+                if shared is None or self.parameters.use_separate_networks_per_head:
+                    shared = self._body(recurrent)
+                heads.append(self._head(head_parameters, shared, len(heads)))
+        return keras.Model(self._inputs, {"heads": heads, "recurrent": recurrent}, name=self.name)
+
+    def _head(self, parameters: Any, features: Any, index: int) -> dict[str, Any]:
+        if parameters.rescale_gradient_from_head_by_factor != 1:
+            features = ScaleGradient(parameters.rescale_gradient_from_head_by_factor)(features)
+        factory = LayerFactory(self.rng, parameters.dense_layer)
+        if parameters.parameterized_class_name == "SACQHead":
+            self._input("action")
+        head = make_head(parameters, self.spaces, factory, self.parameters.softmax_temperature)
+        outputs = head(features, self._inputs)
+        self.public_outputs += [(index, name) for name in head.public if name in outputs]
+        return outputs
+
+    def _body(self, recurrent: dict[str, Any]) -> Any:
+        embeddings = [self._embed(name) for name in sorted(self.parameters.input_embedders_parameters)]
+        if not embeddings:
+            raise CoachError(f"network '{self.name}' has no inputs: set input_embedders_parameters")
+        if len(embeddings) == 1:
+            merged = embeddings[0]
+        elif self.parameters.embedding_merger_type == EmbeddingMergerType.Concat:
+            merged = keras.layers.Concatenate()(embeddings)
+        else:
+            merged = keras.layers.Add()(embeddings)
+        return self._middleware(merged, recurrent)
+
+    def _middleware(self, x: Any, recurrent: dict[str, Any]) -> Any:
+        parameters = self.parameters.middleware_parameters
+        factory = LayerFactory(self.rng, parameters.dense_layer)
+        for layer in schemes.resolve_layers(parameters, schemes.MIDDLEWARE):
+            x = factory.apply(layer, x)
+        if not isinstance(parameters, LSTMMiddlewareParameters):
+            return x
+        if self._lstm_layers:
+            raise CoachError(f"network '{self.name}': separate networks per head cannot each have an LSTM")
+        self.recurrent_cells = parameters.number_of_lstm_cells
+        for name in ("lstm_h", "lstm_c"):
+            self._inputs[name] = keras.Input((self.recurrent_cells,), name=name)
+        self._lstm_layers.append(LSTMSequences(self.recurrent_cells, self.rng))
+        x, recurrent["lstm_h"], recurrent["lstm_c"] = self._lstm_layers[0](
+            x, self._inputs["lstm_h"], self._inputs["lstm_c"]
+        )
+        return x
+
+    def _embed(self, name: str) -> Any:
+        parameters = self.parameters.input_embedders_parameters[name]
+        space = self._space(name)
+        factory = LayerFactory(self.rng, parameters.dense_layer)
+        kind, layers = self._kind(space)
+        x = keras.layers.Identity()(self._input(name))
+        if parameters.input_rescaling.get(kind, 1.0) != 1.0:
+            x = x / parameters.input_rescaling[kind]
+        if parameters.input_offset.get(kind, 0.0) != 0.0:
+            x = x - parameters.input_offset[kind]
+        if parameters.input_clipping is not None:
+            x = ops.clip(x, *parameters.input_clipping)
+        if kind == "vector" and len(x.shape) > 2:
+            x = keras.layers.Flatten()(x)
+        for layer in schemes.resolve_layers(parameters, layers):
+            x = factory.apply(layer, x)
+        return keras.layers.Flatten()(x) if parameters.flatten and len(x.shape) > 2 else x
+
+    def _input(self, name: str) -> Any:
+        if name not in self._inputs:
+            self.input_shapes[name] = tuple(int(n) for n in self._space(name).shape)
+            self._inputs[name] = keras.Input(self.input_shapes[name], name=name)
+        return self._inputs[name]
+
+    def _space(self, name: str) -> Space:
+        if name == "action":
+            return self.spaces.action
+        if name == "goal" and self.spaces.goal is not None:
+            return self.spaces.goal
+        if name in self.spaces.state:
+            return self.spaces.state[name]
+        known = [*self.spaces.state.sub_spaces, "action"]
+        suggestion = did_you_mean(name, known) or f": there are {', '.join(repr(one) for one in known)}"
+        raise CoachError(f"network '{self.name}' embeds '{name}', which is not an observation{suggestion}")
+
+    @staticmethod
+    def _kind(space: Space) -> tuple[str, dict]:
+        if isinstance(space, PlanarMapsObservationSpace):
+            return "image", schemes.IMAGE_EMBEDDER
+        if isinstance(space, VectorObservationSpace) or space.num_dimensions <= 1:
+            return "vector", schemes.VECTOR_EMBEDDER
+        return "tensor", schemes.TENSOR_EMBEDDER

@@ -1,0 +1,79 @@
+"""Settings of middlewares, the part of a network between embedders and heads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.base_parameters import MiddlewareScheme, NetworkComponentParameters
+
+
+class MiddlewareParameters(NetworkComponentParameters):
+    """What all middlewares have.
+
+    :param parameterized_class_name: which middleware it is
+    :param activation_function: after each layer of the scheme
+    :param scheme: a ``MiddlewareScheme`` or a list of layers
+    """
+
+    def __init__(
+        self,
+        parameterized_class_name: str,
+        activation_function: str = "relu",
+        scheme: Any = MiddlewareScheme.Medium,
+        batchnorm: bool = False,
+        dropout_rate: float = 0.0,
+        name: str = "middleware",
+        dense_layer: Any = None,
+        is_training: bool = False,
+    ):
+        super().__init__(dense_layer=dense_layer)
+        self.activation_function = activation_function
+        self.scheme = scheme
+        self.batchnorm = batchnorm
+        self.dropout_rate = dropout_rate
+        self.name = name
+        self.is_training = is_training
+        self.parameterized_class_name = parameterized_class_name
+
+
+class FCMiddlewareParameters(MiddlewareParameters):
+    """A stack of fully connected layers.
+
+    :param num_streams: how many such stacks stand side by side, each with weights of its own
+    """
+
+    def __init__(
+        self,
+        activation_function: str = "relu",
+        scheme: Any = MiddlewareScheme.Medium,
+        batchnorm: bool = False,
+        dropout_rate: float = 0.0,
+        name: str = "middleware_fc_embedder",
+        dense_layer: Any = None,
+        is_training: bool = False,
+        num_streams: int = 1,
+    ):
+        super().__init__(
+            "FCMiddleware", activation_function, scheme, batchnorm, dropout_rate, name, dense_layer, is_training
+        )
+        self.num_streams = num_streams
+
+
+class LSTMMiddlewareParameters(MiddlewareParameters):
+    """A stack of fully connected layers with an LSTM cell after it."""
+
+    def __init__(
+        self,
+        activation_function: str = "relu",
+        number_of_lstm_cells: int = 256,
+        scheme: Any = MiddlewareScheme.Medium,
+        batchnorm: bool = False,
+        dropout_rate: float = 0.0,
+        name: str = "middleware_lstm_embedder",
+        dense_layer: Any = None,
+        is_training: bool = False,
+    ):
+        super().__init__(
+            "LSTMMiddleware", activation_function, scheme, batchnorm, dropout_rate, name, dense_layer, is_training
+        )
+        self.number_of_lstm_cells = number_of_lstm_cells

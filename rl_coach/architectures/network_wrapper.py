@@ -1,0 +1,145 @@
+"""A network and its target, as an agent holds them."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from rl_coach.architectures.architecture import Architecture
+from rl_coach.architectures.frameworks import load_framework
+from rl_coach.architectures.head_losses import head_loss_rule
+from rl_coach.architectures.learner import Learner
+from rl_coach.architectures.onnx_predictor import ExportedNetwork
+from rl_coach.architectures.update import TrainingStep
+from rl_coach.base_parameters import AgentParameters, Frameworks
+from rl_coach.spaces import SpacesDefinition
+from rl_coach.utils import CoachError
+
+
+class NetworkWrapper:
+    """One of an agent's networks: ``online_network`` learns, ``target_network`` follows it.
+
+    :param agent_parameters: the agent's parameters; ``network_wrappers[name]`` are this network's
+    :param has_target: keep a target network
+    :param has_global: the network is shared between workers
+    :param name: the network's name, unique within its agent
+    :param spaces: the agent's spaces
+    :param rng: where initial weights come from
+    """
+
+    def __init__(
+        self,
+        agent_parameters: AgentParameters,
+        has_target: bool,
+        has_global: bool,
+        name: str,
+        spaces: SpacesDefinition,
+        replicated_device: Any = None,
+        worker_device: Any = None,
+        rng: np.random.Generator | None = None,
+    ):
+        self.ap = agent_parameters
+        self.name = name
+        self.has_target = has_target
+        self.has_global = has_global
+        self.network_parameters = agent_parameters.network_wrappers[name]
+        self._rng = np.random.default_rng() if rng is None else rng
+        task = agent_parameters.task_parameters
+        self.framework = load_framework(task.framework_type if task else Frameworks.tensorflow)
+        self.state = self.framework.make_network(self.network_parameters, spaces, name, self._rng, has_target)
+        self._exported: ExportedNetwork | None = None
+        self._teacher: Learner | None = None
+        self.online_network = Architecture(self.state, "weights", self.exported, self._rng)
+        self._target = Architecture(self.state, "target_weights", self.exported, self._rng) if has_target else None
+
+    @property
+    def target_network(self) -> Architecture:
+        """The target network.
+
+        :raises CoachError: there is none
+        """
+        if self._target is None:
+            raise CoachError(f"network '{self.name}' has no target network: set create_target_network")
+        return self._target
+
+    def exported(self) -> ExportedNetwork:
+        """The network as an ONNX graph; exported once, for online and target network alike."""
+        if self._exported is None:
+            self._exported = self.framework.export_network(self.state)
+        return self._exported
+
+    @property
+    def input_names(self) -> list[str]:
+        """The observations (and perhaps the action) that the network takes."""
+        return list(self.state.function.input_shapes)
+
+    @property
+    def is_recurrent(self) -> bool:
+        """True if the network carries a state from step to step."""
+        return self.state.function.recurrent_cells > 0
+
+    def update_target_network(self, rate: float = 1.0) -> None:
+        """Move the target's weights towards the online ones; 1 copies them."""
+        self.state.follow(rate)
+
+    def update_online_network(self, rate: float = 1.0) -> None:
+        """Move the online weights towards the target's; 1 copies them."""
+        self.online_network.set_weights(self.target_network.get_weights(), rate)
+
+    def train_and_sync_networks(
+        self,
+        inputs: dict[str, np.ndarray],
+        targets: Any,
+        additional_fetches: Sequence = (),
+        importance_weights: np.ndarray | None = None,
+        use_inputs_for_apply_gradients: bool = False,
+    ) -> tuple[float, list[float], float, list]:
+        """One update towards targets that the caller computed.
+
+        :param inputs: [B, ...] observations by name; ``output_<i>_0`` holds the actions of policy head i
+        :param targets: an array for each head: [B, A] for Q, [B] for V, [B] advantages for a policy
+        :param importance_weights: [B], each row's weight in the loss; ones if not given
+        :return: the loss, each head's loss, the gradients' norm before clipping, and an empty list
+        """
+        if additional_fetches:
+            raise CoachError("additional_fetches named TensorFlow 1 tensors, which are gone: use predict()")
+        columns = {f"states/{name}": np.asarray(inputs[name]) for name in self.input_names}
+        for i, target in enumerate(targets if isinstance(targets, (list, tuple)) else [targets]):
+            columns[f"extra/target_{i}"] = np.asarray(target, np.float32)
+            if f"output_{i}_0" in inputs:
+                columns[f"extra/action_{i}"] = np.asarray(inputs[f"output_{i}_0"], np.float32)
+        size = len(columns[f"states/{self.input_names[0]}"])
+        weights = np.ones(size, np.float32) if importance_weights is None else importance_weights
+        columns["weights"] = np.asarray(weights, np.float32).reshape(size)
+        result = self._supervised_learner().train(columns)
+        losses = [float(loss[0]) for loss in result.signals.values()]
+        return float(result.losses[self.name][0]), losses, float(result.gradient_norms[self.name][0]), []
+
+    def _supervised_learner(self) -> Learner:
+        if self._teacher is None:
+            rule = head_loss_rule(self.name, self.network_parameters)
+            step = TrainingStep({self.name: self.state.function}, {self.name: self.network_parameters}, rule)
+            self._teacher = self.framework.make_learner(step, {self.name: self.state}, (self.name,))
+        return self._teacher
+
+    def get_state(self) -> dict:
+        """Weights, buffers, optimizer state and target, as arrays by name."""
+        return {
+            group: {f"{i:03d}": np.array(array) for i, array in enumerate(self.state.arrays(group))}
+            for group in self.state.groups()
+        }
+
+    def set_state(self, state: dict) -> None:
+        """Restore what ``get_state`` gave.
+
+        :raises ValueError: a shape does not fit
+        """
+        for group in self.state.groups():
+            self.state.set_arrays(group, [state[group][name] for name in sorted(state[group])])
+
+    def summary(self) -> str:
+        """The layers with their shapes and numbers of parameters, as text."""
+        lines: list[str] = []
+        self.state.function.model.summary(print_fn=lambda line, **_: lines.append(line))
+        return "\n".join(lines)

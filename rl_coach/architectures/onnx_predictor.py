@@ -1,0 +1,83 @@
+"""Predictions through ONNX Runtime, with the weights bound as inputs.
+
+No training framework is on this path: one observation through a 256 x 512 network costs some 15 microseconds. The graph is
+exported once; after an update only the numbers in the weights' buffers change, in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+MAX_BOUND_BATCH_SIZES = 8
+SMALL_NETWORK = 2_000_000  # multiply-adds of one prediction below which a second thread costs more than it brings
+
+
+@dataclass(frozen=True)
+class ExportedNetwork:
+    """A network as an ONNX graph whose inputs are its weights, then its observations.
+
+    :param model: the serialised ``ModelProto``
+    :param weight_names: the names of the weights' inputs, in the order of the weights
+    :param input_shapes: each observation's shape without the batch
+    :param output_shapes: each output's shape without the batch, by name, in order
+    """
+
+    model: bytes
+    weight_names: list[str]
+    input_shapes: dict[str, tuple[int, ...]]
+    output_shapes: dict[str, tuple[int, ...]]
+
+
+class _BoundBatch:
+    """Buffers for one batch size, bound to the session once."""
+
+    def __init__(self, session: Any, exported: ExportedNetwork, weights: list[np.ndarray], size: int):
+        self.session = session
+        self.inputs = {name: np.zeros((size, *shape), np.float32) for name, shape in exported.input_shapes.items()}
+        self.outputs = {name: np.zeros((size, *shape), np.float32) for name, shape in exported.output_shapes.items()}
+        self.binding = session.io_binding()
+        known = {graph_input.name for graph_input in session.get_inputs()}
+        for name, array in [*zip(exported.weight_names, weights), *self.inputs.items()]:
+            if name in known:
+                self.binding.bind_input(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
+        for name, array in self.outputs.items():
+            self.binding.bind_output(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
+
+    def run(self, inputs: dict[str, Any]) -> list[np.ndarray]:
+        for name, buffer in self.inputs.items():
+            buffer[...] = inputs[name]
+        self.session.run_with_iobinding(self.binding)
+        return [output.copy() for output in self.outputs.values()]
+
+
+class OnnxPredictor:
+    """A network ready to predict.
+
+    :param exported: the graph
+    :param weights: float32 arrays that the session reads at each prediction; change them in place
+    :param num_threads: 1 is best for small networks, whose work is done before a second thread wakes up
+    """
+
+    def __init__(self, exported: ExportedNetwork, weights: list[np.ndarray], num_threads: int = 1):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = num_threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        self.exported = exported
+        self.weights = weights
+        self.session = onnxruntime.InferenceSession(exported.model, options, providers=["CPUExecutionProvider"])
+        self._bound: dict[int, _BoundBatch] = {}
+
+    def __call__(self, inputs: dict[str, Any]) -> list[np.ndarray]:
+        """The outputs in order, each [B, ...], for inputs [B, ...] by name."""
+        size = len(next(iter(inputs.values())))
+        bound = self._bound.get(size)
+        if bound is None:
+            if len(self._bound) >= MAX_BOUND_BATCH_SIZES:
+                self._bound.pop(next(iter(self._bound)))
+            bound = self._bound[size] = _BoundBatch(self.session, self.exported, self.weights, size)
+        return bound.run(inputs)

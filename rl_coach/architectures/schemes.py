@@ -1,0 +1,66 @@
+"""What the named schemes stand for, and how a scheme becomes a list of layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.architectures.layers import BatchnormActivationDropout, Conv2d, Dense
+from rl_coach.base_parameters import EmbedderScheme, MiddlewareScheme
+from rl_coach.utils import CoachError
+
+VECTOR_EMBEDDER = {
+    EmbedderScheme.Empty: [],
+    EmbedderScheme.Shallow: [Dense(128)],
+    EmbedderScheme.Medium: [Dense(256)],
+    EmbedderScheme.Deep: [Dense(128), Dense(128), Dense(128)],
+}
+IMAGE_EMBEDDER = {
+    EmbedderScheme.Empty: [],
+    EmbedderScheme.Shallow: [Conv2d(32, 3, 1)],
+    EmbedderScheme.Medium: [Conv2d(32, 8, 4), Conv2d(64, 4, 2), Conv2d(64, 3, 1)],
+    EmbedderScheme.Deep: [
+        Conv2d(32, 5, 2),
+        Conv2d(32, 3, 1),
+        Conv2d(64, 3, 2),
+        Conv2d(64, 3, 1),
+        Conv2d(128, 3, 2),
+        Conv2d(128, 3, 1),
+        Conv2d(256, 3, 2),
+        Conv2d(256, 3, 1),
+    ],
+}
+TENSOR_EMBEDDER: dict = {EmbedderScheme.Empty: []}
+MIDDLEWARE = {
+    MiddlewareScheme.Empty: [],
+    MiddlewareScheme.Shallow: [Dense(64)],
+    MiddlewareScheme.Medium: [Dense(512)],
+    MiddlewareScheme.Deep: [Dense(128), Dense(128), Dense(128)],
+}
+
+
+def resolve_layers(parameters: Any, schemes: dict) -> list:
+    """The layers of an embedder or a middleware, activations and the like put in.
+
+    After each layer comes what ``parameters`` say of batch normalisation, activation and dropout, unless the scheme
+    itself puts a ``BatchnormActivationDropout`` there. ``Dense`` gives way to ``parameters.dense_layer``.
+
+    :raises CoachError: the scheme has no layers of that name for this kind of input
+    """
+    scheme = parameters.scheme
+    if isinstance(scheme, (list, tuple)):
+        layers = list(scheme)
+    elif scheme in schemes:
+        layers = schemes[scheme]
+    else:
+        raise CoachError(f"{parameters.name} has no scheme {scheme}: give a list of layers instead")
+    default = BatchnormActivationDropout(
+        parameters.batchnorm, parameters.activation_function, parameters.dropout_rate
+    )
+    resolved: list = []
+    for layer, following in zip(layers, [*layers[1:], None]):
+        if isinstance(layer, Dense) and parameters.dense_layer is not None:
+            layer = parameters.dense_layer(layer.units)
+        resolved.append(layer)
+        if not isinstance(layer, BatchnormActivationDropout) and not isinstance(following, BatchnormActivationDropout):
+            resolved.append(default)
+    return resolved

@@ -1,0 +1,1 @@
+"""TensorFlow: compiled training steps over Keras networks, and their export to ONNX."""

@@ -1,0 +1,266 @@
+"""Learning, written once for all frameworks: from an algorithm's losses to new weights.
+
+An algorithm gives an *update rule*, a pure function ``rule(ops, networks, batch) -> Update``. ``ops`` has the names of
+``keras.ops``; ``networks['main'].online(states)`` and ``.target(states)`` give a list with a dict of outputs for each
+head. ``TrainingStep`` turns the rule into a pure step on the networks' state: gradients, clipping, optimizer,
+target networks. A framework only has to differentiate, to loop and to compile (see ``learner.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Protocol
+
+from rl_coach.base_parameters import NetworkParameters
+from rl_coach.core_types import GradientClippingMethod
+from rl_coach.utils import CoachError
+
+
+@dataclass
+class Update:
+    """What an update rule returns.
+
+    :param losses: a scalar for each network that learns; each network descends its own loss alone
+    :param errors: [B], how surprising each transition was, for prioritized replay
+    :param signals: scalars to log
+    """
+
+    losses: dict[str, Any]
+    errors: Any = None
+    signals: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class LearningBatch:
+    """A batch as update rules see it; all are tensors with leading dimension B.
+
+    :param states: observations by name; ``next_states`` likewise
+    :param actions: [B] int32 or [B, D] float32
+    :param rewards: [B]
+    :param continues: [B], 0 where the transition terminated and nothing is bootstrapped, otherwise 1
+    :param weights: [B], each transition's weight in the loss; 0 for rows that only fill up the batch
+    :param extra: further columns that the agent adds, by name
+    :param scalars: numbers that change from one update to the next, by name
+    """
+
+    states: dict[str, Any]
+    next_states: dict[str, Any]
+    actions: Any
+    rewards: Any
+    continues: Any
+    weights: Any
+    extra: dict[str, Any]
+    scalars: dict[str, Any]
+
+
+class NetworkFunction(Protocol):
+    """A network as a function of its weights (``KerasNetwork`` is one)."""
+
+    def __call__(
+        self, weights: list, buffers: list, inputs: dict[str, Any], training: bool, single_step: bool = False
+    ) -> tuple[list[dict[str, Any]], dict[str, Any], list]: ...
+
+
+class NetworkView:
+    """One network within an update rule: its online and target weights bound to the network's function."""
+
+    def __init__(self, function: NetworkFunction, weights: list, buffers: list, target: tuple[list, list] | None):
+        self._function = function
+        self._weights = weights
+        self._target = target
+        self.buffers = buffers
+
+    def online(self, states: dict[str, Any], training: bool = True) -> list[dict[str, Any]]:
+        """The outputs of the network that learns."""
+        outputs, _, self.buffers = self._function(self._weights, self.buffers, states, training)
+        return outputs
+
+    def target(self, states: dict[str, Any]) -> list[dict[str, Any]]:
+        """The outputs of the target network; no gradient reaches it."""
+        if self._target is None:
+            raise CoachError("this network has no target network: set create_target_network")
+        outputs, _, _ = self._function(*self._target, states, False)
+        return outputs
+
+
+UpdateRule = Callable[[Any, dict[str, NetworkView], LearningBatch], Update]
+
+
+def weighted_mean(ops: Any, values: Any, weights: Any) -> Any:
+    """The mean of ``values`` [B] over the rows of weight > 0, each counted by its weight: sum(w x) / number of rows.
+
+    Importance weights scale a row's loss and do not change the divisor; rows that fill up a batch have weight 0.
+    """
+    rows = ops.sum(ops.cast(weights > 0, "float32"))
+    return ops.sum(values * weights) / ops.maximum(rows, 1.0)
+
+
+def huber(ops: Any, errors: Any) -> Any:
+    """Squared within 1 and linear beyond: x^2 / 2 or |x| - 1/2 (Huber 1964)."""
+    size = ops.abs(errors)
+    return ops.where(size < 1.0, 0.5 * errors * errors, size - 0.5)
+
+
+def select(ops: Any, values: Any, actions: Any) -> Any:
+    """values[b, actions[b]]: [B, A] and [B] give [B]."""
+    return ops.sum(values * ops.one_hot(actions, values.shape[-1], dtype="float32"), axis=-1)
+
+
+class Optimizer:
+    """Gradient descent on a list of weights.
+
+    ``slots`` is a list of lists shaped like the weights. ``scalars`` come from the host at each update, so that schedules
+    and bias corrections cost nothing in the compiled step.
+
+    :param parameters: the network's parameters
+    """
+
+    def __init__(self, parameters: NetworkParameters):
+        kinds = {"adam": self._adam, "rmsprop": self._rmsprop, "sgd": self._sgd}
+        kind = parameters.optimizer_type.lower()
+        if kind not in kinds:
+            raise CoachError(f"no optimizer '{parameters.optimizer_type}': use 'Adam', 'RMSProp' or 'SGD'")
+        self._apply = kinds[kind]
+        self.num_slots = {"adam": 2, "rmsprop": 1, "sgd": 0}[kind]
+        self.parameters = parameters
+
+    def scalars(self, update: int) -> list[float]:
+        """Learning rate and the two bias corrections of update number ``update``, from 1 on."""
+        p = self.parameters
+        first, second = 1 - p.adam_optimizer_beta1**update, 1 - p.adam_optimizer_beta2**update
+        return [self.learning_rate(update - 1), 1 / first, 1 / second]
+
+    def learning_rate(self, updates_done: int) -> float:
+        """The step size after some updates: a schedule's, or decayed by a factor after each full period."""
+        p = self.parameters
+        if hasattr(p.learning_rate, "value_at"):
+            return float(p.learning_rate.value_at(updates_done))
+        if p.learning_rate_decay_rate and p.learning_rate_decay_steps:
+            return p.learning_rate * p.learning_rate_decay_rate ** (updates_done // p.learning_rate_decay_steps)
+        return p.learning_rate
+
+    def __call__(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:
+        """The new weights and slots."""
+        return self._apply(ops, weights, gradients, slots, scalars)
+
+    def _adam(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:
+        """Kingma & Ba 2015, algorithm 1."""
+        p = self.parameters
+        b1, b2, epsilon = p.adam_optimizer_beta1, p.adam_optimizer_beta2, p.optimizer_epsilon
+        rate, first_correction, second_correction = scalars[0], scalars[1], scalars[2]
+        means = [b1 * m + (1 - b1) * g for m, g in zip(slots[0], gradients)]
+        squares = [b2 * v + (1 - b2) * g * g for v, g in zip(slots[1], gradients)]
+        weights = [
+            w - rate * (m * first_correction) / (ops.sqrt(v * second_correction) + epsilon)
+            for w, m, v in zip(weights, means, squares)
+        ]
+        return weights, [means, squares]
+
+    def _rmsprop(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:
+        """Tieleman & Hinton 2012, lecture 6.5; epsilon inside the root, as TensorFlow has it."""
+        decay, epsilon = self.parameters.rms_prop_optimizer_decay, self.parameters.optimizer_epsilon
+        squares = [decay * v + (1 - decay) * g * g for v, g in zip(slots[0], gradients)]
+        weights = [w - scalars[0] * g / ops.sqrt(v + epsilon) for w, g, v in zip(weights, gradients, squares)]
+        return weights, [squares]
+
+    def _sgd(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:
+        return [w - scalars[0] * g for w, g in zip(weights, gradients)], []
+
+
+def global_norm(ops: Any, gradients: list) -> Any:
+    """The Euclidean norm of all gradients together."""
+    return ops.sqrt(sum(ops.sum(g * g) for g in gradients))
+
+
+def clip(ops: Any, gradients: list, parameters: NetworkParameters) -> list:
+    """The gradients within ``clip_gradients``, by the method that the parameters name."""
+    limit = parameters.clip_gradients
+    if limit is None or limit == 0:
+        return gradients
+    method = parameters.gradients_clipping_method
+    if method == GradientClippingMethod.ClipByValue:
+        return [ops.clip(g, -limit, limit) for g in gradients]
+    if method == GradientClippingMethod.ClipByNorm:
+        return [g * _shrink(ops, ops.sqrt(ops.sum(g * g)), limit) for g in gradients]
+    shrink = _shrink(ops, global_norm(ops, gradients), limit)
+    return [g * shrink for g in gradients]
+
+
+def _shrink(ops: Any, norm: Any, limit: float) -> Any:
+    return limit / ops.maximum(norm, limit)
+
+
+class TrainingStep:
+    """One update of all networks of an agent as a pure function of their state.
+
+    The state of a network is a dict of lists of arrays: ``weights``, ``buffers``, ``slots`` (the optimizer's, flattened
+    to one list) and, if it has a target, ``target_weights`` and ``target_buffers``.
+
+    :param networks: the networks' functions by name
+    :param parameters: their parameters by name
+    :param rule: the algorithm's update rule
+    """
+
+    def __init__(
+        self, networks: dict[str, NetworkFunction], parameters: dict[str, NetworkParameters], rule: UpdateRule
+    ):
+        self.networks = networks
+        self.parameters = parameters
+        self.rule = rule
+        self.optimizers = {name: Optimizer(p) for name, p in parameters.items()}
+
+    def losses(
+        self, ops: Any, weights: dict[str, list], state: dict[str, dict], batch: LearningBatch
+    ) -> tuple[dict[str, Any], Update, dict[str, list]]:
+        """Each network's loss with l2 regularisation, the rule's update, and the networks' new buffers."""
+        views = {
+            name: NetworkView(function, weights[name], state[name]["buffers"], _target_of(state[name]))
+            for name, function in self.networks.items()
+        }
+        update = self.rule(ops, views, batch)
+        losses = {name: loss + self._l2(ops, name, weights[name]) for name, loss in update.losses.items()}
+        return losses, update, {name: view.buffers for name, view in views.items()}
+
+    def apply(
+        self, ops: Any, state: dict, gradients: dict[str, list], buffers: dict, optimizer_scalars: dict[str, Any]
+    ) -> tuple[dict, dict[str, Any]]:
+        """The state after the gradients are clipped and applied, and each network's gradient norm before clipping."""
+        new_state, norms = {}, {}
+        for name, old in state.items():
+            new_state[name] = {**old, "buffers": buffers[name]}
+            if name not in gradients:
+                continue
+            norms[name] = global_norm(ops, gradients[name])
+            clipped = clip(ops, gradients[name], self.parameters[name])
+            size, optimizer = len(old["weights"]), self.optimizers[name]
+            slots = [old["slots"][i * size : (i + 1) * size] for i in range(optimizer.num_slots)]
+            weights, slots = optimizer(ops, old["weights"], clipped, slots, optimizer_scalars[name])
+            new_state[name] |= {"weights": weights, "slots": [array for slot in slots for array in slot]}
+        return new_state, norms
+
+    @staticmethod
+    def follow(state: dict, rates: dict[str, Any]) -> dict:
+        """The state after the targets of the networks named in ``rates`` moved towards the online weights.
+
+        A rate of 1 copies, less mixes: target + rate * (online - target) (Lillicrap et al. 2016, section 3).
+        """
+        followed = dict(state)
+        for name, rate in rates.items():
+            old = state[name]
+            followed[name] = {
+                **old,
+                "target_weights": [t + rate * (w - t) for t, w in zip(old["target_weights"], old["weights"])],
+                "target_buffers": old["buffers"],
+            }
+        return followed
+
+    def _l2(self, ops: Any, name: str, weights: list) -> Any:
+        scale = self.parameters[name].l2_regularization
+        if not scale:
+            return 0.0
+        is_decayed = getattr(self.networks[name], "is_decayed", [True] * len(weights))
+        return scale * 0.5 * sum(ops.sum(w * w) for w, decayed in zip(weights, is_decayed) if decayed)
+
+
+def _target_of(state: dict[str, list]) -> tuple[list, list] | None:
+    return (state["target_weights"], state["target_buffers"]) if "target_weights" in state else None
