@@ -28,7 +28,7 @@ class Architecture:
         self._predictor: OnnxPredictor | None = None
         self._version = -1
         self._noise = state.function.noise_buffers
-        self._recurrent: dict[str, np.ndarray] = {}
+        self.recurrent_state: dict[str, np.ndarray] = {}
         self.reset_internal_memory()
 
     @property
@@ -39,7 +39,7 @@ class Architecture:
     def reset_internal_memory(self) -> None:
         """Start the state of a recurrent network at zero, as at the beginning of an episode."""
         cells = self._state.function.recurrent_cells
-        self._recurrent = {name: np.zeros((1, cells), np.float32) for name in ("lstm_h", "lstm_c") if cells}
+        self.recurrent_state = {name: np.zeros((1, cells), np.float32) for name in ("lstm_h", "lstm_c") if cells}
 
     def predict(
         self,
@@ -58,14 +58,29 @@ class Architecture:
         :return: [B, ...] arrays, one for each output, in order
         """
         predictor = self._fresh_predictor()
-        values = predictor({**inputs, **self._recurrent})
+        values = predictor({**inputs, **self.recurrent_state})
         names = list(predictor.exported.output_shapes)
-        if self._recurrent:
-            self._recurrent = {name: values[names.index(f"next_{name}")] for name in self._recurrent}
+        if self.recurrent_state:
+            self.recurrent_state = {name: values[names.index(f"next_{name}")] for name in self.recurrent_state}
             names, values = names[:-2], values[:-2]
         if outputs is not None:
             values = [values[names.index(name)] for name in outputs]
         return values[0] if squeeze_output and len(values) == 1 else values
+
+    def predict_sequence(self, rows: dict[str, np.ndarray], output: str) -> np.ndarray:
+        """[T, ...], one output for the rows of one episode [T, ...], a recurrent state starting at zero.
+
+        The state that the network acts with stays as it is.
+        """
+        if not self.recurrent_state:
+            return self.predict(rows, outputs=[output])
+        acting_state = self.recurrent_state
+        self.reset_internal_memory()
+        length = len(next(iter(rows.values())))
+        steps = [{name: column[t : t + 1] for name, column in rows.items()} for t in range(length)]
+        values = np.concatenate([self.predict(step, outputs=[output]) for step in steps])
+        self.recurrent_state = acting_state
+        return values
 
     def _fresh_predictor(self) -> OnnxPredictor:
         if self._predictor is None:

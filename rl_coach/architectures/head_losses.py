@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, huber, select, weighted_mean
+from rl_coach.architectures.policies import log_probability
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, huber, weighted_mean
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.utils import CoachError
 
@@ -18,17 +19,9 @@ def value_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_h
 
 def policy_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
     """[B], -log pi(a|s) times the target, an advantage [B] (Williams 1992)."""
-    return -ops.reshape(target, (-1,)) * log_probability(ops, outputs, action)
-
-
-def log_probability(ops: Any, outputs: dict[str, Any], actions: Any) -> Any:
-    """[B], log pi(a|s) of discrete actions [B] or, under a diagonal Gaussian, of continuous ones [B, D]."""
     if "log_probabilities" in outputs:
-        return select(ops, outputs["log_probabilities"], ops.cast(ops.reshape(actions, (-1,)), "int32"))
-    mean, deviation = outputs["mean"], outputs["standard_deviation"]
-    standardised = (ops.reshape(actions, ops.shape(mean)) - mean) / deviation
-    log_two_pi = 1.8378770664093453
-    return -0.5 * ops.sum(standardised * standardised + 2 * ops.log(deviation) + log_two_pi, axis=-1)
+        action = ops.cast(ops.reshape(action, (-1,)), "int32")
+    return -ops.reshape(target, (-1,)) * log_probability(ops, outputs, action)
 
 
 HEAD_LOSSES: dict[str, Callable] = {

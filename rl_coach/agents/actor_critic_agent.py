@@ -1,0 +1,172 @@
+"""Advantage actor-critic (Mnih et al. 2016, "Asynchronous methods for deep reinforcement learning")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler, PolicyOptimizationAgent
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import PolicyHeadParameters, VHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.policies import entropy, log_probability, masked
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.core_types import Batch, n_step_returns
+from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
+from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.utils import CoachError
+
+
+class ActorCriticAlgorithmParameters(AlgorithmParameters):
+    """How actor-critic learns.
+
+    :ivar policy_gradient_rescaler: ``A_VALUE`` (n-step advantages) or ``GAE``
+    :ivar apply_gradients_every_x_episodes: how many episodes one update sums
+    :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
+    :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
+    :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
+    :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.policy_gradient_rescaler = PolicyGradientRescaler.A_VALUE
+        self.apply_gradients_every_x_episodes = 5
+        self.beta_entropy = 0
+        self.num_steps_between_gradient_updates = 5000
+        self.gae_lambda = 0.96
+        self.estimate_state_value_using_gae = False
+
+
+class ActorCriticNetworkParameters(NetworkParameters):
+    """A critic and a policy on one body."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
+        self.middleware_parameters = FCMiddlewareParameters()
+        self.heads_parameters = [VHeadParameters(loss_weight=0.5), PolicyHeadParameters(loss_weight=1.0)]
+        self.optimizer_type = "Adam"
+        self.clip_gradients = 40.0
+        self.async_training = True
+
+
+class ActorCriticAgentParameters(AgentParameters):
+    """Actor-critic that samples from the policy."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=ActorCriticAlgorithmParameters(),
+            exploration={
+                DiscreteActionSpace: CategoricalParameters(),
+                BoxActionSpace: ContinuousEntropyParameters(),
+            },
+            memory=SingleEpisodeBufferParameters(),
+            networks={"main": ActorCriticNetworkParameters()},
+        )
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.actor_critic_agent:ActorCriticAgent"
+
+
+def generalized_advantages(
+    rewards: np.ndarray, values: np.ndarray, discount: float, gae_lambda: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """A_t = sum_k (discount lambda)^k delta_{t+k} and the lambda-returns A_t + V(s_t) (Schulman et al. 2016, eq. 16).
+
+    :param rewards: [T]
+    :param values: [T + 1], the last one what follows the segment: 0 if it terminated
+    :return: advantages [T] and targets of the critic [T]
+    """
+    assert len(values) == len(rewards) + 1
+    deltas = rewards + discount * values[1:] - values[:-1]
+    advantages = n_step_returns(deltas, discount * gae_lambda)
+    return advantages, advantages + values[:-1]
+
+
+def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: float, mask: str | None) -> UpdateRule:
+    """value_weight (R_t - V)^2 - policy_weight (log pi(a_t|s_t) A_t) - beta H(pi), each row by its weight.
+
+    ``extra['advantages']`` and ``extra['returns']`` are [B].
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        value, policy = networks["main"].online(batch.states)
+        policy = masked(ops, policy, batch.states.get(mask))
+        errors = batch.extra["returns"] - value["v"]
+        value_loss = ops.sum(batch.weights * errors * errors)
+        log_prob = log_probability(ops, policy, batch.actions)
+        policy_loss = -ops.sum(batch.weights * log_prob * batch.extra["advantages"])
+        mean_entropy = ops.sum(batch.weights * entropy(ops, policy))
+        loss = value_weight * value_loss + policy_weight * policy_loss - beta_entropy * mean_entropy
+        return Update({"main": loss}, signals={"Value Loss": value_loss, "Policy Loss": policy_loss})
+
+    return rule
+
+
+class ActorCriticAgent(PolicyOptimizationAgent):
+    """See the module."""
+
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self.action_advantages = self.register_signal("Advantages")
+        self.state_values = self.register_signal("Values")
+
+    @property
+    def is_on_policy(self) -> bool:
+        return True
+
+    def make_update_rule(self) -> UpdateRule:
+        value, policy = self.ap.network_wrappers["main"].heads_parameters
+        return actor_critic_rule(
+            value.loss_weight, policy.loss_weight, self.ap.algorithm.beta_entropy, self._mask_name
+        )
+
+    def discount(self, x: np.ndarray, gamma: float) -> np.ndarray:
+        """[T], sum_k gamma^k x_{t+k}."""
+        return n_step_returns(np.asarray(x), gamma)
+
+    def get_general_advantage_estimation_values(
+        self, rewards: np.ndarray, values: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Generalised advantages [T] and lambda-returns [T, 1] from rewards [T] and values [T + 1]."""
+        algorithm = self.ap.algorithm
+        advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
+        return advantages, targets[:, None]
+
+    def segment_columns(self, batch: Batch, first: int) -> dict[str, np.ndarray]:
+        values = self._values(batch)
+        advantages, returns = self._advantages_and_returns(batch.rewards(), values)
+        self.state_values.add_sample(values[:-1])
+        self.action_advantages.add_sample(advantages)
+        return {
+            **self._common_columns(batch),
+            "extra/advantages": advantages.astype(np.float32),
+            "extra/returns": returns.astype(np.float32),
+        }
+
+    def _values(self, batch: Batch) -> np.ndarray:
+        """[T + 1], V of each state and of what follows the segment, 0 if it terminated."""
+        names = self.networks["main"].input_names
+        network = self.networks["main"].online_network
+        states = self._filter_columns(batch.state_columns, False)
+        last = self._filter_columns({n: c[-1:] for n, c in batch.next_state_columns.items()}, False)
+        rows = {name: np.concatenate([states[name], last[name]]) for name in names}
+        values = network.predict_sequence(rows, "output_0_v")
+        values[-1] *= not batch.terminateds()[-1]
+        return values
+
+    def _advantages_and_returns(self, rewards: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        algorithm = self.ap.algorithm
+        returns = n_step_returns(np.append(rewards, values[-1]), algorithm.discount)[:-1]
+        if self.policy_gradient_rescaler == PolicyGradientRescaler.A_VALUE:
+            return returns - values[:-1], returns
+        if self.policy_gradient_rescaler == PolicyGradientRescaler.GAE:
+            advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
+            return advantages, targets if algorithm.estimate_state_value_using_gae else returns
+        raise CoachError(f"actor-critic cannot use {self.policy_gradient_rescaler}: use A_VALUE or GAE")

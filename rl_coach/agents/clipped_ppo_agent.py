@@ -1,0 +1,253 @@
+"""Proximal policy optimisation with a clipped ratio (Schulman et al. 2017)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.actor_critic_agent import ActorCriticAgent
+from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.policies import entropy, log_probability, masked
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, weighted_mean
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, RunPhase, StateType
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
+from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.schedules import ConstantSchedule
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.utils import CoachError
+
+
+class ClippedPPONetworkParameters(NetworkParameters):
+    """A critic and a policy that share nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
+        self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
+        self.heads_parameters = [VHeadParameters(), PPOHeadParameters()]
+        self.batch_size = 64
+        self.optimizer_type = "Adam"
+        self.clip_gradients = None
+        self.use_separate_networks_per_head = True
+        self.async_training = False
+        self.l2_regularization = 0
+        self.create_target_network = True
+        self.shared_optimizer = True
+        self.scale_down_gradients_by_number_of_workers_for_sync_training = True
+
+
+class ClippedPPOAlgorithmParameters(AlgorithmParameters):
+    """How PPO learns.
+
+    :ivar policy_gradient_rescaler: ``GAE``, or ``A_VALUE`` for returns minus values
+    :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
+    :ivar clip_likelihood_ratio_using_epsilon: the ratio counts within 1 - epsilon and 1 + epsilon
+    :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
+    :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
+    :ivar num_consecutive_playing_steps: how much is played with one policy
+    :ivar optimization_epochs: how often each transition is learned from
+    :ivar clipping_decay_schedule: multiplies epsilon; one step for each environment step
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_episodes_in_experience_replay = 1000000
+        self.policy_gradient_rescaler = PolicyGradientRescaler.GAE
+        self.gae_lambda = 0.95
+        self.use_kl_regularization = False
+        self.clip_likelihood_ratio_using_epsilon = 0.2
+        self.estimate_state_value_using_gae = True
+        self.beta_entropy = 0.01
+        self.num_consecutive_playing_steps = EnvironmentSteps(2048)
+        self.optimization_epochs = 10
+        self.normalization_stats = None
+        self.clipping_decay_schedule = ConstantSchedule(1)
+        self.act_for_full_episodes = True
+        self.update_pre_network_filters_state_on_train = True
+        self.update_pre_network_filters_state_on_inference = False
+
+
+class ClippedPPOAgentParameters(AgentParameters):
+    """PPO that samples from the policy."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=ClippedPPOAlgorithmParameters(),
+            exploration={
+                DiscreteActionSpace: CategoricalParameters(),
+                BoxActionSpace: AdditiveNoiseParameters(),
+            },
+            memory=EpisodicExperienceReplayParameters(),
+            networks={"main": ClippedPPONetworkParameters()},
+        )
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.clipped_ppo_agent:ClippedPPOAgent"
+
+
+def clipped_ppo_rule(epsilon: float, beta_entropy: float, value_weight: float, mask_name: str | None) -> UpdateRule:
+    """-E[min(r A, clip(r, 1 - e, 1 + e) A)] + value_weight (V - R)^2 - beta H(pi) (Schulman et al. 2017, eqs. 7, 9).
+
+    ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``, each [B]; ``scalars['clipping_decay']``
+    multiplies epsilon.
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        value, policy = networks["main"].online(batch.states)
+        policy = masked(ops, policy, batch.states.get(mask_name))
+        log_ratio = log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"]
+        ratio, limit = ops.exp(log_ratio), epsilon * batch.scalars["clipping_decay"]
+        advantages = batch.extra["advantages"]
+        clipped_ratio = ops.clip(ratio, 1.0 - limit, 1.0 + limit)
+        objective = ops.minimum(ratio * advantages, clipped_ratio * advantages)
+        errors = value["v"] - batch.extra["returns"]
+        policy_loss = -weighted_mean(ops, objective, batch.weights)
+        value_loss = weighted_mean(ops, errors * errors, batch.weights)
+        mean_entropy = weighted_mean(ops, entropy(ops, policy), batch.weights)
+        # an estimate of the divergence that is never negative (Schulman 2020, "Approximating KL divergence", k3)
+        divergence = weighted_mean(ops, ratio - 1.0 - log_ratio, batch.weights)
+        is_clipped = ops.cast(ops.abs(ratio - 1.0) > limit, "float32")
+        signals = {
+            "Policy Loss": policy_loss,
+            "Value Loss": value_loss,
+            "Entropy": mean_entropy,
+            "Kullback-Leibler Divergence": divergence,
+            "PPO Clipped Share": weighted_mean(ops, is_clipped, batch.weights),
+        }
+        return Update({"main": policy_loss + value_weight * value_loss - beta_entropy * mean_entropy}, signals=signals)
+
+    return rule
+
+
+class ClippedPPOAgent(ActorCriticAgent):
+    """Plays for a while with one policy, then makes several epochs of minibatch updates on what it played."""
+
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        if agent_parameters.algorithm.use_kl_regularization:
+            raise CoachError("ClippedPPO has no KL regularisation: set use_kl_regularization to False")
+        self._rule_signals["Entropy"] = self.entropy
+
+    @property
+    def is_on_policy(self) -> bool:
+        return True
+
+    def make_update_rule(self) -> UpdateRule:
+        algorithm = self.ap.algorithm
+        value = self.ap.network_wrappers["main"].heads_parameters[0]
+        epsilon = algorithm.clip_likelihood_ratio_using_epsilon
+        return clipped_ppo_rule(epsilon, algorithm.beta_entropy, value.loss_weight, self._mask_name)
+
+    def choose_action(self, curr_state: StateType) -> ActionInfo:
+        if self._phase is RunPhase.TRAIN:
+            self.ap.algorithm.clipping_decay_schedule.step()
+        return super().choose_action(curr_state)
+
+    def train(self) -> float:
+        if not self._should_train():
+            return 0.0
+        loss = sum(self._train_on_played() for _ in range(self.ap.algorithm.num_consecutive_training_steps))
+        self.post_training_commands()
+        return loss
+
+    def _train_on_played(self) -> float:
+        batch = self.call_memory("get_all_complete_episodes_transitions")
+        batch = batch if isinstance(batch, Batch) else Batch(batch)
+        columns = self.fill_advantages(batch)
+        steps = self.ap.algorithm.num_consecutive_playing_steps
+        if isinstance(steps, EnvironmentSteps):
+            columns = {name: column[: steps.num_steps] for name, column in columns.items()}
+        if self._has_targets and self._should_update_online_weights_to_target():
+            self._update_targets()
+        return self.train_network(columns, self.ap.algorithm.optimization_epochs)
+
+    def fill_advantages(self, batch: Batch) -> dict[str, np.ndarray]:
+        """The columns to learn from: advantages, the critic's targets and the log probability of what was done.
+
+        :param batch: whole episodes, one after the other
+        """
+        update = self.ap.algorithm.update_pre_network_filters_state_on_train
+        states = self._filter_columns(batch.state_columns, update)
+        ends = np.flatnonzero(batch.game_overs())
+        bootstrap_states = self._filter_columns({n: c[ends] for n, c in batch.next_state_columns.items()}, False)
+        network = self.networks["main"].online_network
+        value, *policy = network.predict({n: states[n] for n in self.networks["main"].input_names})
+        bootstrap = network.predict({n: bootstrap_states[n] for n in self.networks["main"].input_names})[0]
+        bootstrap = bootstrap * ~batch.terminateds()[ends]
+        advantages, returns = self._advantages_of_episodes(batch.rewards(), value, ends, bootstrap)
+        self.state_values.add_sample(value)
+        self.action_advantages.add_sample(advantages)
+        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        columns = {f"states/{name}": states[name] for name in self._learning_inputs()}
+        columns["actions"] = batch.actions()
+        columns["weights"] = np.ones(len(batch), np.float32)
+        columns["extra/advantages"] = advantages.astype(np.float32)
+        columns["extra/returns"] = returns.astype(np.float32)
+        columns["extra/behaviour_log_probs"] = self._log_probs(policy, batch, states)
+        return columns
+
+    def _advantages_of_episodes(
+        self, rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, bootstrap: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        found = []
+        start = 0
+        for end, following in zip(ends, bootstrap):
+            episode = slice(start, end + 1)
+            found.append(self._advantages_and_returns(rewards[episode], np.append(values[episode], following)))
+            start = end + 1
+        advantages, returns = zip(*found)
+        return np.concatenate(advantages), np.concatenate(returns)
+
+    def _log_probs(self, policy: list[np.ndarray], batch: Batch, states: StateType) -> np.ndarray:
+        """[B] float32, log pi(a|s) under the policy that played."""
+        actions = batch.actions()
+        if isinstance(self.spaces.action, DiscreteActionSpace):
+            probabilities = policy[0]
+            if self._mask_name is not None:
+                probabilities = probabilities * (states[self._mask_name] > 0)
+                probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
+            return np.log(probabilities[np.arange(len(actions)), actions]).astype(np.float32)
+        mean, deviation = policy
+        standardised = (actions - mean) / deviation
+        densities = -0.5 * (standardised**2 + 2 * np.log(deviation) + np.log(2 * np.pi))
+        return densities.sum(axis=1).astype(np.float32)
+
+    def train_network(self, columns: dict[str, np.ndarray], epochs: int) -> float:
+        """All minibatches of all epochs in one compiled call.
+
+        :param columns: [N, ...] by name
+        :return: the mean loss
+        """
+        rows, size = len(columns["weights"]), self.batch_size
+        per_epoch = -(-rows // size)
+        indices = np.full((epochs, per_epoch * size), -1, np.int32)
+        for epoch in range(epochs):
+            indices[epoch, :rows] = self.rng.permutation(rows)
+        scalars = {"clipping_decay": self.ap.algorithm.clipping_decay_schedule.current_value}
+        result = self.learner.train(
+            columns, scalars, indices=indices.reshape(-1, size), num_updates=epochs * per_epoch
+        )
+        self.training_iteration += 1
+        self._log_rule_signals(result)
+        self._log_learning_rate()
+        self.loss.add_sample(result.losses["main"])
+        self.unclipped_grads.add_sample(result.gradient_norms["main"])
+        return float(result.losses["main"].mean())
+
+    def post_training_commands(self) -> None:
+        """What was played with the old policy is of no more use."""
+        self.call_memory("clean")
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "clipping_decay": self.ap.algorithm.clipping_decay_schedule.num_steps}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self.ap.algorithm.clipping_decay_schedule.restore(state["clipping_decay"])

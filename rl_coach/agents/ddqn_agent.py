@@ -1,0 +1,31 @@
+"""Double DQN (van Hasselt et al. 2016, "Deep Reinforcement Learning with Double Q-learning")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.dqn_agent import DQNAgent, DQNAgentParameters
+
+
+class DDQNAgentParameters(DQNAgentParameters):
+    """Double DQN; settings as DQN's."""
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.ddqn_agent:DDQNAgent"
+
+
+def greedy_by_online(ops: Any, q_online: Any, q_target: Any) -> Any:
+    """argmax_a of the online network's Q [B, A], whose value the target network then gives (equation 4)."""
+    return ops.argmax(q_online, axis=-1)
+
+
+class DDQNAgent(DQNAgent):
+    """The online network chooses the next action and the target network values it."""
+
+    bootstrap_actions = (greedy_by_online, True)
+
+    def select_actions(self, next_states: dict[str, np.ndarray], q_st_plus_1: np.ndarray) -> np.ndarray:
+        return np.argmax(self.networks["main"].online_network.predict(next_states), axis=1)

@@ -1,0 +1,155 @@
+"""Deep Q-learning (Mnih et al. 2015, "Human-level control through deep reinforcement learning")."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import QHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, huber, select, weighted_mean
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, MiddlewareScheme, NetworkParameters
+from rl_coach.core_types import Batch, EnvironmentSteps
+from rl_coach.exploration_policies.e_greedy import EGreedyParameters
+from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
+from rl_coach.schedules import LinearSchedule
+
+FORBIDDEN = -1e9  # stands for the value of a masked action, which nothing may choose
+
+
+class DQNAlgorithmParameters(AlgorithmParameters):
+    """How DQN learns.
+
+    :ivar num_steps_between_copying_online_weights_to_target: how long the target network stays as it is
+    :ivar num_consecutive_playing_steps: steps between two updates
+    :ivar discount: 0 values the next reward only, 1 all alike
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(10000)
+        self.num_consecutive_playing_steps = EnvironmentSteps(4)
+        self.discount = 0.99
+        self.supports_parameter_noise = True
+
+
+class DQNNetworkParameters(NetworkParameters):
+    """A Q-network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
+        self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Medium)
+        self.heads_parameters = [QHeadParameters()]
+        self.optimizer_type = "Adam"
+        self.batch_size = 32
+        self.replace_mse_with_huber_loss = True
+        self.create_target_network = True
+        self.should_get_softmax_probabilities = False
+
+
+class DQNAgentParameters(AgentParameters):
+    """DQN with epsilon-greedy exploration and uniform replay."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=DQNAlgorithmParameters(),
+            exploration=EGreedyParameters(),
+            memory=ExperienceReplayParameters(),
+            networks={"main": DQNNetworkParameters()},
+        )
+        self.exploration.epsilon_schedule = LinearSchedule(1, 0.1, 1000000)
+        self.exploration.evaluation_epsilon = 0.05
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.dqn_agent:DQNAgent"
+
+
+SelectActions = Callable[[Any, Any, Any], Any]
+
+
+def greedy_by_target(ops: Any, q_online: Any, q_target: Any) -> Any:
+    """argmax_a of the target network's Q [B, A]: DQN's choice of the next action, [B]."""
+    return ops.argmax(q_target, axis=-1)
+
+
+def q_learning_rule(
+    discount: float, is_huber: bool, mask_name: str | None, select_actions: SelectActions, needs_online: bool
+) -> UpdateRule:
+    """y = r + discount * Q_target(s', a'), where a' is what ``select_actions`` picks (Mnih et al. 2015, algorithm 1).
+
+    :param discount: per transition
+    :param is_huber: Huber instead of squared errors
+    :param mask_name: the observation that masks actions, if there is one
+    :param select_actions: ``(ops, online Q(s', .), target Q(s', .))``, both [B, A], to actions [B]
+    :param needs_online: whether it looks at the online network's values
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        main = networks["main"]
+        q_tm1 = main.online(batch.states)[0]["q"]
+        q_t = main.target(batch.next_states)[0]["q"]
+        q_t_online = main.online(batch.next_states)[0]["q"] if needs_online else q_t
+        assert len(q_tm1.shape) == len(q_t.shape) == 2
+        if mask_name is not None:
+            allowed = batch.next_states[mask_name] > 0
+            q_t, q_t_online = (ops.where(allowed, q, FORBIDDEN) for q in (q_t, q_t_online))
+        a_t = select_actions(ops, q_t_online, q_t)
+        target_tm1 = batch.rewards + discount * batch.continues * select(ops, q_t, a_t)
+        td_errors = ops.stop_gradient(target_tm1) - select(ops, q_tm1, batch.actions)
+        losses = huber(ops, td_errors) if is_huber else td_errors * td_errors
+        return Update({"main": weighted_mean(ops, losses, batch.weights)}, errors=td_errors)
+
+    return rule
+
+
+class DQNAgent(ValueOptimizationAgent):
+    """See the module."""
+
+    bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
+
+    def select_actions(self, next_states: dict[str, np.ndarray], q_st_plus_1: np.ndarray) -> np.ndarray:
+        """[B], the actions to bootstrap from. A subclass that overrides this learns with what it selects.
+
+        :param next_states: [B, ...] by name
+        :param q_st_plus_1: [B, A], the target network's values
+        """
+        return np.argmax(q_st_plus_1, axis=1)
+
+    @property
+    def _selects_its_own_actions(self) -> bool:
+        defining = next(cls for cls in type(self).__mro__ if "select_actions" in vars(cls))
+        learning = next(cls for cls in type(self).__mro__ if "bootstrap_actions" in vars(cls))
+        return issubclass(defining, learning) and defining is not learning
+
+    @property
+    def _learns_one_by_one(self) -> bool:
+        overridden = type(self).learn_from_batch is not DQNAgent.learn_from_batch
+        return overridden or self._selects_its_own_actions or self._has_priorities
+
+    def learn_from_batch(self, batch: Batch) -> tuple[float, list[float], float]:
+        if not self._selects_its_own_actions:
+            return super().learn_from_batch(batch)
+        main = self.networks["main"]
+        states, next_states = batch.states(main.input_names), batch.next_states(main.input_names)
+        q_t = main.target_network.predict(next_states)
+        rows = np.arange(len(batch))
+        bootstrap = q_t[rows, self.select_actions(next_states, q_t)]
+        targets = main.online_network.predict(states)
+        td_targets = batch.rewards() + self.ap.algorithm.discount * (1.0 - batch.terminateds()) * bootstrap
+        td_errors = td_targets - targets[rows, batch.actions()]
+        targets[rows, batch.actions()] = td_targets
+        weights = self.update_transition_priorities_and_get_weights(td_errors, batch)
+        return main.train_and_sync_networks(states, targets, importance_weights=weights)[:3]
+
+    @property
+    def is_on_policy(self) -> bool:
+        return False
+
+    def make_update_rule(self) -> UpdateRule:
+        is_huber = self.ap.network_wrappers["main"].replace_mse_with_huber_loss
+        return q_learning_rule(self.ap.algorithm.discount, is_huber, self._mask_name, *self.bootstrap_actions)

@@ -1,0 +1,120 @@
+"""Policy gradients (Williams 1992, "Simple statistical gradient-following algorithms", REINFORCE)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler, PolicyOptimizationAgent
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import PolicyHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.policies import entropy, log_probability, masked
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.core_types import Batch
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
+from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.utils import CoachError
+
+
+class PolicyGradientNetworkParameters(NetworkParameters):
+    """A policy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
+        self.middleware_parameters = FCMiddlewareParameters()
+        self.heads_parameters = [PolicyHeadParameters()]
+        self.async_training = True
+
+
+class PolicyGradientAlgorithmParameters(AlgorithmParameters):
+    """How policy gradients learn.
+
+    :ivar policy_gradient_rescaler: what weighs log pi(a|s)
+    :ivar apply_gradients_every_x_episodes: how many episodes one update sums
+    :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
+    :ivar num_steps_between_gradient_updates: the longest segment of an episode that is learned from at once
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.policy_gradient_rescaler = PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP
+        self.apply_gradients_every_x_episodes = 5
+        self.beta_entropy = 0
+        self.num_steps_between_gradient_updates = 20000
+
+
+class PolicyGradientsAgentParameters(AgentParameters):
+    """Policy gradients that sample from the policy."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=PolicyGradientAlgorithmParameters(),
+            exploration={
+                DiscreteActionSpace: CategoricalParameters(),
+                BoxActionSpace: AdditiveNoiseParameters(),
+            },
+            memory=SingleEpisodeBufferParameters(),
+            networks={"main": PolicyGradientNetworkParameters()},
+        )
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.policy_gradients_agent:PolicyGradientsAgent"
+
+
+def policy_gradient_rule(beta_entropy: float, mask_name: str | None) -> UpdateRule:
+    """-sum_t w_t (log pi(a_t|s_t) A_t + beta H(pi(.|s_t))), with A_t given as ``extra['advantages']`` [B]."""
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        policy = masked(ops, networks["main"].online(batch.states)[0], batch.states.get(mask_name))
+        log_prob = log_probability(ops, policy, batch.actions)
+        loss = -ops.sum(batch.weights * log_prob * batch.extra["advantages"])
+        if beta_entropy:
+            loss -= beta_entropy * ops.sum(batch.weights * entropy(ops, policy))
+        return Update({"main": loss})
+
+    return rule
+
+
+class PolicyGradientsAgent(PolicyOptimizationAgent):
+    """See the module."""
+
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self.returns_mean = self.register_signal("Returns Mean")
+        self.returns_variance = self.register_signal("Returns Variance")
+
+    @property
+    def is_on_policy(self) -> bool:
+        return True
+
+    def make_update_rule(self) -> UpdateRule:
+        return policy_gradient_rule(self.ap.algorithm.beta_entropy, self._mask_name)
+
+    def segment_columns(self, batch: Batch, first: int) -> dict[str, np.ndarray]:
+        returns = batch.n_step_discounted_rewards()
+        advantages = self.rescaled(returns, first)
+        self.returns_mean.add_sample(returns.mean())
+        self.returns_variance.add_sample(returns.std())
+        return {**self._common_columns(batch), "extra/advantages": advantages.astype(np.float32)}
+
+    def rescaled(self, returns: np.ndarray, first: int) -> np.ndarray:
+        """[T], what each step's log pi(a|s) is weighed with, from the returns [T] from step ``first`` on."""
+        rescaler = self.policy_gradient_rescaler
+        if rescaler == PolicyGradientRescaler.TOTAL_RETURN:
+            return np.full_like(returns, returns[0])
+        if rescaler == PolicyGradientRescaler.FUTURE_RETURN:
+            return returns
+        if rescaler == PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_EPISODE:
+            deviation = self.std_discounted_return
+            return (returns - self.mean_discounted_return) / deviation if deviation else np.zeros_like(returns)
+        if rescaler == PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP:
+            means = self.return_means.means[first : first + len(returns)]
+            return returns - np.pad(means, (0, len(returns) - len(means)))
+        raise CoachError(f"policy gradients without a critic cannot use {rescaler}: use an actor-critic agent")

@@ -1,0 +1,199 @@
+"""What agents share that learn a policy from whole episodes or segments of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.agent import Agent
+from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
+from rl_coach.spaces import DiscreteActionSpace
+from rl_coach.utils import CoachError, eps
+
+SMALLEST_BUCKET = 32
+
+
+class PolicyGradientRescaler(Enum):
+    """What weighs log pi(a|s) in a policy's gradient."""
+
+    TOTAL_RETURN = 0
+    FUTURE_RETURN = 1
+    FUTURE_RETURN_NORMALIZED_BY_EPISODE = 2
+    FUTURE_RETURN_NORMALIZED_BY_TIMESTEP = 3
+    Q_VALUE = 4
+    A_VALUE = 5
+    TD_RESIDUAL = 6
+    DISCOUNTED_TD_RESIDUAL = 7
+    GAE = 8
+
+
+class RunningMeans:
+    """The mean of all values seen at each time step, over episodes of any length."""
+
+    def __init__(self) -> None:
+        self.counts = np.zeros(0)
+        self.means = np.zeros(0)
+
+    def push(self, values: np.ndarray) -> None:
+        """Take in one episode's values [T]."""
+        longer = len(values) - len(self.means)
+        if longer > 0:
+            self.counts = np.pad(self.counts, (0, longer))
+            self.means = np.pad(self.means, (0, longer))
+        self.counts[: len(values)] += 1
+        self.means[: len(values)] += (values - self.means[: len(values)]) / self.counts[: len(values)]
+
+
+class PolicyOptimizationAgent(Agent):
+    """Learns from the episode in progress: from segments of ``num_steps_between_gradient_updates`` steps and from the
+    rest of it when it ends. Segments' gradients are summed over ``apply_gradients_every_x_episodes`` episodes.
+
+    Weights do not change in between, so the segments themselves are kept and their sum is one update on all of them.
+    """
+
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self.last_gradient_update_step_idx = 0
+        self.return_means = RunningMeans()
+        self.mean_discounted_return = 0.0
+        self.std_discounted_return = 1.0
+        self._segments: list[dict[str, np.ndarray]] = []
+        self.entropy = self.register_signal("Entropy")
+
+    @property
+    def policy_gradient_rescaler(self) -> PolicyGradientRescaler:
+        """What weighs log pi(a|s)."""
+        return self.ap.algorithm.policy_gradient_rescaler
+
+    def reset_internal_state(self) -> None:
+        super().reset_internal_state()
+        self.last_gradient_update_step_idx = 0
+
+    def update_episode_statistics(self, episode: Episode) -> None:
+        """Take an episode's returns into the means that returns are compared with."""
+        returns = np.asarray([t.n_step_discounted_rewards for t in episode.transitions])
+        self.return_means.push(returns)
+        self.mean_discounted_return = float(returns.mean())
+        self.std_discounted_return = float(returns.std())
+
+    def train(self) -> float:
+        episode = self.current_episode_buffer
+        passed = episode.length() - self.last_gradient_update_step_idx
+        is_segment_full = passed >= self.ap.algorithm.num_steps_between_gradient_updates
+        if passed <= 0 or not (is_segment_full or episode.is_complete):
+            return 0.0
+        if self.updates_left == 0:
+            return 0.0
+        episode.update_discounted_rewards()
+        if episode.is_complete:
+            self.update_episode_statistics(episode)
+        first = self.last_gradient_update_step_idx
+        self.last_gradient_update_step_idx = episode.length()
+        batch = Batch(episode.transitions[first:])
+        if type(self).learn_from_batch is not PolicyOptimizationAgent.learn_from_batch:
+            return self._learn_alone(batch)
+        self._segments.append(self.segment_columns(batch, first))
+        if self._sums_segments and self.current_episode % self.ap.algorithm.apply_gradients_every_x_episodes:
+            return 0.0
+        return self._apply()
+
+    @property
+    def _sums_segments(self) -> bool:
+        if self.ap.algorithm.apply_gradients_every_x_episodes <= 1:
+            return False
+        if any(network.is_recurrent for network in self.networks.values()):
+            raise CoachError(
+                f"agent '{self.name}' has a recurrent network, which learns one sequence at a time: "
+                f"set apply_gradients_every_x_episodes to 1"
+            )
+        return True
+
+    def _learn_alone(self, batch: Batch) -> float:
+        loss, _, gradients = self.learn_from_batch(batch)[:3]
+        self.training_iteration += 1
+        self.loss.add_sample(loss)
+        self.unclipped_grads.add_sample(gradients)
+        return float(loss)
+
+    def _apply(self) -> float:
+        columns = {name: np.concatenate([s[name] for s in self._segments]) for name in self._segments[0]}
+        self._segments = []
+        result = self.learner.train(padded(columns), self.learning_scalars())
+        self.training_iteration += 1
+        self._log_rule_signals(result)
+        loss = float(sum(result.losses.values())[0])
+        self.loss.add_sample(loss)
+        self.unclipped_grads.add_sample(next(iter(result.gradient_norms.values())))
+        self._log_learning_rate()
+        return loss
+
+    def learn_from_batch(self, batch: Batch) -> tuple[float, list[float], float]:
+        """One update on one segment; overridden by agents that compute their targets themselves."""
+        self._segments = [self.segment_columns(batch, 0)]
+        loss = self._apply()
+        return loss, [loss], float(self.unclipped_grads.get_last_value()[0])
+
+    def segment_columns(self, batch: Batch, first: int) -> dict[str, np.ndarray]:
+        """The columns of a segment for the update rule; each row weighs 1 / T, so that a segment's rows give its mean.
+
+        :param first: the segment's first step within its episode
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say what it learns from a segment")
+
+    def _common_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        columns = self._filter_columns(
+            batch.state_columns, self.ap.algorithm.update_pre_network_filters_state_on_train
+        )
+        found = {f"states/{name}": columns[name] for name in self._learning_inputs()}
+        found["actions"] = batch.action_column
+        found["weights"] = np.full(len(batch), 1.0 / len(batch), np.float32)
+        return found
+
+    def get_prediction(self, states: StateType | list[StateType]) -> list[np.ndarray]:
+        """The network's outputs for one state or a list of them, a list with an array for each."""
+        inputs = self.prepare_batch_for_inference(states, "main")
+        return self.networks["main"].online_network.predict(inputs, squeeze_output=False)
+
+    def policy_outputs(self, predictions: list[np.ndarray]) -> list[np.ndarray]:
+        """Those of the network's outputs that make the policy."""
+        names = self.networks["main"].online_network.output_names
+        policy = ("probabilities", "mean", "standard_deviation")
+        return [value for name, value in zip(names, predictions) if name.split("_", 2)[2] in policy]
+
+    def choose_action(self, curr_state: StateType) -> ActionInfo:
+        outputs = self.policy_outputs(self.get_prediction(curr_state))
+        if not isinstance(self.spaces.action, DiscreteActionSpace):
+            return ActionInfo(np.atleast_1d(self._explore([output[0] for output in outputs], curr_state)))
+        probabilities = outputs[0][0]
+        action, probabilities = self._explore(probabilities, curr_state)
+        self.entropy.add_sample(-np.sum(probabilities * np.log(probabilities + eps)))
+        return ActionInfo(action, all_action_probabilities=probabilities)
+
+    def get_state(self) -> dict[str, Any]:
+        means = self.return_means
+        return {
+            **super().get_state(),
+            "returns": {"counts": means.counts, "means": means.means},
+            "segments": {f"{i:04d}": segment for i, segment in enumerate(self._segments)},
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self.return_means.counts = state["returns"]["counts"].copy()
+        self.return_means.means = state["returns"]["means"].copy()
+        self._segments = [state["segments"][name] for name in sorted(state["segments"])]
+
+
+def padded(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns with rows of weight 0 added, up to a power of two, so that few lengths have to be compiled."""
+    rows = len(columns["weights"])
+    bucket = max(SMALLEST_BUCKET, 1 << (rows - 1).bit_length())
+    if bucket == rows:
+        return columns
+    return {
+        name: np.concatenate([column, np.zeros((bucket - rows, *column.shape[1:]), column.dtype)])
+        for name, column in columns.items()
+    }

@@ -1,0 +1,64 @@
+"""What agents share that learn the value of actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.agent import Agent
+from rl_coach.core_types import ActionInfo, Batch, StateType
+from rl_coach.utils import Signal
+
+
+class ValueOptimizationAgent(Agent):
+    """Predicts Q(s, a) with the network ``main`` and lets the exploration policy choose among the actions."""
+
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self.q_values = self.register_signal("Q")
+        self.q_value_for_action: dict[int, Signal] = {}
+
+    def init_environment_dependent_modules(self) -> None:
+        super().init_environment_dependent_modules()
+        for action in range(getattr(self.spaces.action, "num_actions", 0)):
+            self.q_value_for_action[action] = self.register_signal(
+                f"Q for action {action}", dump_one_value_per_episode=False, dump_one_value_per_step=True
+            )
+
+    def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
+        """[B, A], Q(s, .) for one state or a list of them."""
+        return self.get_prediction(states)
+
+    def get_prediction(self, states: StateType | list[StateType], outputs: list[str] | None = None) -> np.ndarray:
+        """The network's outputs for one state or a list of them."""
+        inputs = self.prepare_batch_for_inference(states, "main")
+        return self.networks["main"].online_network.predict(inputs, outputs=outputs)
+
+    def update_transition_priorities_and_get_weights(self, TD_errors: np.ndarray, batch: Batch) -> np.ndarray | None:
+        """Tell a prioritized memory how surprising the batch was.
+
+        :param TD_errors: [B]
+        :return: [B] importance weights, None where the memory has no priorities
+        """
+        if not self._has_priorities:
+            return None
+        self.call_memory("update_priorities", (batch.info("idx"), np.abs(TD_errors)))
+        return batch.info("weight")
+
+    def choose_action(self, curr_state: StateType) -> ActionInfo:
+        if not self.exploration_policy.requires_action_values():
+            action, probabilities = self._explore(None, curr_state)
+            return ActionInfo(action, all_action_probabilities=probabilities)
+        q_values = self.get_all_q_values_for_states(curr_state)[0]
+        action, probabilities = self._explore(q_values, curr_state)
+        self.q_values.add_sample(q_values)
+        if self.ap.visualization.dump_in_episode_signals:
+            for index, value in enumerate(q_values):
+                self.q_value_for_action[index].add_sample(value)
+        return ActionInfo(
+            action,
+            all_action_probabilities=probabilities,
+            action_value=float(q_values[action]),
+            max_action_value=float(q_values.max()),
+        )

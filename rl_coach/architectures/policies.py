@@ -1,0 +1,40 @@
+"""Distributions over actions, as update rules need them; written once for all frameworks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rl_coach.architectures.update import select
+
+FORBIDDEN = -1e9  # stands for the logarithm of a masked action's probability
+
+
+def masked(ops: Any, policy: dict[str, Any], mask: Any) -> dict[str, Any]:
+    """A discrete policy renormalised over the actions that a mask [B, A] allows; the policy itself without a mask."""
+    if mask is None:
+        return policy
+    logits = ops.where(mask > 0, policy["log_probabilities"], FORBIDDEN)
+    return {"probabilities": ops.softmax(logits), "log_probabilities": ops.log_softmax(logits)}
+
+
+def log_probability(ops: Any, policy: dict[str, Any], actions: Any) -> Any:
+    """[B], log pi(a|s) of discrete actions [B] or, under a diagonal Gaussian, of continuous ones [B, D]."""
+    if "log_probabilities" in policy:
+        return select(ops, policy["log_probabilities"], actions)
+    mean, deviation = policy["mean"], policy["standard_deviation"]
+    return gaussian_log_probability(ops, actions, mean, ops.log(deviation))
+
+
+def gaussian_log_probability(ops: Any, values: Any, mean: Any, log_deviation: Any) -> Any:
+    """[B], the log density of values [B, D] under a Gaussian of independent elements."""
+    standardised = (values - mean) / ops.exp(log_deviation)
+    return -0.5 * ops.sum(standardised * standardised + 2.0 * log_deviation + math.log(2 * math.pi), axis=-1)
+
+
+def entropy(ops: Any, policy: dict[str, Any]) -> Any:
+    """[B], the entropy of a discrete policy or of a diagonal Gaussian, in nats."""
+    if "log_probabilities" in policy:
+        return -ops.sum(policy["probabilities"] * policy["log_probabilities"], axis=-1)
+    constant = 0.5 * math.log(2 * math.pi * math.e)
+    return ops.sum(ops.log(policy["standard_deviation"]) + constant, axis=-1)
