@@ -42,10 +42,11 @@ class Filter:
     def reset(self) -> None:
         """A new episode starts: forget what belongs to the one before."""
 
-    def filter(self, env_response: Any, update_internal_state: bool = True) -> Any:
-        """What comes out for what goes in.
+    def filter(self, *args: Any, **kwargs: Any) -> Any:
+        """What comes out for what goes in; each kind of filter says what that is.
 
-        :param update_internal_state: let a filter that keeps statistics or a history learn from this
+        Filters of what the agent sees take ``update_internal_state``: whether a filter that keeps statistics or a
+        history learns from this.
         """
         raise NotImplementedError(f"{type(self).__name__} does not filter")
 
@@ -189,7 +190,7 @@ class OutputFilter(_FilterChain):
     def _members(self) -> Iterator[tuple[tuple[str, ...], Filter]]:
         return (((name,), member) for name, member in self._action_filters.items())
 
-    def filter(self, action_info: ActionInfo) -> ActionInfo:  # type: ignore[override]
+    def filter(self, action_info: ActionInfo) -> ActionInfo:
         """The action for the environment; the same object where there is no filter, otherwise a copy."""
         self._refuse_if_reference()
         if not self._action_filters:
@@ -289,7 +290,7 @@ class InputFilter(_FilterChain):
         for name, reward_filter in self._reward_filters.items():
             yield ("reward", name), reward_filter
 
-    def filter(  # type: ignore[override]
+    def filter(
         self, unfiltered_data: Union[Data, list[Data]], update_internal_state: bool = True, deep_copy: bool = True
     ) -> list[Data]:
         """Filter one response or transition, or a list of them; a transition's state and next state alike.
@@ -421,11 +422,11 @@ def _shallow_copy(item: Any) -> Any:
         )
     if not isinstance(item, (EnvResponse, Transition)):
         raise ValueError(f"an input filter filters EnvResponse and Transition, not {type(item).__name__}")
-    duplicate = copy.copy(item)
+    duplicate: Any = copy.copy(item)
     duplicate.info = dict(item.info)
-    duplicate.next_state = dict(item.next_state)
+    duplicate.next_state = dict(duplicate.next_state)
     if isinstance(item, Transition):
-        duplicate.state = dict(item.state)
+        duplicate.state = dict(duplicate.state)
     return duplicate
 
 

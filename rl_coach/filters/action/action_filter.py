@@ -45,7 +45,7 @@ class ActionFilter(Filter):
         if space is not None and not space.val_matches_space_definition(action):
             raise CoachError(f"{type(self).__name__}: the action {action} does not belong to {space}")
 
-    def filter(self, action: ActionType) -> Any:  # type: ignore[override]
+    def filter(self, action: ActionType) -> Any:
         """The output space's action for one of the input space."""
         raise NotImplementedError(f"{type(self).__name__} does not filter")
 

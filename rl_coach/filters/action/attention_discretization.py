@@ -33,6 +33,6 @@ class AttentionDiscretization(PartialDiscreteActionSpaceMap):
     def get_unfiltered_action_space(self, output_action_space: ActionSpace) -> DiscreteActionSpace:
         bins = bins_of_each_dimension(self.num_bins_per_dimension, output_action_space)
         edges = grid_axes(output_action_space, [count + 1 for count in bins], self.force_int_bins)
-        cells = itertools.product(*(zip(axis[:-1], axis[1:]) for axis in edges))
+        cells = itertools.product(*(itertools.pairwise(axis) for axis in edges))
         self.target_actions = [np.array(cell).T for cell in cells]
         return super().get_unfiltered_action_space(output_action_space)

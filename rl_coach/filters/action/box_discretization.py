@@ -53,7 +53,8 @@ def bins_of_each_dimension(num_bins: Union[int, Sequence[int]], space: ActionSpa
     if len(space.shape) != 1:
         raise CoachError(f"only actions that are vectors can be discretized, not those of {space}")
     size = int(space.shape[0])
-    bins = [int(num_bins)] * size if np.ndim(num_bins) == 0 else [int(count) for count in num_bins]  # type: ignore[union-attr, arg-type]
+    counts = [num_bins] * size if isinstance(num_bins, (int, np.integer)) else num_bins
+    bins = [int(count) for count in counts]
     if len(bins) != size:
         raise CoachError(f"num_bins_per_dimension {bins} does not fit the {size} dimensions of {space}")
     if min(bins) < 1:

@@ -16,7 +16,7 @@ class FullDiscreteActionSpaceMap(PartialDiscreteActionSpaceMap):
 
     def validate_output_action_space(self, output_action_space: ActionSpace) -> None:
         try:
-            output_action_space.actions
+            self.target_actions = output_action_space.actions
         except NotImplementedError:
             raise CoachError(
                 f"FullDiscreteActionSpaceMap: the actions of {output_action_space} cannot be counted; "

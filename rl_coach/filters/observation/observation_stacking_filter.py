@@ -89,7 +89,7 @@ class ObservationStackingFilter(ObservationFilter):
         stack.extend([frame] if stack else [frame] * self.stack_size)
         return LazyStack(stack, self.stacking_axis)
 
-    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> list[LazyStack]:  # type: ignore[override]
+    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> list[LazyStack]:
         """The observations one after the other, as those of one episode."""
         return [self.filter(observation, update_internal_state) for observation in observations]
 
