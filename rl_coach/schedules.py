@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Any, Sequence
 
 from rl_coach.core_types import EnvironmentSteps
 
@@ -28,10 +28,14 @@ class Schedule:
         """The value after ``step`` steps; a function of the step alone, so that a resumed run agrees exactly."""
         raise NotImplementedError(f"{type(self).__name__} does not say its value at a step")
 
-    def restore(self, num_steps: int) -> None:
-        """Continue from ``num_steps``, as a checkpoint recorded it."""
-        self.num_steps = num_steps
-        self.current_value = self.value_at(num_steps)
+    def get_state(self) -> dict[str, Any]:
+        """Where the schedule stands."""
+        return {"num_steps": self.num_steps, "current_value": self.current_value}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from what ``get_state`` gave."""
+        self.num_steps = state["num_steps"]
+        self.current_value = state["current_value"]
 
     def __repr__(self) -> str:
         settings = {name: value for name, value in vars(self).items() if name not in ("current_value", "num_steps")}

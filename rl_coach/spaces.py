@@ -24,7 +24,7 @@ class Space:
 
     def __init__(self, shape: Union[int, Sequence[int], np.ndarray, None], low: Bound = -np.inf, high: Bound = np.inf):
         self.shape = np.array([], dtype=int) if shape is None else np.atleast_1d(np.asarray(shape, dtype=int))
-        self.rng = np.random.default_rng()
+        self._rng: np.random.Generator | None = None
         self._set_bounds(low, high)
 
     def _set_bounds(self, low: Bound, high: Bound) -> None:
@@ -49,9 +49,20 @@ class Space:
         """How many numbers a point has."""
         return int(np.prod(self.shape))
 
+    @property
+    def rng(self) -> np.random.Generator:
+        """What ``sample`` draws from; made at its first use, since most spaces are never sampled."""
+        if self._rng is None:
+            self._rng = np.random.default_rng()
+        return self._rng
+
+    @rng.setter
+    def rng(self, value: np.random.Generator) -> None:
+        self._rng = value
+
     def seed(self, seed: Any) -> None:
         """Start this space's random stream anew from an int or a ``SeedSequence``."""
-        self.rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng(seed)
 
     def val_matches_space_definition(self, val: Any) -> bool:
         """True if a value has the shape and lies within the bounds."""

@@ -1,0 +1,99 @@
+"""Adds Gaussian noise to continuous actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.core_types import RunPhase
+from rl_coach.exploration_policies.exploration_policy import ContinuousActionExplorationPolicy, ExplorationParameters
+from rl_coach.schedules import LinearSchedule, Schedule
+from rl_coach.spaces import ActionSpace
+
+
+class AdditiveNoiseParameters(ExplorationParameters):
+    """Gaussian noise around the agent's action.
+
+    :ivar noise_schedule: the standard deviation in training
+    :ivar evaluation_noise: the standard deviation in evaluation; 0 takes the mean
+    :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range (0.1 is a tenth
+        of it), not absolute
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noise_schedule: Schedule = LinearSchedule(0.1, 0.1, 50000)
+        self.evaluation_noise = 0.05
+        self.noise_as_percentage_from_action_space = True
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.exploration_policies.additive_noise:AdditiveNoise"
+
+
+class NoiseLevel(ContinuousActionExplorationPolicy):
+    """What policies share that draw an action around the mean: how wide they draw.
+
+    An agent that gives a standard deviation of its own beside the mean is drawn from with that one, evaluation
+    excepted.
+    """
+
+    def __init__(
+        self,
+        action_space: ActionSpace,
+        noise_schedule: Schedule,
+        evaluation_noise: float,
+        noise_as_percentage_from_action_space: bool = True,
+    ):
+        super().__init__(action_space)
+        self.noise_schedule = noise_schedule
+        self.evaluation_noise = evaluation_noise
+        self.noise_as_percentage_from_action_space = noise_as_percentage_from_action_space
+        bounds = (action_space.low, action_space.high)
+        if noise_as_percentage_from_action_space and not np.all(np.isfinite(bounds)):
+            raise self._refuse(
+                "noise as a share of the range needs finite bounds; set noise_as_percentage_from_action_space to False"
+            )
+
+    def _current_noise(self) -> float:
+        return self.evaluation_noise if self.phase == RunPhase.TEST else self.noise_schedule.current_value
+
+    def _mean_and_noise(self, action_values: Any) -> tuple[np.ndarray, Any]:
+        """The mean and the standard deviation to draw the next action with; the schedule takes a step in TRAIN."""
+        mean, std = self._mean_and_std(action_values)
+        if std is None or self.phase == RunPhase.TEST:
+            std = self._scaled_to_space(self._current_noise())
+        if self.phase == RunPhase.TRAIN:
+            self.noise_schedule.step()
+        return mean, std
+
+    def _scaled_to_space(self, noise: float) -> Any:
+        if not self.noise_as_percentage_from_action_space:
+            return noise
+        return noise * (self.action_space.high - self.action_space.low)
+
+    def get_control_param(self) -> np.ndarray:
+        """[D], the scheduled noise."""
+        return np.full(tuple(self.action_space.shape), self.noise_schedule.current_value, dtype=np.float64)
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "noise_schedule": self.noise_schedule.get_state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self.noise_schedule.set_state(state["noise_schedule"])
+
+
+class AdditiveNoise(NoiseLevel):
+    """The mean plus Gaussian noise of a scheduled standard deviation.
+
+    :param action_space: a box; bounded, if the noise is a share of its range
+    :param noise_schedule: the standard deviation in training
+    :param evaluation_noise: the standard deviation in evaluation; 0 takes the mean
+    :param noise_as_percentage_from_action_space: the deviations are shares of the action space's range
+    """
+
+    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
+        mean, std = self._mean_and_noise(action_values)
+        return self.rng.normal(mean, std)

@@ -1,0 +1,71 @@
+"""Draws discrete actions by a softmax of their values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.core_types import RunPhase
+from rl_coach.exploration_policies.exploration_policy import (
+    ActionAndProbabilities,
+    DiscreteActionExplorationPolicy,
+    ExplorationParameters,
+    allowed_actions,
+    sample_action,
+)
+from rl_coach.schedules import Schedule
+from rl_coach.spaces import ActionSpace
+
+COLDEST = 1e-30
+
+
+class BoltzmannParameters(ExplorationParameters):
+    """A softmax over the actions' values.
+
+    :ivar temperature_schedule: towards 0 the policy becomes greedy, towards infinity uniform; must be set
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.temperature_schedule: Schedule | None = None
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.exploration_policies.boltzmann:Boltzmann"
+
+
+class Boltzmann(DiscreteActionExplorationPolicy):
+    """An action drawn with probabilities proportional to exp(Q(s, a) / temperature), in every phase.
+
+    :param action_space: discrete
+    :param temperature_schedule: towards 0 the policy becomes greedy, towards infinity uniform
+    """
+
+    def __init__(self, action_space: ActionSpace, temperature_schedule: Schedule):
+        super().__init__(action_space)
+        if temperature_schedule is None:
+            raise self._refuse("it has no temperature_schedule; set one, such as ConstantSchedule(1.0)")
+        self.temperature_schedule = temperature_schedule
+
+    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
+        """:param action_values: [A]"""
+        values = np.asarray(action_values, dtype=np.float64).reshape(-1)
+        highest = values.max() if action_mask is None else values[allowed_actions(action_mask)].max()
+        temperature = max(self.temperature_schedule.current_value, COLDEST)
+        # no exponent lies above 0, so that nothing overflows; those of masked actions do not count
+        weights = np.exp(np.minimum((values - highest) / temperature, 0.0))
+        if self.phase == RunPhase.TRAIN:
+            self.temperature_schedule.step()
+        return sample_action(weights, self.rng, action_mask)
+
+    def get_control_param(self) -> float:
+        """The temperature."""
+        return self.temperature_schedule.current_value
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "temperature_schedule": self.temperature_schedule.get_state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self.temperature_schedule.set_state(state["temperature_schedule"])

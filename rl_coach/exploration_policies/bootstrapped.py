@@ -1,0 +1,89 @@
+"""Explores with one of several Q heads, chosen anew for each episode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.core_types import RunPhase
+from rl_coach.exploration_policies.e_greedy import EGreedy, EGreedyParameters
+from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
+from rl_coach.schedules import LinearSchedule, Schedule
+from rl_coach.spaces import ActionSpace, DiscreteActionSpace
+
+
+class BootstrappedParameters(EGreedyParameters):
+    """One Q head an episode, with epsilon-greedy actions.
+
+    :ivar architecture_num_q_heads: how many Q heads the network has
+    :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.architecture_num_q_heads = 10
+        self.bootstrapped_data_sharing_probability = 1.0
+        self.epsilon_schedule = LinearSchedule(1, 0.01, 1000000)
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.exploration_policies.bootstrapped:Bootstrapped"
+
+
+class Bootstrapped(EGreedy):
+    """Deep exploration (Osband et al. 2016, "Deep Exploration via Bootstrapped DQN", algorithm 1): in training the
+    actions of an episode follow one head, which ``select_head`` draws; otherwise the heads vote.
+
+    :param action_space: discrete
+    :param architecture_num_q_heads: how many Q heads the network has
+    :ivar selected_head: the head of this episode
+    :ivar last_action_values: [A], the values that the last action was chosen by; None if it was random
+    """
+
+    def __init__(
+        self,
+        action_space: ActionSpace,
+        epsilon_schedule: Schedule,
+        evaluation_epsilon: float,
+        architecture_num_q_heads: int,
+        continuous_exploration_policy_parameters: ExplorationParameters | None = None,
+    ):
+        super().__init__(action_space, epsilon_schedule, evaluation_epsilon, continuous_exploration_policy_parameters)
+        if not isinstance(action_space, DiscreteActionSpace):
+            raise self._refuse("Q heads need discrete actions; discretize them or choose another policy")
+        self.num_heads = architecture_num_q_heads
+        self.selected_head = 0
+        self.last_action_values: Any = None
+
+    def select_head(self) -> None:
+        """Draw the head to follow from here on."""
+        self.selected_head = int(self.rng.integers(self.num_heads))
+
+    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
+        """:param action_values: [heads, A], or None if the action will be random"""
+        if action_values is not None:
+            heads = np.reshape(action_values, (self.num_heads, -1))
+            training = self.phase == RunPhase.TRAIN
+            action_values = heads[self.selected_head] if training else _votes(heads, action_mask)
+        self.last_action_values = action_values
+        return super().get_action(action_values, action_mask)
+
+    def get_control_param(self) -> int:
+        """The head of this episode."""
+        return self.selected_head
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "selected_head": self.selected_head}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self.selected_head = state["selected_head"]
+
+
+def _votes(heads: np.ndarray, action_mask: np.ndarray | None) -> np.ndarray:
+    """[A], how many of the heads [heads, A] prefer each action; a head divides its vote among its best actions."""
+    if action_mask is not None:
+        heads = np.where(np.asarray(action_mask, dtype=bool), heads, -np.inf)
+    is_best = heads == heads.max(axis=1, keepdims=True)
+    return (is_best / is_best.sum(axis=1, keepdims=True)).sum(axis=0)

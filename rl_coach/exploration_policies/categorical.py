@@ -1,0 +1,47 @@
+"""Draws discrete actions from the agent's own distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.core_types import RunPhase
+from rl_coach.exploration_policies.exploration_policy import (
+    ActionAndProbabilities,
+    DiscreteActionExplorationPolicy,
+    ExplorationParameters,
+    best_action,
+    one_hot,
+    sample_action,
+)
+from rl_coach.spaces import ActionSpace
+
+
+class CategoricalParameters(ExplorationParameters):
+    """The agent's own probabilities."""
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.exploration_policies.categorical:Categorical"
+
+
+class Categorical(DiscreteActionExplorationPolicy):
+    """In training, an action drawn by the probabilities that the agent gives; in other phases the most probable one.
+
+    :param action_space: discrete
+    """
+
+    def __init__(self, action_space: ActionSpace):
+        super().__init__(action_space)
+
+    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
+        """:param action_values: [A] probabilities"""
+        if self.phase == RunPhase.TRAIN:
+            return sample_action(action_values, self.rng, action_mask)
+        probabilities = np.ravel(action_values)
+        action = best_action(probabilities, self.rng, action_mask)
+        return action, one_hot(action, probabilities.size)
+
+    def get_control_param(self) -> int:
+        return 0

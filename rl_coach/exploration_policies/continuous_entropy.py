@@ -1,0 +1,18 @@
+"""Draws continuous actions from the agent's own distribution."""
+
+from __future__ import annotations
+
+from rl_coach.exploration_policies.additive_noise import AdditiveNoise, AdditiveNoiseParameters
+
+
+class ContinuousEntropyParameters(AdditiveNoiseParameters):
+    """The agent's own mean and standard deviation, whose entropy the agent's loss keeps up."""
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.exploration_policies.continuous_entropy:ContinuousEntropy"
+
+
+class ContinuousEntropy(AdditiveNoise):
+    """As ``AdditiveNoise``, for agents that give a standard deviation with the mean and are rewarded for entropy: in
+    training the noise is theirs."""

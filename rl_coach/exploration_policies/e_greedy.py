@@ -1,0 +1,165 @@
+"""Acts at random now and then, and greedily otherwise."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from rl_coach.core_types import RunPhase
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
+from rl_coach.exploration_policies.exploration_policy import (
+    ActionAndProbabilities,
+    ExplorationParameters,
+    ExplorationPolicy,
+    best_action,
+    one_hot,
+    sample_action,
+)
+from rl_coach.schedules import LinearSchedule, Schedule
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
+from rl_coach.utils import dynamic_import_and_instantiate_module_from_params
+
+
+class EGreedyParameters(ExplorationParameters):
+    """A random action with probability epsilon.
+
+    :ivar epsilon_schedule: the probability in training; 0 is greedy, 1 is random
+    :ivar evaluation_epsilon: the probability in evaluation
+    :ivar continuous_exploration_policy_parameters: what acts in place of the greedy action, where actions are
+        continuous
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epsilon_schedule: Schedule = LinearSchedule(0.5, 0.01, 50000)
+        self.evaluation_epsilon = 0.05
+        self.continuous_exploration_policy_parameters: ExplorationParameters = AdditiveNoiseParameters()
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.exploration_policies.e_greedy:EGreedy"
+
+
+class EGreedy(ExplorationPolicy):
+    """With probability epsilon a random action; otherwise the discrete action of the highest value, or the one that a
+    continuous policy makes of the agent's.
+
+    Continuous actions are random in training only (Peng et al. 2017, "DeepLoco", section 6). Whether the next action
+    will be random is known before it is asked for, so that the network need not run for it.
+
+    :param action_space: discrete or a box
+    :param epsilon_schedule: the probability in training; 0 is greedy, 1 is random
+    :param evaluation_epsilon: the probability in evaluation
+    :param continuous_exploration_policy_parameters: the policy for the actions of a box that are not random;
+        ``AdditiveNoiseParameters()`` if not given
+    :raises CoachError: the action space is neither discrete nor a box
+    """
+
+    def __init__(
+        self,
+        action_space: ActionSpace,
+        epsilon_schedule: Schedule,
+        evaluation_epsilon: float,
+        continuous_exploration_policy_parameters: ExplorationParameters | None = None,
+    ):
+        super().__init__(action_space)
+        self.epsilon_schedule = epsilon_schedule
+        self.evaluation_epsilon = evaluation_epsilon
+        self.continuous_exploration_policy: Any = None
+        if isinstance(action_space, BoxActionSpace):
+            self.continuous_exploration_policy = dynamic_import_and_instantiate_module_from_params(
+                continuous_exploration_policy_parameters or AdditiveNoiseParameters(),
+                extra_kwargs={"action_space": action_space},
+            )
+        elif not isinstance(action_space, DiscreteActionSpace):
+            raise self._refuse("it is neither discrete nor a box; put an action filter in between")
+        # its own stream of random actions: other users of the space must not disturb it
+        self._random_actions = copy.copy(action_space)
+        self._random_actions.rng = self.rng
+        self.current_random_value = self.rng.random()
+
+    def seed(self, seed: Any) -> None:
+        super().seed(seed)
+        self._random_actions.rng = self.rng
+        if self.continuous_exploration_policy is not None:
+            self.continuous_exploration_policy.seed(int(self.rng.integers(2**63)))
+        self.current_random_value = self.rng.random()
+
+    def _epsilon(self) -> float:
+        return self.evaluation_epsilon if self.phase == RunPhase.TEST else self.epsilon_schedule.current_value
+
+    def requires_action_values(self) -> bool:
+        if self.current_random_value >= self._epsilon():
+            return True
+        return self.continuous_exploration_policy is not None and self.phase != RunPhase.TRAIN
+
+    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
+        """:param action_values: [A] values or the continuous policy's input; None if the action will be random
+        :return: discrete: the action and the probabilities [A] that it was chosen by, those of a random choice or
+            one-hot for the best action; continuous: the action
+        """
+        if self.requires_action_values():
+            action = self._follow(action_values, action_mask)
+        else:
+            action = self._explore(action_mask)
+        self.step_epsilon()
+        return action
+
+    def _follow(self, action_values: Any, action_mask: np.ndarray | None) -> Any:
+        if self.continuous_exploration_policy is not None:
+            return self.continuous_exploration_policy.get_action(action_values)
+        values = np.ravel(action_values)
+        action = best_action(values, self.rng, action_mask)
+        return action, one_hot(action, values.size)
+
+    def _explore(self, action_mask: np.ndarray | None) -> Any:
+        if self.continuous_exploration_policy is not None:
+            return self._random_actions.sample()
+        return self._random_discrete_action(action_mask)
+
+    def _random_discrete_action(self, action_mask: np.ndarray | None) -> ActionAndProbabilities:
+        num_actions = self.action_space.num_actions  # type: ignore[attr-defined]
+        if action_mask is not None:
+            return sample_action(np.ones(num_actions), self.rng, action_mask)
+        return int(self.rng.integers(num_actions)), np.full(num_actions, 1.0 / num_actions)
+
+    def step_epsilon(self) -> None:
+        """Advance the schedule, in TRAIN, and draw whether the next action will be random."""
+        if self.phase == RunPhase.TRAIN:
+            self.epsilon_schedule.step()
+        self.current_random_value = self.rng.random()
+
+    def change_phase(self, phase: RunPhase) -> None:
+        super().change_phase(phase)
+        if self.continuous_exploration_policy is not None:
+            self.continuous_exploration_policy.change_phase(phase)
+
+    def reset(self) -> None:
+        if self.continuous_exploration_policy is not None:
+            self.continuous_exploration_policy.reset()
+
+    def get_control_param(self) -> Any:
+        """Epsilon, or the continuous policy's parameter."""
+        if self.continuous_exploration_policy is not None:
+            return self.continuous_exploration_policy.get_control_param()
+        return self._epsilon()
+
+    def get_state(self) -> dict[str, Any]:
+        state = {
+            **super().get_state(),
+            "epsilon_schedule": self.epsilon_schedule.get_state(),
+            "current_random_value": self.current_random_value,
+        }
+        if self.continuous_exploration_policy is not None:
+            state["continuous_exploration_policy"] = self.continuous_exploration_policy.get_state()
+        return state
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._random_actions.rng = self.rng
+        self.epsilon_schedule.set_state(state["epsilon_schedule"])
+        self.current_random_value = state["current_random_value"]
+        if self.continuous_exploration_policy is not None:
+            self.continuous_exploration_policy.set_state(state["continuous_exploration_policy"])

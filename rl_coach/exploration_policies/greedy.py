@@ -1,0 +1,45 @@
+"""Takes the best action."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.exploration_policies.exploration_policy import (
+    ExplorationParameters,
+    ExplorationPolicy,
+    best_action,
+    one_hot,
+)
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, GoalsSpace
+
+
+class GreedyParameters(ExplorationParameters):
+    """The best action, always."""
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.exploration_policies.greedy:Greedy"
+
+
+class Greedy(ExplorationPolicy):
+    """The discrete action of the highest value, ties broken at random, or the mean of continuous ones.
+
+    :raises CoachError: the action space is neither discrete nor continuous
+    """
+
+    def __init__(self, action_space: ActionSpace):
+        super().__init__(action_space)
+        if not isinstance(action_space, (DiscreteActionSpace, BoxActionSpace, GoalsSpace)):
+            raise self._refuse("it is neither discrete nor a box; put an action filter in between")
+
+    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
+        if not isinstance(self.action_space, DiscreteActionSpace):
+            mean = action_values[0] if isinstance(action_values, (list, tuple)) else action_values
+            return np.reshape(mean, tuple(self.action_space.shape))
+        action = best_action(np.ravel(action_values), self.rng, action_mask)
+        return action, one_hot(action, self.action_space.num_actions)
+
+    def get_control_param(self) -> int:
+        return 0

@@ -1,0 +1,80 @@
+"""Adds noise that drifts, so that exploration keeps a direction for a while."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.core_types import RunPhase
+from rl_coach.exploration_policies.exploration_policy import ContinuousActionExplorationPolicy, ExplorationParameters
+from rl_coach.spaces import ActionSpace
+
+
+class OUProcessParameters(ExplorationParameters):
+    """Noise of an Ornstein-Uhlenbeck process.
+
+    :ivar mu: where the noise drifts to
+    :ivar theta: how strongly it is pulled there; 0 is a random walk
+    :ivar sigma: how strongly it is shaken; 0 only drifts
+    :ivar dt: the time of one step
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mu: float = 0
+        self.theta = 0.15
+        self.sigma = 0.2
+        self.dt = 0.01
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.exploration_policies.ou_process:OUProcess"
+
+
+class OUProcess(ContinuousActionExplorationPolicy):
+    """In training, the mean plus x, where dx = theta (mu - x) dt + sigma dW and x starts each episode at 0 (Uhlenbeck
+    & Ornstein 1930; Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", section 3). In
+    other phases the mean.
+
+    :param action_space: a box or goals
+    :param mu: where the noise drifts to
+    :param theta: how strongly it is pulled there; 0 is a random walk
+    :param sigma: how strongly it is shaken; 0 only drifts
+    :param dt: the time of one step
+    """
+
+    def __init__(
+        self, action_space: ActionSpace, mu: float = 0, theta: float = 0.15, sigma: float = 0.2, dt: float = 0.01
+    ):
+        super().__init__(action_space)
+        self.mu = float(mu)
+        self.theta = float(theta)
+        self.sigma = float(sigma)
+        self.dt = float(dt)
+        self.state = np.zeros(tuple(action_space.shape))
+
+    def reset(self) -> None:
+        self.state = np.zeros(tuple(self.action_space.shape))
+
+    def noise(self) -> np.ndarray:
+        """[D], the process one step on."""
+        pull = self.theta * (self.mu - self.state) * self.dt
+        shake = self.sigma * np.sqrt(self.dt) * self.rng.standard_normal(self.state.shape)
+        self.state = self.state + pull + shake
+        return self.state
+
+    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
+        mean, _ = self._mean_and_std(action_values)
+        return mean + self.noise() if self.phase == RunPhase.TRAIN else mean
+
+    def get_control_param(self) -> np.ndarray:
+        """[D], the noise of the last action."""
+        return self.state if self.phase == RunPhase.TRAIN else np.zeros_like(self.state)
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "process": self.state.copy()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self.state = np.reshape(state["process"], tuple(self.action_space.shape)).copy()

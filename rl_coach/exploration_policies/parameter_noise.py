@@ -1,0 +1,55 @@
+"""Explores by noise in the weights of the networks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.base_parameters import AgentParameters, NetworkParameters
+from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
+from rl_coach.exploration_policies.greedy import Greedy
+from rl_coach.spaces import ActionSpace
+from rl_coach.utils import short_dynamic_import
+
+
+class ParameterNoiseParameters(ExplorationParameters):
+    """Noisy networks.
+
+    :param agent_params: the agent's parameters, its networks already set
+    :ivar network_params: the networks whose dense layers become noisy, by name
+    """
+
+    def __init__(self, agent_params: AgentParameters):
+        super().__init__()
+        self.network_params = agent_params.network_wrappers
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.exploration_policies.parameter_noise:ParameterNoise"
+
+
+class ParameterNoise(Greedy):
+    """The best action of networks whose dense layers carry learned noise (Fortunato et al. 2018, "Noisy Networks for
+    Exploration").
+
+    Building the policy sets the dense layers in the networks' parameters, so it is built before the networks.
+
+    :param network_params: the networks by name
+    :param action_space: discrete or a box
+    """
+
+    def __init__(self, network_params: dict[str, NetworkParameters], action_space: ActionSpace):
+        super().__init__(action_space)
+        self.network_params = network_params
+        self._make_dense_layers_noisy()
+
+    def _make_dense_layers_noisy(self) -> None:
+        noisy_dense = short_dynamic_import("rl_coach.architectures.layers:NoisyNetDense")
+        for network in self.network_params.values():
+            parts: list[Any] = [
+                *network.input_embedders_parameters.values(),
+                network.middleware_parameters,
+                *network.heads_parameters,
+            ]
+            for part in parts:
+                if part is not None:
+                    part.dense_layer = noisy_dense

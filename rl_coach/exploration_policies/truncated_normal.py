@@ -1,0 +1,105 @@
+"""Draws continuous actions from a normal distribution that is cut off at bounds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rl_coach.exploration_policies.additive_noise import NoiseLevel
+from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
+from rl_coach.schedules import LinearSchedule, Schedule
+from rl_coach.spaces import ActionSpace
+
+
+class TruncatedNormalParameters(ExplorationParameters):
+    """Gaussian noise around the agent's action that never leaves the bounds.
+
+    :ivar noise_schedule: the standard deviation in training
+    :ivar evaluation_noise: the standard deviation in evaluation; 0 takes the mean
+    :ivar clip_low: the lowest action that is drawn
+    :ivar clip_high: the highest action that is drawn
+    :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noise_schedule: Schedule = LinearSchedule(0.1, 0.1, 50000)
+        self.evaluation_noise = 0.05
+        self.clip_low: Any = 0
+        self.clip_high: Any = 1
+        self.noise_as_percentage_from_action_space = True
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.exploration_policies.truncated_normal:TruncatedNormal"
+
+
+class TruncatedNormal(NoiseLevel):
+    """A normal distribution around the mean, cut off at bounds. (Adding noise and clipping would pile the actions up
+    at the bounds instead.)
+
+    :param action_space: a box; bounded, if the noise is a share of its range
+    :param noise_schedule: the standard deviation in training, before the cut
+    :param evaluation_noise: the standard deviation in evaluation; 0 takes the mean
+    :param clip_low: the lowest action that is drawn, a number or one for each element
+    :param clip_high: the highest action that is drawn
+    :param noise_as_percentage_from_action_space: the deviations are shares of the action space's range
+    """
+
+    def __init__(
+        self,
+        action_space: ActionSpace,
+        noise_schedule: Schedule,
+        evaluation_noise: float,
+        clip_low: float,
+        clip_high: float,
+        noise_as_percentage_from_action_space: bool = True,
+    ):
+        super().__init__(action_space, noise_schedule, evaluation_noise, noise_as_percentage_from_action_space)
+        if np.any(np.asarray(clip_low) > clip_high):
+            raise self._refuse(f"clip_low {clip_low} lies above clip_high {clip_high}; exchange them")
+        self.clip_low = clip_low
+        self.clip_high = clip_high
+
+    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
+        mean, std = self._mean_and_noise(action_values)
+        elements = np.broadcast_arrays(mean, std, self.clip_low, self.clip_high)
+        drawn = [self._draw(*element) for element in zip(*(array.ravel().tolist() for array in elements))]
+        return np.reshape(drawn, elements[0].shape)
+
+    def _draw(self, mean: float, std: float, low: float, high: float) -> float:
+        if std <= 0:
+            return min(max(mean, low), high)
+        drawn = mean + std * truncated_standard_normal((low - mean) / std, (high - mean) / std, self.rng)
+        return min(max(drawn, low), high)  # rounding may carry it past a bound
+
+
+def truncated_standard_normal(low: float, high: float, rng: np.random.Generator) -> float:
+    """A draw from the standard normal distribution between two bounds, exact however far out they are.
+
+    Rejection sampling from the proposal that fits: the normal itself, a uniform, or the tail's exponential
+    (Robert 1995, "Simulation of truncated normal variables").
+    """
+    if high < 0:
+        return -truncated_standard_normal(-high, -low, rng)
+    if low <= 0 and high - low > math.sqrt(2 * math.pi):
+        return _draw_until(rng.standard_normal, lambda x: low <= x <= high)
+    peak = max(low, 0.0)
+    rate = (peak + math.sqrt(peak * peak + 4)) / 2
+    if low <= 0 or high - low < 1 / rate:
+        return _draw_until(
+            lambda: rng.uniform(low, high), lambda x: rng.random() <= math.exp((peak * peak - x * x) / 2)
+        )
+    return _draw_until(
+        lambda: low + rng.exponential(1 / rate),
+        lambda x: x <= high and rng.random() <= math.exp(-((x - rate) ** 2) / 2),
+    )
+
+
+def _draw_until(propose: Any, accepts: Any) -> float:
+    while True:
+        proposal = propose()
+        if accepts(proposal):
+            return float(proposal)

@@ -1,0 +1,85 @@
+"""Explores where several Q heads disagree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.core_types import EnvironmentSteps, RunPhase
+from rl_coach.exploration_policies.e_greedy import EGreedy, EGreedyParameters
+from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
+from rl_coach.schedules import LinearSchedule, PieceWiseSchedule, Schedule
+from rl_coach.spaces import ActionSpace, DiscreteActionSpace
+
+
+class UCBParameters(EGreedyParameters):
+    """Optimism by the disagreement of Q heads, with epsilon-greedy actions.
+
+    :ivar architecture_num_q_heads: how many Q heads the network has
+    :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
+    :ivar lamb: how much a standard deviation among the heads is worth; 0 takes the mean
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.architecture_num_q_heads = 10
+        self.bootstrapped_data_sharing_probability = 1.0
+        self.epsilon_schedule = PieceWiseSchedule(
+            [
+                (LinearSchedule(1, 0.1, 1000000), EnvironmentSteps(1000000)),
+                (LinearSchedule(0.1, 0.01, 4000000), EnvironmentSteps(4000000)),
+            ]
+        )
+        self.lamb = 0.1
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.exploration_policies.ucb:UCB"
+
+
+class UCB(EGreedy):
+    """In training the action of the highest mean + lambda * standard deviation over the heads, otherwise that of the
+    highest mean (Chen et al. 2017, "UCB Exploration via Q-Ensembles", algorithm 2).
+
+    :param action_space: discrete
+    :param architecture_num_q_heads: how many Q heads the network has
+    :param lamb: how much a standard deviation among the heads is worth; 0 takes the mean
+    :ivar std: [A], the heads' standard deviation at the last action that was not random
+    :ivar last_action_values: [A], the values that this action was chosen by
+    """
+
+    def __init__(
+        self,
+        action_space: ActionSpace,
+        epsilon_schedule: Schedule,
+        evaluation_epsilon: float,
+        architecture_num_q_heads: int,
+        lamb: float,
+        continuous_exploration_policy_parameters: ExplorationParameters | None = None,
+    ):
+        super().__init__(action_space, epsilon_schedule, evaluation_epsilon, continuous_exploration_policy_parameters)
+        if not isinstance(action_space, DiscreteActionSpace):
+            raise self._refuse("Q heads need discrete actions; discretize them or choose another policy")
+        self.num_heads = architecture_num_q_heads
+        self.lamb = lamb
+        self.std: Any = 0
+        self.last_action_values: Any = None
+
+    def select_head(self) -> None:
+        """All heads count at every step: there is none to select."""
+
+    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
+        """:param action_values: [heads, A], or None if the action will be random"""
+        if action_values is not None:
+            heads = np.reshape(action_values, (self.num_heads, -1))
+            action_values = heads.mean(axis=0)
+            if self.phase == RunPhase.TRAIN:
+                self.std = heads.std(axis=0)
+                action_values = action_values + self.lamb * self.std
+            self.last_action_values = action_values
+        return super().get_action(action_values, action_mask)
+
+    def get_control_param(self) -> float:
+        """The mean standard deviation among the heads in training, otherwise 0."""
+        return float(np.mean(self.std)) if self.phase == RunPhase.TRAIN else 0.0

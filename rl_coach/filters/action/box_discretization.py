@@ -1,0 +1,68 @@
+"""Turns a box of continuous actions into a grid of discrete ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Sequence, Union
+
+import numpy as np
+
+from rl_coach.filters.action.partial_discrete_action_space_map import PartialDiscreteActionSpaceMap
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
+from rl_coach.utils import CoachError
+
+MOST_ACTIONS = 10_000_000
+
+
+class BoxDiscretization(PartialDiscreteActionSpaceMap):
+    """The agent chooses a point of a grid that spans the box, its corners included; the last dimension counts fastest.
+
+    :param num_bins_per_dimension: how many points the grid has in each dimension, or in every one of them
+    :param force_int_bins: drop the fractions of the points' coordinates (0, 2.5, 5 becomes 0, 2, 5)
+    """
+
+    def __init__(self, num_bins_per_dimension: Union[int, Sequence[int]], force_int_bins: bool = False):
+        super().__init__()
+        self.num_bins_per_dimension = num_bins_per_dimension
+        self.force_int_bins = force_int_bins
+
+    def validate_output_action_space(self, output_action_space: ActionSpace) -> None:
+        self._require(output_action_space, BoxActionSpace)
+        self._require_bounded(output_action_space)
+        bins = bins_of_each_dimension(self.num_bins_per_dimension, output_action_space)
+        if math.prod(bins) > MOST_ACTIONS:
+            raise CoachError(
+                f"BoxDiscretization makes {math.prod(bins)} actions of {output_action_space}, more than {MOST_ACTIONS}; "
+                "choose fewer bins"
+            )
+
+    def get_unfiltered_action_space(self, output_action_space: ActionSpace) -> DiscreteActionSpace:
+        bins = bins_of_each_dimension(self.num_bins_per_dimension, output_action_space)
+        axes = grid_axes(output_action_space, bins, self.force_int_bins)
+        points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+        points.setflags(write=False)  # an environment gets rows of it
+        self.target_actions = points
+        return super().get_unfiltered_action_space(output_action_space)
+
+
+def bins_of_each_dimension(num_bins: Union[int, Sequence[int]], space: ActionSpace) -> list[int]:
+    """The number of bins in each dimension of a space of vectors.
+
+    :raises CoachError: there are more or fewer numbers than dimensions, or one is below 1
+    """
+    if len(space.shape) != 1:
+        raise CoachError(f"only actions that are vectors can be discretized, not those of {space}")
+    size = int(space.shape[0])
+    counts = [num_bins] * size if isinstance(num_bins, (int, np.integer)) else num_bins
+    bins = [int(count) for count in counts]
+    if len(bins) != size:
+        raise CoachError(f"num_bins_per_dimension {bins} does not fit the {size} dimensions of {space}")
+    if min(bins) < 1:
+        raise CoachError(f"num_bins_per_dimension {bins} has a number below 1; a dimension needs at least one bin")
+    return bins
+
+
+def grid_axes(space: ActionSpace, bins: Sequence[int], as_ints: bool) -> list[np.ndarray]:
+    """The coordinates of a grid's points along each dimension, the bounds of the space included."""
+    axes = [np.linspace(low, high, count) for low, high, count in zip(space.low, space.high, bins)]
+    return [axis.astype(int) for axis in axes] if as_ints else axes

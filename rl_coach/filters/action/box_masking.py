@@ -1,0 +1,64 @@
+"""Allows a part of a box of actions only."""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+import numpy as np
+
+from rl_coach.core_types import ActionType
+from rl_coach.filters.action.action_filter import ActionFilter
+from rl_coach.spaces import ActionSpace, BoxActionSpace
+from rl_coach.utils import CoachError
+
+Bound = Union[None, int, float, np.ndarray]
+
+
+class BoxMasking(ActionFilter):
+    """The agent's actions start at 0 and end at the size of the part that is allowed; the environment gets them moved
+    into that part. (Of a box from 10 to 32 allow 20 to 25: the agent sees a box from 0 to 5, and its 1 becomes 21.)
+
+    :param masked_target_space_low: the lowest action allowed, a number or one for each element
+    :param masked_target_space_high: the highest action allowed
+    """
+
+    def __init__(self, masked_target_space_low: Bound, masked_target_space_high: Bound):
+        super().__init__()
+        self.masked_target_space_low = masked_target_space_low
+        self.masked_target_space_high = masked_target_space_high
+
+    def set_masking(self, masked_target_space_low: Bound, masked_target_space_high: Bound) -> None:
+        """Allow another part.
+
+        :raises CoachError: it does not lie within the space
+        """
+        self.masked_target_space_low = masked_target_space_low
+        self.masked_target_space_high = masked_target_space_high
+        if self.output_action_space is not None:
+            self.validate_output_action_space(self.output_action_space)
+            self.get_unfiltered_action_space(self.output_action_space)
+
+    def validate_output_action_space(self, output_action_space: ActionSpace) -> None:
+        self._require(output_action_space, BoxActionSpace)
+        low, high = self.masked_target_space_low, self.masked_target_space_high
+        if low is None or high is None:
+            raise CoachError("BoxMasking does not know which actions to allow; call set_masking")
+        space = output_action_space
+        if np.any(low < space.low) or np.any(high > space.high) or np.any(np.asarray(low) > high):
+            raise CoachError(
+                f"BoxMasking: {low} to {high} is not a part of {space.low.tolist()} to {space.high.tolist()}, the "
+                f"bounds of {space}; choose bounds within"
+            )
+
+    def get_unfiltered_action_space(self, output_action_space: ActionSpace) -> BoxActionSpace:
+        self.output_action_space = output_action_space
+        size = np.subtract(self.masked_target_space_high, self.masked_target_space_low)  # type: ignore[arg-type]
+        space = BoxActionSpace(output_action_space.shape, low=0, high=size)
+        self.input_action_space = space
+        return space
+
+    def filter(self, action: ActionType) -> Any:
+        return np.add(action, self.masked_target_space_low)  # type: ignore[arg-type]
+
+    def reverse_filter(self, action: ActionType) -> Any:
+        return np.subtract(action, self.masked_target_space_low)  # type: ignore[arg-type]

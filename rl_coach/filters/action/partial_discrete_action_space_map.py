@@ -1,0 +1,62 @@
+"""Numbers some actions of any space."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence, Union
+
+import numpy as np
+
+from rl_coach.core_types import ActionType
+from rl_coach.filters.action.action_filter import ActionFilter
+from rl_coach.spaces import ActionSpace, DiscreteActionSpace
+from rl_coach.utils import CoachError
+
+
+class PartialDiscreteActionSpaceMap(ActionFilter):
+    """The agent chooses a number, the environment gets the action of that number.
+
+    :param target_actions: the actions in the order of their numbers
+    :param descriptions: a name for each, for people
+    """
+
+    def __init__(
+        self,
+        target_actions: Union[Sequence[ActionType], np.ndarray, None] = None,
+        descriptions: list[str] | None = None,
+    ):
+        super().__init__()
+        self.target_actions = target_actions
+        self.descriptions = descriptions
+
+    def validate_output_action_space(self, output_action_space: ActionSpace) -> None:
+        if self.target_actions is None or len(self.target_actions) == 0:
+            raise CoachError(f"{type(self).__name__} has no target_actions; give the actions that it maps to")
+        for action in self.target_actions:
+            if not output_action_space.val_matches_space_definition(action):
+                raise CoachError(
+                    f"{type(self).__name__}: the target action {action} does not belong to {output_action_space}"
+                )
+
+    def get_unfiltered_action_space(self, output_action_space: ActionSpace) -> DiscreteActionSpace:
+        assert self.target_actions is not None
+        self.output_action_space = output_action_space
+        self.input_action_space = DiscreteActionSpace(
+            len(self.target_actions), self.descriptions, filtered_action_space=output_action_space
+        )
+        return self.input_action_space
+
+    def filter(self, action: Any) -> Any:
+        assert self.target_actions is not None
+        return self.target_actions[action]
+
+    def reverse_filter(self, action: ActionType) -> int:
+        """The number of an action.
+
+        :raises CoachError: it is not one of the target actions
+        """
+        targets = np.asarray(self.target_actions)
+        same = np.isclose(targets, np.asarray(action)).reshape(len(targets), -1).all(axis=1)
+        number = int(np.argmax(same))
+        if not same[number]:
+            raise CoachError(f"{type(self).__name__}: the action {action} is none of the target actions")
+        return number

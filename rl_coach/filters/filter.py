@@ -1,0 +1,446 @@
+"""The chains of filters around an agent: ``InputFilter`` for what it sees, ``OutputFilter`` for what it does.
+
+Filters need NumPy alone, so that a deployed policy can carry them.
+"""
+
+from __future__ import annotations
+
+import copy
+import pathlib
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, TypeVar, Union
+
+import numpy as np
+
+from rl_coach.core_types import ActionInfo, EnvResponse, Transition
+from rl_coach.spaces import ActionSpace, RewardSpace, Space
+from rl_coach.utilities.state_file import State, read_state, write_state
+from rl_coach.utils import CoachError, did_you_mean, force_list
+
+if TYPE_CHECKING:
+    from rl_coach.filters.action.action_filter import ActionFilter
+    from rl_coach.filters.observation.observation_filter import ObservationFilter
+    from rl_coach.filters.reward.reward_filter import RewardFilter
+
+Data = TypeVar("Data", EnvResponse, Transition)
+AnyFilter = TypeVar("AnyFilter", bound="Filter")
+
+
+class Filter:
+    """Turns what passes through into something else.
+
+    :param name: tells the filter's state apart from that of others
+    """
+
+    def __init__(self, name: str | None = None):
+        self.name = name
+
+    def set_name(self, name: str) -> None:
+        """Rename the filter."""
+        self.name = name
+
+    def reset(self) -> None:
+        """A new episode starts: forget what belongs to the one before."""
+
+    def filter(self, *args: Any, **kwargs: Any) -> Any:
+        """What comes out for what goes in; each kind of filter says what that is.
+
+        Filters of what the agent sees take ``update_internal_state``: whether a filter that keeps statistics or a
+        history learns from this.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not filter")
+
+    def set_device(self, device: Any, memory_backend_params: Any = None, mode: str = "numpy") -> None:
+        """Say where shared statistics travel.
+
+        :param device: not used, filters compute with NumPy
+        :param memory_backend_params: how workers share samples, None for statistics of this process
+        :param mode: not used, as ``device``
+        """
+
+    def get_state(self) -> State:
+        """What must be kept to continue exactly; empty for a filter without a state."""
+        return {}
+
+    def set_state(self, state: State) -> None:
+        """Continue from what ``get_state`` gave.
+
+        :raises CoachError: the state is not one of this filter's
+        """
+        if state:
+            raise CoachError(f"the checkpoint has a state for the {type(self).__name__}, which keeps none")
+
+    def save_state_to_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
+        """Write the state, if there is one, to ``<prefix>.npz``."""
+        state = self.get_state()
+        if state:
+            write_state(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz", state)
+
+    def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
+        """Read what ``save_state_to_checkpoint`` wrote.
+
+        :raises CoachError: the file is missing, damaged or of another filter
+        """
+        if self.get_state():
+            self.set_state(read_state(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz"))
+
+
+class _FilterChain(Filter):
+    """What input and output filters share: they hold other filters, and some are templates to copy.
+
+    :param is_a_reference_filter: a template; calling it gives a copy to use
+    """
+
+    def __init__(self, is_a_reference_filter: bool, name: str | None):
+        super().__init__(name)
+        self.i_am_a_reference_filter = is_a_reference_filter
+
+    def __call__(self: AnyFilter) -> AnyFilter:
+        """A copy that shares nothing with this one and may be used."""
+        duplicate = copy.deepcopy(self)
+        duplicate.i_am_a_reference_filter = False  # type: ignore[attr-defined]
+        return duplicate
+
+    def _members(self) -> Iterator[tuple[tuple[str, ...], Filter]]:
+        """Each filter held, with the path of names that leads to it."""
+        raise NotImplementedError
+
+    def _refuse_if_reference(self) -> None:
+        if self.i_am_a_reference_filter:
+            raise CoachError(f"this {type(self).__name__} is a reference filter: call it to get a copy to use")
+
+    def reset(self) -> None:
+        for _, member in self._members():
+            member.reset()
+
+    def set_device(self, device: Any, memory_backend_params: Any = None, mode: str = "numpy") -> None:
+        for _, member in self._members():
+            member.set_device(device, memory_backend_params, mode)
+
+    def get_state(self) -> State:
+        states = {"/".join(path): member.get_state() for path, member in self._members()}
+        return {path: state for path, state in states.items() if state}
+
+    def set_state(self, state: State) -> None:
+        members = {"/".join(path): member for path, member in self._members()}
+        unknown = sorted(state.keys() - members.keys())
+        missing = [path for path, member in members.items() if path not in state and member.get_state()]
+        if unknown or missing:
+            trouble = [f"'{path}' is in the checkpoint only" for path in unknown]
+            trouble += [f"'{path}' is not in the checkpoint" for path in missing]
+            raise CoachError(f"the filters are not those of the checkpoint: {'; '.join(trouble)}")
+        for path, member_state in state.items():
+            members[path].set_state(member_state)
+
+    def save_state_to_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
+        for path, member in self._members():
+            member.save_state_to_checkpoint(checkpoint_dir, self._prefix(checkpoint_prefix, path))
+
+    def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
+        for path, member in self._members():
+            member.restore_state_from_checkpoint(checkpoint_dir, self._prefix(checkpoint_prefix, path))
+
+    def _prefix(self, checkpoint_prefix: Union[int, str], path: tuple[str, ...]) -> str:
+        return ".".join([str(checkpoint_prefix), *([self.name] if self.name else []), *path])
+
+
+def _insert(filters: dict[str, AnyFilter], name: str, new: AnyFilter, first: bool) -> dict[str, AnyFilter]:
+    """``filters`` with ``new`` at the front or, unless its name is there already, at the end."""
+    if not first:
+        return OrderedDict(filters, **{name: new})
+    return OrderedDict([(name, new), *((key, value) for key, value in filters.items() if key != name)])
+
+
+def _named(filters: Mapping[str, Any], name: str, kind: str) -> Any:
+    try:
+        return filters[name]
+    except KeyError:
+        suggestion = did_you_mean(name, filters) or f" (there are: {', '.join(map(repr, filters)) or 'none'})"
+        raise CoachError(f"no {kind} '{name}'{suggestion}") from None
+
+
+class OutputFilter(_FilterChain):
+    """Turns the agent's actions into the environment's.
+
+    The filters are listed from the environment's side: the first makes the action that the environment gets, the
+    last takes what the agent chose.
+
+    :param action_filters: the filters by name
+    :param is_a_reference_filter: a template, to be called for a copy
+    """
+
+    def __init__(
+        self,
+        action_filters: dict[str, ActionFilter] | None = None,
+        is_a_reference_filter: bool = False,
+        name: str | None = None,
+    ):
+        super().__init__(is_a_reference_filter, name)
+        self._action_filters: dict[str, ActionFilter] = OrderedDict() if action_filters is None else action_filters
+
+    @property
+    def action_filters(self) -> dict[str, ActionFilter]:
+        """The filters by name, nearest to the environment first."""
+        return self._action_filters
+
+    @action_filters.setter
+    def action_filters(self, val: dict[str, ActionFilter]) -> None:
+        self._action_filters = val
+
+    def _members(self) -> Iterator[tuple[tuple[str, ...], Filter]]:
+        return (((name,), member) for name, member in self._action_filters.items())
+
+    def filter(self, action_info: ActionInfo) -> ActionInfo:
+        """The action for the environment; the same object where there is no filter, otherwise a copy."""
+        self._refuse_if_reference()
+        if not self._action_filters:
+            return action_info
+        filtered = copy.copy(action_info)
+        for action_filter in reversed(list(self._action_filters.values())):
+            filtered.action = action_filter.filter(filtered.action)
+        return filtered
+
+    def reverse_filter(self, action_info: ActionInfo) -> ActionInfo:
+        """The agent's action that stands for one of the environment's (of a recorded episode, say).
+
+        :raises CoachError: the environment has no such action, or no action of the agent's leads to it
+        """
+        self._refuse_if_reference()
+        if not self._action_filters:
+            return action_info
+        reversed_info = copy.copy(action_info)
+        for action_filter in self._action_filters.values():
+            action_filter.validate_output_action(reversed_info.action)
+            reversed_info.action = action_filter.reverse_filter(reversed_info.action)
+        return reversed_info
+
+    def get_unfiltered_action_space(self, output_action_space: ActionSpace) -> ActionSpace:
+        """The action space that the agent sees.
+
+        :param output_action_space: the environment's
+        :raises CoachError: a filter cannot lead to this space
+        """
+        space = output_action_space
+        for action_filter in self._action_filters.values():
+            action_filter.validate_output_action_space(space)
+            space = action_filter.get_unfiltered_action_space(space)
+        return space
+
+    def add_action_filter(self, filter_name: str, filter: ActionFilter, add_as_the_first_filter: bool = False) -> None:
+        """Add a filter on the agent's side, or on the environment's with ``add_as_the_first_filter``."""
+        self._action_filters = _insert(self._action_filters, filter_name, filter, add_as_the_first_filter)
+
+    def remove_action_filter(self, filter_name: str) -> None:
+        """Remove a filter.
+
+        :raises CoachError: there is none of this name
+        """
+        _named(self._action_filters, filter_name, "action filter")
+        del self._action_filters[filter_name]
+
+
+class NoOutputFilter(OutputFilter):
+    """The agent's actions are the environment's; says so in a preset."""
+
+    def __init__(self) -> None:
+        super().__init__(is_a_reference_filter=False)
+
+
+class InputFilter(_FilterChain):
+    """Turns what the environment answers into what the agent sees: observations by name, and the reward.
+
+    :param observation_filters: for each observation its filters by name, in the order that they are applied
+    :param reward_filters: the reward's filters by name, in order
+    :param is_a_reference_filter: a template, to be called for a copy
+    """
+
+    def __init__(
+        self,
+        observation_filters: dict[str, dict[str, ObservationFilter]] | None = None,
+        reward_filters: dict[str, RewardFilter] | None = None,
+        is_a_reference_filter: bool = False,
+        name: str | None = None,
+    ):
+        super().__init__(is_a_reference_filter, name)
+        self._observation_filters = {} if observation_filters is None else observation_filters
+        self._reward_filters: dict[str, RewardFilter] = OrderedDict() if reward_filters is None else reward_filters
+
+    @property
+    def observation_filters(self) -> dict[str, dict[str, ObservationFilter]]:
+        """For each observation its filters by name."""
+        return self._observation_filters
+
+    @observation_filters.setter
+    def observation_filters(self, val: dict[str, dict[str, ObservationFilter]]) -> None:
+        self._observation_filters = val
+
+    @property
+    def reward_filters(self) -> dict[str, RewardFilter]:
+        """The reward's filters by name."""
+        return self._reward_filters
+
+    @reward_filters.setter
+    def reward_filters(self, val: dict[str, RewardFilter]) -> None:
+        self._reward_filters = val
+
+    def _members(self) -> Iterator[tuple[tuple[str, ...], Filter]]:
+        for observation_name, filters in self._observation_filters.items():
+            for name, observation_filter in filters.items():
+                yield ("observation", observation_name, name), observation_filter
+        for name, reward_filter in self._reward_filters.items():
+            yield ("reward", name), reward_filter
+
+    def filter(
+        self, unfiltered_data: Union[Data, list[Data]], update_internal_state: bool = True, deep_copy: bool = True
+    ) -> list[Data]:
+        """Filter one response or transition, or a list of them; a transition's state and next state alike.
+
+        Without filters the very same objects come back. With filters they are shallow copies: what the filters do
+        not touch is shared with the originals, which stay as they are.
+
+        :param deep_copy: not used, nothing is ever changed in place
+        """
+        self._refuse_if_reference()
+        data = force_list(unfiltered_data)
+        if not data or not (self._observation_filters or self._reward_filters):
+            return data
+        filtered = [_shallow_copy(item) for item in data]
+        if isinstance(filtered[0], Transition):
+            self._filter_states([item.state for item in filtered], update_internal_state)
+        self._filter_states([item.next_state for item in filtered], update_internal_state)
+        for reward_filter in self._reward_filters.values():
+            for item in filtered:
+                item.reward = reward_filter.filter(item.reward, update_internal_state)
+        return filtered
+
+    def _filter_states(self, states: list[dict[str, Any]], update_internal_state: bool) -> None:
+        for name, filters in self._observation_filters.items():
+            if name not in states[0]:
+                continue
+            if len(states) == 1:
+                states[0][name] = _filter_one(states[0][name], filters, update_internal_state)
+                continue
+            column: Any = [state[name] for state in states]
+            for observation_filter in filters.values():
+                column = observation_filter.filter_batch(column, update_internal_state)
+            for state, observation in zip(states, column):
+                state[name] = observation
+
+    def filter_columns(
+        self, columns: dict[str, np.ndarray], update_internal_state: bool = True
+    ) -> dict[str, np.ndarray]:
+        """Filter a batch of states, each observation a column [B, ...]; the same dict where there is no filter."""
+        self._refuse_if_reference()
+        if not self._observation_filters:
+            return columns
+        filtered = dict(columns)
+        for name, filters in self._observation_filters.items():
+            if name in filtered:
+                for observation_filter in filters.values():
+                    filtered[name] = observation_filter.filter_batch(filtered[name], update_internal_state)
+        return filtered
+
+    def filter_rewards(self, rewards: np.ndarray, update_internal_state: bool = True) -> np.ndarray:
+        """Filter a batch of rewards [B]; the same array where there is no filter."""
+        self._refuse_if_reference()
+        for reward_filter in self._reward_filters.values():
+            rewards = reward_filter.filter(rewards, update_internal_state)
+        return rewards
+
+    def get_filtered_observation_space(self, observation_name: str, input_observation_space: Space) -> Space:
+        """The space of a filtered observation.
+
+        :param input_observation_space: the space that the environment gives it; it is not changed
+        :raises CoachError: a filter cannot handle the space
+        """
+        filters = self._observation_filters.get(observation_name)
+        if not filters:
+            return input_observation_space
+        # a filter written for Coach may change the space that it is given
+        space = copy.deepcopy(input_observation_space)
+        for observation_filter in filters.values():
+            observation_filter.validate_input_observation_space(space)  # type: ignore[arg-type]
+            space = observation_filter.get_filtered_observation_space(space)  # type: ignore[arg-type]
+        return space
+
+    def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
+        """The space of filtered rewards. The threshold of success stays that of unfiltered rewards."""
+        if not self._reward_filters:
+            return input_reward_space
+        space = copy.deepcopy(input_reward_space)
+        for reward_filter in self._reward_filters.values():
+            space = reward_filter.get_filtered_reward_space(space)
+        return space
+
+    def copy_filters_from_one_observation_to_another(self, from_observation: str, to_observation: str) -> None:
+        """Give an observation copies of another one's filters.
+
+        :raises CoachError: the other one has no filters
+        """
+        filters = _named(self._observation_filters, from_observation, "filtered observation")
+        self._observation_filters[to_observation] = copy.deepcopy(filters)
+
+    def add_observation_filter(
+        self,
+        observation_name: str,
+        filter_name: str,
+        filter: ObservationFilter,
+        add_as_the_first_filter: bool = False,
+    ) -> None:
+        """Add a filter after those that the observation has, or before them with ``add_as_the_first_filter``."""
+        present = self._observation_filters.get(observation_name, OrderedDict())
+        self._observation_filters[observation_name] = _insert(present, filter_name, filter, add_as_the_first_filter)
+
+    def add_reward_filter(self, filter_name: str, filter: RewardFilter, add_as_the_first_filter: bool = False) -> None:
+        """Add a filter after those that the reward has, or before them with ``add_as_the_first_filter``."""
+        self._reward_filters = _insert(self._reward_filters, filter_name, filter, add_as_the_first_filter)
+
+    def remove_observation_filter(self, observation_name: str, filter_name: str) -> None:
+        """Remove one filter of an observation.
+
+        :raises CoachError: there is none of this name
+        """
+        filters = _named(self._observation_filters, observation_name, "filtered observation")
+        _named(filters, filter_name, f"filter of the observation '{observation_name}'")
+        del filters[filter_name]
+        if not filters:
+            del self._observation_filters[observation_name]
+
+    def remove_reward_filter(self, filter_name: str) -> None:
+        """Remove one filter of the reward.
+
+        :raises CoachError: there is none of this name
+        """
+        _named(self._reward_filters, filter_name, "reward filter")
+        del self._reward_filters[filter_name]
+
+
+def _shallow_copy(item: Any) -> Any:
+    if type(item) is EnvResponse:  # built by hand: copy.copy takes five times as long, at every step
+        return EnvResponse(
+            dict(item.next_state), item.reward, item.game_over, dict(item.info), item.goal, item.terminated
+        )
+    if not isinstance(item, (EnvResponse, Transition)):
+        raise ValueError(f"an input filter filters EnvResponse and Transition, not {type(item).__name__}")
+    duplicate: Any = copy.copy(item)
+    duplicate.info = dict(item.info)
+    duplicate.next_state = dict(duplicate.next_state)
+    if isinstance(item, Transition):
+        duplicate.state = dict(duplicate.state)
+    return duplicate
+
+
+def _filter_one(observation: Any, filters: Mapping[str, ObservationFilter], update_internal_state: bool) -> Any:
+    for observation_filter in filters.values():
+        if observation_filter.supports_batching:
+            observation = observation_filter.filter_batch([observation], update_internal_state)[0]
+        else:
+            observation = observation_filter.filter(observation, update_internal_state)
+    return observation
+
+
+class NoInputFilter(InputFilter):
+    """The agent sees what the environment answers; says so in a preset."""
+
+    def __init__(self) -> None:
+        super().__init__(is_a_reference_filter=False)

@@ -1,0 +1,82 @@
+"""The base of all filters of observations."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from rl_coach.filters.filter import Filter
+from rl_coach.spaces import (
+    ImageObservationSpace,
+    ObservationSpace,
+    PlanarMapsObservationSpace,
+    TensorObservationSpace,
+    VectorObservationSpace,
+)
+from rl_coach.utils import CoachError
+
+
+class ObservationFilter(Filter):
+    """Changes one observation of the state.
+
+    :ivar supports_batching: ``filter`` takes a list of observations and gives a list, as some filters written for
+        Coach do
+    """
+
+    supports_batching = False
+
+    def __init__(self, name: str | None = None):
+        super().__init__(name)
+
+    def filter(self, observation: Any, update_internal_state: bool = True) -> Any:
+        """One observation, changed; the one given stays as it is."""
+        raise NotImplementedError(f"{type(self).__name__} does not filter")
+
+    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> Any:
+        """[B, ...] observations, changed: what ``filter`` does to each of them in turn."""
+        if self.supports_batching:
+            return self.filter(list(observations), update_internal_state)
+        return np.asarray([self.filter(observation, update_internal_state) for observation in observations])
+
+    def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
+        """Make sure that the filter can handle observations of a space.
+
+        :raises CoachError: it cannot
+        """
+
+    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
+        """The space of the changed observations. A filter that has to know its input learns it here."""
+        return input_observation_space
+
+    def _refuse(self, space: Any, reason: str) -> CoachError:
+        """The error that says why a space cannot be handled; ``reason`` ends with what to do."""
+        return CoachError(f"{type(self).__name__} cannot handle {space}: {reason}")
+
+
+def similar_space(
+    space: ObservationSpace,
+    low: np.ndarray,
+    high: np.ndarray,
+    channels_axis: int | None = None,
+    measurements_names: Sequence[str] | None = None,
+) -> ObservationSpace:
+    """A space of other bounds and perhaps another shape, as like to ``space`` as its rank lets it be.
+
+    :param low: an array of the new shape
+    :param high: likewise
+    :param channels_axis: where the channels are now, for planar maps; None where they were
+    :param measurements_names: the elements' names; None takes those of ``space`` if there are as many elements
+    """
+    shape = np.shape(low)
+    if len(shape) == 1:
+        if measurements_names is None and tuple(space.shape) == shape:
+            measurements_names = getattr(space, "measurements_names", None)
+        names = None if measurements_names is None else list(measurements_names)
+        return VectorObservationSpace(shape[0], low, high, names)
+    if len(shape) == 3 and isinstance(space, PlanarMapsObservationSpace):
+        axis = space.channels_axis if channels_axis is None else channels_axis
+        if isinstance(space, ImageObservationSpace) and not np.any(low):
+            return ImageObservationSpace(shape, high, axis)
+        return PlanarMapsObservationSpace(shape, low, high, axis)
+    return TensorObservationSpace(shape, low, high)

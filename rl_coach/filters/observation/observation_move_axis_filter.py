@@ -1,0 +1,48 @@
+"""Moves an axis of the observations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.filters.observation.observation_filter import ObservationFilter, similar_space
+from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace
+from rl_coach.utils import CoachError
+
+
+class ObservationMoveAxisFilter(ObservationFilter):
+    """Moves one axis to another place, the others keep their order (``numpy.moveaxis``).
+
+    :param axis_origin: the axis to move; negative ones count from the last
+    :param axis_target: where it goes
+    """
+
+    def __init__(self, axis_origin: int | None = None, axis_target: int | None = None):
+        super().__init__()
+        if axis_origin is None or axis_target is None:
+            raise CoachError("ObservationMoveAxisFilter needs axis_origin and axis_target")
+        self.axis_origin = axis_origin
+        self.axis_target = axis_target
+
+    def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
+        rank = input_observation_space.num_dimensions
+        for axis in (self.axis_origin, self.axis_target):
+            if not -rank <= axis < rank:
+                raise self._refuse(input_observation_space, f"there is no axis {axis}; choose one from 0 to {rank - 1}")
+
+    def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
+        return np.moveaxis(np.asarray(observation), self.axis_origin, self.axis_target)
+
+    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
+        origin, target = (axis + 1 if axis >= 0 else axis for axis in (self.axis_origin, self.axis_target))
+        return np.moveaxis(np.asarray(observations), origin, target)
+
+    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
+        space = input_observation_space
+        channels_axis = None
+        if isinstance(space, PlanarMapsObservationSpace):
+            order = [0, 1, 2]
+            order.insert(self.axis_target % 3, order.pop(self.axis_origin % 3))
+            channels_axis = order.index(space.channels_axis % 3)
+        return similar_space(space, self.filter(space.low), self.filter(space.high), channels_axis)

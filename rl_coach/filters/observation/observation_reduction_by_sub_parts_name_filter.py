@@ -1,0 +1,71 @@
+"""Keeps or discards measurements by name."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from rl_coach.filters.observation.observation_filter import ObservationFilter
+from rl_coach.spaces import ObservationSpace, VectorObservationSpace
+from rl_coach.utils import CoachError, did_you_mean
+
+
+class ObservationReductionBySubPartsNameFilter(ObservationFilter):
+    """Leaves some elements of a vector out. The elements are known by the space's ``measurements_names``; those that
+    remain keep their order.
+
+    :param part_names: the names of elements
+    :param reduction_method: ``Keep`` these alone, or ``Discard`` them
+    """
+
+    class ReductionMethod(Enum):
+        """What happens to the parts that are named."""
+
+        Keep = 0
+        Discard = 1
+
+    def __init__(self, part_names: list[str], reduction_method: ReductionMethod):
+        super().__init__()
+        if not isinstance(reduction_method, self.ReductionMethod):
+            raise CoachError(
+                f"ObservationReductionBySubPartsNameFilter: '{reduction_method}' is not a ReductionMethod "
+                "(ReductionMethod.Keep or ReductionMethod.Discard)"
+            )
+        self.part_names = list(part_names)
+        self.reduction_method = reduction_method
+        self.indices_to_keep: np.ndarray | None = None
+
+    def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
+        space = input_observation_space
+        if not isinstance(space, VectorObservationSpace):
+            raise self._refuse(space, "it is not a vector; use the filter on a VectorObservationSpace")
+        for name in self.part_names:
+            if name not in space.measurements_names:
+                there_are = did_you_mean(name, space.measurements_names) or f"; choose from {space.measurements_names}"
+                raise self._refuse(space, f"it has no measurement '{name}'{there_are}")
+
+    def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
+        if self.indices_to_keep is None:
+            raise CoachError(
+                "ObservationReductionBySubPartsNameFilter does not know the names of the elements yet; call "
+                "get_filtered_observation_space before filtering"
+            )
+        return np.asarray(observation)[..., self.indices_to_keep]
+
+    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
+        return self.filter(observations)
+
+    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
+        space = input_observation_space
+        self.validate_input_observation_space(space)
+        names: list[str] = space.measurements_names  # type: ignore[attr-defined]
+        named = [index for index, name in enumerate(names) if name in self.part_names]
+        if self.reduction_method == self.ReductionMethod.Keep:
+            self.indices_to_keep = np.asarray(named, dtype=int)
+        else:
+            self.indices_to_keep = np.setdiff1d(np.arange(space.num_elements), named)
+        kept_names = [names[index] for index in self.indices_to_keep if index < len(names)]
+        low, high = space.low[self.indices_to_keep], space.high[self.indices_to_keep]
+        return VectorObservationSpace(len(self.indices_to_keep), low, high, kept_names)

@@ -1,0 +1,36 @@
+"""Resizes images by a factor."""
+
+from __future__ import annotations
+
+from rl_coach.filters.observation.observation_rescale_to_size_filter import RescalingFilter
+from rl_coach.spaces import ObservationSpace
+from rl_coach.utils import CoachError
+
+
+class ObservationRescaleSizeByFactorFilter(RescalingFilter):
+    """Resizes images by a factor: averages over areas where it shrinks, interpolates linearly where it enlarges.
+
+    :param rescale_factor: 0.5 halves height and width, 2 doubles them; fractions of a pixel are dropped
+    """
+
+    def __init__(self, rescale_factor: float):
+        super().__init__()
+        if rescale_factor <= 0:
+            raise CoachError(f"ObservationRescaleSizeByFactorFilter: rescale_factor {rescale_factor} is not above 0")
+        self.rescale_factor = float(rescale_factor)
+
+    def _size_out(self, size_in: tuple[int, int]) -> tuple[int, int]:
+        # 0.29 * 100 is 28.999..., and means 29
+        height, width = (int(length * self.rescale_factor + 1e-9) for length in size_in)
+        return height, width
+
+    def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
+        self._check_is_image(input_observation_space)
+        resized = self._resized_space(input_observation_space, 0, 0)
+        if resized.num_elements == 0:
+            raise self._refuse(
+                input_observation_space, f"a factor of {self.rescale_factor} leaves no pixel; choose a larger one"
+            )
+
+    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
+        return self._resized_space(input_observation_space, input_observation_space.low, input_observation_space.high)

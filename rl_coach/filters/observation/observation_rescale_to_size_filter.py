@@ -1,0 +1,98 @@
+"""Resizes images to a given size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.filters.observation.observation_filter import ObservationFilter, similar_space
+from rl_coach.filters.observation.resizing import Resizer
+from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace
+
+
+class RescalingFilter(ObservationFilter):
+    """What filters that resize images share: [H, W] or [H, W, C] images of any size. The channels may lie on another
+    axis.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._channels_axis = -1
+        self._resizer: Resizer | None = None
+
+    def _size_out(self, size_in: tuple[int, int]) -> tuple[int, int]:
+        """The (height, width) that an image of ``size_in`` gets."""
+        raise NotImplementedError
+
+    def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
+        observation = np.asarray(observation)
+        return self._resize(observation, has_channels=observation.ndim == 3)
+
+    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
+        observations = np.asarray(observations)
+        return self._resize(observations, has_channels=observations.ndim == 4)
+
+    def _resize(self, images: np.ndarray, has_channels: bool) -> np.ndarray:
+        if not has_channels:
+            return self._resizer_for(images.shape[-2:]).resize(images)
+        if self._channels_axis == -1:
+            return self._resizer_for(images.shape[-3:-1]).resize_channels_last(images)
+        planes = np.moveaxis(images, self._channels_axis, -3)
+        return np.moveaxis(self._resizer_for(planes.shape[-2:]).resize(planes), -3, self._channels_axis)
+
+    def _resizer_for(self, size_in: tuple[int, ...]) -> Resizer:
+        if self._resizer is None or self._resizer.size_in != size_in:
+            height, width = size_in
+            self._resizer = Resizer((height, width), self._size_out((height, width)))
+        return self._resizer
+
+    def _check_is_image(self, space: ObservationSpace) -> None:
+        if space.num_dimensions != 2 and not isinstance(space, PlanarMapsObservationSpace):
+            raise self._refuse(space, "it is not an image; use the filter on images or other planar maps only")
+
+    def _resized_space(self, space: ObservationSpace, low: Any, high: Any) -> ObservationSpace:
+        """The space of resized images, its bounds those of all pixels together."""
+        shape = [int(length) for length in space.shape]
+        if isinstance(space, PlanarMapsObservationSpace):
+            self._channels_axis = space.channels_axis % 3 - 3
+        planar = [axis for axis in range(len(shape)) if len(shape) == 2 or axis != self._channels_axis % 3]
+        height, width = self._size_out((shape[planar[0]], shape[planar[1]]))
+        shape[planar[0]], shape[planar[1]] = height, width
+        return similar_space(space, np.full(shape, np.min(low)), np.full(shape, np.max(high)))
+
+
+class ObservationRescaleToSizeFilter(RescalingFilter):
+    """Resizes images to a size: averages over areas where it shrinks, interpolates linearly where it enlarges.
+
+    :param output_observation_space: the space to resize to; only its height and width are taken for images without
+        channels
+    """
+
+    def __init__(self, output_observation_space: PlanarMapsObservationSpace):
+        super().__init__()
+        self.output_observation_space = output_observation_space
+        if isinstance(output_observation_space, PlanarMapsObservationSpace):
+            size = np.delete(output_observation_space.shape, output_observation_space.channels_axis)
+        elif getattr(output_observation_space, "num_dimensions", None) == 2:
+            size = output_observation_space.shape
+        else:
+            raise self._refuse(output_observation_space, "it cannot be resized to; give the space of an image")
+        self._output_size = (int(size[0]), int(size[1]))
+
+    def _size_out(self, size_in: tuple[int, int]) -> tuple[int, int]:
+        return self._output_size
+
+    def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
+        self._check_is_image(input_observation_space)
+        space, target = input_observation_space, self.output_observation_space
+        if not isinstance(space, PlanarMapsObservationSpace):
+            return
+        channels = target.channels if isinstance(target, PlanarMapsObservationSpace) else None
+        if space.channels != channels:
+            raise self._refuse(
+                space, f"it has {space.channels} channels, output_observation_space {channels}; give both as many"
+            )
+
+    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
+        return self._resized_space(input_observation_space, input_observation_space.low, input_observation_space.high)

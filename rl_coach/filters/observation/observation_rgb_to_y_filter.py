@@ -1,0 +1,56 @@
+"""Turns colours into grey."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.filters.observation.observation_filter import ObservationFilter
+from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace, TensorObservationSpace
+
+# Luma of red, green and blue as in ITU-R BT.601.
+LUMA_WEIGHTS = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+
+
+class ObservationRGBToYFilter(ObservationFilter):
+    """Keeps the brightness of an RGB image: [H, W, 3] becomes [H, W].
+
+    Bytes stay bytes, rounded; anything else becomes float32.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._channels_axis = -1
+
+    def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
+        if not isinstance(input_observation_space, PlanarMapsObservationSpace):
+            raise self._refuse(input_observation_space, "it is not an image; use the filter on RGB images only")
+        if input_observation_space.channels != 3:
+            raise self._refuse(
+                input_observation_space,
+                f"it has {input_observation_space.channels} channels, not 3; use the filter on RGB images only",
+            )
+
+    def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
+        observation = np.asarray(observation)
+        if self._channels_axis != -1:
+            observation = np.moveaxis(observation, self._channels_axis, -1)
+        brightness = observation.astype(np.float32) @ LUMA_WEIGHTS
+        if observation.dtype != np.uint8:
+            return brightness
+        brightness += 0.5
+        return brightness.astype(np.uint8)
+
+    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
+        return self.filter(observations)
+
+    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
+        space = input_observation_space
+        assert isinstance(space, PlanarMapsObservationSpace)
+        self._channels_axis = space.channels_axis % 3 - 3
+        return TensorObservationSpace(
+            np.delete(space.shape, self._channels_axis),
+            space.low.min(axis=self._channels_axis),
+            space.high.max(axis=self._channels_axis),
+        )

@@ -1,0 +1,114 @@
+"""Stacks the last observations, so that one state shows movement."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Sequence
+
+import numpy as np
+
+from rl_coach.filters.observation.observation_filter import ObservationFilter
+from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace, TensorObservationSpace
+from rl_coach.utilities.state_file import State
+from rl_coach.utils import CoachError
+
+
+class LazyStack:
+    """Several frames that become one array only when it is asked for (``np.asarray(stack)``).
+
+    Stacks that follow each other hold the same frames, so that a memory can store each frame once.
+
+    :param history: the frames, oldest first
+    :param axis: the axis of the array that counts the frames; None for the first
+    """
+
+    __slots__ = ("history", "axis")
+
+    def __init__(self, history: Sequence[np.ndarray], axis: int | None = None):
+        self.history = list(history)
+        self.axis = 0 if axis is None else axis
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the frames."""
+        return self.history[0].dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        shape = list(self.history[0].shape)
+        shape.insert(self.axis % (len(shape) + 1), len(self.history))
+        return tuple(shape)
+
+    @property
+    def ndim(self) -> int:
+        """The rank of the array."""
+        return self.history[0].ndim + 1
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("the frames of a LazyStack cannot be stacked without a copy")
+        stacked = np.stack(self.history, axis=self.axis)
+        return stacked if dtype is None else stacked.astype(dtype, copy=False)
+
+    def __repr__(self) -> str:
+        return f"LazyStack(shape={self.shape}, axis={self.axis})"
+
+
+class ObservationStackingFilter(ObservationFilter):
+    """Adds an axis with the last ``stack_size`` observations, oldest first. At the start of an episode the first
+    observation stands for those before it.
+
+    It should be the last filter: what comes out is a ``LazyStack``, which any further filter turns into an array, and
+    the memory then stores each frame ``stack_size`` times.
+
+    :param stack_size: how many observations; 1 only adds an axis
+    :param stacking_axis: where the new axis goes; -1 makes it the last
+    """
+
+    def __init__(self, stack_size: int, stacking_axis: int = -1):
+        super().__init__()
+        if not isinstance(stack_size, (int, np.integer)) or stack_size < 1:
+            raise CoachError(f"ObservationStackingFilter: stack_size {stack_size!r} is not an int of at least 1")
+        self.stack_size = int(stack_size)
+        self.stacking_axis = stacking_axis
+        self.stack: deque[np.ndarray] = deque(maxlen=self.stack_size)
+
+    def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
+        rank = input_observation_space.num_dimensions
+        if not -rank - 1 <= self.stacking_axis <= rank:
+            raise self._refuse(
+                input_observation_space,
+                f"there is no place for an axis {self.stacking_axis}; choose one from {-rank - 1} to {rank}",
+            )
+
+    def filter(self, observation: Any, update_internal_state: bool = True) -> LazyStack:
+        """The observation with those before it. Without ``update_internal_state`` the next call will not know it."""
+        frame = np.array(observation)  # a copy: an environment may use its buffer again
+        stack = self.stack if update_internal_state else self.stack.copy()
+        stack.extend([frame] if stack else [frame] * self.stack_size)
+        return LazyStack(stack, self.stacking_axis)
+
+    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> list[LazyStack]:
+        """The observations one after the other, as those of one episode."""
+        return [self.filter(observation, update_internal_state) for observation in observations]
+
+    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
+        """Stacked [H, W] observations are planar maps, with the stack as their channels."""
+        space = input_observation_space
+        low, high = (np.stack([bound] * self.stack_size, axis=self.stacking_axis) for bound in (space.low, space.high))
+        if space.num_dimensions == 2:
+            return PlanarMapsObservationSpace(low.shape, low, high, self.stacking_axis)
+        return TensorObservationSpace(low.shape, low, high)
+
+    def reset(self) -> None:
+        self.stack.clear()
+
+    def get_state(self) -> State:
+        return {"stack": list(self.stack)}
+
+    def set_state(self, state: State) -> None:
+        frames = state.get("stack")
+        if frames is None or len(frames) not in (0, self.stack_size):
+            raise CoachError(f"the checkpoint's state is not that of an ObservationStackingFilter({self.stack_size})")
+        self.stack = deque(frames, maxlen=self.stack_size)

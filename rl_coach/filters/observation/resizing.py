@@ -1,0 +1,85 @@
+"""Resizing images with NumPy alone: two matrix products with weights computed beforehand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def axis_weights(length_in: int, length_out: int) -> np.ndarray:
+    """How much of each input element goes into each output element along one axis; rows sum to 1.
+
+    Shrinking averages over the area that an output element covers. Enlarging interpolates linearly between the
+    centres of input elements and repeats the outermost ones beyond them.
+
+    :return: [length_out, length_in] float32
+    """
+    if length_out > length_in:
+        return _linear_weights(length_in, length_out)
+    edges = np.arange(length_out + 1) * (length_in / length_out)
+    starts = np.arange(length_in)
+    overlap = np.minimum(edges[1:, None], starts + 1) - np.maximum(edges[:-1, None], starts)
+    weights = np.maximum(overlap, 0)
+    return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+def _linear_weights(length_in: int, length_out: int) -> np.ndarray:
+    centres = (np.arange(length_out) + 0.5) * (length_in / length_out) - 0.5
+    centres = np.clip(centres, 0, length_in - 1)
+    distance = np.abs(centres[:, None] - np.arange(length_in))
+    return np.maximum(1 - distance, 0).astype(np.float32)
+
+
+class Resizer:
+    """Resizes images of one size to another.
+
+    The weights of shrinking by a ratio such as 210 : 84 = 5 : 2 repeat along the diagonal of their matrix, so that one
+    small matrix applied to pieces of the axis does the work of the large one in a fraction of the time.
+
+    :param size_in: (height, width)
+    :param size_out: (height, width)
+    """
+
+    def __init__(self, size_in: tuple[int, int], size_out: tuple[int, int]):
+        self.size_in = size_in
+        self.size_out = size_out
+        self._height_pieces, self._height_weights = _repeated_weights(size_in[0], size_out[0])
+        self._width_pieces, width_weights = _repeated_weights(size_in[1], size_out[1])
+        self._width_weights = np.ascontiguousarray(width_weights.T)
+
+    def resize(self, images: np.ndarray) -> np.ndarray:
+        """[..., height, width] images resized; bytes stay bytes, rounded, anything else becomes float32."""
+        leading = images.shape[:-2]
+        rows = self._resize_height(images, images.shape[-1])
+        return self._finish(self._resize_width(rows).reshape(*leading, *self.size_out), images.dtype)
+
+    def resize_channels_last(self, images: np.ndarray) -> np.ndarray:
+        """[..., height, width, channels] images resized, as ``resize``."""
+        leading, channels = images.shape[:-3], images.shape[-1]
+        rows = self._resize_height(images, images.shape[-2] * channels)
+        planes = np.swapaxes(rows.reshape(-1, self.size_in[1], channels), -1, -2)
+        resized = self._resize_width(np.ascontiguousarray(planes))
+        resized = np.swapaxes(resized.reshape(*leading, self.size_out[0], channels, self.size_out[1]), -1, -2)
+        return self._finish(resized, images.dtype)
+
+    def _resize_height(self, images: np.ndarray, row_length: int) -> np.ndarray:
+        rows = images.astype(np.float32).reshape(-1, self.size_in[0] // self._height_pieces, row_length)
+        return np.matmul(self._height_weights, rows)
+
+    def _resize_width(self, rows: np.ndarray) -> np.ndarray:
+        return rows.reshape(-1, self.size_in[1] // self._width_pieces) @ self._width_weights
+
+    @staticmethod
+    def _finish(resized: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        if dtype != np.uint8:
+            return np.ascontiguousarray(resized)
+        return (resized + np.float32(0.5)).astype(np.uint8, order="C")
+
+
+def _repeated_weights(length_in: int, length_out: int) -> tuple[int, np.ndarray]:
+    """How often the weights repeat along the axis, and the weights of one piece of it."""
+    if length_out > length_in:
+        return 1, axis_weights(length_in, length_out)
+    pieces = math.gcd(length_in, length_out)
+    return pieces, axis_weights(length_in // pieces, length_out // pieces)

@@ -1,0 +1,38 @@
+"""Clips rewards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.filters.reward.reward_filter import RewardFilter
+from rl_coach.spaces import RewardSpace
+from rl_coach.utils import CoachError
+
+
+class RewardClippingFilter(RewardFilter):
+    """Moves rewards outside the bounds onto them.
+
+    :param clipping_low: the lowest reward that passes; minus infinity lets all pass
+    :param clipping_high: the highest reward that passes
+    """
+
+    def __init__(self, clipping_low: float = -np.inf, clipping_high: float = np.inf):
+        super().__init__()
+        if clipping_low > clipping_high:
+            raise CoachError(
+                f"RewardClippingFilter: clipping_low {clipping_low} lies above clipping_high {clipping_high}"
+            )
+        self.clipping_low = float(clipping_low)
+        self.clipping_high = float(clipping_high)
+
+    def filter(self, reward: Any, update_internal_state: bool = True) -> Any:
+        if isinstance(reward, np.ndarray) and reward.ndim:
+            return np.clip(reward, self.clipping_low, self.clipping_high)
+        return max(self.clipping_low, min(self.clipping_high, float(reward)))
+
+    def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
+        space = input_reward_space
+        low, high = (np.clip(bound, self.clipping_low, self.clipping_high) for bound in (space.low, space.high))
+        return RewardSpace(space.shape, low, high, space.reward_success_threshold)

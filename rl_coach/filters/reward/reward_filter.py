@@ -1,0 +1,23 @@
+"""The base of all filters of rewards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.filters.filter import Filter
+from rl_coach.spaces import RewardSpace
+
+
+class RewardFilter(Filter):
+    """Changes the reward, a number or an array [B] of them."""
+
+    def __init__(self, name: str | None = None):
+        super().__init__(name)
+
+    def filter(self, reward: Any, update_internal_state: bool = True) -> Any:
+        """The reward changed: a number for a number, an array for an array."""
+        raise NotImplementedError(f"{type(self).__name__} does not filter")
+
+    def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
+        """The space of the changed rewards; its success threshold stays that of unchanged ones."""
+        return input_reward_space

@@ -1,0 +1,59 @@
+"""Normalises rewards with the statistics of all that were seen."""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+import numpy as np
+
+from rl_coach.filters.reward.reward_filter import RewardFilter
+from rl_coach.spaces import RewardSpace
+from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
+from rl_coach.utilities.state_file import State
+
+
+class RewardNormalizationFilter(RewardFilter):
+    """Subtracts the running mean of the rewards and divides by their running standard deviation.
+
+    A reward counts before it is normalised itself.
+
+    :param clip_min: the lowest reward that comes out, in standard deviations
+    :param clip_max: the highest reward that comes out
+    """
+
+    def __init__(self, clip_min: float = -5.0, clip_max: float = 5.0):
+        super().__init__("rewards_stats")
+        self.clip_min = clip_min
+        self.clip_max = clip_max
+        self.running_rewards_stats = NumpySharedRunningStats("rewards_stats")
+        self.running_rewards_stats.set_params((), (clip_min, clip_max))
+
+    def set_device(self, device: Any, memory_backend_params: Any = None, mode: str = "numpy") -> None:
+        self.running_rewards_stats.pubsub_params = memory_backend_params
+
+    def filter(self, reward: Any, update_internal_state: bool = True) -> Any:
+        if update_internal_state:
+            self.running_rewards_stats.push(reward)
+        normalized = self.running_rewards_stats.normalize(np.asarray(reward))
+        return normalized if normalized.ndim else float(normalized)
+
+    def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
+        space = input_reward_space
+        return RewardSpace(space.shape, self.clip_min, self.clip_max, space.reward_success_threshold)
+
+    def get_state(self) -> State:
+        return self.running_rewards_stats.get_state()
+
+    def set_state(self, state: State) -> None:
+        self.running_rewards_stats.set_state(state)
+
+    def save_state_to_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
+        """Write the statistics to ``<prefix>.srs.npz``."""
+        self.running_rewards_stats.save_state_to_checkpoint(checkpoint_dir, checkpoint_prefix)
+
+    def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
+        """Read what ``save_state_to_checkpoint`` wrote.
+
+        :raises CoachError: the file is missing or damaged
+        """
+        self.running_rewards_stats.restore_state_from_checkpoint(checkpoint_dir, checkpoint_prefix)
