@@ -442,7 +442,7 @@ def _safetensors_chunks(arrays: dict[str, np.ndarray]) -> Iterator[Any]:
         # safetensors is little-endian throughout
         ordered = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         if ordered.nbytes:
-            yield memoryview(ordered.reshape(-1).view(np.uint8))
+            yield ordered.reshape(-1).view(np.uint8).data
 
 
 def _read_arrays(path: str) -> dict[str, np.ndarray]:
@@ -455,6 +455,6 @@ def _read_arrays(path: str) -> dict[str, np.ndarray]:
             file.seek(start + entry["data_offsets"][0])
             array = np.empty(entry["shape"], dtype=np.dtype(_NUMPY_TYPES[entry["dtype"]]).newbyteorder("<"))
             if array.nbytes:
-                file.readinto(memoryview(array.reshape(-1).view(np.uint8)))  # type: ignore[attr-defined]
+                file.readinto(array.reshape(-1).view(np.uint8).data)
             arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
     return arrays

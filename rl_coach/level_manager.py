@@ -24,7 +24,7 @@ class LevelManager(EnvironmentInterface):
         are a ``CompositeAgent``.
     :param environment: the environment, or the level manager of the level below
     :param real_environment: the environment at the bottom, where ``environment`` is a level
-    :param steps_limit: how many steps the agent acts for each step of the level above
+    :param steps_limit: how many steps the agent acts for each step of the level above; None for one
     :param should_reset_agent_state_after_time_limit_passes: each directive of the level above begins a new episode
         for the agent
     :param spaces_definition: the agents' spaces; None takes them from the environment
@@ -38,12 +38,13 @@ class LevelManager(EnvironmentInterface):
         agents: Union[AgentInterface, dict[str, AgentInterface], list[AgentInterface]],
         environment: Any,
         real_environment: Any = None,
-        steps_limit: EnvironmentSteps = EnvironmentSteps(1),
+        steps_limit: EnvironmentSteps | None = None,
         should_reset_agent_state_after_time_limit_passes: bool = False,
         spaces_definition: SpacesDefinition | None = None,
         evaluation_environment_factory: Callable[[], Any] | None = None,
     ):
         super().__init__()
+        steps_limit = EnvironmentSteps(1) if steps_limit is None else steps_limit
         if not isinstance(steps_limit, EnvironmentSteps):
             raise CoachError(f"steps_limit of level '{name}' counts EnvironmentSteps, not {steps_limit!r}")
         self.name = name

@@ -62,6 +62,10 @@ class ScreenLogger:
         self._use_colors = use_colors
         self._console: Any = None
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> ScreenLogger:
+        """There is one screen: whatever is copied goes on printing to it."""
+        return self
+
     @property
     def console(self) -> Any:
         """The ``rich`` console that everything goes through, so that lines appear above a live display."""
@@ -496,7 +500,9 @@ def get_experiment_name(initial_experiment_name: str | None = None, default: str
     """
     name = (initial_experiment_name or default).strip()
     if not name or name.startswith("..") or os.path.isabs(name) or "\0" in name:
-        raise CoachError(f"'{initial_experiment_name}' cannot be an experiment's name; use letters, digits, '-' and '_'")
+        raise CoachError(
+            f"'{initial_experiment_name}' cannot be an experiment's name; use letters, digits, '-' and '_'"
+        )
     return name
 
 

@@ -23,6 +23,7 @@ class AgentInterface:
         self._phase = RunPhase.UNDEFINED
         self.name = "agent"
         self.updates_left: int | None = None
+        self.last_action_info: ActionInfo | None = None
 
     @property
     def parent(self) -> Any:

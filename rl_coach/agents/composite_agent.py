@@ -130,7 +130,6 @@ class CompositeAgent(AgentInterface):
         self.full_name_id = name
         self.agents: dict[str, AgentInterface] = {}
         self.incoming_action: Any = None
-        self.last_action_info: ActionInfo | None = None
         self._seed: np.random.SeedSequence | None = None
         self._reward_so_far: Any = 0.0
         if reward_policy is RewardPolicy.ReachingGoal and not isinstance(in_action_space, GoalsSpace):
@@ -140,7 +139,7 @@ class CompositeAgent(AgentInterface):
 
     def _for_each_agent(self, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
-            return {name: value for name in self.agents_parameters}
+            return dict.fromkeys(self.agents_parameters, value)
         unknown = [name for name in value if name not in self.agents_parameters]
         if unknown:
             raise CoachError(f"no agent '{unknown[0]}'{did_you_mean(unknown[0], self.agents_parameters)}")

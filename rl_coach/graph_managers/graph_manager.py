@@ -77,41 +77,36 @@ class HumanPlayScheduleParameters(ScheduleParameters):
 class SimpleScheduleWithoutEvaluation(ScheduleParameters):
     """Train, neither heatup nor evaluation.
 
-    :param improve_steps: training in all
+    :param improve_steps: training in all; None for ``TrainingSteps(10000000000)``
     """
 
-    def __init__(self, improve_steps: StepMethod = TrainingSteps(10000000000)):
+    def __init__(self, improve_steps: StepMethod | None = None):
         super().__init__()
         self.heatup_steps = EnvironmentSteps(0)
         self.evaluation_steps = EnvironmentEpisodes(0)
-        self.steps_between_evaluation_periods = _copy_of(improve_steps)
-        self.improve_steps = _copy_of(improve_steps)
+        self.steps_between_evaluation_periods = improve_steps or TrainingSteps(10000000000)
+        self.improve_steps = improve_steps or TrainingSteps(10000000000)
 
 
 class SimpleSchedule(ScheduleParameters):
     """Train and evaluate in turn, without heatup.
 
-    :param improve_steps: training in all
-    :param steps_between_evaluation_periods: training between two evaluations
-    :param evaluation_steps: the length of an evaluation
+    :param improve_steps: training in all; None for ``TrainingSteps(10000000000)``
+    :param steps_between_evaluation_periods: training between two evaluations; None for ``EnvironmentEpisodes(50)``
+    :param evaluation_steps: the length of an evaluation; None for ``EnvironmentEpisodes(5)``
     """
 
     def __init__(
         self,
-        improve_steps: StepMethod = TrainingSteps(10000000000),
-        steps_between_evaluation_periods: StepMethod = EnvironmentEpisodes(50),
-        evaluation_steps: StepMethod = EnvironmentEpisodes(5),
+        improve_steps: StepMethod | None = None,
+        steps_between_evaluation_periods: StepMethod | None = None,
+        evaluation_steps: StepMethod | None = None,
     ):
         super().__init__()
         self.heatup_steps = EnvironmentSteps(0)
-        self.evaluation_steps = _copy_of(evaluation_steps)
-        self.steps_between_evaluation_periods = _copy_of(steps_between_evaluation_periods)
-        self.improve_steps = _copy_of(improve_steps)
-
-
-def _copy_of(steps: StepMethod) -> StepMethod:
-    """A duration of its own: it can be changed, and defaults are shared."""
-    return type(steps)(steps.num_steps)
+        self.evaluation_steps = evaluation_steps or EnvironmentEpisodes(5)
+        self.steps_between_evaluation_periods = steps_between_evaluation_periods or EnvironmentEpisodes(50)
+        self.improve_steps = improve_steps or TrainingSteps(10000000000)
 
 
 class GraphManager:
@@ -644,7 +639,9 @@ class GraphManager:
         if self.task_parameters.task_index:
             return None
         try:
-            path = save_checkpoint(self.checkpoint_dir, self._checkpoint_name(failed), self.get_state(), self._manifest())
+            path = save_checkpoint(
+                self.checkpoint_dir, self._checkpoint_name(failed), self.get_state(), self._manifest()
+            )
             if not failed:
                 self._tidy_checkpoints(os.path.basename(path))
         except OSError as error:
@@ -754,7 +751,8 @@ class GraphManager:
         for name in sorted({*here, *there}):
             if here.get(name) != there.get(name):
                 raise CoachError(
-                    f"the checkpoint '{path}' does not fit: its {name} is {there.get(name)}, here it is {here.get(name)}"
+                    f"the checkpoint '{path}' does not fit: its {name} is {there.get(name)}, "
+                    f"here it is {here.get(name)}"
                 )
 
 
