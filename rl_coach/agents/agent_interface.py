@@ -1,0 +1,141 @@
+"""What a level manager expects of whatever acts in it: an agent, or several that appear as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, PredictionType, RunPhase
+
+
+class AgentInterface:
+    """Acts, observes and learns.
+
+    In an episode the calls come in this order: ``reset_internal_state``, ``observe`` (the first response of the
+    environment), then ``act`` and ``observe`` in turn until ``observe`` returns True, then ``handle_episode_ended``.
+    ``train`` may come between any ``observe`` and the next ``act``.
+
+    :ivar updates_left: how many updates of the networks the run still wants; a training phase is cut to it. None for
+        no limit.
+    """
+
+    def __init__(self) -> None:
+        self._parent: Any = None
+        self._phase = RunPhase.UNDEFINED
+        self.name = "agent"
+        self.updates_left: int | None = None
+        self.last_action_info: ActionInfo | None = None
+
+    @property
+    def parent(self) -> Any:
+        """The level manager or composite agent that holds this agent."""
+        return self._parent
+
+    @parent.setter
+    def parent(self, value: Any) -> None:
+        self._parent = value
+
+    @property
+    def phase(self) -> RunPhase:
+        """What the run is doing. Leaving ``TEST`` closes an evaluation."""
+        return self._phase
+
+    @phase.setter
+    def phase(self, value: RunPhase) -> None:
+        self._phase = value
+
+    @property
+    def is_on_policy(self) -> bool:
+        """Whether the agent learns only from what its current policy did."""
+        raise NotImplementedError(f"{type(self).__name__} does not say whether it is on-policy")
+
+    @property
+    def can_train(self) -> bool:
+        """Whether there is anything to train; the calls of ``train`` count as training steps where there is not."""
+        return True
+
+    @property
+    def training_iteration(self) -> int:
+        """How many updates of its networks the agent has made."""
+        return 0
+
+    def set_environment_parameters(self, spaces: Any) -> None:
+        """Take the ``SpacesDefinition`` of the environment, and build all that depends on it."""
+        raise NotImplementedError(f"{type(self).__name__} does not take an environment's spaces")
+
+    def setup_logger(self) -> None:
+        """Open the files that signals go to."""
+
+    def seed(self, seed: Any) -> None:
+        """Start all random streams from a ``SeedSequence``. Called before ``set_environment_parameters``, so that
+        networks too are initialised from it."""
+
+    def reset_internal_state(self) -> None:
+        """Begin an episode."""
+        raise NotImplementedError(f"{type(self).__name__} does not begin episodes")
+
+    def act(self, action: ActionType | None = None) -> ActionInfo | None:
+        """Choose an action for the state last observed, or take ``action`` as the choice.
+
+        :return: the action in the environment's terms; None to let the environment stand still (imitation)
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not act")
+
+    def replace_last_action(self, action_info: ActionInfo) -> None:
+        """The environment gets this action, not the one that this agent chose: remember it as the last one."""
+        self.last_action_info = action_info
+
+    def observe(self, env_response: EnvResponse) -> bool:
+        """Take in what the environment answered.
+
+        :return: True if the episode is over for this agent
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not observe")
+
+    def train(self) -> float:
+        """Learn, if the time has come.
+
+        :return: the loss, 0 if nothing was learned
+        :raises TrainingError: the loss is not finite
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not train")
+
+    def handle_episode_ended(self) -> None:
+        """Close the books of the episode that has just ended."""
+
+    def suspend_episode(self) -> None:
+        """Park the episode in progress; an evaluation comes in between. Called before the phase becomes ``TEST``."""
+
+    def resume_episode(self) -> None:
+        """Go on with the episode that ``suspend_episode`` parked. Called after the phase has left ``TEST``."""
+
+    def reset_evaluation_state(self, val: RunPhase) -> None:
+        """Prepare for the phase ``val``: with ``TEST``, forget all evaluation episodes so far."""
+
+    def get_success_rate(self) -> float:
+        """The share of successful episodes in the last evaluation, 0 before the first."""
+        raise NotImplementedError(f"{type(self).__name__} does not count successes")
+
+    def sync(self) -> None:
+        """Take the newest weights from where they are shared."""
+
+    def get_predictions(self, states: dict[str, Any], prediction_type: type[PredictionType]) -> Any:
+        """What the agent's networks say about states, for another agent."""
+        raise NotImplementedError(f"{type(self).__name__} gives no predictions")
+
+    def set_incoming_directive(self, action: ActionType) -> None:
+        """Take a goal or a choice from the level above."""
+        raise NotImplementedError(f"{type(self).__name__} takes no directives")
+
+    def run_off_policy_evaluation(self) -> None:
+        """Estimate from recorded data how good the policy is."""
+
+    def get_state(self) -> dict[str, Any]:
+        """All that a later run needs to go on exactly: nested dicts of arrays and plain values."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be saved")
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what ``get_state`` returned."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be restored")
+
+    def close(self) -> None:
+        """Write what has not been written yet. May be called more than once."""

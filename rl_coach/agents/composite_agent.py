@@ -1,0 +1,327 @@
+"""Several agents that act in one environment as if they were one."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from enum import Enum
+from typing import Any, Union
+
+import numpy as np
+
+from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.base_parameters import AgentParameters, VisualizationParameters
+from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase
+from rl_coach.spaces import ActionSpace, AgentSelection, GoalsSpace, SpacesDefinition
+from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
+
+
+class DecisionPolicy:
+    """Makes one action out of those that several agents chose."""
+
+    def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
+        """:param actions_info: what each deciding agent chose, by the agent's name"""
+        raise NotImplementedError(f"{type(self).__name__} does not decide")
+
+
+class SingleDecider(DecisionPolicy):
+    """One agent decides; which one can be changed at any time.
+
+    :param default_decision_maker: the name of the agent that decides at first
+    """
+
+    def __init__(self, default_decision_maker: str):
+        self._decision_maker = default_decision_maker
+
+    @property
+    def decision_maker(self) -> str:
+        """The name of the agent that decides."""
+        return self._decision_maker
+
+    @decision_maker.setter
+    def decision_maker(self, value: str) -> None:
+        self._decision_maker = value
+
+    def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
+        if self._decision_maker not in actions_info:
+            suggestion = did_you_mean(self._decision_maker, actions_info)
+            raise CoachError(f"no deciding agent '{self._decision_maker}'{suggestion}")
+        return actions_info[self._decision_maker]
+
+
+class RoundRobin(DecisionPolicy):
+    """The agents decide in turn, in the order in which they were given.
+
+    :param num_agents: how many agents decide
+    """
+
+    def __init__(self, num_agents: int):
+        self.num_agents = num_agents
+        self._turn = 0
+
+    def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
+        if len(actions_info) != self.num_agents:
+            raise CoachError(f"RoundRobin({self.num_agents}) got the actions of {len(actions_info)} agents")
+        chosen = list(actions_info.values())[self._turn]
+        self._turn = (self._turn + 1) % self.num_agents
+        return chosen
+
+
+class MajorityVote(DecisionPolicy):
+    """The discrete action that most agents chose; among equals, the one that was named first."""
+
+    def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
+        votes = Counter(int(info.action) for info in actions_info.values())  # type: ignore[arg-type]
+        winner = max(votes, key=votes.__getitem__)
+        return next(info for info in actions_info.values() if info.action == winner)
+
+
+class MeanDecision(DecisionPolicy):
+    """The mean of the agents' continuous actions."""
+
+    def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
+        actions = np.asarray([info.action for info in actions_info.values()], dtype=np.float64)
+        return ActionInfo(actions.mean(axis=0))
+
+
+class RewardPolicy(Enum):
+    """What reward the agents inside see: for reaching the goal that the level above set, the environment's own, or
+    the sum of the environment's rewards over the episode so far."""
+
+    ReachingGoal = 0
+    NativeEnvironmentReward = 1
+    AccumulatedEnvironmentRewards = 2
+
+
+class CompositeAgent(AgentInterface):
+    """Agents side by side: all observe, some or all decide, and a policy makes one action of their choices.
+
+    :param agents_parameters: the agents, by name or just one
+    :param visualization_parameters: what all of them show and write
+    :param decision_policy: makes one action out of several
+    :param out_action_space: the action space that the agents act in; a dict gives each agent one of its own
+    :param in_action_space: what the level above may choose, for instance ``AgentSelection`` or ``GoalsSpace``
+    :param decision_makers: whether an agent's choice counts; True for all. The others are told what was decided.
+    :param reward_policy: what reward the agents see
+    """
+
+    def __init__(
+        self,
+        agents_parameters: Union[AgentParameters, dict[str, AgentParameters]],
+        visualization_parameters: VisualizationParameters,
+        decision_policy: DecisionPolicy,
+        out_action_space: Union[ActionSpace, dict[str, ActionSpace]],
+        in_action_space: ActionSpace | None = None,
+        decision_makers: Union[bool, dict[str, bool]] = True,
+        reward_policy: RewardPolicy = RewardPolicy.NativeEnvironmentReward,
+        name: str = "CompositeAgent",
+    ):
+        super().__init__()
+        if isinstance(agents_parameters, AgentParameters):
+            agents_parameters = {agents_parameters.name or "agent": agents_parameters}
+        self.agents_parameters = agents_parameters
+        self.visualization_parameters = visualization_parameters
+        self.decision_policy = decision_policy
+        self.in_action_space = in_action_space
+        self.out_action_space = self._for_each_agent(out_action_space)
+        self.decision_makers = self._for_each_agent(decision_makers)
+        self.reward_policy = reward_policy
+        self.name = name
+        self.full_name_id = name
+        self.agents: dict[str, AgentInterface] = {}
+        self.incoming_action: Any = None
+        self._seed: np.random.SeedSequence | None = None
+        self._reward_so_far: Any = 0.0
+        if reward_policy is RewardPolicy.ReachingGoal and not isinstance(in_action_space, GoalsSpace):
+            raise CoachError(f"RewardPolicy.ReachingGoal of '{name}' needs a GoalsSpace as in_action_space")
+        if not any(self.decision_makers.values()):
+            raise CoachError(f"none of the agents of '{name}' decides: {', '.join(self.decision_makers)}")
+
+    def _for_each_agent(self, value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            return dict.fromkeys(self.agents_parameters, value)
+        unknown = [name for name in value if name not in self.agents_parameters]
+        if unknown:
+            raise CoachError(f"no agent '{unknown[0]}'{did_you_mean(unknown[0], self.agents_parameters)}")
+        return {name: value.get(name, False) for name in self.agents_parameters}
+
+    def create_agents(self) -> None:
+        """Build the agents; called once this agent has its parent."""
+        seeds = self._seed.spawn(len(self.agents_parameters)) if self._seed is not None else []
+        for position, (name, given) in enumerate(self.agents_parameters.items()):
+            parameters = copy.deepcopy(given)
+            parameters.name = name
+            parameters.visualization = self.visualization_parameters
+            agent = short_dynamic_import(parameters.path)(parameters, parent=self)
+            agent.parent = self
+            if seeds:
+                agent.seed(seeds[position])
+            self.agents[name] = agent
+
+    @property
+    def parent(self) -> Any:
+        """The level manager."""
+        return self._parent
+
+    @parent.setter
+    def parent(self, value: Any) -> None:
+        self._parent = value
+        self.full_name_id = f"{value.name}/{self.name}"
+
+    @property
+    def phase(self) -> RunPhase:
+        """What the run is doing."""
+        return self._phase
+
+    @phase.setter
+    def phase(self, value: RunPhase) -> None:
+        self._phase = value
+        for agent in self.agents.values():
+            agent.phase = value
+
+    @property
+    def is_on_policy(self) -> bool:
+        return any(agent.is_on_policy for agent in self.agents.values())
+
+    @property
+    def can_train(self) -> bool:
+        return any(agent.can_train for agent in self.agents.values())
+
+    @property
+    def training_iteration(self) -> int:
+        """The updates of all agents together."""
+        return sum(agent.training_iteration for agent in self.agents.values())
+
+    def set_environment_parameters(self, spaces: SpacesDefinition) -> None:
+        for name, agent in self.agents.items():
+            own = copy.copy(spaces)
+            own.action = self.out_action_space[name] or spaces.action
+            agent.set_environment_parameters(own)
+
+    def setup_logger(self) -> None:
+        for agent in self.agents.values():
+            agent.setup_logger()
+
+    def seed(self, seed: Any) -> None:
+        """Give each agent a stream of its own, also when they are yet to be created."""
+        self._seed = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        for agent, child in zip(self.agents.values(), self._seed.spawn(len(self.agents))):
+            agent.seed(child)
+
+    def reset_internal_state(self) -> None:
+        self._reward_so_far = 0.0
+        for agent in self.agents.values():
+            agent.reset_internal_state()
+
+    def act(self, action: ActionType | None = None) -> ActionInfo:
+        """Let the deciding agents choose, decide, and tell everyone what was decided."""
+        if action is not None:
+            self.last_action_info = ActionInfo(action)
+            for agent in self.agents.values():
+                agent.act(action)
+            return self.last_action_info
+        chosen = {name: self._choice_of(name) for name, decides in self.decision_makers.items() if decides}
+        decision = self.decision_policy.choose_action(chosen)
+        for name, agent in self.agents.items():
+            if name not in chosen:
+                agent.act(decision.action)
+            elif chosen[name] is not decision:
+                agent.replace_last_action(decision)
+        self.last_action_info = decision
+        return decision
+
+    def _choice_of(self, name: str) -> ActionInfo:
+        choice = self.agents[name].act()
+        if choice is None:
+            raise CoachError(f"agent '{name}' chooses no actions, so it cannot be a decision maker of '{self.name}'")
+        return choice
+
+    def observe(self, env_response: EnvResponse) -> bool:
+        """Show the response to all agents, with the reward that the reward policy gives.
+
+        :return: True if the episode is over, or over for every agent
+        """
+        response = self._with_reward(env_response)
+        over = [agent.observe(response) for agent in self.agents.values()]
+        return bool(env_response.game_over) or all(over)
+
+    def _with_reward(self, env_response: EnvResponse) -> EnvResponse:
+        if self.reward_policy is RewardPolicy.NativeEnvironmentReward:
+            return env_response
+        response = copy.copy(env_response)
+        if self.reward_policy is RewardPolicy.AccumulatedEnvironmentRewards:
+            self._reward_so_far = self._reward_so_far + env_response.reward
+            response.reward = self._reward_so_far
+        elif self.incoming_action is not None:
+            assert isinstance(self.in_action_space, GoalsSpace)
+            reward, _ = self.in_action_space.get_reward_for_goal_and_state(
+                self.incoming_action, env_response.next_state
+            )
+            response.reward = reward
+        return response
+
+    def train(self) -> float:
+        """Train each agent; the losses are added up."""
+        loss = 0.0
+        for agent in self.agents.values():
+            before = agent.training_iteration
+            agent.updates_left = self.updates_left
+            loss += agent.train()
+            if self.updates_left is not None:
+                self.updates_left = max(0, self.updates_left - (agent.training_iteration - before))
+        return loss
+
+    def handle_episode_ended(self) -> None:
+        for agent in self.agents.values():
+            agent.handle_episode_ended()
+
+    def suspend_episode(self) -> None:
+        self._parked = (self.incoming_action, self.last_action_info, self._reward_so_far)
+        for agent in self.agents.values():
+            agent.suspend_episode()
+
+    def resume_episode(self) -> None:
+        self.incoming_action, self.last_action_info, self._reward_so_far = self._parked
+        for agent in self.agents.values():
+            agent.resume_episode()
+
+    def reset_evaluation_state(self, val: RunPhase) -> None:
+        for agent in self.agents.values():
+            agent.reset_evaluation_state(val)
+
+    def get_success_rate(self) -> float:
+        """The lowest of the agents' success rates."""
+        return min(agent.get_success_rate() for agent in self.agents.values())
+
+    def sync(self) -> None:
+        for agent in self.agents.values():
+            agent.sync()
+
+    def set_incoming_directive(self, action: Any) -> None:
+        """With ``AgentSelection`` and a ``SingleDecider``, the directive names the agent that decides from now on;
+        anything else is handed to every agent."""
+        self.incoming_action = action
+        if isinstance(self.decision_policy, SingleDecider) and isinstance(self.in_action_space, AgentSelection):
+            self.decision_policy.decision_maker = list(self.agents)[int(action)]
+            return
+        for agent in self.agents.values():
+            agent.set_incoming_directive(action)
+
+    def get_state(self) -> dict[str, Any]:
+        return {
+            "agents": {name: agent.get_state() for name, agent in self.agents.items()},
+            "decision_policy": dict(vars(self.decision_policy)),
+            "reward_so_far": self._reward_so_far,
+            "incoming_action": self.incoming_action,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        for name, agent in self.agents.items():
+            agent.set_state(state["agents"][name])
+        vars(self.decision_policy).update(state["decision_policy"])
+        self._reward_so_far = state["reward_so_far"]
+        self.incoming_action = state["incoming_action"]
+
+    def close(self) -> None:
+        for agent in self.agents.values():
+            agent.close()

@@ -1,0 +1,460 @@
+"""Checkpoints: written so that a kill at any moment leaves the last good one, read so that nothing bad is loaded.
+
+A checkpoint is a directory, ``<num>_Step-<steps>.ckpt``, with three files:
+
+- ``arrays.safetensors``: all arrays, in the safetensors format, so that any tool reads them;
+- ``state.json``: the plain values, and where each array belongs among them;
+- ``manifest.json``: the format version, size and SHA-256 of the other two, and what the run says about itself.
+
+It is written under a temporary name, synced, renamed, and only then named in the state file ``.coach_checkpoint``.
+Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+from typing import Any, Iterator, Union
+
+import numpy as np
+
+from rl_coach.utils import CoachError
+
+FORMAT_VERSION = 1
+ARRAYS_FILE = "arrays.safetensors"
+STATE_FILE = "state.json"
+MANIFEST_FILE = "manifest.json"
+BEST_CHECKPOINT_FILE = ".best_checkpoint"
+CHECKPOINT_DIRECTORY = "checkpoint"
+_TEMPORARY_PREFIX = ".saving-"
+_ARRAY_KEY = "__array__"
+_CHUNK = 1 << 22
+
+_SAFETENSORS_TYPES = {
+    "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32", "int32": "I32",
+    "uint64": "U64", "int64": "I64", "float16": "F16", "float32": "F32", "float64": "F64",
+}  # fmt: skip
+_NUMPY_TYPES = {code: name for name, code in _SAFETENSORS_TYPES.items()}
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class SingleCheckpoint:
+    """One checkpoint: its number and the name of its directory."""
+
+    def __init__(self, num: int, name: str):
+        self._num = num
+        self._name = name
+
+    @property
+    def num(self) -> int:
+        """The newer the higher."""
+        return self._num
+
+    @property
+    def name(self) -> str:
+        """The directory's name."""
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"SingleCheckpoint({self._num}, {self._name!r})"
+
+
+class CheckpointState:
+    """The checkpoints of a directory, oldest first."""
+
+    def __init__(self, checkpoints: list[SingleCheckpoint], checkpoint_dir: str):
+        self._checkpoints = checkpoints
+        self._checkpoint_dir = checkpoint_dir
+
+    @property
+    def all_checkpoints(self) -> list[SingleCheckpoint]:
+        """Oldest first."""
+        return self._checkpoints
+
+    @property
+    def last_checkpoint(self) -> SingleCheckpoint:
+        """The newest."""
+        return self._checkpoints[-1]
+
+    @property
+    def all_model_checkpoint_paths(self) -> list[str]:
+        """The paths, oldest first."""
+        return [os.path.join(self._checkpoint_dir, checkpoint.name) for checkpoint in self._checkpoints]
+
+    @property
+    def model_checkpoint_path(self) -> str:
+        """The path of the newest."""
+        return self.all_model_checkpoint_paths[-1]
+
+    def __repr__(self) -> str:
+        return f"CheckpointState({self._checkpoints!r}, {self._checkpoint_dir!r})"
+
+
+class CheckpointFilenameParser:
+    """Finds the number in a checkpoint's name: ``12_Step-3400.ckpt`` is number 12, ``model.ckpt-12`` too."""
+
+    coach_checkpoint_filename_pattern = r"\A(([0-9]+)[^0-9])?.*?\.ckpt(-([0-9]+))?"
+
+    def __init__(self) -> None:
+        self._pattern = re.compile(self.coach_checkpoint_filename_pattern)
+
+    def parse(self, filename: str) -> SingleCheckpoint | None:
+        """The checkpoint of that name, number -1 if the name has none; None if it is no checkpoint's name."""
+        match = self._pattern.search(filename)
+        if match is None:
+            return None
+        number = match.group(2) or match.group(4) or -1
+        return SingleCheckpoint(int(number), match.group(0))
+
+
+class CheckpointStateFile:
+    """The file that names a directory's newest checkpoint."""
+
+    checkpoint_state_filename = ".coach_checkpoint"
+
+    def __init__(self, checkpoint_dir: str):
+        self._path = os.path.join(checkpoint_dir, self.checkpoint_state_filename)
+
+    @property
+    def filename(self) -> str:
+        return self.checkpoint_state_filename
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    def exists(self) -> bool:
+        return os.path.exists(self._path)
+
+    def read(self) -> str | None:
+        """The name of the newest checkpoint, None if there is no such file."""
+        if not self.exists():
+            return None
+        return pathlib.Path(self._path).read_text(encoding="utf-8").strip()
+
+    def write(self, data: SingleCheckpoint) -> None:
+        """Name the newest checkpoint; the old name stands until the new one is on the disk."""
+        write_file_atomically(self._path, data.name)
+
+
+class CheckpointStateReader:
+    """Looks up the checkpoints of a directory.
+
+    :param checkpoint_state_optional: where the state file is missing, go by the names of the checkpoints
+    """
+
+    def __init__(self, checkpoint_dir: str, checkpoint_state_optional: bool = True):
+        self._checkpoint_dir = checkpoint_dir
+        self._checkpoint_state_optional = checkpoint_state_optional
+        self._parser = CheckpointFilenameParser()
+        self._state_file = CheckpointStateFile(checkpoint_dir)
+
+    def get_latest(self) -> SingleCheckpoint | None:
+        """The newest checkpoint, None if there is none."""
+        named = self._state_file.read()
+        if named is not None:
+            return self._parser.parse(named)
+        if not self._checkpoint_state_optional:
+            return None
+        checkpoints = self.get_all()
+        return checkpoints[-1] if checkpoints else None
+
+    def get_all(self) -> list[SingleCheckpoint]:
+        """All checkpoints, oldest first."""
+        if not os.path.isdir(self._checkpoint_dir):
+            return []
+        parsed = (self._parser.parse(entry) for entry in os.listdir(self._checkpoint_dir))
+        unique = {checkpoint.name: checkpoint for checkpoint in parsed if checkpoint is not None}
+        return sorted(unique.values(), key=lambda checkpoint: checkpoint.num)
+
+
+class CheckpointStateUpdater:
+    """Keeps a directory's state file in step with its checkpoints.
+
+    :param read_all: know the checkpoints that are there already, not only the newest
+    """
+
+    def __init__(self, checkpoint_dir: str, read_all: bool = False):
+        self._checkpoint_dir = checkpoint_dir
+        self._state_file = CheckpointStateFile(checkpoint_dir)
+        reader = CheckpointStateReader(checkpoint_dir)
+        latest = reader.get_latest()
+        self._all_checkpoints = reader.get_all() if read_all else [latest] if latest is not None else []
+
+    def update(self, checkpoint: SingleCheckpoint) -> None:
+        """Make ``checkpoint`` the newest."""
+        self._all_checkpoints.append(checkpoint)
+        self._state_file.write(checkpoint)
+
+    def get_checkpoint_state(self) -> CheckpointState | None:
+        """The checkpoints known, None if there are none."""
+        return CheckpointState(self._all_checkpoints, self._checkpoint_dir) if self._all_checkpoints else None
+
+    @property
+    def last_checkpoint(self) -> SingleCheckpoint | None:
+        return self._all_checkpoints[-1] if self._all_checkpoints else None
+
+    @property
+    def all_checkpoints(self) -> list[SingleCheckpoint]:
+        return self._all_checkpoints
+
+
+def get_checkpoint_state(checkpoint_dir: str, all_checkpoints: bool = False) -> CheckpointState | None:
+    """The checkpoints of a directory, or only the newest; None if there are none."""
+    return CheckpointStateUpdater(checkpoint_dir, read_all=all_checkpoints).get_checkpoint_state()
+
+
+def checkpoint_name(num: int, steps: int) -> str:
+    """``12_Step-3400.ckpt``."""
+    return f"{num}_Step-{steps}.ckpt"
+
+
+def save_checkpoint(directory: Path, name: str, state: dict[str, Any], manifest: dict[str, Any]) -> str:
+    """Write a checkpoint, and name it the newest if its name is a checkpoint's.
+
+    :param state: nested dicts and lists with string keys; leaves are arrays, int, float, bool, str or None
+    :param manifest: what the run says about itself, as plain values
+    :return: the checkpoint's path
+    :raises TypeError: a leaf that cannot be saved, named by its path
+    :raises OSError: the disk is full, the directory can't be written, or there is a checkpoint of that name; what was
+        there before stands
+    """
+    os.makedirs(directory, exist_ok=True)
+    remove_unfinished(directory)
+    final = os.path.join(directory, name)
+    if os.path.exists(final):
+        raise FileExistsError(f"there is a checkpoint '{final}' already")
+    temporary = os.path.join(directory, f"{_TEMPORARY_PREFIX}{os.getpid()}")
+    try:
+        os.mkdir(temporary)
+        _write_contents(temporary, state, manifest)
+        os.replace(temporary, final)
+        _sync_directory(directory)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    parsed = CheckpointFilenameParser().parse(name)
+    if parsed is not None:
+        CheckpointStateFile(str(directory)).write(parsed)
+    return final
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read a checkpoint's state and manifest, once every byte has been checked.
+
+    :raises CoachError: a file is missing, truncated or changed, or was written by a newer version
+    """
+    manifest = read_manifest(path)
+    for name, expected in manifest["files"].items():
+        _check_file(os.path.join(path, name), expected)
+    arrays = _read_arrays(os.path.join(path, ARRAYS_FILE))
+    with open(os.path.join(path, STATE_FILE), encoding="utf-8") as file:
+        state = _put_arrays_back(json.load(file), arrays)
+    return state, manifest
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """A checkpoint's manifest.
+
+    :raises CoachError: there is none, it can't be read, or a newer version wrote it
+    """
+    file = os.path.join(path, MANIFEST_FILE)
+    try:
+        manifest = json.loads(pathlib.Path(file).read_text(encoding="utf-8"))
+        version, files = manifest["format_version"], manifest["files"]
+    except FileNotFoundError:
+        raise CoachError(f"'{path}' is no checkpoint: it has no {MANIFEST_FILE}") from None
+    except (ValueError, KeyError, TypeError):
+        raise CoachError(f"the checkpoint's '{file}' is damaged; choose another checkpoint") from None
+    if version > FORMAT_VERSION:
+        raise CoachError(
+            f"'{path}' has checkpoint format {version}, this version reads up to {FORMAT_VERSION}; update rl_coach"
+        )
+    if not {ARRAYS_FILE, STATE_FILE} <= files.keys():
+        raise CoachError(f"the checkpoint's '{file}' does not list all its files; choose another checkpoint")
+    return manifest
+
+
+def find_checkpoint(path: Path) -> str:
+    """The checkpoint that ``path`` means: itself, one of its files, or the newest of a directory of checkpoints or of
+    an experiment.
+
+    :raises CoachError: there is none
+    """
+    place = pathlib.Path(path).expanduser()
+    if not place.exists():
+        raise CoachError(f"no checkpoint at '{path}': there is no such file or directory")
+    if place.is_file():
+        place = place.parent
+    if (place / MANIFEST_FILE).is_file():
+        return str(place)
+    for directory in (place, place / CHECKPOINT_DIRECTORY):
+        latest = CheckpointStateReader(str(directory)).get_latest()
+        if latest is not None:
+            return str(directory / latest.name)
+    raise CoachError(f"no checkpoint in '{path}'")
+
+
+def mark_best(directory: Path, name: str) -> None:
+    """Name the best checkpoint of a directory."""
+    write_file_atomically(os.path.join(directory, BEST_CHECKPOINT_FILE), name)
+
+
+def best_checkpoint(directory: Path) -> str | None:
+    """The name of the best checkpoint of a directory, None if none is named."""
+    file = pathlib.Path(directory) / BEST_CHECKPOINT_FILE
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else None
+
+
+def keep_checkpoints(directory: Path, last: int) -> None:
+    """Remove all but the newest ``last`` checkpoints and the best one. 0 keeps all."""
+    best = best_checkpoint(directory)
+    for checkpoint in CheckpointStateReader(str(directory)).get_all()[:-last] if last else []:
+        if checkpoint.name != best:
+            shutil.rmtree(os.path.join(directory, checkpoint.name))
+
+
+def remove_unfinished(directory: Path) -> None:
+    """Remove what a killed save left behind."""
+    for entry in os.listdir(directory):
+        if entry.startswith(_TEMPORARY_PREFIX):
+            shutil.rmtree(os.path.join(directory, entry), ignore_errors=True)
+
+
+def write_file_atomically(path: Path, text: str) -> None:
+    """Replace a file's text; a kill leaves the old text or the new, never a part."""
+    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        pathlib.Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_directory(os.path.dirname(os.path.abspath(path)))
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_contents(directory: str, state: dict[str, Any], manifest: dict[str, Any]) -> None:
+    arrays: dict[str, np.ndarray] = {}
+    plain = json.dumps(_take_arrays_out(state, "", arrays))
+    files = {
+        ARRAYS_FILE: _write_synced(os.path.join(directory, ARRAYS_FILE), _safetensors_chunks(arrays)),
+        STATE_FILE: _write_synced(os.path.join(directory, STATE_FILE), iter([plain.encode()])),
+    }
+    text = json.dumps({**manifest, "format_version": FORMAT_VERSION, "files": files}, indent=1)
+    _write_synced(os.path.join(directory, MANIFEST_FILE), iter([text.encode()]))
+    _sync_directory(directory)
+
+
+def _write_synced(path: str, chunks: Iterator[Any]) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    size = 0
+    with open(path, "wb") as file:
+        for chunk in chunks:
+            digest.update(chunk)
+            size += file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    return {"size": size, "sha256": digest.hexdigest()}
+
+
+def _check_file(path: str, expected: dict[str, Any]) -> None:
+    if not os.path.isfile(path):
+        raise CoachError(f"the checkpoint's file '{path}' is missing")
+    size = os.path.getsize(path)
+    if size != expected["size"]:
+        raise CoachError(f"the checkpoint's file '{path}' has {size} bytes, its manifest says {expected['size']}")
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    if digest.hexdigest() != expected["sha256"]:
+        raise CoachError(f"the checkpoint's file '{path}' was changed: its SHA-256 is not that of its manifest")
+
+
+def _take_arrays_out(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
+    """``value`` with each array replaced by its name in ``arrays``."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.name not in _SAFETENSORS_TYPES:
+            raise TypeError(f"the state's '{path}' is an array of {value.dtype}, which a checkpoint cannot hold")
+        arrays[path] = value
+        return {_ARRAY_KEY: path}
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_take_arrays_out(item, f"{path}/{index}", arrays) for index, item in enumerate(value)]
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) and key != _ARRAY_KEY for key in value):
+            raise TypeError(f"the state's '{path}' has keys that are not plain strings: {list(value)}")
+        return {key: _take_arrays_out(item, _below(path, key), arrays) for key, item in value.items()}
+    raise TypeError(f"the state's '{path}' is a {type(value).__name__}, which a checkpoint cannot hold")
+
+
+def _below(path: str, key: str) -> str:
+    """The path of a key; slashes within keys are doubled, so that no two paths are equal."""
+    name = key.replace("/", "//")
+    return f"{path}/{name}" if path else name
+
+
+def _put_arrays_back(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(value, list):
+        return [_put_arrays_back(item, arrays) for item in value]
+    if isinstance(value, dict):
+        if _ARRAY_KEY in value:
+            return arrays[value[_ARRAY_KEY]]
+        return {key: _put_arrays_back(item, arrays) for key, item in value.items()}
+    return value
+
+
+def _safetensors_chunks(arrays: dict[str, np.ndarray]) -> Iterator[Any]:
+    """The bytes of a safetensors file, array by array: a replay memory is never held twice."""
+    header: dict[str, Any] = {}
+    offset = 0
+    for name, array in arrays.items():
+        header[name] = {
+            "dtype": _SAFETENSORS_TYPES[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [offset, offset + array.nbytes],
+        }
+        offset += array.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    yield struct.pack("<Q", len(text)) + text
+    for array in arrays.values():
+        # safetensors is little-endian throughout
+        ordered = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        if ordered.nbytes:
+            yield ordered.reshape(-1).view(np.uint8).data
+
+
+def _read_arrays(path: str) -> dict[str, np.ndarray]:
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        start = 8 + length
+        arrays = {}
+        for name, entry in header.items():
+            file.seek(start + entry["data_offsets"][0])
+            array = np.empty(entry["shape"], dtype=np.dtype(_NUMPY_TYPES[entry["dtype"]]).newbyteorder("<"))
+            if array.nbytes:
+                file.readinto(array.reshape(-1).view(np.uint8).data)
+            arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return arrays

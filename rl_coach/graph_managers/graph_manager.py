@@ -1,0 +1,764 @@
+"""The control loop: heatup, then training and evaluation in turn until the schedule is through."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+import os
+import random
+import signal
+import threading
+import time
+from typing import Any, Iterator
+
+import numpy as np
+
+from rl_coach.base_parameters import Parameters, TaskParameters, VisualizationParameters
+from rl_coach.checkpoint import (
+    CHECKPOINT_DIRECTORY,
+    CheckpointStateReader,
+    checkpoint_name,
+    find_checkpoint,
+    keep_checkpoints,
+    load_checkpoint,
+    mark_best,
+    save_checkpoint,
+)
+from rl_coach.core_types import (
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    EnvResponse,
+    RunPhase,
+    StepMethod,
+    TotalStepsCounter,
+    TrainingSteps,
+)
+from rl_coach.level_manager import LevelManager
+from rl_coach.logger import screen
+from rl_coach.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status, duration
+from rl_coach.utils import CoachError, TrainingError
+
+_UNITS: dict[str, type[StepMethod]] = {
+    unit.__name__: unit for unit in (EnvironmentSteps, EnvironmentEpisodes, TrainingSteps)
+}
+_ONE_STEP = EnvironmentSteps(1)
+# a checkpoint that is due waits for the end of an episode, where a resumed run agrees exactly, but not for ever
+_LONGEST_WAIT_FOR_EPISODE_END = 60.0
+
+
+class ScheduleParameters(Parameters):
+    """How long each part of a run is, in ``EnvironmentSteps``, ``EnvironmentEpisodes`` or ``TrainingSteps``.
+
+    :ivar heatup_steps: acting at random before training; 0 for none
+    :ivar evaluation_steps: the length of an evaluation; 0 for none. Counted in steps, the last episode is finished.
+    :ivar steps_between_evaluation_periods: training between two evaluations
+    :ivar improve_steps: training in all
+    """
+
+    def __init__(self) -> None:
+        self.heatup_steps: Any = None
+        self.evaluation_steps: Any = None
+        self.steps_between_evaluation_periods: Any = None
+        self.improve_steps: Any = None
+
+
+class HumanPlayScheduleParameters(ScheduleParameters):
+    """Play until interrupted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heatup_steps = EnvironmentSteps(0)
+        self.evaluation_steps = EnvironmentEpisodes(0)
+        self.steps_between_evaluation_periods = EnvironmentEpisodes(100000000)
+        self.improve_steps = TrainingSteps(10000000000)
+
+
+class SimpleScheduleWithoutEvaluation(ScheduleParameters):
+    """Train, neither heatup nor evaluation.
+
+    :param improve_steps: training in all; None for ``TrainingSteps(10000000000)``
+    """
+
+    def __init__(self, improve_steps: StepMethod | None = None):
+        super().__init__()
+        self.heatup_steps = EnvironmentSteps(0)
+        self.evaluation_steps = EnvironmentEpisodes(0)
+        self.steps_between_evaluation_periods = improve_steps or TrainingSteps(10000000000)
+        self.improve_steps = improve_steps or TrainingSteps(10000000000)
+
+
+class SimpleSchedule(ScheduleParameters):
+    """Train and evaluate in turn, without heatup.
+
+    :param improve_steps: training in all; None for ``TrainingSteps(10000000000)``
+    :param steps_between_evaluation_periods: training between two evaluations; None for ``EnvironmentEpisodes(50)``
+    :param evaluation_steps: the length of an evaluation; None for ``EnvironmentEpisodes(5)``
+    """
+
+    def __init__(
+        self,
+        improve_steps: StepMethod | None = None,
+        steps_between_evaluation_periods: StepMethod | None = None,
+        evaluation_steps: StepMethod | None = None,
+    ):
+        super().__init__()
+        self.heatup_steps = EnvironmentSteps(0)
+        self.evaluation_steps = evaluation_steps or EnvironmentEpisodes(5)
+        self.steps_between_evaluation_periods = steps_between_evaluation_periods or EnvironmentEpisodes(50)
+        self.improve_steps = improve_steps or TrainingSteps(10000000000)
+
+
+class GraphManager:
+    """Holds the levels of a graph and runs them through the phases of a schedule.
+
+    A subclass says in ``_create_graph`` which levels and environments there are; ``create_graph`` then builds them.
+    Steps, episodes and updates are counted for each phase.
+
+    :param name: the graph's name, part of the names of its files
+    :param schedule_params: how long each part of the run is
+    :param vis_params: what is shown and written
+
+    :ivar checkpoints_to_keep: how many of the newest checkpoints stay besides the best; 0 for all
+    :ivar playback_hint: how the user can play the trained agent back, for the summary
+    """
+
+    def __init__(
+        self, name: str, schedule_params: ScheduleParameters, vis_params: VisualizationParameters | None = None
+    ):
+        self.name = name
+        self.visualization_parameters = VisualizationParameters() if vis_params is None else vis_params
+        self.set_schedule_params(schedule_params)
+        self.task_parameters = TaskParameters()
+        self.level_managers: list[LevelManager] = []
+        self.environments: list[Any] = []
+        self.top_level_manager: Any = None
+        self.total_steps_counters = {phase: TotalStepsCounter() for phase in RunPhase}
+        self.reset_required = True
+        self.checkpoints_to_keep = 5
+        self.playback_hint: str | None = None
+        self.seed: int | None = None
+        self.progress = Progress()
+        self.last_checkpoint_path: str | None = None
+        self._phase = RunPhase.UNDEFINED
+        self._counts = self.total_steps_counters[RunPhase.UNDEFINED].counters
+        self._seeds = np.random.SeedSequence()
+        self._parked_reset_required = True
+        self._force_next_reset = True
+        self._bottom_level: Any = None
+        self._can_train = True
+        self._improve_start: dict[type[StepMethod], int] | None = None
+        self._improve_end: StepMethod | None = None
+        self._shown_phases: tuple[RunPhase, ...] = (RunPhase.HEATUP, RunPhase.TRAIN)
+        self._continues = False
+        self._next_checkpoint_number = 0
+        self._checkpoint_due_at = math.inf
+        self._attention_at = 0.0
+        self._stop_signal: int | None = None
+        self._stopped_between_steps = False
+
+    def set_schedule_params(self, schedule_params: ScheduleParameters) -> None:
+        """Take another schedule."""
+        self.heatup_steps = schedule_params.heatup_steps
+        self.evaluation_steps = schedule_params.evaluation_steps
+        self.steps_between_evaluation_periods = schedule_params.steps_between_evaluation_periods
+        self.improve_steps = schedule_params.improve_steps
+
+    # building
+
+    def create_graph(self, task_parameters: TaskParameters | None = None) -> GraphManager:
+        """Build the levels, and go on from the checkpoint that the task names, if it does.
+
+        :return: this graph manager
+        :raises CoachError: something in the parameters cannot be used
+        """
+        self.task_parameters = TaskParameters() if task_parameters is None else copy.copy(task_parameters)
+        self._check_schedule()
+        self._seed_everything()
+        self.level_managers, self.environments = self._create_graph(self.task_parameters)
+        self.top_level_manager = self.level_managers[0]
+        self._bottom_level = self.level_managers[-1]
+        self._can_train = any(level.can_train for level in self.level_managers)
+        for level in self.level_managers:
+            level.parent_graph_manager = self
+        self.phase = RunPhase.UNDEFINED
+        self.setup_logger()
+        if self.task_parameters.checkpoint_restore_path is not None:
+            self.restore_checkpoint()
+        return self
+
+    def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
+        """Build the levels, the topmost first, and their environments."""
+        raise NotImplementedError(f"{type(self).__name__} does not say which levels it has")
+
+    def _check_schedule(self) -> None:
+        for name in ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps"):
+            steps = getattr(self, name)
+            if type(steps) not in _UNITS.values():
+                raise CoachError(f"{name} of graph '{self.name}' is {steps!r}; it counts in {', '.join(_UNITS)}")
+        for name in ("heatup_steps", "evaluation_steps"):
+            if isinstance(getattr(self, name), TrainingSteps):
+                raise CoachError(f"{name} of graph '{self.name}' cannot count TrainingSteps: nothing is trained then")
+        if self.steps_between_evaluation_periods.num_steps <= 0:
+            raise CoachError(f"steps_between_evaluation_periods of graph '{self.name}' must be at least 1")
+
+    def _seed_everything(self) -> None:
+        """Seed Python's and NumPy's global generators for the user's code; all that is Coach's gets streams of its
+        own through ``spawn_seed``."""
+        self.seed = self.task_parameters.seed
+        if self.seed is None:
+            self.seed = int(np.random.SeedSequence().generate_state(1)[0])
+            self.task_parameters.seed = self.seed
+        self._seeds = np.random.SeedSequence(self.seed)
+        for_python, for_numpy = self._seeds.spawn(2)
+        random.seed(int(for_python.generate_state(1)[0]))
+        np.random.seed(int(for_numpy.generate_state(1)[0]))
+
+    def spawn_seed(self) -> np.random.SeedSequence:
+        """The seed of one more component. The same run asks in the same order, so it gets the same seeds."""
+        return self._seeds.spawn(1)[0]
+
+    def verify_graph_was_created(self) -> None:
+        """:raises CoachError: ``create_graph`` has not been called"""
+        if self.top_level_manager is None:
+            raise CoachError(f"graph '{self.name}' has no levels yet: call create_graph() first")
+
+    def setup_logger(self) -> None:
+        """Open the agents' files, and write the parameters beside them."""
+        for level in self.level_managers:
+            level.setup_logger()
+        if not self.visualization_parameters.dump_parameters_documentation:
+            return
+        documentation = self.documentation()
+        for level in self.level_managers:
+            for agent in level.agents.values():
+                agent_logger = getattr(agent, "agent_logger", None)
+                if agent_logger is not None:
+                    agent_logger.dump_documentation(documentation)
+
+    def documentation(self) -> dict[str, Any]:
+        """All parameters of the run."""
+        return {
+            "graph": {"name": self.name, "class": type(self).__name__},
+            "seed": self.seed,
+            "schedule": {
+                "heatup_steps": repr(self.heatup_steps),
+                "evaluation_steps": repr(self.evaluation_steps),
+                "steps_between_evaluation_periods": repr(self.steps_between_evaluation_periods),
+                "improve_steps": repr(self.improve_steps),
+            },
+            "task": self.task_parameters,
+            "visualization": self.visualization_parameters,
+        }
+
+    # phases and counters
+
+    @property
+    def phase(self) -> RunPhase:
+        """What the run is doing."""
+        return self._phase
+
+    @phase.setter
+    def phase(self, value: RunPhase) -> None:
+        evaluated = self._phase is RunPhase.TEST
+        if value is RunPhase.TEST and not evaluated:
+            self._parked_reset_required = self.reset_required
+            self.reset_required = self._force_next_reset = True
+        for level in self.level_managers:
+            level.phase = value
+        if evaluated and value is not RunPhase.TEST:
+            shared = any(level.shares_environment_with_evaluation for level in self.level_managers)
+            self.reset_required = self._force_next_reset = self._parked_reset_required or shared
+        self._phase = value
+        self._counts = self.total_steps_counters[value].counters
+
+    @contextlib.contextmanager
+    def phase_context(self, phase: RunPhase) -> Iterator[None]:
+        """Be in a phase, and return to the one before."""
+        before = self._phase
+        self.phase = phase
+        try:
+            yield
+        finally:
+            self.phase = before
+
+    @property
+    def current_step_counter(self) -> TotalStepsCounter:
+        """The counters of the present phase."""
+        return self.total_steps_counters[self._phase]
+
+    def get_current_episodes_count(self) -> int:
+        """Training episodes that have ended."""
+        return self.total_steps_counters[RunPhase.TRAIN][EnvironmentEpisodes]
+
+    # acting and training
+
+    def reset_internal_state(self, force_environment_reset: bool = False) -> None:
+        """Begin an episode, in the environment and for the agents.
+
+        :param force_environment_reset: begin anew even where the simulator would go on (a game with lives left)
+        """
+        self.verify_graph_was_created()
+        self.reset_required = self._force_next_reset = False
+        for level in self.level_managers:
+            level.reset_environment(force_environment_reset)
+        for level in self.level_managers:
+            level.reset_internal_state()
+
+    def handle_episode_ended(self) -> None:
+        """Count an episode that has ended, and have everyone close its books."""
+        self._counts[EnvironmentEpisodes] += 1
+        if self._phase is RunPhase.TRAIN:
+            self.progress.add_episode(self._episode_reward())
+        for level in self.level_managers:
+            level.handle_episode_ended()
+
+    def _episode_reward(self) -> float:
+        return float(np.sum(self._bottom_level.active_environment.total_reward_in_current_episode))
+
+    def act(self, steps: StepMethod, wait_for_full_episodes: bool = False) -> None:
+        """Act in the environment.
+
+        :param steps: how long
+        :param wait_for_full_episodes: go on to the end of the last episode
+        """
+        if steps is _ONE_STEP:
+            self._step()
+            return
+        self.verify_graph_was_created()
+        counts, unit = self._counts, type(steps)
+        end = counts[unit] + steps.num_steps
+        while counts[unit] < end or (wait_for_full_episodes and not self.reset_required):
+            self._step()
+
+    def _step(self) -> EnvResponse:
+        """One step of the top level, at an episode's start also the reset, at its end also the bookkeeping."""
+        if self.reset_required:
+            self.reset_internal_state(self._force_next_reset)
+        top, bottom = self.top_level_manager, self._bottom_level
+        before = bottom.environment_steps
+        response = top.step(None)
+        # where an agent only imitates no step is taken; it counts as one, so that a schedule in steps has an end
+        self._counts[EnvironmentSteps] += (bottom.environment_steps - before) or 1
+        if top.episode_over:
+            self._end_episode(response)
+        if time.monotonic() >= self._attention_at:
+            self._attend()
+        return response
+
+    def _end_episode(self, response: EnvResponse) -> None:
+        self.handle_episode_ended()
+        self.reset_required = True
+        # where the agent, not the environment, ended the episode, the environment would only go on
+        self._force_next_reset = not response.game_over
+
+    def _attend(self) -> None:
+        """What is done a few times a second, between two steps: show the progress, stop if asked to."""
+        self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
+        if self._stop_signal is not None:
+            self._stopped_between_steps = True
+            raise _exception_of(self._stop_signal)
+        self.progress.update(self._status())
+
+    def train(self) -> None:
+        """Let the agents learn, if the time has come for them. Updates of the networks count as training steps; where
+        there is nothing to train, calls do."""
+        if self._phase is not RunPhase.TRAIN:
+            with self.phase_context(RunPhase.TRAIN):
+                self.train()
+            return
+        counts = self._counts
+        for level in self.level_managers:
+            end = self._improve_end
+            at_most = end.num_steps - counts[TrainingSteps] if isinstance(end, TrainingSteps) else None
+            counts[TrainingSteps] += level.train(at_most)
+        if not self._can_train:
+            counts[TrainingSteps] += 1
+
+    def heatup(self, steps: StepMethod) -> None:
+        """Act to fill the memory: at least ``steps``, in whole episodes."""
+        self.verify_graph_was_created()
+        if steps.num_steps <= 0:
+            return
+        with self.phase_context(RunPhase.HEATUP):
+            self.reset_required = self._force_next_reset = True
+            self.act(steps, wait_for_full_episodes=True)
+            self._force_next_reset = True
+
+    def train_and_act(self, steps: StepMethod) -> None:
+        """Act and learn in turn for exactly ``steps``, at most as long as ``improve`` wants. An episode that is in
+        progress goes on."""
+        self.verify_graph_was_created()
+        if steps.num_steps <= 0:
+            return
+        with self.phase_context(RunPhase.TRAIN):
+            counts, unit = self._counts, type(steps)
+            end = counts[unit] + steps.num_steps
+            last = self._improve_end or type(steps)(end)
+            last_unit, last_end = type(last), last.num_steps
+            while counts[unit] < end and counts[last_unit] < last_end:
+                self.act(_ONE_STEP)
+                self.train()
+                self.occasionally_save_checkpoint()
+
+    def sync(self) -> None:
+        """Have the agents take the newest weights."""
+        self.verify_graph_was_created()
+        for level in self.level_managers:
+            level.sync()
+
+    def evaluate(self, steps: StepMethod) -> bool:
+        """Evaluate for exactly that many episodes, or for at least that many steps in whole episodes.
+
+        :return: whether the run should stop, because the success rate is reached
+        """
+        self.verify_graph_was_created()
+        if steps.num_steps <= 0:
+            return False
+        rewards: list[float] = []
+        with self.phase_context(RunPhase.TEST):
+            self.sync()
+            try:
+                self._evaluation_episodes(steps, rewards)
+            except BaseException:
+                for level in self.level_managers:
+                    level.discard_evaluation()
+                raise
+        best = self.progress.best_evaluation
+        reward = float(np.mean(rewards))
+        self.progress.add_evaluation(reward, len(rewards), self._status())
+        if self._saves_checkpoints_regularly and (best is None or reward > best):
+            self.save_checkpoint()
+        return self.should_stop()
+
+    def _evaluation_episodes(self, steps: StepMethod, rewards: list[float]) -> None:
+        counts, unit = self._counts, type(steps)
+        end = counts[unit] + steps.num_steps
+        while counts[unit] < end:
+            self.act(EnvironmentEpisodes(1))
+            rewards.append(self._episode_reward())
+            self.sync()
+
+    def should_stop(self) -> bool:
+        """Whether the stop condition applies and holds: every agent's success rate has reached the target."""
+        return self.task_parameters.apply_stop_condition and all(level.should_stop() for level in self.level_managers)
+
+    # runs
+
+    def run(self) -> None:
+        """Do what the task parameters ask for, training or evaluation, and close the graph."""
+        try:
+            if self.task_parameters.evaluate_only is None:
+                self.improve()
+            else:
+                self._evaluate_only(self.task_parameters.evaluate_only)
+        finally:
+            self.close()
+
+    def improve(self) -> None:
+        """Heatup, then training and evaluation in turn, for exactly ``improve_steps`` of training or until the stop
+        condition holds. Ends with an evaluation, a checkpoint and a summary.
+
+        :raises TrainingError: a loss is not finite; the run's state then lies in the checkpoint directory, beside the
+            good checkpoints
+        """
+        self.verify_graph_was_created()
+        with self._running(saves_checkpoints=True):
+            self.sync()
+            start = self._heat_up_and_start()
+            counts = self.total_steps_counters[RunPhase.TRAIN].counters
+            unit = type(self.improve_steps)
+            end = start[unit] + self.improve_steps.num_steps
+            self._improve_end = unit(end)
+            while counts[unit] < end:
+                self.train_and_act(self._left_of_period(start))
+                if self.evaluate(self.evaluation_steps):
+                    screen.success("the stop condition holds: every agent's success rate has reached its target")
+                    break
+            self.save_checkpoint()
+        self._summarize()
+
+    def _heat_up_and_start(self) -> dict[type[StepMethod], int]:
+        """Heatup, or what is left of it where a run goes on.
+
+        :return: the training counters from which ``improve_steps`` count
+        """
+        if not self._continues:
+            self._improve_start = None
+        if self._improve_start is None:
+            unit = type(self.heatup_steps)
+            done = self.total_steps_counters[RunPhase.HEATUP][unit] if self._continues else 0
+            self.heatup(unit(self.heatup_steps.num_steps - done))
+            self._improve_start = dict(self.total_steps_counters[RunPhase.TRAIN].counters)
+        self._continues = False
+        return self._improve_start
+
+    def _left_of_period(self, start: dict[type[StepMethod], int]) -> StepMethod:
+        """What is left of the present period between evaluations; periods are counted from the start of improving, so
+        that a resumed run evaluates where an uninterrupted one does."""
+        unit, length = type(self.steps_between_evaluation_periods), self.steps_between_evaluation_periods.num_steps
+        done = self.total_steps_counters[RunPhase.TRAIN][unit] - start[unit]
+        return unit(length - done % length)
+
+    def _evaluate_only(self, num_steps: int) -> None:
+        """:param num_steps: environment steps, in whole episodes; 0 goes on until interrupted"""
+        self._shown_phases = (RunPhase.TEST,)
+        with self._running(saves_checkpoints=False):
+            while True:
+                self.evaluate(EnvironmentSteps(num_steps) if num_steps else EnvironmentEpisodes(1))
+                if num_steps:
+                    break
+        self._summarize()
+
+    @contextlib.contextmanager
+    def _running(self, saves_checkpoints: bool) -> Iterator[None]:
+        """Show the progress, and end cleanly whatever happens: the display closed, signals written, a checkpoint
+        saved."""
+        self._schedule_checkpoint()
+        self._stopped_between_steps = False
+        self.progress.start()
+        try:
+            with self._stopping_between_steps():
+                yield
+        except (KeyboardInterrupt, SystemExit):
+            # a second signal comes in the middle of a step: what lies in memory then is not worth keeping
+            if saves_checkpoints and self._stopped_between_steps:
+                self._save_after_interrupt()
+            raise
+        except TrainingError:
+            if saves_checkpoints:
+                self.save_checkpoint(failed=True)
+            raise
+        finally:
+            self._improve_end = None
+            self.progress.stop()
+            self.flush()
+
+    @contextlib.contextmanager
+    def _stopping_between_steps(self) -> Iterator[None]:
+        """The first Ctrl-C or SIGTERM stops the run between two steps, the second one at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in before:
+            signal.signal(number, self._on_signal)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+            self._stop_signal = None
+
+    def _on_signal(self, number: int, frame: Any) -> None:
+        if self._stop_signal is not None:
+            raise _exception_of(number)
+        self._stop_signal = number
+        self._attention_at = 0.0
+
+    def _save_after_interrupt(self) -> None:
+        path = self.save_checkpoint()
+        if path is not None:
+            screen.warning(f"interrupted; saved {path}")
+
+    def _status(self) -> Status:
+        shown = [self.total_steps_counters[phase] for phase in self._shown_phases]
+        return Status(
+            phase=self._phase,
+            episodes=shown[-1][EnvironmentEpisodes],
+            steps=sum(counter[EnvironmentSteps] for counter in shown),
+            updates=shown[-1][TrainingSteps],
+            fraction=self._fraction_done(),
+        )
+
+    def _fraction_done(self) -> float:
+        if self._improve_end is None or self._improve_start is None:
+            return 0.0
+        unit = type(self._improve_end)
+        start, end = self._improve_start[unit], self._improve_end.num_steps
+        return (self.total_steps_counters[RunPhase.TRAIN][unit] - start) / max(1, end - start)
+
+    def _summarize(self) -> None:
+        status, progress = self._status(), self.progress
+        if progress.last_evaluation is not None:
+            best = f" (best {progress.best_evaluation:.5g})" if progress.best_evaluation is not None else ""
+            screen.success(f"evaluation reward {progress.last_evaluation:.5g}{best}")
+        screen.print(
+            f"{status.episodes:,} episodes, {status.steps:,} steps, {status.updates:,} updates "
+            f"in {duration(progress.seconds)}"
+        )
+        screen.print(f"experiment: {self.task_parameters.experiment_path}")
+        screen.print(f"look at it: dashboard --experiment_dir {self.task_parameters.experiment_path}")
+        if self.playback_hint:
+            screen.print(f"play it back: {self.playback_hint}")
+
+    def flush(self) -> None:
+        """Write what the agents have not written yet."""
+        for level in self.level_managers:
+            for agent in level.agents.values():
+                agent.close()
+
+    def close(self) -> None:
+        """Write what is left and close the environments."""
+        for level in self.level_managers:
+            level.close()
+
+    # checkpoints
+
+    @property
+    def checkpoint_dir(self) -> str:
+        """Where checkpoints are written: the task's directory for them, or ``checkpoint`` of the experiment's."""
+        task = self.task_parameters
+        return str(task.checkpoint_save_dir or os.path.join(str(task.experiment_path), CHECKPOINT_DIRECTORY))
+
+    @property
+    def _saves_checkpoints_regularly(self) -> bool:
+        return self._improve_end is not None and self.task_parameters.checkpoint_save_secs is not None
+
+    def _schedule_checkpoint(self) -> None:
+        seconds = self.task_parameters.checkpoint_save_secs
+        self._checkpoint_due_at = math.inf if seconds is None else time.monotonic() + seconds
+
+    def occasionally_save_checkpoint(self) -> None:
+        """Save a checkpoint if ``checkpoint_save_secs`` have passed since the last one and an episode has ended, or
+        does not end for long."""
+        if self._checkpoint_due_at is math.inf:
+            return
+        overdue = time.monotonic() - self._checkpoint_due_at
+        if overdue >= 0 and (self.reset_required or overdue >= _LONGEST_WAIT_FOR_EPISODE_END):
+            self.save_checkpoint()
+
+    def save_checkpoint(self, failed: bool = False) -> str | None:
+        """Write all that is needed to go on exactly. A full disk does not end the run.
+
+        :param failed: training has failed: keep the state for a look at it, but never as the newest checkpoint
+        :return: the checkpoint's path; None if it could not be written, or if another worker writes checkpoints
+        """
+        self.verify_graph_was_created()
+        self._schedule_checkpoint()
+        if self.task_parameters.task_index:
+            return None
+        try:
+            path = save_checkpoint(
+                self.checkpoint_dir, self._checkpoint_name(failed), self.get_state(), self._manifest()
+            )
+            if not failed:
+                self._tidy_checkpoints(os.path.basename(path))
+        except OSError as error:
+            screen.warning(f"no checkpoint was saved in '{self.checkpoint_dir}': {error.strerror}; the last one stands")
+            return None
+        self.last_checkpoint_path = path
+        return path
+
+    def _checkpoint_name(self, failed: bool) -> str:
+        """A name with a number above that of any checkpoint that is there."""
+        there = CheckpointStateReader(self.checkpoint_dir).get_all()
+        number = self._next_checkpoint_number = max([self._next_checkpoint_number, *(c.num + 1 for c in there)])
+        self._next_checkpoint_number += 1
+        name = checkpoint_name(number, self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps])
+        return name.replace(".ckpt", ".failed") if failed else name
+
+    def _tidy_checkpoints(self, name: str) -> None:
+        """Remember the checkpoint as the best if no evaluation was better than its last one; remove old ones."""
+        last, best = self.progress.last_evaluation, self.progress.best_evaluation
+        if last is not None and best is not None and last >= best:
+            mark_best(self.checkpoint_dir, name)
+        keep_checkpoints(self.checkpoint_dir, self.checkpoints_to_keep)
+
+    def _manifest(self) -> dict[str, Any]:
+        counter = self.total_steps_counters[RunPhase.TRAIN]
+        return {
+            "graph": self.name,
+            "framework": self.task_parameters.framework_type.name,
+            "steps": counter[EnvironmentSteps],
+            "episodes": counter[EnvironmentEpisodes],
+            "updates": counter[TrainingSteps],
+            "evaluation_reward": self.progress.last_evaluation,
+            "fits": self._fits(),
+        }
+
+    def _fits(self) -> dict[str, str]:
+        """What a graph must have in common with a checkpoint's to be restored from it."""
+        fits = {"framework": self.task_parameters.framework_type.name}
+        for level in self.level_managers:
+            spaces = level.spaces_definition
+            for name, agent in level.agents.items():
+                fits[f"agent {level.name}/{name}"] = type(agent).__name__
+            for name, space in spaces.state.sub_spaces.items():
+                fits[f"observation space {level.name}/{name}"] = repr(space)
+            fits[f"action space {level.name}"] = repr(spaces.action)
+        return fits
+
+    def get_state(self) -> dict[str, Any]:
+        """All that is needed to go on exactly."""
+        return {
+            "seed": self.seed,
+            "counters": {
+                phase.name: {unit.__name__: count for unit, count in counter.counters.items()}
+                for phase, counter in self.total_steps_counters.items()
+            },
+            "improve_start": self._improve_start
+            and {unit.__name__: count for unit, count in self._improve_start.items()},
+            "levels": {level.name: level.get_state() for level in self.level_managers},
+            "best_evaluation": self.progress.best_evaluation,
+            "last_evaluation": self.progress.last_evaluation,
+            "python_random": _plain_lists(random.getstate()),
+            "numpy_random": np.random.get_state(legacy=False),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from ``get_state``. The environments begin a new episode, for a simulator cannot be saved in the
+        middle of one; a state that was saved between two episodes goes on exactly."""
+        self.seed = state["seed"]
+        for phase, counts in state["counters"].items():
+            for unit, count in counts.items():
+                self.total_steps_counters[RunPhase[phase]][_UNITS[unit]] = count
+        start = state["improve_start"]
+        self._improve_start = start and {_UNITS[unit]: count for unit, count in start.items()}
+        for level in self.level_managers:
+            level.set_state(state["levels"][level.name])
+        self.progress.best_evaluation = state["best_evaluation"]
+        self.progress.last_evaluation = state["last_evaluation"]
+        version, internal, gauss_next = state["python_random"]
+        random.setstate((version, tuple(internal), gauss_next))
+        np.random.set_state(state["numpy_random"])
+        self.reset_required = self._force_next_reset = True
+
+    def restore_checkpoint(self, path: str | None = None, continue_run: bool = False) -> None:
+        """Go on from a checkpoint.
+
+        :param path: a checkpoint, one of its files, a directory of checkpoints or an experiment's, of which the newest
+            is taken; None takes the task's ``checkpoint_restore_path``
+        :param continue_run: it is the same run that goes on: no heatup, and ``improve_steps`` count what was trained
+            before; otherwise ``improve_steps`` are trained from here
+        :raises CoachError: there is none, it is damaged, or it does not fit this graph
+        """
+        self.verify_graph_was_created()
+        path = path or self.task_parameters.checkpoint_restore_path
+        if path is None:
+            raise CoachError("no checkpoint to restore: name one, or set checkpoint_restore_path")
+        path = find_checkpoint(path)
+        state, manifest = load_checkpoint(path)
+        self._check_fit(path, manifest)
+        try:
+            self.set_state(state)
+        except (KeyError, ValueError, TypeError) as error:
+            raise CoachError(f"the checkpoint '{path}' does not fit this graph: {error}") from error
+        self._continues = continue_run
+
+    def _check_fit(self, path: str, manifest: dict[str, Any]) -> None:
+        here, there = self._fits(), manifest.get("fits", {})
+        for name in sorted({*here, *there}):
+            if here.get(name) != there.get(name):
+                raise CoachError(
+                    f"the checkpoint '{path}' does not fit: its {name} is {there.get(name)}, "
+                    f"here it is {here.get(name)}"
+                )
+
+
+def _exception_of(signal_number: int) -> BaseException:
+    return KeyboardInterrupt() if signal_number == signal.SIGINT else SystemExit(128 + signal_number)
+
+
+def _plain_lists(value: Any) -> Any:
+    return [_plain_lists(item) for item in value] if isinstance(value, tuple) else value

@@ -1,0 +1,564 @@
+"""What a run says and writes: lines on the screen, signals as CSV, the parameters as JSON, videos."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import functools
+import io
+import json
+import math
+import numbers
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import time
+from importlib import metadata
+from typing import Any, Iterable, Sequence
+
+import numpy as np
+
+from rl_coach.base_parameters import unfold_dict_or_list
+from rl_coach.core_types import TimeTypes
+from rl_coach.utils import CoachError
+
+
+class Colors:
+    """Terminal escape codes, for those who format lines of their own."""
+
+    PURPLE = "\033[95m"
+    CYAN = "\033[96m"
+    DARKCYAN = "\033[36m"
+    BLUE = "\033[94m"
+    GREEN = "\033[92m"
+    YELLOW = "\033[93m"
+    RED = "\033[91m"
+    WHITE = "\033[37m"
+    BG_RED = "\033[41m"
+    BG_GREEN = "\033[42m"
+    BG_YELLOW = "\033[43m"
+    BG_BLUE = "\033[44m"
+    BG_PURPLE = "\033[45m"
+    BG_CYAN = "\033[30;46m"
+    BG_WHITE = "\033[30;47m"
+    BG_RESET = "\033[49m"
+    BOLD = "\033[1m"
+    UNDERLINE_ON = "\033[4m"
+    UNDERLINE_OFF = "\033[24m"
+    END = "\033[0m"
+
+
+class ScreenLogger:
+    """Prints lines, coloured on a terminal. Never asks anything.
+
+    :param name: a prefix for each line; empty for none
+    :param use_colors: colours and live displays, where the output is a terminal
+    """
+
+    def __init__(self, name: str, use_colors: bool = True):
+        self.name = name
+        self._use_colors = use_colors
+        self._console: Any = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ScreenLogger:
+        """There is one screen: whatever is copied goes on printing to it."""
+        return self
+
+    @property
+    def console(self) -> Any:
+        """The ``rich`` console that everything goes through, so that lines appear above a live display."""
+        if self._console is None:
+            from rich.console import Console
+
+            color_system = "auto" if self._use_colors else None
+            self._console = Console(color_system=color_system, highlight=False, markup=False, soft_wrap=True)  # type: ignore[arg-type]
+        return self._console
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a display that redraws itself can be shown: on a terminal, but not in a notebook."""
+        return bool(self.console.is_terminal and not self.console.is_jupyter and not self.console.is_dumb_terminal)
+
+    def set_use_colors(self, use_colors: bool) -> None:
+        """Switch colours on or off from now on."""
+        self._use_colors = use_colors
+        self._console = None
+
+    def print(self, *text: Any) -> None:
+        """A plain line."""
+        self._line(" ".join(str(part) for part in text), None)
+
+    def log(self, data: Any) -> None:
+        """A line."""
+        self._line(str(data), None)
+
+    def log_dict(self, data: dict[str, Any], prefix: str = "") -> None:
+        """A line of names and values."""
+        values = "  ".join(f"{name}: {value}" for name, value in data.items())
+        self._line(f"{prefix} - {values}" if prefix else values, None)
+
+    def log_title(self, title: str) -> None:
+        """A line that begins a part of a run."""
+        self._line(title, "bold cyan")
+
+    def separator(self) -> None:
+        """A line between two parts."""
+        self._line("-" * 40, "dim")
+
+    def success(self, text: str) -> None:
+        """Good news."""
+        self._line(text, "bold green")
+
+    def warning(self, text: str) -> None:
+        """Something that the user should know, though the run goes on."""
+        self._line(f"warning: {text}", "yellow")
+
+    def error(self, text: str, crash: bool = True) -> None:
+        """:param crash: raise the text as a ``CoachError``, which ends the run; otherwise only print it"""
+        if crash:
+            raise CoachError(text)
+        self._line(f"error: {text}", "bold red")
+
+    def change_terminal_title(self, title: str) -> None:
+        """Name the terminal's window."""
+        if self.console.is_terminal:
+            self.console.set_window_title(title)
+
+    def _line(self, text: str, style: str | None) -> None:
+        self.console.print(f"{self.name}: {text}" if self.name else text, style=style)
+
+
+screen = ScreenLogger("")
+
+
+class BaseLogger:
+    """A table of signals that grows at its end: one row for each value of the index, one column for each signal.
+
+    A row is written once its index is past, and is never touched again: whoever reads the file at any moment finds
+    whole lines, and the file of a run of any length costs nothing to extend. A signal whose name comes up only after
+    the header was written adds a column at the right: then, once, the file is copied with the new header and put in
+    place atomically, because a CSV reader takes the columns from the first line.
+
+    :ivar csv_path: where the rows go; None keeps them in memory
+    """
+
+    def __init__(self, index_name: str) -> None:
+        self.index_name = index_name
+        self.csv_path: str | None = None
+        self.time = 0
+        self._columns: list[str] = []
+        self._columns_in_file: list[str] = []
+        self._rows: dict[int, dict[str, Any]] = {}
+        self._first_open_time: int | None = None
+        self._seconds_before = 0.0
+        self._started = time.monotonic()
+
+    @property
+    def columns(self) -> list[str]:
+        """The signals' names, in the order in which they came up."""
+        return list(self._columns)
+
+    def add_columns(self, names: Iterable[str]) -> None:
+        """Announce signals that will come, so that the header has them from the start."""
+        known = set(self._columns)
+        self._columns += [name for name in dict.fromkeys(names) if name not in known]
+
+    def set_current_time(self, time: int) -> None:
+        """Move to another row; rows before it are written with the next ``dump_output_csv``."""
+        self.time = time
+
+    def create_signal_value(
+        self, signal_name: str, value: Any, overwrite: bool = True, time: int | None = None
+    ) -> bool:
+        """Set a signal's value.
+
+        :param overwrite: replace a value that is there; otherwise it stands
+        :param time: the row; None for the current one
+        :return: whether the value was set
+        :raises ValueError: that row has been written already
+        """
+        row = self._open_row(self.time if time is None else time)
+        if not overwrite and signal_name in row:
+            return False
+        row[signal_name] = value
+        if signal_name not in self._columns:
+            self._columns.append(signal_name)
+        return True
+
+    def change_signal_value(self, signal_name: str, time: int, value: Any) -> bool:
+        """Replace a value that is there.
+
+        :return: False if there is none, or its row has been written
+        """
+        if not self.signal_value_exists(signal_name, time):
+            return False
+        self._rows[time][signal_name] = value
+        return True
+
+    def signal_value_exists(self, signal_name: str, time: int) -> bool:
+        """Whether a row that is not yet written has that signal."""
+        return signal_name in self._rows.get(time, {})
+
+    def get_signal_value(self, signal_name: str, time: int | None = None) -> Any:
+        """A signal's value in a row that is not yet written; None if there is none."""
+        return self._rows.get(self.time if time is None else time, {}).get(signal_name)
+
+    def get_current_wall_clock_time(self) -> float:
+        """Minutes since the run started, those before a resume included."""
+        return (self._seconds_before + time.monotonic() - self._started) / 60
+
+    def update_wall_clock_time(self, index: int) -> None:
+        """Set a row's ``Wall-Clock Time`` to now."""
+        self.create_signal_value(TimeTypes.WallClockTime.value.name, self.get_current_wall_clock_time(), time=index)
+
+    def dump_output_csv(self, append: bool = True) -> None:
+        """Write the rows that are past.
+
+        :param append: leave the current row, which may still change; otherwise write it too
+        """
+        self._write_rows([index for index in sorted(self._rows) if index < self.time or not append])
+
+    def close(self) -> None:
+        """Write all that is left."""
+        self.dump_output_csv(append=False)
+
+    def get_state(self) -> dict[str, Any]:
+        """The rows that are not yet written, and the time spent."""
+        return {
+            "time": self.time,
+            "columns": self.columns,
+            "rows": [
+                {"index": index, "names": list(row), "values": [_plain(value) for value in row.values()]}
+                for index, row in self._rows.items()
+            ],
+            "first_open_time": self._first_open_time,
+            "seconds": self._seconds_before + time.monotonic() - self._started,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from ``get_state``: rows that a file got after that moment are taken out again."""
+        self.time = state["time"]
+        self._columns = list(state["columns"])
+        self._rows = {row["index"]: dict(zip(row["names"], row["values"])) for row in state["rows"]}
+        self._first_open_time = state["first_open_time"]
+        self._seconds_before, self._started = state["seconds"], time.monotonic()
+        if self.csv_path is not None and os.path.exists(self.csv_path):
+            self._cut_file()
+
+    def _open_row(self, index: int) -> dict[str, Any]:
+        row = self._rows.get(index)
+        if row is not None:
+            return row
+        if self._first_open_time is not None and index < self._first_open_time:
+            raise ValueError(f"row {index} of '{self.csv_path}' has been written, the first open one is later")
+        return self._rows.setdefault(index, {self.index_name: index})
+
+    def _write_rows(self, indices: list[int]) -> None:
+        if not indices:
+            return
+        rows = [self._rows.pop(index) for index in indices]
+        self._first_open_time = indices[-1] + 1
+        if self.csv_path is None:
+            return
+        if not self._columns_in_file:
+            self._write_header()
+        elif len(self._columns_in_file) < len(self._columns):
+            self._widen_file()
+        lines = [[row.get(name) for name in (self.index_name, *self._columns)] for row in rows]
+        # one write of whole lines: a reader never sees a part of one
+        with open(self.csv_path, "ab", buffering=0) as file:
+            file.write(_csv_lines(lines))
+
+    def _header(self) -> bytes:
+        return _csv_lines([[self.index_name, *self._columns]])
+
+    def _write_header(self) -> None:
+        assert self.csv_path is not None
+        os.makedirs(os.path.dirname(os.path.abspath(self.csv_path)), exist_ok=True)
+        with open(self.csv_path, "wb", buffering=0) as file:
+            file.write(self._header())
+        self._columns_in_file = list(self._columns)
+
+    def _widen_file(self) -> None:
+        """Copy the file with the new columns at the right of each line, and put the copy in its place."""
+        assert self.csv_path is not None
+        with open(self.csv_path, encoding="utf-8", newline="") as file:
+            old = list(csv.reader(file))[1:]
+        missing = [""] * (len(self._columns) - len(self._columns_in_file))
+        self._replace_file([line + missing for line in old])
+
+    def _cut_file(self) -> None:
+        """Take out the rows that are open again, and a line that a kill left unfinished."""
+        assert self.csv_path is not None
+        with open(self.csv_path, encoding="utf-8", newline="") as file:
+            lines = list(csv.reader(line for line in file if line.endswith("\n")))
+        if not lines:
+            self._columns_in_file = []
+            return
+        in_file = lines[0][1:]
+        self._columns = in_file + [name for name in self._columns if name not in in_file]
+        first_open = 0 if self._first_open_time is None else self._first_open_time
+        missing = [""] * (len(self._columns) - len(in_file))
+        self._replace_file([line + missing for line in lines[1:] if float(line[0]) < first_open])
+
+    def _replace_file(self, lines: list[list[str]]) -> None:
+        assert self.csv_path is not None
+        temporary = f"{self.csv_path}.tmp"
+        with open(temporary, "wb") as file:
+            file.write(self._header() + _csv_lines(lines))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, self.csv_path)
+        self._columns_in_file = list(self._columns)
+
+
+def _plain(value: Any) -> Any:
+    """A number, text or None; NaN is None, as an empty cell is."""
+    if isinstance(value, (np.generic, np.ndarray)) and value.size == 1:
+        value = value.item()
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, numbers.Number):
+        return None if isinstance(value, float) and math.isnan(value) else value
+    return str(value)
+
+
+def _csv_lines(rows: Sequence[Sequence[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([_plain(value) for value in row] for row in rows)
+    return text.getvalue().encode()
+
+
+class Logger(BaseLogger):
+    """The signals of an agent: a row for each episode, in ``worker_0.<graph>.<level>.<agent>_0.csv``.
+
+    :param index_name: the first column
+    """
+
+    def __init__(self, index_name: str = "Episode #"):
+        super().__init__(index_name)
+        self.doc_path: str | None = None
+        self._board: Any = None
+
+    def set_index_name(self, index_name: str) -> None:
+        """Name the first column."""
+        self.index_name = index_name
+
+    def set_logger_filenames(
+        self,
+        _experiments_path: str,
+        logger_prefix: str = "",
+        task_id: int | None = None,
+        add_timestamp: bool = False,
+        filename: str = "",
+        resume: bool = False,
+        tensorboard: bool = False,
+    ) -> None:
+        """Choose the files. Nothing is created before there is something to write.
+
+        :param _experiments_path: the experiment's directory
+        :param logger_prefix: ``<graph>.<level>.<agent>``
+        :param task_id: the worker's number
+        :param add_timestamp: put the time into the name
+        :param filename: what the name begins with
+        :param resume: go on with the newest file of that name; otherwise take the first free number
+        :param tensorboard: write the signals as TensorBoard events too
+        """
+        stem = _file_stem(logger_prefix, task_id, add_timestamp, filename)
+        path = _numbered(os.path.join(_experiments_path, stem), resume)
+        self.csv_path, self.doc_path = f"{path}.csv", f"{path}.json"
+        if resume and os.path.exists(self.csv_path):
+            with open(self.csv_path, encoding="utf-8", newline="") as file:
+                self._columns_in_file = next(csv.reader(file))[1:]
+            self._columns = list(self._columns_in_file)
+        if tensorboard:
+            self._board = _tensorboard_writer(os.path.join(_experiments_path, "tensorboard", os.path.basename(path)))
+
+    def dump_documentation(self, parameters: Any) -> None:
+        """Write the parameters and what the run ran on as JSON beside the CSV.
+
+        :param parameters: a ``Parameters`` object, or anything that ``unfold_dict_or_list`` takes
+        """
+        if self.doc_path is None:
+            return
+        os.makedirs(os.path.dirname(os.path.abspath(self.doc_path)), exist_ok=True)
+        text = json.dumps({"run": run_record(), "parameters": unfold_dict_or_list(parameters)}, indent=2, default=str)
+        pathlib.Path(self.doc_path).write_text(text + "\n", encoding="utf-8")
+
+    def close(self) -> None:
+        super().close()
+        if self._board is not None:
+            self._board.flush()
+
+    def _write_rows(self, indices: list[int]) -> None:
+        if self._board is not None:
+            for index in indices:
+                self._write_events(index)
+        super()._write_rows(indices)
+
+    def _write_events(self, index: int) -> None:
+        for name, value in self._rows[index].items():
+            number = _plain(value)
+            if isinstance(number, (bool, int, float)) and name != self.index_name:
+                self._board.add_scalar(name, number, index)
+
+
+class EpisodeLogger(BaseLogger):
+    """The signals of single episodes: a file for each episode, a row for each step."""
+
+    def __init__(self) -> None:
+        super().__init__("Episode Steps")
+        self._directory: str | None = None
+
+    def set_logger_filenames(
+        self,
+        _experiments_path: str,
+        logger_prefix: str = "",
+        task_id: int | None = None,
+        add_timestamp: bool = False,
+        filename: str = "",
+    ) -> None:
+        """Choose the directory; parameters as those of ``Logger``."""
+        self._directory = os.path.join(
+            _experiments_path, _file_stem(logger_prefix, task_id, add_timestamp, filename) + ".episodes"
+        )
+
+    def set_episode_idx(self, episode_idx: int) -> None:
+        """Write what is left of the episode before, and begin the file of another."""
+        self.close()
+        self.time = 0
+        self._first_open_time = None
+        self._columns, self._columns_in_file = [], []
+        self.csv_path = self._directory and os.path.join(self._directory, f"episode_{episode_idx}.csv")
+
+
+def _file_stem(logger_prefix: str, task_id: int | None, add_timestamp: bool, filename: str) -> str:
+    worker = "" if task_id is None else f"worker_{task_id}."
+    stamp = f"{datetime.datetime.now():%d_%m_%Y-%H_%M}." if add_timestamp else ""
+    return f"{filename}{worker}{stamp}{logger_prefix}"
+
+
+def _numbered(stem: str, resume: bool) -> str:
+    """``stem_0``, or the first number that is free; with ``resume`` the last that is taken."""
+    number = 0
+    while os.path.exists(f"{stem}_{number}.csv") or os.path.exists(f"{stem}_{number}.json"):
+        number += 1
+    return f"{stem}_{max(0, number - 1) if resume else number}"
+
+
+def _tensorboard_writer(directory: str) -> Any:
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError:
+        raise CoachError("TensorBoard files need tensorboardX: pip install tensorboardX") from None
+    return SummaryWriter(directory)
+
+
+_STARTED = datetime.datetime.now().astimezone()
+
+
+@functools.lru_cache(maxsize=1)
+def run_record() -> dict[str, Any]:
+    """What this process runs on: versions, command line, git revision of the working directory, platform, start."""
+    return {
+        "start_time": _STARTED.isoformat(timespec="seconds"),
+        "command_line": sys.argv,
+        "git_revision": _git_revision(),
+        "platform": platform.platform(),
+        "processor": platform.machine(),
+        "cpu_count": os.cpu_count(),
+        "versions": _versions(),
+    }
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for package in ("rl_coach", "numpy", "gymnasium", "tensorflow", "keras", "jax", "mxnet", "onnxruntime"):
+        if package in ("rl_coach", "numpy", "gymnasium") or package in sys.modules:
+            try:
+                versions[package] = metadata.version(package)
+            except metadata.PackageNotFoundError:
+                continue
+    return versions
+
+
+def _git_revision() -> str | None:
+    try:
+        answer = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None
+
+
+def get_experiment_name(initial_experiment_name: str | None = None, default: str = "experiment") -> str:
+    """The experiment's name as a directory name. Nobody is asked.
+
+    :param default: the name if none is given, for instance the preset's
+    :raises CoachError: the name cannot be a directory's
+    """
+    name = (initial_experiment_name or default).strip()
+    if not name or name.startswith("..") or os.path.isabs(name) or "\0" in name:
+        raise CoachError(
+            f"'{initial_experiment_name}' cannot be an experiment's name; use letters, digits, '-' and '_'"
+        )
+    return name
+
+
+def get_experiment_path(
+    experiment_name: str, initial_experiment_path: str | None = None, create_path: bool = True
+) -> str:
+    """``experiments/<name>/<dd_mm_yyyy-hh_mm>``, with ``-1``, ``-2``, … where that is taken.
+
+    :param initial_experiment_path: the directory to use in place of ``experiments``
+    :param create_path: make the directory, so that no other run gets it
+    :raises CoachError: it can't be written
+    """
+    stamp = f"{datetime.datetime.now():%d_%m_%Y-%H_%M}"
+    base = os.path.join(initial_experiment_path or "experiments", experiment_name, stamp)
+    number = 0
+    while True:
+        path = f"{base}-{number}" if number else base
+        try:
+            if not create_path:
+                if not os.path.exists(path):
+                    return path
+                raise FileExistsError
+            os.makedirs(path)
+            return path
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            raise CoachError(f"the experiment directory '{path}' cannot be written: {error.strerror}") from None
+
+
+def create_gif(images: Sequence[np.ndarray], fps: int = 10, name: str = "Gif", directory: str = ".") -> str:
+    """Write images [H, W, 3] uint8 as ``<directory>/gifs/<name>_<time>.gif``.
+
+    :return: the file's path
+    """
+    import imageio.v3
+
+    path = _video_path(directory, "gifs", name, "gif")
+    imageio.v3.imwrite(path, np.asarray(images), duration=1000 / fps, loop=0)
+    return path
+
+
+def create_mp4(images: Sequence[np.ndarray], fps: int = 10, name: str = "mp4", directory: str = ".") -> str:
+    """Write images [H, W, 3] uint8 as ``<directory>/videos/<name>_<time>.mp4``; a height or width that is odd is
+    resized to an even one, which the format wants.
+
+    :return: the file's path
+    """
+    import imageio.v3
+
+    path = _video_path(directory, "videos", name, "mp4")
+    imageio.v3.imwrite(path, np.asarray(images), plugin="FFMPEG", fps=fps, macro_block_size=2)
+    return path
+
+
+def _video_path(directory: str, kind: str, name: str, extension: str) -> str:
+    folder = os.path.join(directory, kind)
+    os.makedirs(folder, exist_ok=True)
+    return os.path.join(folder, f"{name}_{datetime.datetime.now():%d_%m_%Y-%H_%M_%S_%f}.{extension}")
