@@ -122,18 +122,35 @@ class CoachLauncher:
         return graph_manager
 
     def run_graph_manager(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
-        """Make the experiment's directory and run in it."""
-        task_parameters = self.create_task_parameters(graph_manager, args)
+        """Build the graph and run it, in a directory of its own."""
+        task_parameters = self.build(graph_manager, args)
         self.start_single_process(task_parameters, graph_manager, args)
 
-    def create_task_parameters(self, graph_manager: GraphManager, args: argparse.Namespace) -> TaskParameters:
-        """What this process does in the run.
+    def build(self, graph_manager: GraphManager, args: argparse.Namespace) -> TaskParameters:
+        """Make the experiment's directory and build the graph; if that fails, nothing is left behind.
 
-        :raises CoachError: if the experiment's directory cannot be written
+        :raises CoachError: if the directory cannot be written, or agent and environment do not fit
         """
+        from rl_coach import logger
+
+        if args.nocolor:
+            logger.screen.set_use_colors(False)
+        name = logger.get_experiment_name(args.experiment_name, default=preset_catalogue.name_of(args.preset))
+        directory = _ExperimentDirectory(name, args.experiment_path or None)
+        try:
+            task_parameters = self.create_task_parameters(graph_manager, args, directory.path)
+            graph_manager.create_graph(task_parameters)
+        except BaseException:
+            directory.remove()
+            raise
+        return task_parameters
+
+    def create_task_parameters(
+        self, graph_manager: GraphManager, args: argparse.Namespace, experiment_path: pathlib.Path
+    ) -> TaskParameters:
+        """What this process does in the run."""
         from rl_coach.base_parameters import Frameworks, TaskParameters
 
-        experiment_path = _experiment_path(args)
         return TaskParameters(
             framework_type=Frameworks[args.framework],
             evaluate_only=args.evaluate,
@@ -150,25 +167,7 @@ class CoachLauncher:
     def start_single_process(
         self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace
     ) -> None:
-        """Build the graph and run it in this process."""
-        self.build(task_parameters, graph_manager, args)
-        self.run_built(task_parameters, graph_manager, args)
-
-    def build(self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace) -> None:
-        """Make the experiment's directory and build the graph; if that fails, nothing is left behind.
-
-        :raises CoachError: if the directory cannot be written, or agent and environment do not fit
-        """
-        directory = _ExperimentDirectory(pathlib.Path(task_parameters.experiment_path))
-        directory.make()
-        try:
-            graph_manager.create_graph(task_parameters)
-        except BaseException:
-            directory.remove()
-            raise
-
-    def run_built(self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace) -> None:
-        """Run a graph that is built, and say at the end what came of it."""
+        """Run a graph that is built, in this process, and say at the end what came of it."""
         from rl_coach import logger
 
         if args.open_dashboard:
@@ -192,12 +191,11 @@ class CoachInterface(CoachLauncher):
         arguments = command_line.arguments_from_keywords(kwargs)
         self.args = self.get_config_args(self.get_argument_parser(), arguments)
         self.graph_manager = self.get_graph_manager_from_args(self.args)
-        self.task_parameters = self.create_task_parameters(self.graph_manager, self.args)
-        self.build(self.task_parameters, self.graph_manager, self.args)
+        self.task_parameters = self.build(self.graph_manager, self.args)
 
     def run(self) -> GraphManager:
         """Train (or evaluate) to the end and return the graph manager."""
-        self.run_built(self.task_parameters, self.graph_manager, self.args)
+        self.start_single_process(self.task_parameters, self.graph_manager, self.args)
         return self.graph_manager
 
 
@@ -297,53 +295,43 @@ def _hand_over_to_human(graph_manager: GraphManager) -> None:
 
 def _set_visualization(graph_manager: GraphManager, args: argparse.Namespace) -> None:
     """A flag switches on what the preset leaves off, and never the other way round."""
+    from rl_coach.core_types import MaxDumpFilter
+
     visualization = graph_manager.visualization_parameters
     for name in ("render", "dump_gifs", "dump_mp4", "tensorboard", "print_networks_summary"):
         if getattr(args, name):
             setattr(visualization, name, True)
     visualization.render = visualization.render or args.play
-
-
-def _experiment_path(args: argparse.Namespace) -> pathlib.Path:
-    from rl_coach import logger
-
-    if args.nocolor:
-        logger.screen.set_use_colors(False)
-    name = logger.get_experiment_name(args.experiment_name or preset_catalogue.name_of(args.preset))
-    return pathlib.Path(logger.get_experiment_path(name, args.experiment_path or None, create_path=False))
+    if (args.dump_gifs or args.dump_mp4) and not visualization.video_dump_filters:
+        visualization.video_dump_filters = [MaxDumpFilter()]
 
 
 class _ExperimentDirectory:
-    """A directory that is made for one run, and taken away again if the run never starts."""
+    """The directory of one run, which is taken away again if the run never starts.
 
-    def __init__(self, path: pathlib.Path):
-        self.path = path.absolute()
-        self.made: list[pathlib.Path] = []
+    :raises CoachError: if it cannot be written
+    """
 
-    def make(self) -> None:
-        """
-        :raises CoachError: if it cannot be written
-        """
-        from rl_coach.utils import CoachError
+    def __init__(self, name: str, base: str | None):
+        from rl_coach import logger
 
-        self.made = [directory for directory in (self.path, *self.path.parents) if not directory.exists()]
+        above = pathlib.Path(logger.get_experiment_path(name, base, create_path=False)).absolute().parents
+        self._absent = [directory for directory in above if not directory.exists()]
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            (self.path / ".writable").touch()
-            (self.path / ".writable").unlink()
-        except OSError as error:
-            self.remove()
-            raise CoachError(
-                f"cannot write the experiment to '{self.path}': {error.strerror}; choose with -ep"
-            ) from None
+            self.path = pathlib.Path(logger.get_experiment_path(name, base)).absolute()
+        except BaseException:
+            self._remove_above()
+            raise
 
     def remove(self) -> None:
-        """Take away what ``make`` made, with what was written into it since."""
-        if self.path in self.made:
-            shutil.rmtree(self.path, ignore_errors=True)
-        for parent in self.made[1:]:
-            if parent.is_dir() and not any(parent.iterdir()):
-                parent.rmdir()
+        """Take away the directory with all that was written into it, and those above that were made for it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._remove_above()
+
+    def _remove_above(self) -> None:
+        for directory in self._absent:
+            if directory.is_dir() and not any(directory.iterdir()):
+                directory.rmdir()
 
 
 if __name__ == "__main__":

@@ -166,8 +166,8 @@ def _add_checkpoints(group: Any) -> None:
 
 def _add_output(group: Any) -> None:
     group.add_argument("-r", "--render", action="store_true", help="show the environment in a window")
-    group.add_argument("-dg", "--dump_gifs", action="store_true", help="write the best episodes as GIF")
-    group.add_argument("-dm", "--dump_mp4", action="store_true", help="write the best episodes as MP4")
+    group.add_argument("-dg", "--dump_gifs", action="store_true", help="write each new best episode as GIF")
+    group.add_argument("-dm", "--dump_mp4", action="store_true", help="write each new best episode as MP4")
     group.add_argument("-tb", "--tensorboard", action="store_true", help="write TensorBoard event files")
     group.add_argument("-d", "--open_dashboard", action="store_true", help="open the dashboard on this experiment")
     group.add_argument("--print_networks_summary", action="store_true", help="print the layers of each network")
