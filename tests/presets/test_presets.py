@@ -27,12 +27,10 @@ def plain(value: Any) -> Any:
         return [type(value).__name__, *map(plain, value)]
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if (
-        isinstance(value, (Enum, type, np.random.Generator))
-        or callable(value)
-        or type(value).__repr__ is not object.__repr__
-    ):
-        return str(value) if not isinstance(value, np.random.Generator) else "generator"
+    if isinstance(value, np.random.Generator):
+        return "generator"
+    if isinstance(value, (Enum, type)) or callable(value) or type(value).__repr__ is not object.__repr__:
+        return str(value)
     attributes = {name: plain(item) for name, item in vars(value).items() if name != "_is_constructed"}
     return {"class": type(value).__name__, **attributes}
 
