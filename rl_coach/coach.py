@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shlex
 import shutil
-import subprocess
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any, Sequence
 
 from rl_coach import command_line, preset_catalogue
@@ -22,34 +23,6 @@ if TYPE_CHECKING:
 
 DONE, TRAINING_FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
 """The exit codes of ``coach``."""
-
-
-def open_dashboard(experiment_path: str) -> subprocess.Popen:
-    """Start the dashboard on an experiment's directory, in a process of its own.
-
-    :raises CoachError: if its packages are not installed
-    """
-    from importlib.util import find_spec
-
-    from rl_coach.utils import CoachError
-
-    if find_spec("panel") is None:
-        raise CoachError("the dashboard's packages are not installed; run: pip install 'rl_coach[dashboard]'")
-    command = [sys.executable, "-m", "rl_coach.dashboard.app", "--experiment_dir", experiment_path, "--open"]
-    return subprocess.Popen(command)
-
-
-def start_graph(graph_manager: GraphManager, task_parameters: TaskParameters) -> None:
-    """Train, or only evaluate if the task says so, from the first step to the last."""
-    from rl_coach.core_types import EnvironmentSteps
-
-    try:
-        if task_parameters.evaluate_only is not None:
-            graph_manager.evaluate(EnvironmentSteps(task_parameters.evaluate_only or sys.maxsize))
-        else:
-            graph_manager.improve()
-    finally:
-        graph_manager.close()
 
 
 class CoachLauncher:
@@ -122,11 +95,22 @@ class CoachLauncher:
         return graph_manager
 
     def run_graph_manager(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
-        """Build the graph and run it, in a directory of its own."""
-        task_parameters = self.build(graph_manager, args)
-        self.start_single_process(task_parameters, graph_manager, args)
+        """Build the graph and run it, in a directory of its own.
 
-    def build(self, graph_manager: GraphManager, args: argparse.Namespace) -> TaskParameters:
+        :raises CoachError: for input that shows to be bad only now; nothing is left behind then
+        :raises TrainingError: if training itself fails
+        """
+        from rl_coach.utils import CoachError
+
+        directory = self.build(graph_manager, args)
+        try:
+            self.start_single_process(graph_manager, args)
+        except CoachError:
+            if not directory.has_signals():
+                directory.remove()
+            raise
+
+    def build(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
         """Make the experiment's directory and build the graph; if that fails, nothing is left behind.
 
         :raises CoachError: if the directory cannot be written, or agent and environment do not fit
@@ -136,14 +120,14 @@ class CoachLauncher:
         if args.nocolor:
             logger.screen.set_use_colors(False)
         name = logger.get_experiment_name(args.experiment_name, default=preset_catalogue.name_of(args.preset))
-        directory = _ExperimentDirectory(name, args.experiment_path or None)
+        directory = ExperimentDirectory(name, args.experiment_path or None)
+        graph_manager.playback_hint = _playback_hint(args, directory.path)
         try:
-            task_parameters = self.create_task_parameters(graph_manager, args, directory.path)
-            graph_manager.create_graph(task_parameters)
+            graph_manager.create_graph(self.create_task_parameters(graph_manager, args, directory.path))
         except BaseException:
             directory.remove()
             raise
-        return task_parameters
+        return directory
 
     def create_task_parameters(
         self, graph_manager: GraphManager, args: argparse.Namespace, experiment_path: pathlib.Path
@@ -164,17 +148,13 @@ class CoachLauncher:
             apply_stop_condition=args.apply_stop_condition,
         )
 
-    def start_single_process(
-        self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace
-    ) -> None:
-        """Run a graph that is built, in this process, and say at the end what came of it."""
-        from rl_coach import logger
-
+    def start_single_process(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
+        """Run a graph that is built, in this process."""
         if args.open_dashboard:
-            open_dashboard(task_parameters.experiment_path)
-        start_graph(graph_manager, task_parameters)
-        if not args.no_summary:
-            logger.summarize_experiment()
+            from rl_coach.dashboard.app import open_dashboard
+
+            open_dashboard(graph_manager.task_parameters.experiment_path)
+        graph_manager.run()
 
 
 class CoachInterface(CoachLauncher):
@@ -191,11 +171,14 @@ class CoachInterface(CoachLauncher):
         arguments = command_line.arguments_from_keywords(kwargs)
         self.args = self.get_config_args(self.get_argument_parser(), arguments)
         self.graph_manager = self.get_graph_manager_from_args(self.args)
-        self.task_parameters = self.build(self.graph_manager, self.args)
+        self.build(self.graph_manager, self.args)
 
     def run(self) -> GraphManager:
-        """Train (or evaluate) to the end and return the graph manager."""
-        self.start_single_process(self.task_parameters, self.graph_manager, self.args)
+        """Train (or evaluate) to the end and return the graph manager.
+
+        :raises TrainingError: if training itself fails
+        """
+        self.start_single_process(self.graph_manager, self.args)
         return self.graph_manager
 
 
@@ -240,7 +223,6 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         (args.distributed_coach_run_type, "--distributed_coach_run_type: distributed training"),
         (args.dump_worker_logs, "--dump_worker_logs: distributed training"),
         (args.export_onnx_graph, "-onnx: exporting the networks"),
-        (args.framework != "tensorflow", f"-f {args.framework}: this framework"),
     ):
         if is_asked:
             parser.error(f"{what} is not in this version yet")
@@ -252,8 +234,10 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
 
 
 def _set_process_environment(args: argparse.Namespace) -> None:
-    """What TensorFlow reads when it is imported."""
+    """What libraries read when they are imported."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", str(args.tf_verbosity))
+    if args.verbosity == "low" and not sys.warnoptions:
+        warnings.simplefilter("ignore")
     if args.use_cpu:
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
@@ -306,7 +290,17 @@ def _set_visualization(graph_manager: GraphManager, args: argparse.Namespace) ->
         visualization.video_dump_filters = [MaxDumpFilter()]
 
 
-class _ExperimentDirectory:
+def _playback_hint(args: argparse.Namespace, experiment_path: pathlib.Path) -> str:
+    """The command that shows what this run has trained."""
+    from rl_coach.environments.rendering import has_display
+
+    level = ["-lvl", args.level] if args.level else []
+    path = os.path.relpath(experiment_path) if experiment_path.is_relative_to(pathlib.Path.cwd()) else experiment_path
+    window = ["--render"] if has_display() else []
+    return shlex.join(["coach", "-p", args.preset, *level, "-crd", str(path), "--evaluate", "1000", *window])
+
+
+class ExperimentDirectory:
     """The directory of one run, which is taken away again if the run never starts.
 
     :raises CoachError: if it cannot be written
@@ -322,6 +316,10 @@ class _ExperimentDirectory:
         except BaseException:
             self._remove_above()
             raise
+
+    def has_signals(self) -> bool:
+        """Whether a run has got so far that it wrote signals."""
+        return any(self.path.rglob("*.csv"))
 
     def remove(self) -> None:
         """Take away the directory with all that was written into it, and those above that were made for it."""

@@ -178,7 +178,7 @@ def _add_output(group: Any) -> None:
         type=str.lower,
         choices=("low", "high"),
         default="low",
-        help="how much is printed (default: %(default)s)",
+        help="high shows the warnings of other libraries too (default: %(default)s)",
     )
     group.add_argument(
         "-tfv",

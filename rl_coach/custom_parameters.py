@@ -92,12 +92,13 @@ class Assignment:
 def apply_custom_parameters(graph_manager: Any, text: str) -> None:
     """Change the settings of ``graph_manager`` as ``text`` says: all of them, or none.
 
-    A path starts at an attribute of the graph manager (``agent_params``, ``env_params``, ``visualization_parameters``,
-    ``improve_steps`` ...) or of its schedule parameters.
+    A path starts at an attribute of the graph manager: ``agent_params``, ``env_params``, ``visualization_parameters``,
+    ``improve_steps`` and so on. The graph manager holds its schedule itself, so ``schedule_params.improve_steps``, as a
+    preset would write it, is the same as ``improve_steps``.
 
     :raises CoachError: for a path that does not exist, or a value that may not stand there; names the nearest
     """
-    targets = [(_Target.find(graph_manager, assignment), assignment) for assignment in parse(text)]
+    targets = [(_Target.find(graph_manager, _from_root(assignment)), assignment) for assignment in parse(text)]
     for target, assignment in targets:
         target.check(assignment)
     for target, assignment in targets:
@@ -259,6 +260,11 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def _from_root(assignment: Assignment) -> tuple[Step, ...]:
+    path = assignment.path
+    return path[1:] if len(path) > 1 and path[0] == Step("schedule_params") else path
+
+
 @dataclass(frozen=True)
 class _Target:
     """The place that a path leads to: the object that holds it, and the last step."""
@@ -267,27 +273,32 @@ class _Target:
     last: Step
 
     @classmethod
-    def find(cls, graph_manager: Any, assignment: Assignment) -> _Target:
-        holder = _root(graph_manager, assignment.path[0])
-        walked = ""
-        for position, step in enumerate(assignment.path):
-            target = cls(holder, step)
-            if not target.exists(may_be_new=position == len(assignment.path) - 1):
+    def find(cls, graph_manager: Any, path: tuple[Step, ...]) -> _Target:
+        """
+        :raises CoachError: if there is no such place; names the nearest
+        """
+        target, walked = cls(graph_manager, path[0]), ""
+        for following in path[1:]:
+            if not target.exists():
                 raise CoachError(_no_such_parameter(graph_manager, walked, target))
-            walked = f"{walked}{step}".lstrip(".")
-            if position < len(assignment.path) - 1:
-                holder = target.get()
+            walked = f"{walked}{target.last}".lstrip(".")
+            target = cls(target.get(), following)
+        if not target.exists() and not target.is_new():
+            raise CoachError(_no_such_parameter(graph_manager, walked, target))
         return target
 
-    def exists(self, may_be_new: bool) -> bool:
+    def exists(self) -> bool:
+        key = self.last.key
         if not self.last.is_item:
-            return hasattr(self.holder, str(self.last.key)) and not callable(self.get())
+            return hasattr(self.holder, str(key)) and not callable(self.get())
         if isinstance(self.holder, dict):
-            return self.last.key in self.holder or (may_be_new and _holds_plain_values(self.holder))
-        return isinstance(self.holder, list) and isinstance(self.last.key, int) and self._is_index(self.last.key)
+            return key in self.holder
+        return isinstance(self.holder, list) and isinstance(key, int) and -len(self.holder) <= key < len(self.holder)
 
-    def _is_index(self, index: int) -> bool:
-        return -len(self.holder) <= index < len(self.holder)
+    def is_new(self) -> bool:
+        """Whether it is a new key of a dictionary of plain values; that of networks or embedders takes none."""
+        is_free = isinstance(self.holder, dict) and not any(hasattr(item, "__dict__") for item in self.holder.values())
+        return self.last.is_item and is_free
 
     def get(self) -> Any:
         if not self.last.is_item:
@@ -323,16 +334,6 @@ class _Target:
         return [str(key) for key in self.holder] if isinstance(self.holder, dict) else []
 
 
-def _root(graph_manager: Any, first: Step) -> Any:
-    schedule = getattr(graph_manager, "schedule_params", None)
-    return graph_manager if schedule is None or hasattr(graph_manager, str(first.key)) else schedule
-
-
-def _holds_plain_values(dictionary: dict) -> bool:
-    """Whether a dictionary is free for new keys, unlike that of the networks or the embedders."""
-    return not any(hasattr(value, "__dict__") for value in dictionary.values())
-
-
 def _wanted_kind(current: Any, value: Any) -> str | None:
     """What should stand where ``value`` does not fit in the place of ``current``; None where it fits."""
     if isinstance(current, StepMethod) and not isinstance(value, StepMethod):
@@ -361,7 +362,7 @@ def _no_such_parameter(graph_manager: Any, walked: str, target: _Target) -> str:
 
 def _all_paths(graph_manager: Any) -> Iterator[str]:
     """The path of every setting below the graph manager, for suggestions."""
-    below = ("agent_params", "env_params", "visualization_parameters", "schedule_params")
+    below = ("agent_params", "env_params", "visualization_parameters")
     for name in below:
         if hasattr(graph_manager, name):
             yield from _paths_below(getattr(graph_manager, name), name, depth=4)

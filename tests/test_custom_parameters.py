@@ -35,12 +35,6 @@ class Algorithm(Parameters):
         return "module:Algorithm"
 
 
-class Schedule(Parameters):
-    def __init__(self):
-        self.heatup_steps = EnvironmentSteps(0)
-        self.evaluation_steps = EnvironmentEpisodes(1)
-
-
 @pytest.fixture
 def manager():
     agent = SimpleNamespace(
@@ -50,7 +44,6 @@ def manager():
     return SimpleNamespace(
         agent_params=agent,
         env_params=SimpleNamespace(level="CartPole-v0", additional_simulator_parameters={}),
-        schedule_params=Schedule(),
         visualization_parameters=VisualizationParameters(),
         improve_steps=TrainingSteps(10),
         evaluate=print,
@@ -75,9 +68,9 @@ def test_sets_attributes_items_and_indices(manager):
     assert manager.improve_steps == EnvironmentSteps(7)
 
 
-def test_a_bare_name_falls_through_to_the_schedule(manager):
-    apply_custom_parameters(manager, "heatup_steps=EnvironmentEpisodes(3)")
-    assert manager.schedule_params.heatup_steps == EnvironmentEpisodes(3)
+def test_the_schedule_by_the_name_that_presets_give_it(manager):
+    apply_custom_parameters(manager, "schedule_params.improve_steps=EnvironmentEpisodes(3)")
+    assert manager.improve_steps == EnvironmentEpisodes(3)
 
 
 def test_a_dictionary_of_plain_values_takes_new_keys(manager):

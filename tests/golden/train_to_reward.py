@@ -35,13 +35,13 @@ def reaches(rewards: list[float], threshold: float) -> bool:
 
 
 def watch(graph_manager: Any, rewards: list[float]) -> None:
-    """Look at the evaluation reward after every evaluation, and raise ``Finished`` when the outcome is known."""
+    """After every evaluation look at its mean reward, and raise ``Finished`` once the outcome is known."""
     validation = graph_manager.preset_validation_params
     evaluate = graph_manager.evaluate
 
     def evaluate_and_look(*args: Any, **kwargs: Any) -> Any:
         result = evaluate(*args, **kwargs)
-        rewards.append(float(graph_manager.get_signal_value("Evaluation Reward")))
+        rewards.append(graph_manager.progress.last_evaluation)
         episode = graph_manager.get_agent().current_episode
         print(f"  episode {episode}: evaluation reward {rewards[-1]:.1f}", flush=True)
         if reaches(rewards, validation.min_reward_threshold):
