@@ -83,21 +83,31 @@ class StepMethod:
 class Frames(StepMethod):
     """Frames of the simulator, those that a frame skip passes over included."""
 
+    __slots__ = ()
+
 
 class EnvironmentSteps(StepMethod):
     """Actions taken in the environment."""
+
+    __slots__ = ()
 
 
 class EnvironmentEpisodes(StepMethod):
     """Whole episodes."""
 
+    __slots__ = ()
+
 
 class TrainingSteps(StepMethod):
     """Updates of the networks."""
 
+    __slots__ = ()
+
 
 class Time(StepMethod):
     """Seconds of wall-clock time."""
+
+    __slots__ = ()
 
 
 PlayingStepsType = Union[EnvironmentSteps, EnvironmentEpisodes, Frames]

@@ -1,0 +1,336 @@
+"""The command line ``coach``, and ``CoachInterface``, which does the same from Python.
+
+Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shlex
+import shutil
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any, Sequence
+
+from rl_coach import command_line, preset_catalogue
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rl_coach.base_parameters import TaskParameters
+    from rl_coach.graph_managers.graph_manager import GraphManager
+
+DONE, TRAINING_FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
+"""The exit codes of ``coach``."""
+
+
+class CoachLauncher:
+    """From the arguments of a command line to a run. Override a step to change it."""
+
+    def launch(self, arguments: Sequence[str] | None = None) -> None:
+        """Do what the command line asks for.
+
+        :param arguments: without the program's name; None takes those of this process
+        :raises CoachError: for bad input
+        :raises TrainingError: if training itself fails
+        """
+        parser = self.get_argument_parser()
+        args = self.get_config_args(parser, arguments)
+        if args.list:
+            self.display_all_presets_and_exit()
+        graph_manager = self.get_graph_manager_from_args(args)
+        self.run_graph_manager(graph_manager, args)
+
+    def get_argument_parser(self) -> argparse.ArgumentParser:
+        """The parser of the command line."""
+        return command_line.get_argument_parser()
+
+    def get_config_args(
+        self, parser: argparse.ArgumentParser, arguments: Sequence[str] | None = None
+    ) -> argparse.Namespace:
+        """The values of all flags.
+
+        :raises CoachError: for a flag or a value that does not exist, or a flag that this version does not serve
+        """
+        args = parser.parse_args(arguments)
+        if not args.list:
+            _check(args, parser)
+            _set_process_environment(args)
+        return args
+
+    def display_all_presets_and_exit(self) -> None:
+        """Print the presets with environment and algorithm, and exit."""
+        rows = [("preset", "environment", "algorithm")]
+        rows += [(summary.name, summary.environment, summary.algorithm) for summary in preset_catalogue.summaries()]
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        for row in rows:
+            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        sys.exit(DONE)
+
+    def expand_preset(self, preset: str) -> str:
+        """``path.py:variable`` for the name of a preset in any case; other texts unchanged."""
+        path = preset_catalogue.expand(preset)
+        return path if path == preset else f"{path}:{preset_catalogue.DEFAULT_VARIABLE}"
+
+    def get_graph_manager_from_args(self, args: argparse.Namespace) -> GraphManager:
+        """The preset's graph manager, changed as the flags say.
+
+        :raises CoachError: if there is no such preset, level, class or parameter
+        """
+        graph_manager = preset_catalogue.load(args.preset)
+        if args.environment_type:
+            graph_manager.env_params = _make(args.environment_type, "-et")
+        if args.level:
+            _select_level(graph_manager, args.level)
+        if args.exploration_policy_type:
+            graph_manager.agent_params.exploration = _make(args.exploration_policy_type, "-ept")
+        if args.play:
+            _hand_over_to_human(graph_manager)
+        _set_visualization(graph_manager, args)
+        if args.custom_parameter:
+            from rl_coach.custom_parameters import apply_custom_parameters
+
+            apply_custom_parameters(graph_manager, args.custom_parameter)
+        return graph_manager
+
+    def run_graph_manager(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
+        """Build the graph and run it, in a directory of its own.
+
+        :raises CoachError: for input that shows to be bad only now; nothing is left behind then
+        :raises TrainingError: if training itself fails
+        """
+        from rl_coach.utils import CoachError
+
+        directory = self.build(graph_manager, args)
+        try:
+            self.start_single_process(graph_manager, args)
+        except CoachError:
+            if not directory.has_signals():
+                directory.remove()
+            raise
+
+    def build(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
+        """Make the experiment's directory and build the graph; if that fails, nothing is left behind.
+
+        :raises CoachError: if the directory cannot be written, or agent and environment do not fit
+        """
+        from rl_coach import logger
+
+        if args.nocolor:
+            logger.screen.set_use_colors(False)
+        name = logger.get_experiment_name(args.experiment_name, default=preset_catalogue.name_of(args.preset))
+        directory = ExperimentDirectory(name, args.experiment_path or None)
+        graph_manager.playback_hint = _playback_hint(args, directory.path)
+        try:
+            graph_manager.create_graph(self.create_task_parameters(graph_manager, args, directory.path))
+        except BaseException:
+            directory.remove()
+            raise
+        return directory
+
+    def create_task_parameters(
+        self, graph_manager: GraphManager, args: argparse.Namespace, experiment_path: pathlib.Path
+    ) -> TaskParameters:
+        """What this process does in the run."""
+        from rl_coach.base_parameters import Frameworks, TaskParameters
+
+        return TaskParameters(
+            framework_type=Frameworks[args.framework],
+            evaluate_only=args.evaluate,
+            use_cpu=args.use_cpu,
+            experiment_path=str(experiment_path),
+            seed=args.seed,
+            checkpoint_save_secs=args.checkpoint_save_secs,
+            checkpoint_restore_path=args.checkpoint_restore_dir or args.checkpoint_restore_file,
+            checkpoint_save_dir=str(experiment_path / "checkpoint"),
+            export_onnx_graph=args.export_onnx_graph,
+            apply_stop_condition=args.apply_stop_condition,
+        )
+
+    def start_single_process(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
+        """Run a graph that is built, in this process."""
+        if args.open_dashboard:
+            from rl_coach.dashboard.app import open_dashboard
+
+            open_dashboard(graph_manager.task_parameters.experiment_path)
+        graph_manager.run()
+
+
+class CoachInterface(CoachLauncher):
+    """Coach from Python: the long names of the command line's flags as keywords.
+
+    ``CoachInterface(preset="CartPole_DQN", seed=1, custom_parameter="improve_steps=EnvironmentSteps(5000)").run()``
+
+    The graph is built at once, so that ``graph_manager`` can be driven step by step instead of ``run()``.
+
+    :raises CoachError: for bad input
+    """
+
+    def __init__(self, **kwargs: Any):
+        arguments = command_line.arguments_from_keywords(kwargs)
+        self.args = self.get_config_args(self.get_argument_parser(), arguments)
+        self.graph_manager = self.get_graph_manager_from_args(self.args)
+        self.build(self.graph_manager, self.args)
+
+    def run(self) -> GraphManager:
+        """Train (or evaluate) to the end and return the graph manager.
+
+        :raises TrainingError: if training itself fails
+        """
+        self.start_single_process(self.graph_manager, self.args)
+        return self.graph_manager
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The program ``coach``.
+
+    :return: the exit code: 0 done, 1 training failed, 2 bad input, 130 stopped from the keyboard
+    """
+    try:
+        CoachLauncher().launch(arguments)
+        return DONE
+    except KeyboardInterrupt:
+        print("coach: stopped", file=sys.stderr)
+        return STOPPED
+    except Exception as error:
+        code = _exit_code(error)
+        if code is None:
+            raise
+        print(f"coach: {error}", file=sys.stderr)
+        return code
+
+
+def _exit_code(error: Exception) -> int | None:
+    """The code for an error that the user can mend; None for one that is ours."""
+    from rl_coach.utils import CoachError, TrainingError
+
+    if isinstance(error, CoachError):
+        return BAD_INPUT
+    return TRAINING_FAILED if isinstance(error, TrainingError) else None
+
+
+def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Refuse what cannot be done, before anything is imported or written."""
+    if not args.preset:
+        parser.error("no preset given; name one with -p, coach --list shows all")
+    for is_asked, what in (
+        (args.num_workers > 1, f"-n {args.num_workers}: several workers on one machine"),
+        (args.evaluation_worker, "-ew: an evaluation worker"),
+        (args.distributed_coach or args.distributed_coach_config_path, "-dc: distributed training"),
+        (args.memory_backend_params, "--memory_backend_params: distributed training"),
+        (args.data_store_params, "--data_store_params: distributed training"),
+        (args.distributed_coach_run_type, "--distributed_coach_run_type: distributed training"),
+        (args.dump_worker_logs, "--dump_worker_logs: distributed training"),
+        (args.export_onnx_graph, "-onnx: exporting the networks"),
+    ):
+        if is_asked:
+            parser.error(f"{what} is not in this version yet")
+    if args.checkpoint_restore_dir and args.checkpoint_restore_file:
+        parser.error("-crd and -crf both name a checkpoint: give one of them")
+    for flag, path in (("-crd", args.checkpoint_restore_dir), ("-crf", args.checkpoint_restore_file)):
+        if path and not os.path.exists(path):
+            parser.error(f"{flag}: no checkpoint at '{path}'")
+
+
+def _set_process_environment(args: argparse.Namespace) -> None:
+    """What libraries read when they are imported."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", str(args.tf_verbosity))
+    if args.verbosity == "low" and not sys.warnoptions:
+        warnings.simplefilter("ignore")
+    if args.use_cpu:
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+
+
+def _make(module_and_class: str, flag: str) -> Any:
+    from rl_coach.utils import CoachError, short_dynamic_import
+
+    try:
+        return short_dynamic_import(module_and_class)()
+    except ModuleNotFoundError as error:
+        raise CoachError(f"{flag} {module_and_class}: no module '{error.name}'") from None
+    except CoachError as error:
+        raise CoachError(f"{flag} {module_and_class}: {error}") from None
+
+
+def _select_level(graph_manager: GraphManager, level: str) -> None:
+    """Choose the level: one of a selection where the preset offers one, any text otherwise."""
+    from rl_coach.environments.environment import LevelSelection
+
+    parameters = graph_manager.env_params
+    if isinstance(parameters.level, LevelSelection):
+        parameters.level.select(level)
+    else:
+        parameters.level = level
+
+
+def _hand_over_to_human(graph_manager: GraphManager) -> None:
+    from importlib.util import find_spec
+
+    from rl_coach.utils import CoachError, short_dynamic_import
+
+    if find_spec("rl_coach.agents.human_agent") is None:
+        raise CoachError("--play: playing yourself is not in this version yet")
+    graph_manager.agent_params = short_dynamic_import("rl_coach.agents.human_agent:HumanAgentParameters")()
+    graph_manager.env_params.human_control = True
+    schedule = short_dynamic_import("rl_coach.graph_managers.graph_manager:HumanPlayScheduleParameters")()
+    graph_manager.set_schedule_params(schedule)
+
+
+def _set_visualization(graph_manager: GraphManager, args: argparse.Namespace) -> None:
+    """A flag switches on what the preset leaves off, and never the other way round."""
+    from rl_coach.core_types import MaxDumpFilter
+
+    visualization = graph_manager.visualization_parameters
+    for name in ("render", "dump_gifs", "dump_mp4", "tensorboard", "print_networks_summary"):
+        if getattr(args, name):
+            setattr(visualization, name, True)
+    visualization.render = visualization.render or args.play
+    if (args.dump_gifs or args.dump_mp4) and not visualization.video_dump_filters:
+        visualization.video_dump_filters = [MaxDumpFilter()]
+
+
+def _playback_hint(args: argparse.Namespace, experiment_path: pathlib.Path) -> str:
+    """The command that shows what this run has trained."""
+    from rl_coach.environments.rendering import has_display
+
+    level = ["-lvl", args.level] if args.level else []
+    path = os.path.relpath(experiment_path) if experiment_path.is_relative_to(pathlib.Path.cwd()) else experiment_path
+    window = ["--render"] if has_display() else []
+    return shlex.join(["coach", "-p", args.preset, *level, "-crd", str(path), "--evaluate", "1000", *window])
+
+
+class ExperimentDirectory:
+    """The directory of one run, which is taken away again if the run never starts.
+
+    :raises CoachError: if it cannot be written
+    """
+
+    def __init__(self, name: str, base: str | None):
+        from rl_coach import logger
+
+        above = pathlib.Path(logger.get_experiment_path(name, base, create_path=False)).absolute().parents
+        self._absent = [directory for directory in above if not directory.exists()]
+        try:
+            self.path = pathlib.Path(logger.get_experiment_path(name, base)).absolute()
+        except BaseException:
+            self._remove_above()
+            raise
+
+    def has_signals(self) -> bool:
+        """Whether a run has got so far that it wrote signals."""
+        return any(self.path.rglob("*.csv"))
+
+    def remove(self) -> None:
+        """Take away the directory with all that was written into it, and those above that were made for it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._remove_above()
+
+    def _remove_above(self) -> None:
+        for directory in self._absent:
+            if directory.is_dir() and not any(directory.iterdir()):
+                directory.rmdir()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,235 @@
+"""The flags of ``coach``: what they are called, what they mean, which values they take.
+
+Imports nothing but argparse at its top, so that ``coach --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn, Sequence
+
+EXAMPLES = """\
+examples:
+  train until the pole stands, then stop:
+    coach -p CartPole_DQN -asc
+  choose the level, name the experiment, save a checkpoint every ten minutes:
+    coach -p Atari_DQN -lvl pong -e my_pong -s 600 --seed 1
+  change settings of the preset:
+    coach -p CartPole_PG -cp "agent_params.algorithm.discount=0.9; improve_steps=EnvironmentSteps(20000)"
+"""
+
+FRAMEWORKS = ("tensorflow", "jax", "mxnet")
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Shows ``-p, --preset PRESET`` with the value once, in columns that fit a terminal."""
+
+    def __init__(self, prog: str):
+        super().__init__(prog, max_help_position=34, width=110)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        value = "" if action.nargs == 0 else " " + self._format_args(action, action.dest.upper())
+        return ", ".join(action.option_strings) + value
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line and suggest the nearest flag."""
+
+    def error(self, message: str) -> NoReturn:
+        """
+        :raises CoachError: always
+        """
+        from rl_coach.utils import CoachError
+
+        raise CoachError(f"{message} (see coach --help)")
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """The values of all flags.
+
+        :raises CoachError: for an unknown flag, naming the nearest, or a value that its flag does not take
+        """
+        values, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unknown flag '{unknown[0]}'{self._nearest_flag(unknown[0])}")
+        return values
+
+    def _nearest_flag(self, text: str) -> str:
+        from rl_coach.utils import did_you_mean
+
+        flags = [flag for action in self._actions for flag in action.option_strings]
+        return did_you_mean(text.partition("=")[0], flags)
+
+
+def get_argument_parser() -> Parser:
+    """The parser of ``coach``."""
+    parser = Parser(
+        prog="coach",
+        description="Train, evaluate and play reinforcement-learning agents from presets.",
+        epilog=EXAMPLES,
+        usage="coach -p PRESET [flags]",
+        formatter_class=_HelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_experiment(parser.add_argument_group("the experiment"))
+    _add_changes(parser.add_argument_group("changes to the preset"))
+    _add_running(parser.add_argument_group("running"))
+    _add_checkpoints(parser.add_argument_group("checkpoints and export"))
+    _add_output(parser.add_argument_group("what is shown and written"))
+    _add_workers(parser.add_argument_group("several workers"))
+    return parser
+
+
+def _add_experiment(group: Any) -> None:
+    group.add_argument(
+        "-p",
+        "--preset",
+        metavar="PRESET",
+        help="what to run: a preset's name in any case, path.py, path.py:variable or package.module",
+    )
+    group.add_argument("-l", "--list", action="store_true", help="list the presets with environment and algorithm")
+    group.add_argument(
+        "-e", "--experiment_name", metavar="NAME", default="", help="the experiment's name (default: the preset's)"
+    )
+    group.add_argument(
+        "-ep",
+        "--experiment_path",
+        metavar="DIR",
+        default="",
+        help="where experiments are written (default: ./experiments)",
+    )
+    group.add_argument(
+        "--seed", type=_from(0), metavar="N", help="make the run repeatable: seeds every random generator"
+    )
+
+
+def _add_changes(group: Any) -> None:
+    group.add_argument("-lvl", "--level", metavar="LEVEL", help="the environment's level, for instance pong or hopper")
+    group.add_argument(
+        "-cp",
+        "--custom_parameter",
+        metavar="SETTINGS",
+        help="path=value settings, separated by semicolons; values are literals, arithmetic and constructors such as"
+        " EnvironmentSteps(1000) or LinearSchedule(1, 0.1, 5000)",
+    )
+    group.add_argument(
+        "-et",
+        "--environment_type",
+        metavar="MODULE:CLASS",
+        help="environment parameters that replace the preset's, as module:Class or file.py:Class",
+    )
+    group.add_argument(
+        "-ept",
+        "--exploration_policy_type",
+        metavar="MODULE:CLASS",
+        help="exploration parameters that replace the preset's, as module:Class or file.py:Class",
+    )
+
+
+def _add_running(group: Any) -> None:
+    group.add_argument(
+        "-f",
+        "--framework",
+        type=str.lower,
+        choices=FRAMEWORKS,
+        default="tensorflow",
+        help="what networks are built on (default: %(default)s)",
+    )
+    group.add_argument("-c", "--use_cpu", action="store_true", help="use no GPU")
+    group.add_argument(
+        "-asc", "--apply_stop_condition", action="store_true", help="stop once the evaluation reaches its goal"
+    )
+    group.add_argument(
+        "--evaluate",
+        nargs="?",
+        type=_from(0),
+        const=0,
+        metavar="STEPS",
+        help="evaluate only, for STEPS environment steps and to the end of the episode; without STEPS until stopped",
+    )
+    group.add_argument("--play", action="store_true", help="play the environment yourself with the keyboard")
+
+
+def _add_checkpoints(group: Any) -> None:
+    group.add_argument(
+        "-s",
+        "--checkpoint_save_secs",
+        type=_from(1),
+        metavar="SECONDS",
+        help="save a checkpoint every SECONDS, under the experiment's directory",
+    )
+    group.add_argument(
+        "-crd", "--checkpoint_restore_dir", metavar="DIR", help="start from the newest checkpoint in DIR"
+    )
+    group.add_argument("-crf", "--checkpoint_restore_file", metavar="FILE", help="start from this checkpoint")
+    group.add_argument("-onnx", "--export_onnx_graph", action="store_true", help="export the networks as ONNX")
+
+
+def _add_output(group: Any) -> None:
+    group.add_argument("-r", "--render", action="store_true", help="show the environment in a window")
+    group.add_argument("-dg", "--dump_gifs", action="store_true", help="write each new best episode as GIF")
+    group.add_argument("-dm", "--dump_mp4", action="store_true", help="write each new best episode as MP4")
+    group.add_argument("-tb", "--tensorboard", action="store_true", help="write TensorBoard event files")
+    group.add_argument("-d", "--open_dashboard", action="store_true", help="open the dashboard on this experiment")
+    group.add_argument("--print_networks_summary", action="store_true", help="print the layers of each network")
+    group.add_argument("-ns", "--no_summary", action="store_true", help="print no summary at the end")
+    group.add_argument(
+        "-v",
+        "--verbosity",
+        type=str.lower,
+        choices=("low", "high"),
+        default="low",
+        help="high shows the warnings of other libraries too (default: %(default)s)",
+    )
+    group.add_argument(
+        "-tfv",
+        "--tf_verbosity",
+        type=_from(0),
+        default=3,
+        metavar="LEVEL",
+        help="TensorFlow's own messages: 0 all, 3 none but errors (default: %(default)s)",
+    )
+    group.add_argument("--nocolor", action="store_true", help="print without colours")
+
+
+def _add_workers(group: Any) -> None:
+    group.add_argument(
+        "-n", "--num_workers", type=_from(1), default=1, metavar="N", help="how many workers train (default: 1)"
+    )
+    group.add_argument(
+        "-ew", "--evaluation_worker", action="store_true", help="with -n: one worker more, which only evaluates"
+    )
+    group.add_argument("-dc", "--distributed_coach", action="store_true", help="train on several machines")
+    group.add_argument("-dcp", "--distributed_coach_config_path", metavar="FILE", help="the settings of -dc")
+    group.add_argument("--memory_backend_params", metavar="JSON", help=argparse.SUPPRESS)
+    group.add_argument("--data_store_params", metavar="JSON", help=argparse.SUPPRESS)
+    group.add_argument("--distributed_coach_run_type", metavar="PART", help=argparse.SUPPRESS)
+    group.add_argument("--dump_worker_logs", action="store_true", help="with -dc: keep the output of each worker")
+
+
+def _from(smallest: int) -> Any:
+    """A converter for whole numbers from ``smallest`` up."""
+
+    def whole_number(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
+        if number < smallest:
+            raise argparse.ArgumentTypeError(f"{number} is too small: from {smallest} up")
+        return number
+
+    return whole_number
+
+
+def arguments_from_keywords(keywords: dict[str, Any]) -> list[str]:
+    """Keywords such as ``preset="CartPole_DQN", render=True`` as the arguments of a command line.
+
+    True stands for the flag alone; False and None leave it out.
+    """
+    arguments = []
+    for name, value in keywords.items():
+        if value is True:
+            arguments.append(f"--{name}")
+        elif value is not None and value is not False:
+            arguments.append(f"--{name}={value}")
+    return arguments

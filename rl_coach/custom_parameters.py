@@ -1,0 +1,381 @@
+"""``-cp``: settings changed on the command line, parsed and never executed.
+
+``"a.b=EnvironmentSteps(1000); c['main'].d=0.5"`` has the form of Python assignments, so Python's own parser reads
+it; what it may contain is decided here: attribute paths on the left, on the right literals, arithmetic on numbers,
+the constructors of ``CONSTRUCTORS`` and members of the enums of ``ENUMS``.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import operator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Callable, Iterator, Union
+
+from rl_coach.core_types import StepMethod
+from rl_coach.utils import CoachError, did_you_mean
+
+CONSTRUCTORS = {
+    "EnvironmentSteps": "rl_coach.core_types",
+    "EnvironmentEpisodes": "rl_coach.core_types",
+    "TrainingSteps": "rl_coach.core_types",
+    "Frames": "rl_coach.core_types",
+    "Time": "rl_coach.core_types",
+    "CsvDataset": "rl_coach.core_types",
+    "AlwaysDumpFilter": "rl_coach.core_types",
+    "MaxDumpFilter": "rl_coach.core_types",
+    "EveryNEpisodesDumpFilter": "rl_coach.core_types",
+    "SelectedPhaseOnlyDumpFilter": "rl_coach.core_types",
+    "ConstantSchedule": "rl_coach.schedules",
+    "LinearSchedule": "rl_coach.schedules",
+    "PieceWiseSchedule": "rl_coach.schedules",
+    "ExponentialSchedule": "rl_coach.schedules",
+    "Dense": "rl_coach.architectures.layers",
+    "Conv2d": "rl_coach.architectures.layers",
+    "BatchnormActivationDropout": "rl_coach.architectures.layers",
+    "NoisyNetDense": "rl_coach.architectures.layers",
+    "Flatten": "rl_coach.architectures.layers",
+    "InputEmbedderParameters": "rl_coach.architectures.embedder_parameters",
+    "FCMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
+    "LSTMMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
+}
+"""What may be constructed, and its module. The layers may also stand as classes, without a call."""
+
+ENUMS = {
+    "RunPhase": "rl_coach.core_types",
+    "GradientClippingMethod": "rl_coach.core_types",
+    "EmbedderScheme": "rl_coach.base_parameters",
+    "MiddlewareScheme": "rl_coach.base_parameters",
+    "EmbeddingMergerType": "rl_coach.base_parameters",
+    "DistributedCoachSynchronizationType": "rl_coach.base_parameters",
+    "MemoryGranularity": "rl_coach.memories.memory",
+}
+"""The enums whose members may be named, and their modules."""
+
+_LARGEST_EXPONENT = 64
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a path: an attribute's name, or the key or index of an item."""
+
+    key: Union[str, int]
+    is_item: bool = False
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]" if self.is_item else f".{self.key}"
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One setting: the path as steps, as the user wrote it, and the value."""
+
+    path: tuple[Step, ...]
+    value: Any
+
+    def __str__(self) -> str:
+        return "".join(str(step) for step in self.path).lstrip(".")
+
+
+def apply_custom_parameters(graph_manager: Any, text: str) -> None:
+    """Change the settings of ``graph_manager`` as ``text`` says: all of them, or none.
+
+    A path starts at an attribute of the graph manager: ``agent_params``, ``env_params``, ``visualization_parameters``,
+    ``improve_steps`` and so on. The graph manager holds its schedule itself, so ``schedule_params.improve_steps``, as a
+    preset would write it, is the same as ``improve_steps``.
+
+    :raises CoachError: for a path that does not exist, or a value that may not stand there; names the nearest
+    """
+    targets = [(_Target.find(graph_manager, _from_root(assignment)), assignment) for assignment in parse(text)]
+    for target, assignment in targets:
+        target.check(assignment)
+    for target, assignment in targets:
+        target.set(assignment.value)
+
+
+def parse(text: str) -> list[Assignment]:
+    """The assignments that ``text`` holds, in order.
+
+    :raises CoachError: for anything that is not an assignment of an allowed value to a path
+    """
+    try:
+        statements = ast.parse(text.strip()).body
+        return [_assignment(statement) for statement in statements]
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise CoachError(
+            f"-cp: cannot read {_shortened(text)!r}: write path=value, several of them separated by semicolons"
+        ) from error
+
+
+def _assignment(statement: ast.stmt) -> Assignment:
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        raise CoachError(f"-cp: '{_source(statement)}' is not of the form path=value")
+    return Assignment(tuple(_path(statement.targets[0])), _value(statement.value))
+
+
+def _path(node: ast.expr) -> Iterator[Step]:
+    if isinstance(node, ast.Name):
+        yield _attribute(node.id)
+    elif isinstance(node, ast.Attribute):
+        yield from _path(node.value)
+        yield _attribute(node.attr)
+    elif isinstance(node, ast.Subscript):
+        yield from _path(node.value)
+        yield Step(_key(node), is_item=True)
+    else:
+        raise CoachError(f"-cp: '{_source(node)}' is no path: only names, attributes and [keys] may stand left of =")
+
+
+def _attribute(name: str) -> Step:
+    if name.startswith("_"):
+        raise CoachError(f"-cp: '{name}' is not a parameter: names that start with an underscore cannot be set")
+    return Step(name)
+
+
+def _key(node: ast.Subscript) -> Union[str, int]:
+    key = _value(node.slice)
+    if isinstance(key, bool) or not isinstance(key, (str, int)):
+        raise CoachError(f"-cp: '{_source(node)}': a key is a string or a whole number")
+    return key
+
+
+def _value(node: ast.expr) -> Any:
+    """The value of an expression, computed here and never by Python's evaluator."""
+    if isinstance(node, ast.Constant) and not isinstance(node.value, (bytes, complex, type(...))):
+        return node.value
+    if isinstance(node, (ast.List, ast.Tuple)):
+        items = [_value(item) for item in node.elts]
+        return items if isinstance(node, ast.List) else tuple(items)
+    if isinstance(node, ast.Dict):
+        return _dictionary(node)
+    if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
+        return _UNARY[type(node.op)](_number(node.operand))
+    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+        return _arithmetic(node)
+    if isinstance(node, ast.Call):
+        return _construct(node)
+    if isinstance(node, ast.Attribute):
+        return _enum_member(node)
+    if isinstance(node, ast.Name) and CONSTRUCTORS.get(node.id) == "rl_coach.architectures.layers":
+        return _constructor(node.id)
+    raise CoachError(f"-cp: '{_source(node)}' is not a value that may be set here{_nearest_name(node)}")
+
+
+def _dictionary(node: ast.Dict) -> dict:
+    keys = [None if key is None else _value(key) for key in node.keys]
+    for key in keys:
+        if not isinstance(key, (str, int, float)):
+            raise CoachError(f"-cp: '{_source(node)}': a key of a dictionary is a string or a number")
+    return dict(zip(keys, [_value(value) for value in node.values]))
+
+
+def _number(node: ast.expr) -> Any:
+    value = _value(node)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise CoachError(f"-cp: '{_source(node)}' is not a number, and only numbers can be computed with")
+    return value
+
+
+def _arithmetic(node: ast.BinOp) -> Any:
+    left, right = _number(node.left), _number(node.right)
+    if isinstance(node.op, ast.Pow) and abs(right) > _LARGEST_EXPONENT:
+        raise CoachError(f"-cp: '{_source(node)}': exponents go up to {_LARGEST_EXPONENT}")
+    try:
+        result = _BINARY[type(node.op)](left, right)
+    except (ArithmeticError, ValueError) as error:
+        raise CoachError(f"-cp: '{_source(node)}' cannot be computed: {error}") from None
+    if isinstance(result, complex) or (isinstance(result, int) and result.bit_length() > 2**12):
+        raise CoachError(f"-cp: '{_source(node)}' is not a number that a parameter can have")
+    return result
+
+
+def _construct(node: ast.Call) -> Any:
+    if not isinstance(node.func, ast.Name):
+        raise CoachError(f"-cp: '{_source(node.func)}' cannot be called here: only {_known()}")
+    name = node.func.id
+    if name not in CONSTRUCTORS:
+        suggestion = did_you_mean(name, CONSTRUCTORS) or f"; known are {_known()}"
+        raise CoachError(f"-cp: '{name}' cannot be called here{suggestion}")
+    if any(keyword.arg is None for keyword in node.keywords):
+        raise CoachError(f"-cp: '{_source(node)}': ** is not allowed here")
+    arguments = [_value(argument) for argument in node.args]
+    keywords = {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
+    try:
+        made = _constructor(name)(*arguments, **keywords)
+    except (TypeError, ValueError) as error:
+        raise CoachError(f"-cp: '{_source(node)}': {error}") from None
+    return _whole_steps(made, node) if isinstance(made, StepMethod) else made
+
+
+def _whole_steps(steps: StepMethod, node: ast.Call) -> StepMethod:
+    """``steps`` with its number as an int, so that ``EnvironmentSteps(1e6)`` may be written."""
+    number: Any = steps.num_steps
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or number < 0 or number != number // 1:
+        raise CoachError(f"-cp: '{_source(node)}' needs a whole number from 0 up")
+    return type(steps)(int(number))
+
+
+def _constructor(name: str) -> Any:
+    return getattr(importlib.import_module(CONSTRUCTORS[name]), name)
+
+
+def _enum_member(node: ast.Attribute) -> Enum:
+    if not isinstance(node.value, ast.Name) or node.value.id not in ENUMS:
+        raise CoachError(f"-cp: '{_source(node)}' is not a value that may be set here{_nearest_name(node.value)}")
+    members = getattr(importlib.import_module(ENUMS[node.value.id]), node.value.id).__members__
+    if node.attr not in members:
+        suggestion = did_you_mean(node.attr, members) or f"; it has {', '.join(members)}"
+        raise CoachError(f"-cp: '{node.value.id}' has no member '{node.attr}'{suggestion}")
+    return members[node.attr]
+
+
+def _nearest_name(node: ast.AST) -> str:
+    if not isinstance(node, ast.Name):
+        return ""
+    quotes = "" if did_you_mean(node.id, [*CONSTRUCTORS, *ENUMS]) else f"; a text is written in quotes: '{node.id}'"
+    return did_you_mean(node.id, [*CONSTRUCTORS, *ENUMS, "True", "False", "None"]) or quotes
+
+
+def _known() -> str:
+    return ", ".join(sorted(CONSTRUCTORS))
+
+
+def _source(node: ast.AST) -> str:
+    return _shortened(ast.unparse(node))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _from_root(assignment: Assignment) -> tuple[Step, ...]:
+    path = assignment.path
+    return path[1:] if len(path) > 1 and path[0] == Step("schedule_params") else path
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The place that a path leads to: the object that holds it, and the last step."""
+
+    holder: Any
+    last: Step
+
+    @classmethod
+    def find(cls, graph_manager: Any, path: tuple[Step, ...]) -> _Target:
+        """
+        :raises CoachError: if there is no such place; names the nearest
+        """
+        target, walked = cls(graph_manager, path[0]), ""
+        for following in path[1:]:
+            if not target.exists():
+                raise CoachError(_no_such_parameter(graph_manager, walked, target))
+            walked = f"{walked}{target.last}".lstrip(".")
+            target = cls(target.get(), following)
+        if not target.exists() and not target.is_new():
+            raise CoachError(_no_such_parameter(graph_manager, walked, target))
+        return target
+
+    def exists(self) -> bool:
+        key = self.last.key
+        if not self.last.is_item:
+            return hasattr(self.holder, str(key)) and not callable(self.get())
+        if isinstance(self.holder, dict):
+            return key in self.holder
+        return isinstance(self.holder, list) and isinstance(key, int) and -len(self.holder) <= key < len(self.holder)
+
+    def is_new(self) -> bool:
+        """Whether it is a new key of a dictionary of plain values; that of networks or embedders takes none."""
+        is_free = isinstance(self.holder, dict) and not any(hasattr(item, "__dict__") for item in self.holder.values())
+        return self.last.is_item and is_free
+
+    def get(self) -> Any:
+        if not self.last.is_item:
+            return getattr(self.holder, str(self.last.key))
+        return self.holder.get(self.last.key) if isinstance(self.holder, dict) else self.holder[self.last.key]
+
+    def set(self, value: Any) -> None:
+        if self.last.is_item:
+            self.holder[self.last.key] = value
+        else:
+            setattr(self.holder, str(self.last.key), value)
+
+    def check(self, assignment: Assignment) -> None:
+        """
+        :raises CoachError: where the value is of another kind than the one that stands there
+        """
+        wanted = _wanted_kind(self.get(), assignment.value)
+        if wanted:
+            raise CoachError(f"-cp: '{assignment}' takes {wanted}, not {assignment.value!r}")
+        if not self.last.is_item and self._is_read_only():
+            raise CoachError(f"-cp: '{assignment}' can be read but not set")
+
+    def _is_read_only(self) -> bool:
+        attribute = getattr(type(self.holder), str(self.last.key), None)
+        return isinstance(attribute, property) and attribute.fset is None
+
+    def names(self) -> list[str]:
+        """What could stand in the place of the last step."""
+        if not self.last.is_item:
+            return [name for name in getattr(self.holder, "__dict__", {}) if not name.startswith("_")]
+        if isinstance(self.holder, list):
+            return [str(index) for index in range(len(self.holder))]
+        return [str(key) for key in self.holder] if isinstance(self.holder, dict) else []
+
+
+def _wanted_kind(current: Any, value: Any) -> str | None:
+    """What should stand where ``value`` does not fit in the place of ``current``; None where it fits."""
+    if isinstance(current, StepMethod) and not isinstance(value, StepMethod):
+        return f"a number of steps such as {current!r}"
+    if isinstance(current, bool) and not isinstance(value, bool):
+        return "True or False"
+    if isinstance(current, Enum) and not isinstance(value, (type(current), list, tuple)):
+        return f"one of {', '.join(str(member) for member in type(current))}"
+    if type(current) in (int, float) and isinstance(value, (str, Enum, StepMethod)):
+        return f"a number such as {current!r}"
+    return None
+
+
+def _no_such_parameter(graph_manager: Any, walked: str, target: _Target) -> str:
+    step = target.last
+    where = f"'{walked}' has" if walked else "there is"
+    what = f"item {step.key!r}" if step.is_item else f"parameter '{step.key}'"
+    suggestion = did_you_mean(str(step.key), target.names())
+    if not suggestion:
+        same_name = [path for path in _all_paths(graph_manager) if path.rpartition(".")[2] == step.key]
+        suggestion = f"; did you mean {' or '.join(map(repr, same_name[:3]))}?" if same_name else ""
+    if not suggestion and target.names():
+        suggestion = f"; there are {', '.join(sorted(target.names()))}"
+    return f"-cp: {where} no {what}{suggestion}"
+
+
+def _all_paths(graph_manager: Any) -> Iterator[str]:
+    """The path of every setting below the graph manager, for suggestions."""
+    below = ("agent_params", "env_params", "visualization_parameters")
+    for name in below:
+        if hasattr(graph_manager, name):
+            yield from _paths_below(getattr(graph_manager, name), name, depth=4)
+
+
+def _paths_below(obj: Any, path: str, depth: int) -> Iterator[str]:
+    yield path
+    if depth == 0:
+        return
+    if isinstance(obj, dict):
+        for key, value in obj.items():
+            yield from _paths_below(value, f"{path}[{key!r}]", depth - 1)
+    elif hasattr(obj, "__dict__") and not isinstance(obj, (Enum, type)):
+        for name, value in vars(obj).items():
+            if not name.startswith("_"):
+                yield from _paths_below(value, f"{path}.{name}", depth - 1)

@@ -1,0 +1,186 @@
+"""Finding presets: what there is, read from the files without importing them, and loading the one asked for."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib
+import importlib.util
+import os
+import pathlib
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from rl_coach.graph_managers.graph_manager import GraphManager
+
+DEFAULT_VARIABLE = "graph_manager"
+
+
+@dataclass(frozen=True)
+class PresetSummary:
+    """What ``coach --list`` shows of a preset: its name, the environment and the algorithm."""
+
+    name: str
+    environment: str
+    algorithm: str
+
+
+def preset_directory() -> pathlib.Path:
+    """Where the presets are that come with Coach."""
+    specification = importlib.util.find_spec("rl_coach.presets")
+    if specification is None or not specification.submodule_search_locations:
+        raise FileNotFoundError("rl_coach.presets is not installed; run: pip install -e .")
+    return pathlib.Path(specification.submodule_search_locations[0])
+
+
+def list_all_presets() -> list[str]:
+    """The names of the presets that come with Coach, in alphabetical order."""
+    return sorted(file.stem for file in preset_directory().glob("*.py") if not file.stem.startswith("_"))
+
+
+def summaries() -> list[PresetSummary]:
+    """A summary of each preset, read from its source."""
+    return [_summary(preset_directory() / f"{name}.py") for name in list_all_presets()]
+
+
+def _summary(file: pathlib.Path) -> PresetSummary:
+    calls = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    agents = [name for name in map(_called_name, calls) if name.endswith("AgentParameters")]
+    environments = [call for call in calls if _is_environment(_called_name(call))]
+    return PresetSummary(
+        file.stem,
+        " ".join(dict.fromkeys(map(_environment_text, environments))),
+        ", ".join(dict.fromkeys(name.removesuffix("AgentParameters") for name in agents)),
+    )
+
+
+def _called_name(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Name):
+        return call.func.id
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def _is_environment(name: str) -> bool:
+    return name.endswith("EnvironmentParameters") or name in ("GymVectorEnvironment", "Atari")
+
+
+def _environment_text(call: ast.Call) -> str:
+    """``CartPole-v0`` where the level is fixed, ``Atari, -lvl LEVEL`` where it is chosen."""
+    family = _called_name(call).removesuffix("Parameters").removesuffix("Environment").removesuffix("Vector") or "Gym"
+    level = next((keyword.value for keyword in call.keywords if keyword.arg == "level"), None)
+    if level is None and call.args:
+        level = call.args[0]
+    if isinstance(level, ast.Constant) and isinstance(level.value, str):
+        return level.value.rpartition(":")[2]
+    if isinstance(level, ast.Call) and level.args:
+        return f"{_level_family(level.args[0], family)}, any level (-lvl)"
+    return family
+
+
+def _level_family(levels: ast.expr, otherwise: str) -> str:
+    name = ast.unparse(levels).rpartition(".")[2]
+    return name.partition("_")[0].capitalize() if name.isidentifier() else otherwise
+
+
+def load(preset: str) -> GraphManager:
+    """The graph manager that ``preset`` names.
+
+    :param preset: the name of a preset in any case, ``path.py``, ``path.py:variable``, ``package.module`` or
+        ``package.module:variable``
+    :raises CoachError: if there is no such preset, or the file has a mistake
+    """
+    module_text, variable = _split(preset)
+    module = _load_module(preset, module_text)
+    graph_manager = getattr(module, variable, None)
+    if not _is_graph_manager(graph_manager):
+        raise _no_graph_manager(module_text, variable, module)
+    return copy.deepcopy(graph_manager)  # the module stays as its file says, whatever this run changes
+
+
+def _split(preset: str) -> tuple[str, str]:
+    module, colon, variable = preset.rpartition(":")
+    is_variable = bool(colon) and variable.isidentifier()
+    return (module, variable) if is_variable else (preset, DEFAULT_VARIABLE)
+
+
+def name_of(preset: str) -> str:
+    """The name that a preset gives its experiments: ``CartPole_DQN`` for ``cartpole_dqn`` and ``a/CartPole_DQN.py``."""
+    module, variable = _split(preset)
+    name = pathlib.Path(expand(module)).name
+    name = name.removesuffix(".py") if name.endswith(".py") else name.rpartition(".")[2]
+    return name if variable == DEFAULT_VARIABLE else f"{name}_{variable}"
+
+
+def expand(preset: str) -> str:
+    """The file of a preset that is named in any case; other texts unchanged."""
+    by_lower = {name.lower(): name for name in list_all_presets()}
+    name = by_lower.get(preset.lower())
+    return preset if name is None else str(preset_directory() / f"{name}.py")
+
+
+def _load_module(preset: str, module_text: str) -> ModuleType:
+    from rl_coach.utils import CoachError, import_file
+
+    path = expand(module_text)
+    try:
+        if path.endswith(".py") or os.sep in path:
+            return import_file(path)
+        if "." in path and _module_exists(path):
+            return importlib.import_module(path)
+    except (CoachError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise _preset_error(path, error) from error
+    raise _unknown_preset(preset)
+
+
+def _module_exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ModuleNotFoundError, ValueError):
+        return False
+
+
+def _unknown_preset(preset: str) -> Exception:
+    from rl_coach.utils import CoachError, did_you_mean
+
+    return CoachError(f"no preset '{preset}'{did_you_mean(preset, list_all_presets())} (coach --list shows all)")
+
+
+def _preset_error(path: str, error: Exception) -> Exception:
+    """A mistake in the preset's own lines as one line of text; anything that broke deeper, as it was."""
+    from rl_coach import base_parameters
+    from rl_coach.utils import CoachError
+
+    if isinstance(error, SyntaxError):
+        return CoachError(f"{error.filename}:{error.lineno}: {error.msg}")
+    if isinstance(error, ModuleNotFoundError):
+        return CoachError(f"preset '{path}' needs the package '{error.name}', which is not installed")
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if _same_file(frame.filename, path)]
+    innermost = frames[-1].filename
+    if own and (_same_file(innermost, path) or _same_file(innermost, str(base_parameters.__file__))):
+        return CoachError(f"{path}:{own[-1].lineno}: {type(error).__name__}: {error}")
+    return error
+
+
+def _same_file(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _is_graph_manager(value: Any) -> bool:
+    from rl_coach.graph_managers.graph_manager import GraphManager
+
+    return isinstance(value, GraphManager)
+
+
+def _no_graph_manager(path: str, variable: str, module: ModuleType) -> Exception:
+    from rl_coach.utils import CoachError
+
+    others = [name for name, value in vars(module).items() if _is_graph_manager(value)]
+    hint = f"; it has {', '.join(others)}: -p {path}:{others[0]}" if others else "; write graph_manager = ... in it"
+    return CoachError(f"preset '{path}' has no graph manager called '{variable}'{hint}")

@@ -1,0 +1,83 @@
+"""What the documentation shows works: its Python runs, its command lines are understood, its links lead somewhere."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import shlex
+
+import pytest
+
+from rl_coach import custom_parameters, preset_catalogue
+from rl_coach.coach import CoachLauncher
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# file: (\S+)\n")
+LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
+
+
+def blocks(page: pathlib.Path, language: str) -> list[str]:
+    return [text for found, text in BLOCK.findall(page.read_text(encoding="utf-8")) if found == language]
+
+
+def write_files(page: pathlib.Path, directory: pathlib.Path) -> None:
+    """Write the blocks that begin with ``# file: name`` under that name."""
+    for text in blocks(page, "python"):
+        named = FILE.match(text)
+        if named:
+            (directory / named[1]).write_text(text, encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def in_a_directory_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_python_runs(page, tmp_path):
+    write_files(page, tmp_path)
+    names: dict = {"__name__": "documentation"}
+    for text in blocks(page, "python"):
+        if not FILE.match(text):
+            exec(compile(text, page.name, "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_command_lines_are_understood(page, tmp_path):
+    write_files(page, tmp_path)
+    (tmp_path / "checkpoint").mkdir()
+    launcher = CoachLauncher()
+    for line in "".join(blocks(page, "bash")).splitlines():
+        words = shlex.split(re.sub(r"experiments/\S*<date>\S*", "checkpoint", line), comments=True)
+        if words[:1] != ["coach"]:
+            continue
+        args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
+        if not args.list:
+            launcher.get_graph_manager_from_args(args)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_all_that_may_be_constructed_is_documented():
+    text = (ROOT / "docs" / "presets_and_cli.md").read_text(encoding="utf-8")
+    for name in [*custom_parameters.CONSTRUCTORS, *custom_parameters.ENUMS]:
+        assert f"`{name}" in text, name
+
+
+def test_every_flag_that_is_documented_exists():
+    text = (ROOT / "docs" / "presets_and_cli.md").read_text(encoding="utf-8")
+    flags = {flag for action in CoachLauncher().get_argument_parser()._actions for flag in action.option_strings}
+    for flag in re.findall(r"^\| `(-\S+?)[`\s]", text, re.MULTILINE):
+        assert flag in flags
+
+
+def test_the_readme_counts_on_presets_that_exist():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in re.findall(r"-p (\w+)", text):
+        assert name.lower() in map(str.lower, preset_catalogue.list_all_presets())

@@ -1,0 +1,60 @@
+"""Each preset reaches the reward that it promises, within the episodes that it promises, in two of three seeds."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from rl_coach import preset_catalogue
+from tests.golden.train_to_reward import NOT_INSTALLED, NOT_REACHED, REACHED, WINDOW, reaches
+
+SEEDS = (0, 1, 2)
+ENOUGH = 2
+
+
+def presets_with_a_reward() -> list[str]:
+    directory = preset_catalogue.preset_directory()
+    names = preset_catalogue.list_all_presets()
+    return [name for name in names if "min_reward_threshold" in (directory / f"{name}.py").read_text(encoding="utf-8")]
+
+
+def run(preset: str, seed: int) -> int:
+    """The exit code of ``train_to_reward`` in a process of its own; its lines are passed on as they come."""
+    script = pathlib.Path(__file__).with_name("train_to_reward.py")
+    print(f"{preset}, seed {seed}", flush=True)
+    return subprocess.run([sys.executable, str(script), preset, str(seed)], check=False).returncode
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("preset", presets_with_a_reward())
+def test_reaches_its_reward(preset):
+    outcomes: list[int] = []
+    for seed in SEEDS:
+        outcomes.append(run(preset, seed))
+        if outcomes[-1] == NOT_INSTALLED:
+            pytest.skip(f"the environment of {preset} is not installed")
+        assert outcomes[-1] in (REACHED, NOT_REACHED), f"seed {seed} stopped with exit code {outcomes[-1]}"
+        if max(outcomes.count(REACHED), outcomes.count(NOT_REACHED)) == ENOUGH:
+            break
+    assert outcomes.count(REACHED) >= ENOUGH
+
+
+@pytest.mark.parametrize(
+    ("rewards", "threshold", "is_reached"),
+    [
+        ([], 150, False),
+        ([200], 150, False),
+        ([200] * 7, 150, False),
+        ([200] * 8, 150, True),
+        ([0] * 50 + [150] * WINDOW, 150, True),
+        ([0] * 50 + [149] + [150] * (WINDOW - 1), 150, False),
+        ([-8], -7.9, False),
+        ([-7], -7.9, True),
+        ([-8] * WINDOW + [-7], -7.9, True),
+    ],
+)
+def test_the_rule(rewards, threshold, is_reached):
+    assert reaches(rewards, threshold) is is_reached

@@ -1,0 +1,70 @@
+"""Every preset holds the settings of Coach 1.0.1, which ``coach_1_0_1.json`` lists."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rl_coach import preset_catalogue
+from rl_coach.base_parameters import Parameters
+from rl_coach.utils import import_file
+
+SETTINGS = json.loads(pathlib.Path(__file__).with_name("coach_1_0_1.json").read_text(encoding="utf-8"))
+PRESETS = preset_catalogue.list_all_presets()
+SCHEDULE = ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps")
+
+
+def plain(value: Any) -> Any:
+    """Nested dicts, lists and numbers that are equal for equal settings."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [type(value).__name__, *map(plain, value)]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.random.Generator):
+        return "generator"
+    if isinstance(value, (Enum, type)) or callable(value) or type(value).__repr__ is not object.__repr__:
+        return str(value)
+    attributes = {name: plain(item) for name, item in vars(value).items() if name != "_is_constructed"}
+    return {"class": type(value).__name__, **attributes}
+
+
+def rebuilt(preset: str) -> dict[str, Any]:
+    """The objects that the settings of Coach's preset make, with the classes that ours imports."""
+    module = vars(import_file(str(preset_catalogue.preset_directory() / f"{preset}.py")))
+    names = {name: value for name, value in module.items() if not isinstance(value, (Parameters, int, float, str))}
+    for setting in SETTINGS[preset]["settings"]:
+        exec(setting.get("apply") or f"{setting['set']} = {setting['to']}", names)
+    return names
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_has_the_settings_of_coach(preset):
+    expected = rebuilt(preset)
+    graph_manager = preset_catalogue.load(preset)
+    assert type(graph_manager).__name__ == SETTINGS[preset]["graph_manager"]
+    for name in ("agent_params", "env_params", "preset_validation_params"):
+        if name in expected:
+            assert plain(getattr(graph_manager, name)) == plain(expected[name])
+    if any(setting.get("set") == "schedule_params" for setting in SETTINGS[preset]["settings"]):
+        for name in SCHEDULE:
+            assert getattr(graph_manager, name) == getattr(expected["schedule_params"], name)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_two_loads_share_nothing(preset):
+    one, other = preset_catalogue.load(preset), preset_catalogue.load(preset)
+    one.agent_params.algorithm.discount = 0.123
+    assert other.agent_params.algorithm.discount != 0.123
+
+
+def test_each_preset_says_what_it_is():
+    for summary in preset_catalogue.summaries():
+        assert summary.environment, summary.name
+        assert summary.algorithm, summary.name

@@ -1,0 +1,298 @@
+"""The command line, from its arguments to exit codes and what it leaves on the disk."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import sysconfig
+
+import pytest
+
+from rl_coach import coach
+from rl_coach.base_parameters import Frameworks, PresetValidationParameters
+from rl_coach.coach import BAD_INPUT, DONE, STOPPED, TRAINING_FAILED, CoachInterface, main
+from rl_coach.core_types import EnvironmentSteps, MaxDumpFilter
+from rl_coach.utils import CoachError
+
+PRESET = """\
+import pathlib
+
+from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import SimpleSchedule
+from rl_coach.utils import CoachError, TrainingError
+
+
+class Recorder(BasicRLGraphManager):
+    \"\"\"Builds and trains nothing, but writes down what it was asked to do.\"\"\"
+
+    def create_graph(self, task_parameters):
+        self.task_parameters = task_parameters
+        self._fail("build")
+        return self
+
+    def run(self):
+        self._fail("run")
+        (pathlib.Path(self.task_parameters.experiment_path) / "signals.csv").write_text("done")
+
+    def _fail(self, when):
+        error = {"bad": CoachError, "nan": TrainingError, "bug": ZeroDivisionError, "stop": KeyboardInterrupt}
+        what = self.env_params.additional_simulator_parameters.get(when)
+        if what:
+            raise error[what](f"{what} in {when}")
+
+
+graph_manager = Recorder(DQNAgentParameters(), GymVectorEnvironment("CartPole-v0"), SimpleSchedule())
+"""
+
+
+@pytest.fixture(autouse=True)
+def experiment(tmp_path, monkeypatch):
+    """A directory of its own with the preset ``recorder.py`` in it, and the process's settings put back afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+    (tmp_path / "recorder.py").write_text(PRESET)
+    return tmp_path
+
+
+def everything_below(directory: pathlib.Path) -> list[str]:
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if "__pycache__" not in path.parts)
+
+
+def fails_with(capsys, *arguments: str) -> str:
+    """The only line on stderr of a command line that is bad input; nothing may be left on the disk."""
+    before = everything_below(pathlib.Path.cwd())
+    assert main(arguments) == BAD_INPUT
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1, captured.err
+    assert everything_below(pathlib.Path.cwd()) == before
+    return captured.err
+
+
+def test_trains_in_a_directory_of_its_own(experiment):
+    assert main(["-p", "recorder.py", "-e", "mine", "-ep", "runs"]) == DONE
+    (csv,) = (experiment / "runs" / "mine").glob("*/signals.csv")
+    assert csv.read_text() == "done"
+
+
+def test_the_experiment_is_named_after_the_preset(experiment):
+    assert main(["-p", "recorder.py"]) == DONE
+    assert list((experiment / "experiments" / "recorder").glob("*/signals.csv"))
+
+
+def test_two_runs_share_no_directory(experiment):
+    for _ in range(3):
+        assert main(["-p", "recorder.py"]) == DONE
+    assert len(list((experiment / "experiments" / "recorder").glob("*/signals.csv"))) == 3
+
+
+def test_flags_reach_the_task():
+    (pathlib.Path.cwd() / "there").mkdir()
+    manager = CoachInterface(
+        preset="recorder.py", seed=7, evaluate=100, use_cpu=True, checkpoint_save_secs=60,
+        checkpoint_restore_dir="there", apply_stop_condition=True,
+    ).graph_manager  # fmt: skip
+    task = manager.task_parameters
+    assert task.framework_type is Frameworks.tensorflow
+    assert (task.seed, task.evaluate_only, task.use_cpu) == (7, 100, True)
+    assert (task.checkpoint_save_secs, task.checkpoint_restore_path) == (60, "there")
+    assert task.checkpoint_save_dir == os.path.join(task.experiment_path, "checkpoint")
+    assert task.apply_stop_condition is True
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "-1"
+
+
+def test_flags_that_are_not_given_change_nothing():
+    manager = CoachInterface(preset="recorder.py").graph_manager
+    assert (manager.task_parameters.seed, manager.task_parameters.evaluate_only) == (None, None)
+    assert manager.env_params.level == "CartPole-v0"
+    assert not manager.visualization_parameters.render
+
+
+def test_evaluate_without_a_number_goes_on_until_stopped():
+    assert CoachInterface(preset="recorder.py", evaluate=True).graph_manager.task_parameters.evaluate_only == 0
+
+
+def test_visualization_flags():
+    flags = {"dump_gifs": True, "dump_mp4": True, "tensorboard": True, "print_networks_summary": True}
+    visualization = CoachInterface(preset="recorder.py", **flags).graph_manager.visualization_parameters
+    assert all(getattr(visualization, name) for name in flags)
+    assert isinstance(visualization.video_dump_filters[0], MaxDumpFilter)
+
+
+def test_a_level_replaces_the_presets():
+    assert CoachInterface(preset="recorder.py", level="Acrobot-v1").graph_manager.env_params.level == "Acrobot-v1"
+
+
+def test_types_replace_the_presets():
+    manager = CoachInterface(
+        preset="recorder.py",
+        environment_type="rl_coach.environments.gym_environment:Atari",
+        exploration_policy_type="rl_coach.exploration_policies.greedy:GreedyParameters",
+        level="pong",
+    ).graph_manager
+    assert type(manager.env_params).__name__ == "Atari"
+    assert manager.env_params.level == "pong"
+    assert type(manager.agent_params.exploration).__name__ == "GreedyParameters"
+
+
+def test_custom_parameters():
+    custom = "improve_steps=EnvironmentSteps(5); agent_params.algorithm.discount=0.5"
+    manager = CoachInterface(preset="recorder.py", custom_parameter=custom).graph_manager
+    assert manager.improve_steps == EnvironmentSteps(5)
+    assert manager.agent_params.algorithm.discount == 0.5
+
+
+def test_run_returns_the_graph_manager(experiment):
+    interface = CoachInterface(preset="recorder.py", experiment_path=str(experiment / "x"))
+    assert interface.run() is interface.graph_manager
+    assert list(experiment.glob("x/recorder/*/signals.csv"))
+
+
+def test_keywords_that_are_false_or_none_are_left_out():
+    manager = CoachInterface(preset="recorder.py", render=False, seed=None, level=None).graph_manager
+    assert manager.task_parameters.seed is None
+
+
+def test_two_interfaces_share_no_parameters():
+    one, other = CoachInterface(preset="recorder.py"), CoachInterface(preset="recorder.py")
+    one.graph_manager.agent_params.algorithm.discount = 0.1
+    assert other.graph_manager.agent_params.algorithm.discount == 0.99
+
+
+def test_the_way_to_play_it_back_is_a_command_line(experiment):
+    manager = CoachInterface(preset="recorder.py", level="Acrobot-v1").graph_manager
+    hint = manager.playback_hint
+    assert hint.startswith("coach -p recorder.py -lvl Acrobot-v1 -crd experiments/recorder/")
+    assert "--evaluate" in hint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ([], "no preset given"),
+        (["--sed", "3", "-p", "recorder.py"], "unknown flag '--sed'; did you mean '--seed'"),
+        (["-p"], "expected one argument"),
+        (["-p", "CartPole_DNQ"], "no preset 'CartPole_DNQ'; did you mean 'CartPole_DQN'"),
+        (["-p", "nowhere.py"], "no file 'nowhere.py'"),
+        (["-p", "recorder.py:other"], "no graph manager called 'other'; it has graph_manager"),
+        (["-p", "recorder.py", "-f", "pytorch"], "'pytorch'"),
+        (["-p", "recorder.py", "--seed", "one"], "'one' is not a whole number"),
+        (["-p", "recorder.py", "--seed", "-1"], "-1 is too small"),
+        (["-p", "recorder.py", "-s", "0"], "0 is too small"),
+        (["-p", "recorder.py", "-n", "0"], "0 is too small"),
+        (["-p", "recorder.py", "-v", "loud"], "'loud'"),
+        (["-p", "recorder.py", "-cp", "discount=0.5"], "did you mean 'agent_params.algorithm.discount'?"),
+        (["-p", "recorder.py", "-cp", "improve_steps=EnvironmentStep(5)"], "did you mean 'EnvironmentSteps'"),
+        (["-p", "recorder.py", "-cp", "improve_steps=open('x', 'w')"], "'open' cannot be called"),
+        (["-p", "recorder.py", "-cp", "improve_steps"], "not of the form path=value"),
+        (["-p", "recorder.py", "-et", "nothing"], "-et nothing"),
+        (["-p", "recorder.py", "-et", "rl_coach.no_module:Class"], "no module 'rl_coach.no_module'"),
+        (["-p", "recorder.py", "-et", "rl_coach.environments.gym_environment:Atar"], "did you mean 'Atari'"),
+        (["-p", "recorder.py", "-crd", "nowhere"], "no checkpoint at 'nowhere'"),
+        (["-p", "recorder.py", "-crd", ".", "-crf", "recorder.py"], "give one of them"),
+        (["-p", "recorder.py", "-ep", "recorder.py"], "cannot be written"),
+        (["-p", "recorder.py", "-e", "/tmp/absolute"], "cannot be an experiment's name"),
+        (["-p", "Atari_DQN", "-lvl", "pongg"], "no level 'pongg'; did you mean 'pong'"),
+        (["-p", "recorder.py", "-n", "4"], "-n 4: several workers"),
+        (["-p", "recorder.py", "-ew"], "-ew: an evaluation worker"),
+        (["-p", "recorder.py", "-dc"], "distributed training is not in this version"),
+        (["-p", "recorder.py", "-dcp", "x.cfg"], "distributed training is not in this version"),
+        (["-p", "recorder.py", "--dump_worker_logs"], "distributed training is not in this version"),
+        (["-p", "recorder.py", "-onnx"], "exporting the networks is not in this version"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(capsys, arguments, part):
+    assert part in fails_with(capsys, *arguments)
+
+
+def failing(when: str, what: str) -> list[str]:
+    return ["-p", "recorder.py", "-cp", f"env_params.additional_simulator_parameters[{when!r}]={what!r}"]
+
+
+@pytest.mark.parametrize("when", ["build", "run"])
+def test_bad_input_that_shows_late_leaves_nothing(capsys, when):
+    assert "bad in" in fails_with(capsys, *failing(when, "bad"))
+
+
+def test_directories_that_were_there_stay(capsys, experiment):
+    (experiment / "experiments" / "recorder").mkdir(parents=True)
+    fails_with(capsys, *failing("build", "bad"))
+
+
+def test_training_that_fails_exits_with_1(capsys):
+    assert main(failing("run", "nan")) == TRAINING_FAILED
+    assert capsys.readouterr().err == "coach: nan in run\n"
+
+
+def test_a_bug_shows_its_stack():
+    with pytest.raises(ZeroDivisionError):
+        main(failing("run", "bug"))
+
+
+def test_stopping_from_the_keyboard(capsys):
+    assert main(failing("run", "stop")) == STOPPED
+    assert capsys.readouterr().err == "coach: stopped\n"
+
+
+def test_bad_keywords_raise():
+    with pytest.raises(CoachError, match="did you mean '--seed'"):
+        CoachInterface(preset="recorder.py", sed=1)
+
+
+def test_list_shows_environment_and_algorithm(capsys):
+    with pytest.raises(SystemExit) as exit_code:
+        main(["--list"])
+    assert exit_code.value.code == DONE
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["preset", "environment", "algorithm"]
+    assert any(line.split() == ["CartPole_DQN", "CartPole-v0", "DQN"] for line in lines)
+
+
+def test_help_groups_the_flags_and_shows_examples(capsys):
+    with pytest.raises(SystemExit) as exit_code:
+        main(["--help"])
+    assert exit_code.value.code == DONE
+    text = capsys.readouterr().out
+    for group in (
+        "the experiment:",
+        "changes to the preset:",
+        "running:",
+        "checkpoints and export:",
+        "several workers:",
+    ):
+        assert f"\n{group}\n" in text
+    assert text.partition("examples:")[2].count("coach -p") == 3
+
+
+def test_every_flag_of_coach_is_there():
+    flags = {flag for action in coach.CoachLauncher().get_argument_parser()._actions for flag in action.option_strings}
+    short = "-p -l -e -ep -r -f -n -c -ew -v -tfv -s -crd -crf -dg -dm -et -ept -lvl -cp -tb -ns -d -onnx -dc -dcp -asc"
+    long = "--play --evaluate --nocolor --print_networks_summary --seed --dump_worker_logs --list --preset"
+    assert flags >= {*short.split(), *long.split()}
+
+
+def test_heavy_packages_are_not_imported_for_help_and_list():
+    program = (
+        "import sys; from rl_coach import coach; coach.preset_catalogue.summaries(); "
+        "coach.command_line.get_argument_parser().format_help(); "
+        "print([name for name in ('numpy', 'tensorflow', 'keras', 'gymnasium', 'rich') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_installed_program(experiment):
+    program = pathlib.Path(sysconfig.get_path("scripts")) / "coach"
+    done = subprocess.run([program, "-p", "recorder.py"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (DONE, "")
+    bad = subprocess.run([program, "-p", "recorde.py"], capture_output=True, text=True, check=False)
+    assert (bad.returncode, bad.stderr) == (BAD_INPUT, "coach: no file 'recorde.py'\n")
+
+
+def test_validation_parameters_are_open_to_cp():
+    manager = CoachInterface(preset="recorder.py", custom_parameter="preset_validation_params.test=True").graph_manager
+    assert isinstance(manager.preset_validation_params, PresetValidationParameters)
+    assert manager.preset_validation_params.test

@@ -1,0 +1,279 @@
+"""``-cp``: what is set, what is refused, and that nothing is ever executed."""
+
+from __future__ import annotations
+
+import string
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rl_coach.base_parameters import (
+    DistributedCoachSynchronizationType,
+    EmbedderScheme,
+    NetworkParameters,
+    Parameters,
+    VisualizationParameters,
+)
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.custom_parameters import CONSTRUCTORS, ENUMS, apply_custom_parameters, parse
+from rl_coach.schedules import LinearSchedule, PieceWiseSchedule
+from rl_coach.utils import CoachError
+
+
+class Algorithm(Parameters):
+    def __init__(self):
+        self.discount = 0.99
+        self.scheme = EmbedderScheme.Medium
+        self.synchronization = None
+        self.schedule = LinearSchedule(1, 0, 10)
+        self.playing = EnvironmentSteps(1)
+
+    @property
+    def path(self):
+        return "module:Algorithm"
+
+
+@pytest.fixture
+def manager():
+    agent = SimpleNamespace(
+        algorithm=Algorithm(),
+        network_wrappers={"main": NetworkParameters(heads_parameters=[SimpleNamespace(loss_weight=1.0)])},
+    )
+    return SimpleNamespace(
+        agent_params=agent,
+        env_params=SimpleNamespace(level="CartPole-v0", additional_simulator_parameters={}),
+        visualization_parameters=VisualizationParameters(),
+        improve_steps=TrainingSteps(10),
+        evaluate=print,
+    )
+
+
+def value_of(text):
+    (assignment,) = parse(f"x={text}")
+    return assignment.value
+
+
+def test_sets_attributes_items_and_indices(manager):
+    apply_custom_parameters(
+        manager,
+        "agent_params.algorithm.discount=0.5; agent_params.network_wrappers['main'].learning_rate=1e-3;"
+        "agent_params.network_wrappers['main'].heads_parameters[0].loss_weight = 2; improve_steps=EnvironmentSteps(7);",
+    )
+    network = manager.agent_params.network_wrappers["main"]
+    assert manager.agent_params.algorithm.discount == 0.5
+    assert network.learning_rate == 1e-3
+    assert network.heads_parameters[0].loss_weight == 2
+    assert manager.improve_steps == EnvironmentSteps(7)
+
+
+def test_the_schedule_by_the_name_that_presets_give_it(manager):
+    apply_custom_parameters(manager, "schedule_params.improve_steps=EnvironmentEpisodes(3)")
+    assert manager.improve_steps == EnvironmentEpisodes(3)
+
+
+def test_a_dictionary_of_plain_values_takes_new_keys(manager):
+    apply_custom_parameters(manager, "env_params.additional_simulator_parameters['size']=4")
+    assert manager.env_params.additional_simulator_parameters == {"size": 4}
+
+
+def test_lines_and_semicolons_both_separate():
+    assert [str(assignment) for assignment in parse("a.b=1\nc['d'][0]=2; e=3;")] == ["a.b", "c['d'][0]", "e"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("-0.5", -0.5),
+        ("+3", 3),
+        ("1e-4", 1e-4),
+        ("'adam'", "adam"),
+        ("None", None),
+        ("True", True),
+        ("2 * (3 + 4) - 10 / 4", 11.5),
+        ("7 // 2", 3),
+        ("7 % 4", 3),
+        ("10 ** 6", 10**6),
+        ("[1, 2.5, 'a']", [1, 2.5, "a"]),
+        ("(1, (2, 3))", (1, (2, 3))),
+        ("{'a': 1, 2: [3]}", {"a": 1, 2: [3]}),
+        ("EmbedderScheme.Deep", EmbedderScheme.Deep),
+        ("DistributedCoachSynchronizationType.SYNC", DistributedCoachSynchronizationType.SYNC),
+        ("EnvironmentSteps(1000)", EnvironmentSteps(1000)),
+        ("EnvironmentSteps(1e3)", EnvironmentSteps(1000)),
+        ("TrainingSteps(num_steps=5)", TrainingSteps(5)),
+        ("[EnvironmentSteps(1), EnvironmentEpisodes(2)]", [EnvironmentSteps(1), EnvironmentEpisodes(2)]),
+    ],
+)
+def test_values(text, value):
+    found = value_of(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_schedules():
+    schedule = value_of("PieceWiseSchedule([(LinearSchedule(1, 0.1, 100), EnvironmentSteps(100))])")
+    assert isinstance(schedule, PieceWiseSchedule)
+    assert schedule.current_value == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", None),
+        ("improve_steps", "'improve_steps' is not of the form path=value"),
+        ("a=b=1", "not of the form path=value"),
+        ("a+=1", "not of the form path=value"),
+        ("import os", "not of the form path=value"),
+        ("print(1)", "not of the form path=value"),
+        ("a=", "cannot read 'a='"),
+        ("a=1 b=2", "cannot read"),
+        ("a(1).b=1", "'a(1)' is no path"),
+        ("a, b = 1, 2", "is no path"),
+        ("a.__class__=1", "'__class__' is not a parameter"),
+        ("_a=1", "'_a' is not a parameter"),
+        ("a[None]=1", "a key is a string or a whole number"),
+        ("a[1:2]=1", "is not a value"),
+        ("a=EnvironmentStep(10)", "did you mean 'EnvironmentSteps'"),
+        ("a=open('x')", "'open' cannot be called here"),
+        ("a=os.system('x')", "'os.system' cannot be called here"),
+        ("a=EnvironmentSteps('x')", "needs a whole number"),
+        ("a=EnvironmentSteps(-1)", "needs a whole number"),
+        ("a=EnvironmentSteps(1.5)", "needs a whole number"),
+        ("a=EnvironmentSteps()", "EnvironmentSteps()"),
+        ("a=EnvironmentSteps(**{})", "** is not allowed"),
+        ("a=LinearSchedule(1)", "LinearSchedule(1)"),
+        ("a=EmbedderScheme.Dep", "did you mean 'Deep'"),
+        ("a=EmbedderScheme.__class__", "has no member '__class__'"),
+        ("a=EmbederScheme.Deep", "did you mean 'EmbedderScheme'"),
+        ("a=adam", "a text is written in quotes: 'adam'"),
+        ("a=false", "did you mean 'False'"),
+        ("a=1/0", "cannot be computed"),
+        ("a='a'*3", "is not a number"),
+        ("a=True+1", "is not a number"),
+        ("a=9**9**9", "exponents go up to"),
+        ("a=(-8)**0.5", "is not a number that a parameter can have"),
+        ("a=b'x'", "is not a value"),
+        ("a=...", "is not a value"),
+        ("a=lambda: 1", "is not a value"),
+        ("a=[x for x in (1,)]", "is not a value"),
+        ("a=f'{1}'", "is not a value"),
+        ("a=1 if True else 2", "is not a value"),
+        ("a={**{}}", "a key of a dictionary"),
+        ("a=(b:=1)", "is not a value"),
+    ],
+)
+def test_refused(text, part):
+    if part is None:
+        assert parse(text) == []
+        return
+    with pytest.raises(CoachError) as error:
+        parse(text)
+    assert part in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_deep_nesting_is_refused():
+    for text in ("a=" + "(" * 5000 + "1" + ")" * 5000, "a=" + "1+" * 20000 + "1", "a=" + "-" * 20000 + "1"):
+        with pytest.raises(CoachError):
+            parse(text)
+
+
+def test_nul_is_refused():
+    with pytest.raises(CoachError, match="cannot read"):
+        parse("a=1\0")
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("agent_params.algoritm.discount=1", "'agent_params' has no parameter 'algoritm'; did you mean 'algorithm'?"),
+        ("agent_params.algorithm.discont=1", "did you mean 'discount'?"),
+        ("discount=1", "there is no parameter 'discount'; did you mean 'agent_params.algorithm.discount'?"),
+        ("agent_params.network_wrappers['mian'].learning_rate=1", "no item 'mian'; did you mean 'main'?"),
+        ("agent_params.network_wrappers['new']=1", "no item 'new'; there are main"),
+        ("agent_params.network_wrappers['main'].heads_parameters[1].loss_weight=1", "no item 1; there are 0"),
+        ("env_params.level.x=1", "'env_params.level' has no parameter 'x'"),
+        ("env_params.level[0]='x'", "'env_params.level' has no item 0"),
+        ("evaluate=1", "no parameter 'evaluate'"),
+        ("improve_steps=100", "takes a number of steps such as TrainingSteps(10), not 100"),
+        ("visualization_parameters.render=2", "takes True or False"),
+        ("agent_params.algorithm.discount='high'", "takes a number such as 0.99"),
+        ("agent_params.algorithm.scheme='Deep'", "takes one of EmbedderScheme.Empty"),
+        ("agent_params.algorithm.path='x:y'", "can be read but not set"),
+    ],
+)
+def test_places_that_do_not_fit(manager, text, part):
+    with pytest.raises(CoachError) as error:
+        apply_custom_parameters(manager, text)
+    assert part in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_all_or_nothing(manager):
+    with pytest.raises(CoachError):
+        apply_custom_parameters(manager, "agent_params.algorithm.discount=0.5; agent_params.algorithm.nothing=1")
+    assert manager.agent_params.algorithm.discount == 0.99
+
+
+@pytest.mark.parametrize("name", [name for name, module in CONSTRUCTORS.items() if module.count(".") == 1])
+def test_every_constructor_exists(name):
+    from rl_coach.utils import short_dynamic_import
+
+    assert isinstance(short_dynamic_import(f"{CONSTRUCTORS[name]}:{name}"), type)
+
+
+@given(st.text(alphabet=string.printable, max_size=60))
+def test_any_text_parses_or_is_refused(text):
+    try:
+        parse(text)
+    except CoachError as error:
+        assert "\n" not in str(error)
+
+
+names = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,12}", fullmatch=True)
+
+
+@given(names.filter(lambda name: name not in CONSTRUCTORS), st.integers())
+def test_no_unknown_name_is_ever_called(name, argument):
+    with pytest.raises(CoachError):
+        parse(f"x={name}({argument})")
+
+
+@given(names.filter(lambda name: name not in ENUMS), names)
+def test_no_attribute_of_an_unknown_name_is_ever_read(name, attribute):
+    with pytest.raises(CoachError):
+        parse(f"x={name}.{attribute}")
+
+
+@given(names, names)
+def test_no_path_goes_through_a_private_name(first, second):
+    with pytest.raises(CoachError):
+        parse(f"{first}._{second}=1")
+
+
+def test_nothing_is_executed(tmp_path):
+    marker = tmp_path / "executed"
+    for call in (f"open({str(marker)!r}, 'w')", f"__import__('pathlib').Path({str(marker)!r}).touch()"):
+        for text in (f"x={call}", f"{call}.y=1", f"x=[{call}]", f"x=EnvironmentSteps({call})", f"x[{call}]=1"):
+            with pytest.raises(CoachError):
+                parse(text)
+    assert not marker.exists()
+
+
+literals = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**9), 10**9)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(literals)
+def test_literals_come_back_as_they_are(value):
+    assert value_of(repr(value)) == value
