@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.agent import Agent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import SACPolicyHeadParameters, SACQHeadParameters, VHeadParameters
