@@ -1,0 +1,1 @@
+"""Replay memories: transitions in columns, sampled as batches."""

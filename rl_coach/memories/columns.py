@@ -1,0 +1,517 @@
+"""Columns: one quantity of all transitions in a single array. What a ``TransitionStore`` is made of.
+
+A column knows nothing of oldest and newest; it is told which rows to write and read.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Protocol
+
+import numpy as np
+
+from rl_coach.memories.packing import pack, unpack
+from rl_coach.utils import CoachError
+
+LARGE_OBSERVATION = 1024
+"""From this many bytes on, an observation that is both a next state and the following state is stored once."""
+
+_REMEMBERED_BYTES = 4 << 20
+_NUMERIC_KINDS = "biufc"
+
+
+def allocate(capacity: int, shape: tuple[int, ...], dtype: np.dtype, name: str) -> np.ndarray:
+    """[capacity, *shape] zeros, of which the system takes no memory before a row is written.
+
+    :raises CoachError: the system does not grant that much even so
+    """
+    try:
+        return np.zeros((capacity, *shape), dtype=dtype)
+    except MemoryError:
+        gigabytes = capacity * int(np.prod(shape)) * dtype.itemsize / 1e9
+        raise CoachError(
+            f"the memory's '{name}' needs {gigabytes:.1f} GB for {capacity} rows, more than this machine grants; "
+            "lower memory.max_size"
+        ) from None
+
+
+def as_numeric_array(value: Any) -> np.ndarray | None:
+    """``value`` as an array of numbers, or None if it is something else (text, None, a ragged list, an object)."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        return None
+    return array if array.dtype.kind in _NUMERIC_KINDS else None
+
+
+class ArrayColumn:
+    """Values of one shape in one array; takes dtype and shape from the first value.
+
+    A later value that the dtype cannot hold exactly (a float among integers) widens the column. Values that are no
+    numbers are kept as the objects they are.
+
+    :param example: the first value
+    :param may_vary: values of other shapes turn the column into one of objects; otherwise they are an error
+    """
+
+    def __init__(self, name: str, capacity: int, example: Any, may_vary: bool = False, dtype: Any = None):
+        array = as_numeric_array(example)
+        self.name = name
+        self.may_vary = may_vary
+        self._set_values(
+            allocate(capacity, (), np.dtype(object), name)
+            if array is None
+            else allocate(capacity, array.shape, np.dtype(dtype or array.dtype), name)
+        )
+
+    def _set_values(self, values: np.ndarray) -> None:
+        self.values = values
+        self.dtype = values.dtype
+        self.shape = values.shape[1:]
+        self._scalar_types: set[type] = set()
+
+    @property
+    def missing(self) -> Any:
+        """What stands in a row without a value: NaN, zero or None, whichever the dtype has."""
+        return np.nan if self.dtype.kind in "fc" else None if self.dtype.kind == "O" else 0
+
+    def put(self, row: int, value: Any) -> None:
+        """Write one value, copying it."""
+        if type(value) is np.ndarray:
+            if value.dtype is self.dtype and value.shape == self.shape:
+                self.values[row] = value
+                return
+        elif type(value) in self._scalar_types:
+            self.values[row] = value
+            return
+        self._put_unusual(row, value)
+
+    def _put_unusual(self, row: int, value: Any) -> None:
+        if self.dtype.kind == "O":
+            self.values[row] = value.copy() if isinstance(value, np.ndarray) else value
+            return
+        array = as_numeric_array(value)
+        if array is None or array.shape != self.shape:
+            self._refuse_or_become_objects(value if array is None else f"shape {array.shape}")
+            self._put_unusual(row, value)
+            return
+        self._widen_for(array.dtype)
+        self.values[row] = array
+        if not isinstance(value, (np.ndarray, list, tuple)):
+            self._scalar_types.add(type(value))
+
+    def _refuse_or_become_objects(self, what: Any) -> None:
+        if not self.may_vary:
+            raise CoachError(f"the memory's '{self.name}' holds values of shape {self.shape}, this one has {what}")
+        self.become_objects()
+
+    def become_objects(self) -> None:
+        """Keep the values as the objects they are from now on."""
+        objects = np.empty(len(self.values), dtype=object)
+        objects[:] = list(self.values) if self.shape else self.values.tolist()
+        self._set_values(objects)
+
+    def _widen_for(self, dtype: np.dtype) -> None:
+        if not np.can_cast(dtype, self.dtype, "safe"):
+            self._set_values(self.values.astype(np.result_type(dtype, self.dtype)))
+
+    def put_missing(self, rows: Any) -> None:
+        """Mark rows as being without a value."""
+        self.values[rows] = self.missing
+
+    def put_many(self, rows: np.ndarray, values: Any) -> None:
+        """Write [B, ...] values to B rows."""
+        array = as_numeric_array(values)
+        if array is None or self.dtype.kind == "O" or array.shape[1:] != self.shape:
+            for row, value in zip(rows, values):
+                self.put(int(row), value)
+            return
+        self._widen_for(array.dtype)
+        self.values[rows] = array
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """[B, ...], a fresh array."""
+        return self.values.take(rows, 0)
+
+    def move(self, sources: np.ndarray, targets: np.ndarray, capacity: int | None = None) -> None:
+        """Copy rows onto others, all read before any is written; into a new array if a ``capacity`` is given."""
+        kept = self.values[sources]
+        if capacity is not None:
+            self._set_values(allocate(capacity, self.shape, self.dtype, self.name))
+        self.values[targets] = kept
+
+
+class FrameStacks:
+    """Observations that share frames: row b is the stack of ``frames[indices[b]]``, without repeating the frames.
+
+    The form in which frames travel in chunks and lie in files. ``np.asarray`` gives the stacked observations.
+
+    :param frames: [F, ...]
+    :param indices: [B, K], oldest frame first; [B, 1] where an observation is one frame
+    :param axis: where the stacked frames lie in one observation; None if an observation is the frame itself
+    """
+
+    def __init__(self, frames: np.ndarray, indices: np.ndarray, axis: int | None):
+        self.frames = frames
+        self.indices = indices
+        self.axis = axis
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, rows: Any) -> FrameStacks:
+        """The same frames for a slice or an array of rows."""
+        return FrameStacks(self.frames, self.indices[rows], self.axis)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if self.axis is None:
+            array = self.frames[self.indices[:, 0]]
+        else:
+            frame_axis = self.axis if self.axis < 0 else self.axis + 1
+            array = np.ascontiguousarray(np.moveaxis(self.frames[self.indices], 1, frame_axis))
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+
+class RowOwner(Protocol):
+    """What a ring of frames needs of the store it serves: the live rows, and a way to let the oldest go."""
+
+    first_serial: int
+    length: int
+    grows: bool
+
+    def drop_oldest(self) -> None:
+        """Let at least one transition go."""
+
+
+class VectorObservations:
+    """One observation of all transitions, before and after the step, in an array each."""
+
+    def __init__(self, name: str, capacity: int, example: Any):
+        self.states = ArrayColumn(name, capacity, example)
+        self.next_states = ArrayColumn(name, capacity, example)
+
+    def put(self, row: int, serial: int, state: Any, next_state: Any) -> None:
+        """Write one transition's observations, copying them."""
+        self.states.put(row, state)
+        self.next_states.put(row, next_state)
+
+    def put_many(self, rows: np.ndarray, serials: np.ndarray, states: Any, next_states: Any) -> None:
+        """Write [B, ...] observations to B rows."""
+        self.states.put_many(rows, np.asarray(states))
+        self.next_states.put_many(rows, np.asarray(next_states))
+
+    def take(self, rows: np.ndarray, contiguous: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """The observations before and after the step, each [B, ...] and fresh."""
+        return self.states.take(rows), self.next_states.take(rows)
+
+    def chunk(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows as ``put_many`` takes them."""
+        return self.take(rows)
+
+    def replace(self, rows: np.ndarray, values: np.ndarray) -> None:
+        """Overwrite the observations of rows, before and after the step alike."""
+        self.states.put_many(rows, values)
+        self.next_states.put_many(rows, values)
+
+    def move(self, sources: np.ndarray, targets: np.ndarray, serials: np.ndarray, capacity: int | None = None) -> None:
+        """Copy rows onto others."""
+        self.states.move(sources, targets, capacity)
+        self.next_states.move(sources, targets, capacity)
+
+    def clear(self) -> None:
+        """Forget all rows."""
+
+    def get_state(self, rows: np.ndarray) -> dict[str, Any]:
+        """The rows' contents."""
+        return {
+            "states": pack(self.states.take(rows), self.states.name),
+            "next_states": pack(self.next_states.take(rows), self.next_states.name),
+        }
+
+    def set_state(self, rows: np.ndarray, serials: np.ndarray, state: dict[str, Any]) -> None:
+        """Write them back."""
+        self.put_many(rows, serials, unpack(state["states"]), unpack(state["next_states"]))
+
+
+class FrameObservations:
+    """One image observation of all transitions, each frame stored once.
+
+    A transition holds the positions of its frames in a ring of frames: K for the state, K for the next state. Frames
+    are recognised as the same by being the same object: those of a ``LazyStack`` (anything with a ``history`` of
+    frames, oldest first, and an ``axis``), or, for plain images, a state that was the next state of a step before.
+    The ring has room for one frame a transition and 2% more; where episodes are so short that this is too few, the
+    oldest transitions go early.
+
+    :param example: the first observation
+    """
+
+    def __init__(self, name: str, capacity: int, example: Any, owner: RowOwner):
+        self.name = name
+        self.owner = owner
+        self.axis, frames = _frames_of(example)
+        self.depth = len(frames)
+        self.frame_shape, self.frame_dtype = frames[0].shape, frames[0].dtype
+        self.indices = allocate(capacity, (2 * self.depth,), np.dtype(np.int32), name)
+        self.size = self._ring_size(capacity)
+        self.frames = allocate(self.size, self.frame_shape, self.frame_dtype, name)
+        self.next_frame = 0
+        self._last_user = np.zeros(self.size, dtype=np.int64)
+        self._known: dict[int, tuple[Any, int]] = {}
+        self._most_known = int(np.clip(_REMEMBERED_BYTES // max(1, frames[0].nbytes), 64, 1024))
+
+    def _ring_size(self, capacity: int) -> int:
+        return capacity + capacity // 50 + 64 + 2 * self.depth
+
+    def put(self, row: int, serial: int, state: Any, next_state: Any) -> None:
+        """Write one transition's observations, copying those frames that are new."""
+        if self.axis is None:
+            before = self._slot_of_state(state, serial)
+            after = before if next_state is state else self._slot_of_next_state(next_state, serial)
+            self.indices[row] = before, after
+        else:
+            slots = self._slots_of_stack(state, serial)
+            self.indices[row] = slots + self._slots_of_stack(next_state, serial)
+
+    def _slots_of_stack(self, stack: Any, serial: int) -> list[int]:
+        history = getattr(stack, "history", None)
+        if history is None:
+            history = np.moveaxis(np.asarray(stack), self.axis or 0, 0)
+            return [self._add(frame, serial) for frame in self._checked_stack(history)]
+        if len(history) != self.depth:
+            self._checked_stack(history)
+        return [self._slot_of_frame(frame, serial) for frame in history]
+
+    def _checked_stack(self, history: Any) -> Any:
+        if len(history) != self.depth:
+            raise CoachError(f"the memory's '{self.name}' holds stacks of {self.depth} frames, this has {len(history)}")
+        return history
+
+    def _slot_of_frame(self, frame: np.ndarray, serial: int) -> int:
+        known = self._known.get(id(frame))
+        if known is not None and known[1] >= self.next_frame - self.size:
+            slot = known[1] % self.size
+            self._last_user[slot] = serial
+            return slot
+        slot = self._add(frame, serial)
+        self._remember(frame)
+        return slot
+
+    def _slot_of_state(self, image: np.ndarray, serial: int) -> int:
+        # Forgotten once met again: an environment may write its next observation into the same array.
+        known = self._known.pop(id(image), None)
+        if known is None or known[1] < self.next_frame - self.size:
+            return self._add(image, serial)
+        slot = known[1] % self.size
+        self._last_user[slot] = serial
+        return slot
+
+    def _slot_of_next_state(self, image: np.ndarray, serial: int) -> int:
+        slot = self._add(image, serial)
+        self._known.pop(id(image), None)
+        self._remember(image)
+        return slot
+
+    def _remember(self, frame: np.ndarray) -> None:
+        # The reference keeps the frame alive, so that its id stays its own.
+        self._known[id(frame)] = (frame, self.next_frame - 1)
+        if len(self._known) > self._most_known:
+            del self._known[next(iter(self._known))]
+
+    def _add(self, frame: Any, serial: int) -> int:
+        frame = np.asarray(frame)
+        if frame.shape != self.frame_shape or frame.dtype != self.frame_dtype:
+            raise CoachError(
+                f"the memory's '{self.name}' holds frames of {self.frame_dtype}{list(self.frame_shape)}, "
+                f"this one is {frame.dtype}{list(frame.shape)}"
+            )
+        slot = self.next_frame % self.size
+        if self.next_frame >= self.size and self._last_user[slot] >= self.owner.first_serial:
+            slot = int(self._free_slots(1)[0])
+        self.frames[slot] = frame
+        self._last_user[slot] = serial
+        self.next_frame += 1
+        return slot
+
+    def _free_slots(self, count: int) -> np.ndarray:
+        """The ring's next ``count`` slots, free: older transitions that use them are let go, or the ring grows."""
+        if self.owner.grows and self._are_used(count):
+            self._resize_ring(max(2 * self.size, self.size + 2 * count))
+        while self.owner.length and self._are_used(count):
+            self.owner.drop_oldest()
+        return (self.next_frame + np.arange(count)) % self.size
+
+    def _are_used(self, count: int) -> bool:
+        first = max(self.next_frame, self.size)
+        slots = np.arange(first, self.next_frame + count) % self.size
+        return bool(self.owner.length) and len(slots) > 0 and self._last_user[slots].max() >= self.owner.first_serial
+
+    def _resize_ring(self, size: int) -> None:
+        kept = np.arange(max(0, self.next_frame - self.size), self.next_frame)
+        frames = allocate(size, self.frame_shape, self.frame_dtype, self.name)
+        last_user = np.zeros(size, dtype=np.int64)
+        frames[kept % size] = self.frames[kept % self.size]
+        last_user[kept % size] = self._last_user[kept % self.size]
+        newest = self.next_frame - 1
+        self.indices = ((newest - (newest - self.indices) % self.size) % size).astype(np.int32)
+        self.frames, self._last_user, self.size = frames, last_user, size
+
+    def put_many(self, rows: np.ndarray, serials: np.ndarray, states: Any, next_states: Any) -> None:
+        """Write B observations: ``FrameStacks``, or arrays [B, ...] whose equal frames are found by their content."""
+        frames, indices = self._shared_frames(states, next_states)
+        used, positions = np.unique(indices, return_inverse=True)
+        slots = self._free_slots(len(used))
+        self.frames[slots] = frames[used]
+        self.next_frame += len(used)
+        self.indices[rows] = slots[positions.reshape(indices.shape)]
+        self._mark_users(rows, serials)
+
+    def frames_needed(self, states: Any) -> int:
+        """How many frames ``put_many`` would add at most."""
+        return 2 * self.depth * len(states) if not isinstance(states, FrameStacks) else len(states.frames)
+
+    def _shared_frames(self, states: Any, next_states: Any) -> tuple[np.ndarray, np.ndarray]:
+        if isinstance(states, FrameStacks) and states.frames is getattr(next_states, "frames", None):
+            return states.frames, np.concatenate([states.indices, next_states.indices], axis=1)
+        found: dict[bytes, int] = {}
+        frames: list[np.ndarray] = []
+        columns = [self._indices_by_content(np.asarray(stacks), found, frames) for stacks in (states, next_states)]
+        return np.asarray(frames), np.concatenate(columns, axis=1)
+
+    def _indices_by_content(self, stacks: np.ndarray, found: dict[bytes, int], frames: list[np.ndarray]) -> np.ndarray:
+        axis = None if self.axis is None else self.axis if self.axis < 0 else self.axis + 1
+        split = stacks[:, None] if axis is None else np.moveaxis(stacks, axis, 1)
+        if split.shape[1:] != (self.depth, *self.frame_shape) or split.dtype != self.frame_dtype:
+            raise CoachError(f"the memory's '{self.name}' holds other observations than {stacks.dtype}{stacks.shape}")
+        indices = np.empty(split.shape[:2], dtype=np.int64)
+        for position in np.ndindex(indices.shape):
+            frame = split[position]
+            index = found.setdefault(frame.tobytes(), len(frames))
+            if index == len(frames):
+                frames.append(frame)
+            indices[position] = index
+        return indices
+
+    def _mark_users(self, rows: np.ndarray, serials: np.ndarray) -> None:
+        # Where a frame is in several rows the last assignment stands, and that is the newest row's.
+        self._last_user[self.indices[rows].ravel()] = np.repeat(serials, 2 * self.depth)
+
+    def take(self, rows: np.ndarray, contiguous: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """The observations before and after the step, each [B, ...] and fresh.
+
+        :param contiguous: put the frames of a stack side by side in memory, as networks read them; without it the
+            stacks are views of [B, K, ...] arrays with the axes in the right order
+        """
+        indices = self.indices.take(rows, 0)
+        if self.axis is None:
+            return self.frames.take(indices[:, 0], 0), self.frames.take(indices[:, 1], 0)
+        before, after = indices[:, : self.depth], indices[:, self.depth :]
+        axis = self.axis % (len(self.frame_shape) + 1) + 1
+        if axis == 1 or not contiguous:
+            return tuple(np.moveaxis(self.frames.take(i, 0), 1, axis) for i in (before, after))  # type: ignore
+        word = self._word(before, after, axis)
+        states = self._interleaved(before, axis)
+        if word is None:
+            return states, self._interleaved(after, axis)
+        return states, self._shifted(states, after[:, -1], word)
+
+    def _interleaved(self, indices: np.ndarray, axis: int) -> np.ndarray:
+        planes = self.frames.take(indices.T, 0)
+        shape = list(planes.shape[1:])
+        shape.insert(axis, self.depth)
+        stacks = np.empty(shape, dtype=self.frame_dtype)
+        for plane, target in zip(planes, np.moveaxis(stacks, axis, 0)):
+            target[...] = plane
+        return stacks
+
+    def _word(self, before: np.ndarray, after: np.ndarray, axis: int) -> np.dtype | None:
+        """The unsigned integer that a pixel's K values make up, if next states are states moved on by one frame."""
+        size = self.depth * self.frame_dtype.itemsize
+        fits = size in (2, 4, 8) and axis == len(self.frame_shape) + 1 and sys.byteorder == "little"
+        return np.dtype(f"u{size}") if fits and np.array_equal(before[:, 1:], after[:, :-1]) else None
+
+    def _shifted(self, states: np.ndarray, newest: np.ndarray, word: np.dtype) -> np.ndarray:
+        shifted = np.right_shift(states.view(word), 8 * self.frame_dtype.itemsize)
+        next_states = shifted.view(self.frame_dtype)
+        next_states[..., -1] = self.frames.take(newest, 0)
+        return next_states
+
+    def chunk(self, rows: np.ndarray) -> tuple[FrameStacks, FrameStacks]:
+        """The rows as ``put_many`` takes them, each frame once."""
+        state = self.get_state(rows)
+        before, after = state["indices"][:, : self.depth], state["indices"][:, self.depth :]
+        return FrameStacks(state["frames"], before, self.axis), FrameStacks(state["frames"], after, self.axis)
+
+    def replace(self, rows: np.ndarray, values: np.ndarray) -> None:
+        """Overwrite the observations of rows, before and after the step alike."""
+        raise CoachError(f"the memory's '{self.name}' are frames; a goal cannot be put in their place")
+
+    def move(self, sources: np.ndarray, targets: np.ndarray, serials: np.ndarray, capacity: int | None = None) -> None:
+        """Copy rows onto others; the frames stay where they are."""
+        kept = self.indices[sources]
+        if capacity is not None:
+            self.indices = allocate(capacity, self.indices.shape[1:], self.indices.dtype, self.name)
+        self.indices[targets] = kept
+        self._mark_users(targets, serials)
+
+    def clear(self) -> None:
+        """Forget all rows and start the ring anew, so that few rows touch little memory."""
+        self.next_frame = 0
+        self._known.clear()
+
+    def get_state(self, rows: np.ndarray) -> dict[str, Any]:
+        """The rows' frames from the oldest that is in use on, and their positions."""
+        newest = self.next_frame - 1
+        serials = newest - (newest - self.indices[rows].astype(np.int64)) % self.size
+        oldest = int(serials.min()) if len(serials) else self.next_frame
+        return {
+            "frames": self.frames[np.arange(oldest, self.next_frame) % self.size],
+            "indices": (serials - oldest).astype(np.int32),
+            "axis": self.axis,
+        }
+
+    def set_state(self, rows: np.ndarray, serials: np.ndarray, state: dict[str, Any]) -> None:
+        """Write them back, in an empty ring."""
+        frames = state["frames"]
+        if len(frames) > self.size:
+            self._resize_ring(len(frames) + self.depth)
+        self.frames[: len(frames)] = frames
+        self.next_frame = len(frames)
+        self.indices[rows] = state["indices"]
+        self._mark_users(rows, serials)
+
+
+def observations_for(name: str, capacity: int, example: Any, owner: RowOwner) -> VectorObservations | FrameObservations:
+    """The kind of column that fits an observation: frames for stacks and large arrays, plain arrays for the rest."""
+    if isinstance(example, FrameStacks):
+        example = _example_of(example)
+    elif hasattr(example, "history") and not _is_plain_stack(example):
+        example = np.asarray(example)
+    is_stack = hasattr(example, "history")
+    array = None if is_stack else as_numeric_array(example)
+    if is_stack or (array is not None and array.nbytes >= LARGE_OBSERVATION):
+        return FrameObservations(name, capacity, example if is_stack else array, owner)
+    return VectorObservations(name, capacity, example)
+
+
+class _Stack:
+    """The little of a ``LazyStack`` that a column looks at."""
+
+    def __init__(self, history: list[np.ndarray], axis: int):
+        self.history = history
+        self.axis = axis
+
+
+def _example_of(stacks: FrameStacks) -> Any:
+    first = [stacks.frames[index] for index in stacks.indices[0]]
+    return first[0] if stacks.axis is None else _Stack(first, stacks.axis)
+
+
+def _is_plain_stack(lazy: Any) -> bool:
+    frames = [np.asarray(frame) for frame in lazy.history]
+    return np.array_equal(np.asarray(lazy), np.stack(frames, axis=lazy.axis))
+
+
+def _frames_of(observation: Any) -> tuple[int | None, list[np.ndarray]]:
+    if hasattr(observation, "history"):
+        return observation.axis, [np.asarray(frame) for frame in observation.history]
+    return None, [np.asarray(observation)]

@@ -1,0 +1,1 @@
+"""Memories whose unit is the episode."""

@@ -1,0 +1,395 @@
+"""Replay that knows where episodes begin and end."""
+
+from __future__ import annotations
+
+import collections
+import os
+import warnings
+from typing import Any, Iterator
+
+import numpy as np
+
+from rl_coach.core_types import Batch, CsvDataset, Episode, Transition, n_step_returns
+from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, check_max_size, is_same_transition
+from rl_coach.memories.packing import read_npz, write_npz
+from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes
+from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utils import CoachError
+
+
+class EpisodicExperienceReplayParameters(MemoryParameters):
+    """Episodic replay.
+
+    :ivar max_size: how many transitions, or how many episodes, are kept
+    :ivar n_step: how many rewards a return sums, -1 for all up to the end of the episode
+    :ivar train_to_eval_ratio: the share of a data set to train on; the rest is for evaluation, 1 keeps none back
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.max_size = (MemoryGranularity.Transitions, 1000000)
+        self.n_step = -1
+        self.train_to_eval_ratio: float = 1
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.memories.episodic.episodic_experience_replay:EpisodicExperienceReplay"
+
+
+class EpisodicExperienceReplay(Memory):
+    """Whole episodes, oldest first; the last one may still be open. Only transitions of complete episodes are sampled.
+
+    When an episode is complete each of its transitions knows its discounted return.
+
+    :param max_size: ``(MemoryGranularity, number)`` of transitions or of episodes, the open one included; beyond it
+        the oldest episodes go. 0 sets no limit. A single episode that is larger loses its oldest transitions.
+    :param n_step: how many rewards a return sums, -1 for all up to the end of the episode
+    :param train_to_eval_ratio: the share of the transitions to train on in batch reinforcement learning; the episodes
+        beyond it are for evaluation. 1 keeps none back.
+    :ivar discount: the discount of the returns of episodes that are stored transition by transition; an ``Episode``
+        brings its own
+    :ivar bootstrap_total_return_from_old_policy: as in ``Episode``, likewise
+    """
+
+    def __init__(
+        self,
+        max_size: tuple[MemoryGranularity, int] = (MemoryGranularity.Transitions, 1000000),
+        n_step: int = -1,
+        train_to_eval_ratio: float = 1,
+    ):
+        super().__init__(check_max_size(max_size))
+        if not 0 < train_to_eval_ratio <= 1:
+            raise CoachError(f"memory.train_to_eval_ratio is above 0 and at most 1, not {train_to_eval_ratio}")
+        granularity, number = self.max_size
+        self.n_step = n_step
+        self.train_to_eval_ratio = train_to_eval_ratio
+        self.discount = 0.99
+        self.bootstrap_total_return_from_old_policy = False
+        self.evaluation_dataset_as_episodes: list[Episode] | None = None
+        self.evaluation_dataset_as_transitions: list[Transition] | None = None
+        self.last_training_set_episode_id: int | None = None
+        self._max_episodes = number if granularity == MemoryGranularity.Episodes else 0
+        is_limited = granularity == MemoryGranularity.Transitions and number > 0
+        self._store = TransitionStore(number if is_limited else None, self._drop_oldest)
+        self._lengths: collections.deque[int] = collections.deque()
+        self._num_complete = 0
+
+    # Counting
+
+    def length(self, lock: bool = False) -> int:
+        """How many episodes are stored, the open one included if it has a transition."""
+        return len(self._lengths) + (self._num_open() > 0)
+
+    def _num_open(self) -> int:
+        return self._store.length - self._num_complete
+
+    def num_complete_episodes(self) -> int:
+        """How many complete episodes are stored."""
+        return len(self._lengths)
+
+    def num_transitions_in_complete_episodes(self) -> int:
+        """How many transitions the complete episodes have."""
+        return self._num_complete
+
+    def episode_lengths(self) -> np.ndarray:
+        """[E] the lengths of the complete episodes, oldest first."""
+        return np.fromiter(self._lengths, dtype=np.int64, count=len(self._lengths))
+
+    def _starts(self) -> np.ndarray:
+        return np.concatenate([[0], np.cumsum(self.episode_lengths())])
+
+    # Storing
+
+    def store(self, transition: Transition) -> None:
+        """Store one transition of the open episode; ``game_over`` closes it."""
+        self.assert_not_frozen()
+        if self.memory_backend is not None:
+            self.memory_backend.store(transition)
+        self._store.append(transition)
+        if transition.game_over:
+            self.close_last_episode()
+        self._enforce_max_episodes()
+
+    def store_episode(self, episode: Episode, lock: bool = True) -> None:
+        """Store a complete episode, closing the one that is open. Returns that its transitions know already are kept,
+        otherwise they are computed with the episode's own discount and number of steps."""
+        self.assert_not_frozen()
+        if self.memory_backend is not None:
+            self.memory_backend.store_episode(episode)
+        self.close_last_episode()
+        for transition in episode.transitions:
+            self._store.append(transition)
+        self._close(episode.discount, episode.n_step, episode.bootstrap_total_return_from_old_policy)
+        self._enforce_max_episodes()
+
+    def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
+        """Store many transitions at once, see ``TransitionStore.extend``.
+
+        :param episode_lengths: where episodes end; after each ``game_over`` if not given. What remains stays open.
+        """
+        self.assert_not_frozen()
+        ends = np.flatnonzero(chunk.game_over_column) + 1 if episode_lengths is None else np.cumsum(episode_lengths)
+        start = 0
+        for end in ends.tolist():
+            self._store.extend(chunk[start:end])
+            self.close_last_episode()
+            self._enforce_max_episodes()
+            start = end
+        if start < len(chunk):
+            self._store.extend(chunk[start:])
+            self._enforce_max_episodes()
+
+    def close_last_episode(self, lock: bool = True) -> None:
+        """Declare the open episode complete; nothing happens if none is open."""
+        self.assert_not_frozen()
+        self._close(self.discount, self.n_step, self.bootstrap_total_return_from_old_policy)
+
+    def _close(self, discount: float, n_step: int, bootstraps: bool) -> None:
+        length = self._num_open()
+        if length:
+            self._set_returns(np.arange(self._num_complete, self._store.length), discount, n_step, bootstraps)
+            self._lengths.append(length)
+            self._num_complete += length
+
+    def _set_returns(self, positions: np.ndarray, discount: float, n_step: int, bootstraps: bool) -> None:
+        store, rows = self._store, self._store.rows(positions)
+        rewards = store.rewards.values[rows]
+        are_known = store.returns is not None and not np.isnan(store.returns[rows]).any()
+        if are_known or rewards.ndim > 1:
+            return
+        returns = n_step_returns(rewards, discount, n_step)
+        if bootstraps and 0 < n_step < len(rows):
+            values = store.info["max_action_value"].column.values[rows[n_step:]]
+            returns[: len(values)] += discount**n_step * values
+        store.put_returns(rows, returns)
+
+    def _drop_oldest(self) -> None:
+        if self._lengths:
+            self._drop_first_episode()
+        else:
+            self._store.drop_first(1)
+
+    def _drop_first_episode(self) -> None:
+        length = self._lengths.popleft()
+        self._num_complete -= length
+        self._store.drop_first(length)
+
+    def _enforce_max_episodes(self) -> None:
+        while self._max_episodes and self.length() > self._max_episodes:
+            self._drop_first_episode()
+
+    # Sampling
+
+    def sample(self, size: int, is_consecutive_transitions: bool = False) -> Batch:
+        """``size`` transitions of complete episodes, drawn with replacement.
+
+        :param is_consecutive_transitions: ``size`` transitions in a row of one episode, each such row equally likely;
+            one whole episode, and so fewer, where no complete episode is that long
+        :raises CoachError: no episode is complete
+        """
+        if not self._lengths:
+            raise CoachError(
+                f"cannot sample: of {self.length()} episodes with {self._store.length} transitions none is complete"
+            )
+        if is_consecutive_transitions:
+            positions = self._draw_consecutive(size)
+        else:
+            positions = self._uniform(self._num_complete, size)
+        return self._store.batch(self._store.rows(positions))
+
+    def _draw_consecutive(self, size: int) -> np.ndarray:
+        lengths = self.episode_lengths()
+        choices = np.maximum(lengths - size + 1, 0)
+        if not choices.any():
+            choices, size = np.ones_like(lengths), int(lengths.max())
+        ends = np.cumsum(choices)
+        choice = self.rng.integers(ends[-1])
+        episode = int(ends.searchsorted(choice, "right"))
+        start = self._starts()[episode] + choice - (ends[episode] - choices[episode])
+        return start + np.arange(min(size, lengths[episode]))
+
+    def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
+        """Batches of ``size`` that together hold each transition of the training episodes once, in random order; the
+        last may be smaller."""
+        order = self.rng.permutation(self._num_training_transitions())
+        for start in range(0, len(order), size):
+            yield self._store.batch_at(order[start : start + size])
+
+    # Training and evaluation sets
+
+    def get_last_training_set_episode_id(self) -> int | None:
+        """The index of the last episode to train on; None before the data set was split."""
+        return self.last_training_set_episode_id
+
+    def _num_training_transitions(self) -> int:
+        self._split_training_and_evaluation_sets()
+        return int(self._starts()[(self.last_training_set_episode_id or 0) + 1]) if self._lengths else 0
+
+    def _split_training_and_evaluation_sets(self) -> None:
+        if self.last_training_set_episode_id is None and self._lengths:
+            last = min(round(self.train_to_eval_ratio * self._num_complete), self._num_complete - 1)
+            self.last_training_set_episode_id = self._episode_at(last)
+
+    def _episode_at(self, position: int) -> int:
+        return int(self._starts().searchsorted(position, "right")) - 1
+
+    def prepare_evaluation_dataset(self) -> None:
+        """Set ``evaluation_dataset_as_episodes`` and ``evaluation_dataset_as_transitions``.
+
+        They are the episodes after those to train on.
+
+        :raises CoachError: nothing does
+        """
+        self._split_training_and_evaluation_sets()
+        first = (self.last_training_set_episode_id or 0) + 1
+        episodes = self.get_all_complete_episodes_from_to(first, self.num_complete_episodes())
+        if not episodes:
+            raise CoachError(
+                f"no episode is left for evaluation; lower memory.train_to_eval_ratio ({self.train_to_eval_ratio})"
+            )
+        self.evaluation_dataset_as_episodes = episodes
+        self.evaluation_dataset_as_transitions = [t for episode in episodes for t in episode.transitions]
+
+    # Reading
+
+    def get_episode(self, episode_index: int, lock: bool = True) -> Episode | None:
+        """The episode at an index, oldest first (-1 is the newest, be it open), or None if there is none."""
+        if not -self.length() <= episode_index < self.length():
+            return None
+        index = episode_index % self.length()
+        return self._episode(index, is_complete=index < len(self._lengths))
+
+    def _episode(self, index: int, is_complete: bool) -> Episode:
+        starts = self._starts()
+        end = starts[index + 1] if is_complete else self._store.length
+        episode = Episode(self.discount, self.bootstrap_total_return_from_old_policy, self.n_step)
+        episode.transitions = self._store.transitions_at(np.arange(starts[index], end))
+        episode.is_complete = is_complete
+        return episode
+
+    def get(self, episode_index: int, lock: bool = True) -> Episode | None:
+        """As ``get_episode``."""
+        return self.get_episode(episode_index)
+
+    def get_last_complete_episode(self) -> Episode | None:
+        """The newest complete episode, None if there is none."""
+        return self._episode(len(self._lengths) - 1, is_complete=True) if self._lengths else None
+
+    def get_all_complete_episodes(self) -> list[Episode]:
+        """The complete episodes, oldest first."""
+        return self.get_all_complete_episodes_from_to(0, self.num_complete_episodes())
+
+    def get_all_complete_episodes_from_to(self, start_episode_id: int, end_episode_id: int) -> list[Episode]:
+        """The complete episodes from one index to another (not included)."""
+        indices = range(self.num_complete_episodes())[start_episode_id:end_episode_id]
+        return [self._episode(index, is_complete=True) for index in indices]
+
+    def get_all_complete_episodes_transitions(self) -> Batch:
+        """The transitions of the complete episodes in order; ``episode_lengths`` says where they end."""
+        return self._store.batch_at(np.arange(self._num_complete))
+
+    def get_episode_for_transition(self, transition: Transition) -> tuple[int, Episode]:
+        """The index of the complete episode that has a transition equal to this one, and the episode.
+
+        :raises CoachError: none has
+        """
+        for index in range(len(self._lengths)):
+            episode = self._episode(index, is_complete=True)
+            if any(is_same_transition(transition, other) for other in episode.transitions):
+                return index, episode
+        raise CoachError("no complete episode in the memory has this transition")
+
+    def verify_last_episode_is_closed(self) -> None:
+        """:raises CoachError: an episode is open"""
+        if self._num_open():
+            raise CoachError("the last episode in the memory is still open; close_last_episode() completes it")
+
+    # Changing
+
+    def shuffle_episodes(self) -> None:
+        """Put the complete episodes in a random order; the open one stays last."""
+        self.assert_not_frozen()
+        order, starts = self.rng.permutation(len(self._lengths)), self._starts()
+        spans = [np.arange(starts[index], starts[index + 1]) for index in order]
+        spans.append(np.arange(self._num_complete, self._store.length))
+        self._store.reorder(np.concatenate(spans))
+        self._lengths = collections.deque(self.episode_lengths()[order].tolist())
+
+    def remove_first_episode(self, lock: bool = True) -> None:
+        """Remove the oldest episode."""
+        self.assert_not_frozen()
+        if self._lengths:
+            self._drop_first_episode()
+        else:
+            self._store.drop_first(self._num_open())
+
+    def remove_last_episode(self, lock: bool = True) -> None:
+        """Remove the newest episode, the open one if there is one."""
+        self.assert_not_frozen()
+        length = self._num_open()
+        if length == 0 and self._lengths:
+            length = self._lengths.pop()
+            self._num_complete -= length
+        self._store.drop_last(length)
+
+    def clean(self) -> None:
+        """Forget everything."""
+        self.assert_not_frozen()
+        self._store.clear()
+        self._lengths.clear()
+        self._num_complete = 0
+        self.last_training_set_episode_id = None
+        self.evaluation_dataset_as_episodes = self.evaluation_dataset_as_transitions = None
+
+    # Files
+
+    def load_csv(self, csv_dataset: CsvDataset, input_filter: Any) -> None:
+        """Store the episodes of a CSV file; ``recorded.read_csv_episodes`` describes it.
+
+        :param input_filter: applied to each episode's transitions
+        :raises CoachError: there is no such file or it is malformed
+        """
+        num_read = 0
+        for episode in read_csv_episodes(csv_dataset, input_filter):
+            num_read += len(episode)
+            self.store_episode(episode)
+        if num_read > self._store.length:
+            warnings.warn(f"'{csv_dataset.filepath}' has {num_read} transitions, the newest {self._store.length} fit")
+
+    def save(self, file_path: str | os.PathLike) -> None:
+        """Write the episodes to one ``.npz`` file of columns.
+
+        :raises CoachError: it cannot be written
+        """
+        write_npz(file_path, {"store": self._store.get_state(), "episode_lengths": self.episode_lengths()})
+
+    def load(self, file_path: str | os.PathLike) -> None:
+        """Store the episodes that ``save`` wrote.
+
+        :raises CoachError: there is no such file or it is of another kind
+        """
+        content = read_npz(file_path)
+        saved = TransitionStore(capacity=None)
+        saved.set_state(content["store"])
+        self.close_last_episode()
+        self.store_columns(saved.chunk(), content.get("episode_lengths"))
+
+    def load_pickled(self, file_path: str | os.PathLike) -> None:
+        """Store the episodes of a file that Coach's ``save`` pickled; see ``recorded.read_pickled_transitions``."""
+        for transitions in read_pickled_episodes(file_path):
+            episode = Episode(self.discount, self.bootstrap_total_return_from_old_policy, self.n_step)
+            episode.transitions = transitions
+            self.store_episode(episode)
+
+    def get_state(self) -> dict[str, Any]:
+        return {
+            **super().get_state(),
+            "episode_lengths": self.episode_lengths(),
+            "last_training_set_episode_id": self.last_training_set_episode_id,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._lengths = collections.deque(np.asarray(state["episode_lengths"]).tolist())
+        self._num_complete = sum(self._lengths)
+        self.last_training_set_episode_id = state["last_training_set_episode_id"]

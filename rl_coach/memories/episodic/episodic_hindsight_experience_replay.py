@@ -1,0 +1,160 @@
+"""Hindsight experience replay (Andrychowicz et al. 2017)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import numpy as np
+
+from rl_coach.core_types import Episode, Transition
+from rl_coach.memories.episodic.episodic_experience_replay import (
+    EpisodicExperienceReplay,
+    EpisodicExperienceReplayParameters,
+)
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.spaces import GoalsSpace
+from rl_coach.utils import CoachError
+
+_GOAL = "desired_goal"
+
+
+class HindsightGoalSelectionMethod(Enum):
+    """Which reached states become goals (section 4.5)."""
+
+    Future = 0
+    Final = 1
+    Episode = 2
+    Random = 3
+
+
+class EpisodicHindsightExperienceReplayParameters(EpisodicExperienceReplayParameters):
+    """Hindsight replay; all three must be set.
+
+    :ivar hindsight_transitions_per_regular_transition: how many relabelled copies each transition gets
+    :ivar hindsight_goal_selection_method: where their goals come from
+    :ivar goals_space: says which goal a state reaches, and the reward for it
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hindsight_transitions_per_regular_transition: int | None = None
+        self.hindsight_goal_selection_method: HindsightGoalSelectionMethod | None = None
+        self.goals_space: GoalsSpace | None = None
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.memories.episodic.episodic_hindsight_experience_replay:EpisodicHindsightExperienceReplay"
+
+
+class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
+    """Episodes with, after each, copies of its transitions that pretend to have wanted what was reached.
+
+    A copy has another ``desired_goal`` in state and next state, the reward that ``goals_space`` gives for it, and
+    ends (``game_over`` and ``terminated``) where it is reached. Goals are what next states reach: *Future* of this
+    transition or a later one of the episode, *Final* of the last one, *Episode* of any of the episode, *Random* of any
+    in the memory. The copies belong to the episode that they were made from and know no return.
+
+    :param max_size: ``(MemoryGranularity, number)``, copies included
+    :param hindsight_transitions_per_regular_transition: how many copies each transition gets, 0 for none
+    :param hindsight_goal_selection_method: where their goals come from
+    :param goals_space: says which goal a state reaches, and the reward for it
+    """
+
+    def __init__(
+        self,
+        max_size: tuple[MemoryGranularity, int],
+        hindsight_transitions_per_regular_transition: int,
+        hindsight_goal_selection_method: HindsightGoalSelectionMethod,
+        goals_space: GoalsSpace,
+    ):
+        super().__init__(max_size)
+        if hindsight_transitions_per_regular_transition is None or hindsight_transitions_per_regular_transition < 0:
+            raise CoachError(
+                "memory.hindsight_transitions_per_regular_transition is a number of copies from 0 on, "
+                f"not {hindsight_transitions_per_regular_transition}"
+            )
+        if not isinstance(hindsight_goal_selection_method, HindsightGoalSelectionMethod):
+            raise CoachError(
+                "memory.hindsight_goal_selection_method is a HindsightGoalSelectionMethod, "
+                f"not {hindsight_goal_selection_method!r}"
+            )
+        if goals_space is None:
+            raise CoachError("memory.goals_space is not set; hindsight needs a GoalsSpace")
+        self.hindsight_transitions_per_regular_transition = hindsight_transitions_per_regular_transition
+        self.hindsight_goal_selection_method = hindsight_goal_selection_method
+        self.goals_space = goals_space
+
+    def store(self, transition: Transition) -> None:
+        """:raises CoachError: hindsight needs whole episodes"""
+        raise CoachError(f"{type(self).__name__} stores whole episodes only (store_episode)")
+
+    def store_episode(self, episode: Episode, lock: bool = True) -> None:
+        """Store a complete episode and its relabelled copies.
+
+        :raises CoachError: a state has no ``desired_goal``, or one of another shape than what states reach
+        """
+        for transition in episode.transitions:
+            self._check_goal(transition)
+        super().store_episode(episode)
+        if len(episode) and self.hindsight_transitions_per_regular_transition:
+            self._store_hindsight(episode.transitions)
+
+    def _check_goal(self, transition: Transition) -> None:
+        state = transition.state or {}
+        if _GOAL not in state or self.goals_space.goal_name not in state:
+            raise CoachError(
+                f"hindsight needs '{_GOAL}' and '{self.goals_space.goal_name}' in the state: {list(state)}"
+            )
+
+    def _store_hindsight(self, transitions: list[Transition]) -> None:
+        copied = np.repeat(np.arange(len(transitions)), self.hindsight_transitions_per_regular_transition)
+        goals = self._goals(transitions, copied)
+        outcomes = [self._outcome(goal, transitions[index]) for goal, index in zip(goals, copied.tolist())]
+        rewards, are_reached = zip(*outcomes)
+        # As part of the last episode, which loses its oldest transitions if it fills the memory alone.
+        self._reopen_last_episode()
+        self._store.make_room(len(copied))
+        first = self._store.length - len(transitions)
+        kept = copied + first >= 0
+        rows = self._store.repeat(copied[kept] + first)
+        self._relabel(rows, goals[kept], np.asarray(rewards)[kept], np.asarray(are_reached)[kept])
+        self._lengths.append(self._num_open())
+        self._num_complete = self._store.length
+
+    def _reopen_last_episode(self) -> None:
+        self._num_complete -= self._lengths.pop()
+
+    def _relabel(self, rows: np.ndarray, goals: np.ndarray, rewards: np.ndarray, are_reached: np.ndarray) -> None:
+        store = self._store
+        store.observations[_GOAL].replace(rows, goals)
+        store.rewards.put_many(rows, rewards)
+        store.game_overs[rows] = store.terminateds[rows] = are_reached
+        store.put_returns(rows, np.nan)
+
+    def _goals(self, transitions: list[Transition], copied: np.ndarray) -> np.ndarray:
+        """[C, ...] a goal for each copy of the transitions at indices ``copied`` [C]."""
+        method, length = self.hindsight_goal_selection_method, len(transitions)
+        if method == HindsightGoalSelectionMethod.Random:
+            reached = self._reached_anywhere(len(copied))
+        else:
+            reached_here = np.asarray([self.goals_space.goal_from_state(t.next_state) for t in transitions])  # type: ignore
+            reached = reached_here[self._indices_of_goals(copied, length)]
+        shape = np.shape(transitions[0].state[_GOAL])  # type: ignore[index]
+        if reached.shape[1:] != shape and reached[0].size != np.prod(shape):
+            raise CoachError(f"'{_GOAL}' has shape {shape}, but states reach goals of shape {reached.shape[1:]}")
+        return reached.reshape(-1, *shape)
+
+    def _indices_of_goals(self, copied: np.ndarray, length: int) -> np.ndarray:
+        if self.hindsight_goal_selection_method == HindsightGoalSelectionMethod.Final:
+            return np.full_like(copied, length - 1)
+        if self.hindsight_goal_selection_method == HindsightGoalSelectionMethod.Episode:
+            return self._uniform(length, len(copied))
+        return copied + (self.rng.random(len(copied)) * (length - copied)).astype(np.int64)
+
+    def _reached_anywhere(self, count: int) -> np.ndarray:
+        batch = self._store.batch_at(self._uniform(self._store.length, count))
+        return np.asarray([self.goals_space.goal_from_state(t.next_state) for t in batch])  # type: ignore[arg-type]
+
+    def _outcome(self, goal: np.ndarray, transition: Transition) -> tuple[float, bool]:
+        next_state = {**transition.next_state, _GOAL: goal}  # type: ignore[dict-item]
+        return self.goals_space.get_reward_for_goal_and_state(goal, next_state)

@@ -1,0 +1,55 @@
+"""Hindsight for the upper levels of a hierarchy (Levy et al. 2019, hierarchical actor-critic)."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from rl_coach.core_types import Episode, Transition
+from rl_coach.memories.episodic.episodic_hindsight_experience_replay import (
+    EpisodicHindsightExperienceReplay,
+    EpisodicHindsightExperienceReplayParameters,
+)
+from rl_coach.utils import CoachError
+
+
+class EpisodicHRLHindsightExperienceReplayParameters(EpisodicHindsightExperienceReplayParameters):
+    """Hindsight replay of a level whose actions are goals for the level below."""
+
+    @property
+    def path(self) -> str:
+        return (
+            "rl_coach.memories.episodic.episodic_hrl_hindsight_experience_replay:EpisodicHRLHindsightExperienceReplay"
+        )
+
+
+class EpisodicHRLHindsightExperienceReplay(EpisodicHindsightExperienceReplay):
+    """Hindsight replay of a level whose actions are goals for the level below.
+
+    Each action is replaced by what the level below reached (hindsight action transitions, section 4.2.1), as if that
+    had been asked for; so this level learns as though those below it were optimal already. Then the goals of this
+    level are relabelled as in ``EpisodicHindsightExperienceReplay``.
+    """
+
+    def store_episode(self, episode: Episode, lock: bool = True) -> None:
+        """Store a complete episode with the subgoals that were reached as actions; ``episode`` itself is not changed.
+
+        :raises CoachError: an action has another shape than what states reach
+        """
+        with_reached_actions = copy.copy(episode)
+        with_reached_actions.transitions = [self._with_reached_action(t) for t in episode.transitions]
+        super().store_episode(with_reached_actions)
+
+    def _with_reached_action(self, transition: Transition) -> Transition:
+        self._check_goal(transition)
+        reached = np.asarray(transition.next_state[self.goals_space.goal_name])  # type: ignore[index]
+        action = np.asarray(transition.action)
+        if action.shape != reached.shape:
+            raise CoachError(
+                f"an action of shape {action.shape} cannot be the goal that was reached, "
+                f"'{self.goals_space.goal_name}' of shape {reached.shape}"
+            )
+        changed = copy.copy(transition)
+        changed.action = reached
+        return changed

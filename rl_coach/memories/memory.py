@@ -1,0 +1,155 @@
+"""What all memories have in common."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from rl_coach.base_parameters import Parameters
+from rl_coach.core_types import Batch, Episode, Transition
+from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utils import CoachError
+
+
+class MemoryGranularity(Enum):
+    """What a memory's size counts."""
+
+    Transitions = 0
+    Episodes = 1
+
+
+class MemoryParameters(Parameters):
+    """How an agent remembers.
+
+    :ivar max_size: ``(MemoryGranularity, number)``, how much is kept before the oldest goes
+    :ivar shared_memory: the workers of one machine store into one memory
+    :ivar load_memory_from_file_path: a file to fill the memory from before training
+    """
+
+    def __init__(self) -> None:
+        self.max_size: Any = None
+        self.shared_memory = False
+        self.load_memory_from_file_path: Any = None
+
+    @property
+    def path(self) -> str:
+        """``"module:Class"`` of the memory."""
+        return "rl_coach.memories.memory:Memory"
+
+
+class Memory:
+    """Transitions to learn from.
+
+    Methods of memories take ``lock`` where Coach's did; one process stores and samples, so it changes nothing.
+
+    :param max_size: ``(MemoryGranularity, number)``
+    """
+
+    def __init__(self, max_size: tuple[MemoryGranularity, int]):
+        self.max_size = max_size
+        self.memory_backend: Any = None
+        self.frozen = False
+        self.rng = np.random.default_rng()
+        self._store: TransitionStore = TransitionStore(capacity=None)
+
+    @property
+    def contiguous_frames(self) -> bool:
+        """True: sampled stacks of frames lie in memory as their shape says. False: as views of [B, K, ...] arrays,
+        several times faster, for networks that put the axes in order themselves."""
+        return self._store.contiguous_frames
+
+    @contiguous_frames.setter
+    def contiguous_frames(self, value: bool) -> None:
+        self._store.contiguous_frames = value
+
+    def seed(self, seed: Any) -> None:
+        """Start this memory's random stream anew from an int or a ``SeedSequence``."""
+        self.rng = np.random.default_rng(seed)
+
+    def store(self, obj: Any) -> None:
+        """Store a transition."""
+        raise NotImplementedError(f"{type(self).__name__} does not store transitions")
+
+    def store_episode(self, episode: Episode) -> None:
+        """Store all transitions of an episode."""
+        raise NotImplementedError(f"{type(self).__name__} does not store episodes")
+
+    def get(self, index: int) -> Any:
+        """The item at ``index``, oldest first."""
+        raise NotImplementedError(f"{type(self).__name__} has no items to get")
+
+    def length(self) -> int:
+        """The number of items."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how many items it holds")
+
+    def sample(self, size: int) -> Batch:
+        """A batch of ``size`` transitions."""
+        raise NotImplementedError(f"{type(self).__name__} does not sample")
+
+    def clean(self) -> None:
+        """Forget everything."""
+        raise NotImplementedError(f"{type(self).__name__} does not forget")
+
+    def num_transitions(self) -> int:
+        """How many transitions are stored."""
+        return self._store.length
+
+    @property
+    def transitions(self) -> Batch:
+        """All transitions, oldest first."""
+        return self._store.batch_at(np.arange(self._store.length))
+
+    def mean_reward(self) -> float:
+        """The mean reward of the stored transitions, NaN if there are none."""
+        rewards = self._store.rewards.values[self._store.all_rows()] if self.num_transitions() else np.empty(0)
+        return float(rewards.mean()) if len(rewards) else float("nan")
+
+    def set_memory_backend(self, memory_backend: Any) -> None:
+        """Send what is stored here to ``memory_backend`` too."""
+        self.memory_backend = memory_backend
+
+    def freeze(self) -> None:
+        """Refuse all changes from now on: the content is a fixed data set."""
+        self.frozen = True
+
+    def assert_not_frozen(self) -> None:
+        """:raises CoachError: the memory is frozen"""
+        if self.frozen:
+            raise CoachError("the memory is frozen and cannot be changed")
+
+    def get_state(self) -> dict[str, Any]:
+        """All that an exact continuation needs, as plain data."""
+        return {"store": self._store.get_state(), "rng": self.rng.bit_generator.state, "frozen": self.frozen}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Become what ``get_state`` saw."""
+        self._store.set_state(state["store"])
+        self.rng.bit_generator.state = state["rng"]
+        self.frozen = state["frozen"]
+
+    def _uniform(self, count: int, size: int) -> np.ndarray:
+        # A third of the time that Generator.integers takes, and its bias is below 1e-9 for a billion rows.
+        return (self.rng.random(size) * count).astype(np.int64)
+
+
+def check_max_size(max_size: Any) -> tuple[MemoryGranularity, int]:
+    """``max_size`` itself.
+
+    :raises CoachError: it is no pair of a granularity and a number of at least 0
+    """
+    valid = isinstance(max_size, (tuple, list)) and len(max_size) == 2 and isinstance(max_size[0], MemoryGranularity)
+    if not valid or max_size[1] < 0:
+        raise CoachError(f"memory.max_size is a pair such as (MemoryGranularity.Transitions, 1000000), not {max_size}")
+    return max_size[0], int(max_size[1])
+
+
+def is_same_transition(one: Transition, other: Transition) -> bool:
+    """True if two transitions have equal contents."""
+    return (
+        one.game_over == other.game_over
+        and np.array_equal(one.action, other.action)  # type: ignore[arg-type]
+        and np.array_equal(one.reward, other.reward)  # type: ignore[arg-type]
+        and all(np.array_equal(value, other.state[name]) for name, value in one.state.items())  # type: ignore
+    )

@@ -1,0 +1,157 @@
+"""Replay whose batches hold as many transitions of each class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.core_types import Batch, Transition
+from rl_coach.memories.columns import FrameObservations
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay, ExperienceReplayParameters
+from rl_coach.utils import CoachError
+
+
+class BalancedExperienceReplayParameters(ExperienceReplayParameters):
+    """Balanced replay.
+
+    :ivar max_size: how many transitions are kept
+    :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once
+    :ivar num_classes: how many classes there are, at least 2
+    :ivar state_key_with_the_class_index: the observation that says a transition's class, 0 to ``num_classes - 1``
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.max_size = (MemoryGranularity.Transitions, 1000000)
+        self.allow_duplicates_in_batch_sampling = False
+        self.num_classes = 0
+        self.state_key_with_the_class_index: Any = "class"
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.memories.non_episodic.balanced_experience_replay:BalancedExperienceReplay"
+
+
+class _SerialQueue:
+    """Serial numbers, first in first out, any of which can be read by its position."""
+
+    def __init__(self) -> None:
+        self._serials = np.empty(64, dtype=np.int64)
+        self._start = 0
+        self._end = 0
+
+    def __len__(self) -> int:
+        return self._end - self._start
+
+    def append(self, serial: int) -> None:
+        if self._end == len(self._serials):
+            kept = self._serials[self._start : self._end]
+            self._serials = np.empty(2 * len(kept) + 64, dtype=np.int64)
+            self._serials[: len(kept)] = kept
+            self._start, self._end = 0, len(kept)
+        self._serials[self._end] = serial
+        self._end += 1
+
+    def drop_first(self) -> None:
+        self._start += 1
+
+    def take(self, positions: np.ndarray) -> np.ndarray:
+        return self._serials.take(positions + self._start)
+
+
+class BalancedExperienceReplay(ExperienceReplay):
+    """Transitions of several classes, each class equally likely to be sampled however many transitions it has.
+
+    :param max_size: ``(MemoryGranularity.Transitions, number)`` of all classes together; beyond it the oldest go
+    :param allow_duplicates_in_batch_sampling: without it a batch has no transition twice
+    :param num_classes: how many classes there are, at least 2
+    :param state_key_with_the_class_index: the observation that says a transition's class, 0 to ``num_classes - 1``
+    """
+
+    def __init__(
+        self,
+        max_size: tuple[MemoryGranularity, int],
+        allow_duplicates_in_batch_sampling: bool = True,
+        num_classes: int = 0,
+        state_key_with_the_class_index: Any = "class",
+    ):
+        super().__init__(max_size, allow_duplicates_in_batch_sampling)
+        if num_classes < 2:
+            raise CoachError(f"a balanced replay needs memory.num_classes of at least 2, not {num_classes}")
+        self.num_classes = num_classes
+        self.state_key_with_the_class_index = state_key_with_the_class_index
+        self._queues = [_SerialQueue() for _ in range(num_classes)]
+
+    def store(self, transition: Transition, lock: bool = True) -> None:
+        """Store one transition.
+
+        :raises CoachError: its state does not say its class, or a class that does not exist
+        """
+        class_index = self._class_of(transition.state or {})
+        super().store(transition)
+        self._queues[class_index].append(self._store.first_serial + self._store.length - 1)
+
+    def _class_of(self, state: dict[str, Any]) -> int:
+        key = self.state_key_with_the_class_index
+        if key not in state:
+            raise CoachError(f"the state has no '{key}' to say the transition's class; it has {list(state)}")
+        return self._check_class(np.asarray(state[key]).item())
+
+    def _check_class(self, class_index: int) -> int:
+        if not 0 <= class_index < self.num_classes:
+            raise CoachError(f"class {class_index} is not one of {self.num_classes} (memory.num_classes)")
+        return int(class_index)
+
+    def store_columns(self, chunk: Batch) -> None:
+        for state in np.asarray(chunk.state_columns[self.state_key_with_the_class_index]).ravel():
+            self._check_class(state.item())
+        super().store_columns(chunk)
+        self._rebuild_queues()
+
+    def _classes(self) -> np.ndarray:
+        column = self._store.observations[self.state_key_with_the_class_index]
+        assert not isinstance(column, FrameObservations)
+        return column.states.values
+
+    def _drop_oldest(self) -> None:
+        self._queues[int(self._classes()[self._store.rows(0)].item())].drop_first()
+        self._store.drop_first(1)
+
+    def _rebuild_queues(self) -> None:
+        self._queues = [_SerialQueue() for _ in range(self.num_classes)]
+        if self._store.length:
+            classes = self._classes()[self._store.all_rows()].ravel()
+            for position, class_index in enumerate(classes.tolist()):
+                self._queues[int(class_index)].append(self._store.first_serial + position)
+
+    def sample(self, size: int) -> Batch:
+        """``size`` transitions, ``size / num_classes`` of each class; what is left over of random classes.
+
+        :raises CoachError: a class has none or, where duplicates are not allowed, too few
+        """
+        counts = np.full(self.num_classes, size // self.num_classes)
+        counts[self.rng.permutation(self.num_classes)[: size % self.num_classes]] += 1
+        serials = [self._draw_of_class(index, int(count)) for index, count in enumerate(counts) if count]
+        return self._store.batch(np.concatenate(serials) % self._store.capacity)
+
+    def _draw_of_class(self, class_index: int, count: int) -> np.ndarray:
+        queue = self._queues[class_index]
+        if len(queue) == 0 or (count > len(queue) and not self.allow_duplicates):
+            raise CoachError(f"cannot sample {count} transitions of class {class_index}, {len(queue)} are stored")
+        if self.allow_duplicates:
+            return queue.take(self._uniform(len(queue), count))
+        return queue.take(self.rng.choice(len(queue), count, replace=False))
+
+    def _remove(self, position: int) -> None:
+        super()._remove(position)
+        self._rebuild_queues()
+
+    def clean(self, lock: bool = True) -> None:
+        super().clean()
+        self._rebuild_queues()
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._rebuild_queues()

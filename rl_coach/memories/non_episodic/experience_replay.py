@@ -1,0 +1,146 @@
+"""Uniform experience replay (Lin 1992; Mnih et al. 2015)."""
+
+from __future__ import annotations
+
+import os
+from typing import Iterator
+
+import numpy as np
+
+from rl_coach.core_types import Batch, Episode, Transition
+from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, check_max_size
+from rl_coach.memories.packing import read_npz, write_npz
+from rl_coach.memories.recorded import read_pickled_transitions
+from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utils import CoachError
+
+
+class ExperienceReplayParameters(MemoryParameters):
+    """Uniform replay.
+
+    :ivar max_size: how many transitions are kept
+    :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once, which draws faster
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.max_size = (MemoryGranularity.Transitions, 1000000)
+        self.allow_duplicates_in_batch_sampling = True
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.memories.non_episodic.experience_replay:ExperienceReplay"
+
+
+class ExperienceReplay(Memory):
+    """The newest transitions, each equally likely to be sampled.
+
+    :param max_size: ``(MemoryGranularity.Transitions, number)``; beyond it the oldest go
+    :param allow_duplicates_in_batch_sampling: sample with replacement; without it a batch has no transition twice
+    """
+
+    def __init__(self, max_size: tuple[MemoryGranularity, int], allow_duplicates_in_batch_sampling: bool = True):
+        super().__init__(check_max_size(max_size))
+        granularity, capacity = self.max_size
+        if granularity != MemoryGranularity.Transitions or capacity < 1:
+            raise CoachError(f"the size of {type(self).__name__} is a number of transitions from 1 on, not {max_size}")
+        self.allow_duplicates = allow_duplicates_in_batch_sampling
+        self._store = TransitionStore(capacity, self._drop_oldest)
+
+    def _drop_oldest(self) -> None:
+        self._store.drop_first(1)
+
+    def length(self) -> int:
+        """How many transitions are stored."""
+        return self._store.length
+
+    def store(self, transition: Transition, lock: bool = True) -> None:
+        """Store one transition; the oldest goes if the memory is full."""
+        if self.frozen:
+            self.assert_not_frozen()
+        if self.memory_backend is not None:
+            self.memory_backend.store(transition)
+        self._store.append(transition)
+
+    def store_episode(self, episode: Episode, lock: bool = True) -> None:
+        """Store each transition of an episode."""
+        for transition in episode.transitions:
+            self.store(transition)
+
+    def store_columns(self, chunk: Batch) -> None:
+        """Store many transitions at once; see ``TransitionStore.extend``."""
+        self.assert_not_frozen()
+        self._store.extend(chunk)
+
+    def sample(self, size: int) -> Batch:
+        """``size`` transitions.
+
+        :raises CoachError: the memory is empty or, where duplicates are not allowed, has fewer than ``size``
+        """
+        return self._store.batch(self._store.rows(self._draw(size)))
+
+    def _draw(self, size: int) -> np.ndarray:
+        length = self._store.length
+        if length == 0 or (size > length and not self.allow_duplicates):
+            self._refuse_sampling(size)
+        if self.allow_duplicates:
+            return self._uniform(length, size)
+        return self.rng.choice(length, size, replace=False)
+
+    def _refuse_sampling(self, size: int) -> None:
+        raise CoachError(
+            f"cannot sample {size} of {self._store.length} stored transitions; a longer heatup stores more beforehand"
+        )
+
+    def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
+        """Batches of ``size`` that together hold each transition once, in random order; the last may be smaller."""
+        order = self.rng.permutation(self._store.length)
+        for start in range(0, len(order), size):
+            yield self._store.batch_at(order[start : start + size])
+
+    def get_transition(self, transition_index: int, lock: bool = True) -> Transition | None:
+        """The transition at an index, oldest first (-1 is the newest), or None if there is none."""
+        length = self._store.length
+        if not -length <= transition_index < length:
+            return None
+        return self._store.transitions_at(np.asarray([transition_index % length]))[0]
+
+    def get(self, transition_index: int, lock: bool = True) -> Transition | None:
+        """As ``get_transition``."""
+        return self.get_transition(transition_index)
+
+    def remove_transition(self, transition_index: int, lock: bool = True) -> None:
+        """Remove the transition at an index, if there is one. Quick for the oldest only."""
+        self.assert_not_frozen()
+        length = self._store.length
+        if -length <= transition_index < length:
+            self._remove(transition_index % length)
+
+    def _remove(self, position: int) -> None:
+        self._store.remove(position)
+
+    def clean(self, lock: bool = True) -> None:
+        """Forget everything."""
+        self.assert_not_frozen()
+        self._store.clear()
+
+    def save(self, file_path: str | os.PathLike) -> None:
+        """Write the transitions to one ``.npz`` file of columns.
+
+        :raises CoachError: it cannot be written
+        """
+        write_npz(file_path, {"store": self._store.get_state()})
+
+    def load(self, file_path: str | os.PathLike) -> None:
+        """Store the transitions that ``save`` wrote; where they are more than fit, the oldest go.
+
+        :raises CoachError: there is no such file or it is of another kind
+        """
+        saved = TransitionStore(capacity=None)
+        saved.set_state(read_npz(file_path)["store"])
+        self.store_columns(saved.chunk())
+
+    def load_pickled(self, file_path: str | os.PathLike) -> None:
+        """Store the transitions of a file that Coach's ``save`` pickled; see ``recorded.read_pickled_transitions``."""
+        for transition in read_pickled_transitions(file_path):
+            self.store(transition)

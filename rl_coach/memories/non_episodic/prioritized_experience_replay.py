@@ -1,0 +1,322 @@
+"""Prioritized experience replay (Schaul et al. 2016), proportional variant."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from rl_coach.core_types import Batch, Transition
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay, ExperienceReplayParameters
+from rl_coach.schedules import ConstantSchedule, Schedule
+from rl_coach.utils import CoachError
+
+
+class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
+    """Prioritized replay.
+
+    :ivar max_size: how many transitions are kept
+    :ivar alpha: 0 samples uniformly, 1 in proportion to the errors
+    :ivar beta: 0 does not correct the bias that priorities bring, 1 does entirely; a schedule stepped by each sample
+    :ivar epsilon: added to the errors, so that a transition without error is sampled too
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.max_size = (MemoryGranularity.Transitions, 1000000)
+        self.alpha = 0.6
+        self.beta: Schedule = ConstantSchedule(0.4)
+        self.epsilon = 1e-6
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.memories.non_episodic.prioritized_experience_replay:PrioritizedExperienceReplay"
+
+
+class SegmentTree:
+    """Values and their sum, minimum or maximum, kept up to date block by block.
+
+    Each level holds the totals of blocks of 16 values of the level below, up to a top level that is short enough to
+    be summed whole: for a million values three levels, where a binary tree has twenty, and each level is a handful
+    of array operations for a whole batch. Totals are always computed anew from their block, so no error adds up;
+    changes are passed upwards when a total is next asked for.
+
+    :param size: how many values there is room for
+    :param operation: what the totals are
+    """
+
+    class Operation(Enum):
+        """How values become a total; ``identity`` stands where there is no value yet."""
+
+        SUM = "sum"
+        MIN = "min"
+        MAX = "max"
+
+        @property
+        def ufunc(self) -> np.ufunc:
+            """The operation of two values."""
+            return {"sum": np.add, "min": np.minimum, "max": np.maximum}[self.value]
+
+        @property
+        def identity(self) -> float:
+            """The value that changes no total."""
+            return {"sum": 0.0, "min": np.inf, "max": -np.inf}[self.value]
+
+    _BLOCK = 16
+    _LONGEST_TOP = 512
+
+    def __init__(self, size: int, operation: Operation):
+        if size < 1:
+            raise ValueError(f"a SegmentTree has room for at least 1 value, not {size}")
+        self.size = size
+        self.operation = operation
+        self._reduce = operation.ufunc.reduce
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._levels = [self._empty_level(self.size)]
+        while len(self._levels[-1]) > self._LONGEST_TOP:
+            self._levels.append(self._empty_level(len(self._levels[-1]) // self._BLOCK))
+        self._blocks = [level.reshape(-1, self._BLOCK) for level in self._levels]
+        self._changed: list[int] = []
+        self._data: dict[int, Any] = {}
+        self._next_leaf = 0
+
+    def _empty_level(self, size: int) -> np.ndarray:
+        return np.full(-(-size // self._BLOCK) * self._BLOCK, self.operation.identity)
+
+    @property
+    def values(self) -> np.ndarray:
+        """[size] the values."""
+        return self._levels[0][: self.size]
+
+    def add(self, val: float, data: Any = None) -> None:
+        """Write a value and something that belongs to it at the next leaf; after the last comes the first again."""
+        leaf = self._next_leaf
+        self.update(leaf, val)
+        self._data[leaf] = data
+        self._next_leaf = (leaf + 1) % self.size
+
+    def update(self, leaf_idx: int | np.ndarray, new_val: float | np.ndarray) -> None:
+        """Change the value of one leaf, or of an array of leaves."""
+        self._levels[0][leaf_idx] = new_val
+        if isinstance(leaf_idx, np.ndarray):
+            self._changed.extend(leaf_idx.tolist())
+        elif len(self._changed) <= self.size:
+            self._changed.append(leaf_idx)
+
+    def total_value(self) -> float:
+        """The sum, minimum or maximum of all values."""
+        self._pass_upwards()
+        return float(self._reduce(self._levels[-1]))
+
+    def _pass_upwards(self) -> None:
+        if not self._changed:
+            return
+        if len(self._changed) * self._BLOCK > self.size:
+            self._pass_all_upwards()
+        else:
+            changed = np.array(self._changed)
+            for blocks, totals in zip(self._blocks, self._levels[1:]):
+                changed //= self._BLOCK
+                totals[changed] = self._reduce(blocks.take(changed, 0), 1)
+        self._changed.clear()
+
+    def _pass_all_upwards(self) -> None:
+        for blocks, totals in zip(self._blocks, self._levels[1:]):
+            totals[: len(blocks)] = self._reduce(blocks, 1)
+
+    def sample(self, fractions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The leaves where the running sum first exceeds a fraction of the total (SUM trees).
+
+        :param fractions: [B], each in [0, 1)
+        :return: [B] leaves and [B] their values
+        :raises ValueError: all values are zero
+        """
+        self._pass_upwards()
+        top = self._levels[-1]
+        ends = np.add.accumulate(top)
+        if not ends[-1] > 0:
+            raise ValueError("all values are zero")
+        return self._descend(top, ends, fractions * ends[-1])
+
+    def _descend(self, top: np.ndarray, ends: np.ndarray, rests: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        leaves = np.minimum(ends.searchsorted(rests, "right"), len(top) - 1)
+        values = top.take(leaves)
+        rests = rests - ends.take(leaves) + values
+        for blocks, level in zip(self._blocks[-2::-1], self._levels[-2::-1]):
+            ends = np.add.accumulate(blocks.take(leaves, 0), 1)
+            leaves = leaves * self._BLOCK
+            children = (ends > rests[:, None]).argmax(1)
+            if level is not self._levels[0]:
+                rests = rests - ends.ravel().take(self._row_starts(len(rests)) + children)
+            leaves += children
+            values = level.take(leaves)
+            if level is not self._levels[0]:
+                rests += values
+        if not values.all():
+            self._leave_empty_leaves(leaves, values)
+        return leaves, values
+
+    def _row_starts(self, count: int) -> np.ndarray:
+        return np.arange(0, count * self._BLOCK, self._BLOCK)
+
+    def _leave_empty_leaves(self, leaves: np.ndarray, values: np.ndarray) -> None:
+        # Once in 1e16 a sum is rounded to just past the last value of a block, where a leaf may be empty.
+        empty = values == 0
+        leaves[empty] = self._levels[0].argmax()
+        values[empty] = self._levels[0].max()
+
+    def get_element_by_partial_sum(self, val: float) -> tuple[int, float, Any]:
+        """The leaf where the running sum first exceeds ``val``, its value, and what ``add`` stored with it."""
+        leaves, values = self.sample(np.asarray([val]) / self.total_value())
+        leaf = int(leaves[0])
+        return leaf, float(values[0]), self._data.get(leaf)
+
+
+class PrioritizedExperienceReplay(ExperienceReplay):
+    """Transitions sampled in proportion to (|error| + epsilon) ** alpha.
+
+    A new transition gets the highest priority seen so far, so that each is likely to be seen once. A batch carries
+    ``info('idx')``, to hand back to ``update_priorities``, and ``info('weight')``, the importance-sampling weights
+    (N P(i)) ** -beta over the largest weight in the memory.
+
+    :param max_size: ``(MemoryGranularity.Transitions, number)``; beyond it the oldest go
+    :param alpha: 0 samples uniformly, 1 in proportion to the errors
+    :param beta: 0 does not correct the bias that priorities bring, 1 does entirely; stepped by each sample.
+        ``ConstantSchedule(0.4)`` if not given
+    :param epsilon: added to the errors, so that a transition without error is sampled too
+    :param allow_duplicates_in_batch_sampling: without it a batch has no transition twice
+    """
+
+    def __init__(
+        self,
+        max_size: tuple[MemoryGranularity, int],
+        alpha: float = 0.6,
+        beta: Schedule | None = None,
+        epsilon: float = 1e-6,
+        allow_duplicates_in_batch_sampling: bool = True,
+    ):
+        super().__init__(max_size, allow_duplicates_in_batch_sampling)
+        self.alpha = alpha
+        self.beta = ConstantSchedule(0.4) if beta is None else beta
+        self.epsilon = epsilon
+        self.maximal_priority = 1.0
+        self._sums = SegmentTree(self._store.capacity, SegmentTree.Operation.SUM)
+        self._minima = SegmentTree(self._store.capacity, SegmentTree.Operation.MIN)
+        self._segments = np.arange(0)
+
+    def _drop_oldest(self) -> None:
+        row = self._store.rows(0)
+        self._sums.update(row, 0.0)
+        self._minima.update(row, np.inf)
+        self._store.drop_first(1)
+
+    def store(self, transition: Transition, lock: bool = True) -> None:
+        super().store(transition)
+        self._set_priorities(self._store.rows(self._store.length - 1), self.maximal_priority)
+
+    def store_columns(self, chunk: Batch) -> None:
+        super().store_columns(chunk)
+        newest = np.arange(max(0, self._store.length - len(chunk)), self._store.length)
+        self._set_priorities(self._store.rows(newest), self.maximal_priority)
+
+    def _set_priorities(self, rows: int | np.ndarray, priorities: float | np.ndarray) -> None:
+        weighted = priorities**self.alpha
+        self._sums.update(rows, weighted)
+        # A priority of zero is never sampled, so it is none that weights could be compared with.
+        self._minima.update(rows, weighted if self.epsilon > 0 else np.where(weighted == 0, np.inf, weighted))
+
+    def update_priorities(self, indices: np.ndarray, error_values: np.ndarray) -> None:
+        """Set priorities from errors, where an index comes twice from the last.
+
+        :param indices: [B] ``info('idx')`` of a sampled batch
+        :param error_values: [B], zero or more
+        :raises CoachError: not as many errors as indices, or an error that is negative or not a number
+        """
+        rows, errors = np.asarray(indices, dtype=np.int64), np.asarray(error_values, dtype=np.float64)
+        if rows.shape != errors.shape:
+            raise CoachError(f"update_priorities got {rows.size} indices and {errors.size} errors")
+        if not (errors >= 0).all():
+            raise CoachError("update_priorities got an error that is negative or not a number")
+        priorities = errors + self.epsilon
+        self.maximal_priority = max(self.maximal_priority, float(priorities.max(initial=0.0)))
+        self._set_priorities(rows, priorities)
+
+    def sample(self, size: int) -> Batch:
+        """``size`` transitions, one from each of ``size`` equal segments of the priorities' sum.
+
+        :raises CoachError: fewer than ``size`` transitions are stored, or all priorities are zero
+        """
+        if size > self._store.length:
+            self._refuse_sampling(size)
+        try:
+            rows, values = self._draw_by_priority(size)
+        except ValueError:
+            raise CoachError("all priorities are zero; set memory.epsilon above 0") from None
+        # N and the sum of priorities stand in the largest weight too and cancel out.
+        weights = (values / self._minima.total_value()) ** -self.beta.current_value
+        self.beta.step()
+        return self._store.batch(rows, {"idx": rows, "weight": weights.astype(np.float32)})
+
+    def _draw_by_priority(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        if len(self._segments) != size:
+            self._segments = np.arange(size)
+        rows, values = self._sums.sample((self.rng.random(size) + self._segments) / size)
+        if not self.allow_duplicates:
+            rows = self._replace_duplicates(rows)
+            values = self._sums.values[rows]
+        return rows, values
+
+    def _replace_duplicates(self, rows: np.ndarray) -> np.ndarray:
+        """Draw anew, by the priorities of what is not drawn yet, until no row is there twice."""
+        kept = np.unique(rows)
+        values: dict[int, float] = {}
+        while len(kept) < len(rows):
+            values.update((int(row), float(self._sums.values[row])) for row in kept if int(row) not in values)
+            self._sums.update(kept, 0.0)
+            if self._sums.total_value() == 0:
+                break
+            more, _ = self._sums.sample(self.rng.random(len(rows) - len(kept)))
+            kept = np.union1d(kept, more)
+        for row, value in values.items():
+            self._sums.update(row, value)
+        if len(kept) < len(rows):
+            raise CoachError(f"only {len(kept)} transitions have a priority above zero, {len(rows)} were asked for")
+        return kept
+
+    def _remove(self, position: int) -> None:
+        rows = self._store.all_rows()
+        values = np.delete(self._sums.values[rows], position)
+        super()._remove(position)
+        self._rebuild_priorities(values)
+
+    def _rebuild_priorities(self, values: np.ndarray) -> None:
+        self._sums.clear()
+        self._minima.clear()
+        rows = self._store.all_rows()
+        self._sums.update(rows, values)
+        self._minima.update(rows, np.where(values == 0, np.inf, values))
+
+    def clean(self, lock: bool = True) -> None:
+        super().clean()
+        self._sums.clear()
+        self._minima.clear()
+        self.maximal_priority = 1.0
+
+    def get_state(self) -> dict[str, Any]:
+        return {
+            **super().get_state(),
+            "priorities": self._sums.values[self._store.all_rows()],
+            "maximal_priority": self.maximal_priority,
+            "beta_steps": self.beta.num_steps,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._rebuild_priorities(state["priorities"])
+        self.maximal_priority = state["maximal_priority"]
+        self.beta.restore(state["beta_steps"])

@@ -1,0 +1,34 @@
+"""A plain list of transitions."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Iterator
+
+from rl_coach.core_types import Transition
+
+
+class TransitionCollection:
+    """Transitions in the order they came, as the objects they are; for a handful that no memory needs to hold."""
+
+    def __init__(self) -> None:
+        self._transitions: list[Transition] = []
+
+    def append(self, transition: Transition) -> None:
+        """Add one."""
+        self._transitions.append(transition)
+
+    def extend(self, transitions: Iterable[Transition]) -> None:
+        """Add several."""
+        self._transitions.extend(transitions)
+
+    def __len__(self) -> int:
+        return len(self._transitions)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._transitions[index]
+
+    def __delitem__(self, index: Any) -> None:
+        del self._transitions[index]
+
+    def __iter__(self) -> Iterator[Transition]:
+        return iter(self._transitions)

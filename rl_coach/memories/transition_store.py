@@ -1,0 +1,463 @@
+"""The rows that all memories keep their transitions in."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+from rl_coach.core_types import Batch, Transition
+from rl_coach.memories.columns import (
+    ArrayColumn,
+    FrameObservations,
+    FrameStacks,
+    VectorObservations,
+    observations_for,
+)
+from rl_coach.memories.packing import pack, unpack
+from rl_coach.utils import CoachError, did_you_mean
+
+_FIRST_CAPACITY = 1024
+
+
+class InfoColumn:
+    """One key of the transitions' info, and which transitions have it."""
+
+    def __init__(self, name: str, capacity: int, example: Any):
+        self.column = ArrayColumn(f"info['{name}']", capacity, example, may_vary=True)
+        self.present: np.ndarray | None = None
+
+    def put_missing(self, rows: Any) -> None:
+        """Mark rows as being without the key."""
+        if self.present is None:
+            self.present = np.ones(len(self.column.values), dtype=bool)
+        self.present[rows] = False
+        self.column.put_missing(rows)
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """[B, ...], masked where rows are without the key."""
+        values = self.column.take(rows)
+        if self.present is None:
+            return values
+        absent = ~self.present[rows].reshape(-1, *(1 for _ in values.shape[1:]))
+        return np.ma.MaskedArray(values, np.broadcast_to(absent, values.shape))
+
+    def has(self, row: int) -> bool:
+        """Whether a row has the key."""
+        return self.present is None or bool(self.present[row])
+
+    def move(self, sources: np.ndarray, targets: np.ndarray, capacity: int | None = None) -> None:
+        """Copy rows onto others."""
+        self.column.move(sources, targets, capacity)
+        if self.present is not None:
+            kept = self.present[sources]
+            if capacity is not None:
+                self.present = np.ones(capacity, dtype=bool)
+            self.present[targets] = kept
+
+
+class TransitionStore:
+    """Transitions in columns, oldest first, in a ring.
+
+    A class of its own because every memory keeps its transitions so, whatever it samples by. Positions count from
+    the oldest transition; a transition's serial number is its position plus ``first_serial``, its row in the columns
+    the serial number modulo the capacity. Memory is taken as rows are written.
+
+    :param capacity: how many transitions there is room for; None grows as needed
+    :param drop_oldest: called when room is needed; lets at least one of the oldest transitions go through
+        ``drop_first``. Drops exactly one if not given.
+    """
+
+    def __init__(self, capacity: int | None, drop_oldest: Callable[[], None] | None = None):
+        self.grows = capacity is None
+        self.capacity = _FIRST_CAPACITY if capacity is None else capacity
+        self.contiguous_frames = True
+        self._drop_oldest = drop_oldest
+        self._reset()
+
+    def _reset(self) -> None:
+        self.first_serial = 0
+        self.length = 0
+        self.observations: dict[str, VectorObservations | FrameObservations] = {}
+        self.info: dict[str, InfoColumn] = {}
+        self.returns: np.ndarray | None = None
+
+    def drop_oldest(self) -> None:
+        """Let at least one of the oldest transitions go."""
+        if self._drop_oldest is None:
+            self.drop_first(1)
+        else:
+            self._drop_oldest()
+
+    def drop_first(self, count: int) -> None:
+        """Let the ``count`` oldest transitions go."""
+        self.first_serial += count
+        self.length -= count
+
+    def drop_last(self, count: int) -> None:
+        """Let the ``count`` newest transitions go."""
+        self.length -= count
+
+    def clear(self) -> None:
+        """Forget all transitions, and start at the first row again."""
+        self.first_serial = self.length = 0
+        self.returns = None
+        self.info = {}
+        for column in self.observations.values():
+            column.clear()
+
+    def rows(self, positions: Any) -> Any:
+        """The rows of positions (an int or an array)."""
+        head = self.first_serial % self.capacity
+        return (positions + head) % self.capacity if head else positions
+
+    def all_rows(self) -> np.ndarray:
+        """The rows of all transitions, oldest first."""
+        return self.rows(np.arange(self.length))
+
+    # Writing
+
+    def append(self, transition: Transition) -> int:
+        """Store one transition, copied into the columns; the oldest go if there is no room. Returns its row.
+
+        :raises CoachError: it has other observations, or observations of other shapes, than those before it
+        """
+        if not self.observations:
+            self._create(transition)
+        if self.length == self.capacity:
+            self.make_room(1)
+        serial = self.first_serial + self.length
+        row = serial % self.capacity
+        state, next_state = transition.state or {}, transition.next_state or {}
+        if len(state) != len(self.observations):
+            self._refuse_observations(state)
+        try:
+            for name, column in self.observations.items():
+                column.put(row, serial, state[name], next_state[name])
+        except KeyError:
+            self._refuse_observations(next_state if state.keys() == self.observations.keys() else state)
+        self.actions.put(row, transition.action)
+        self.rewards.put(row, transition.reward)
+        self.game_overs[row] = transition.game_over
+        self.terminateds[row] = transition.terminated
+        if transition.info or self.info:
+            self._put_info(row, transition.info)
+        value = transition._n_step_discounted_rewards
+        if value is not None or self.returns is not None:
+            self.put_returns(row, np.nan if value is None else value)
+        # After all that may move the first serial number or fail.
+        self.length += 1
+        return row
+
+    def _refuse_observations(self, state: dict[str, Any]) -> None:
+        held = list(self.observations)
+        odd = [name for name in state if name not in self.observations] or [n for n in held if n not in state]
+        hint = did_you_mean(odd[0], held)
+        raise CoachError(f"the memory holds the observations {held}, this transition has {list(state)}{hint}")
+
+    def _create(self, transition: Transition) -> None:
+        state = transition.state
+        if not state:
+            raise CoachError("a transition without a state cannot be stored")
+        self._create_columns(state, transition.action, transition.reward)
+
+    def _create_columns(self, state: dict[str, Any], action: Any, reward: Any) -> None:
+        capacity = self.capacity
+        self.actions = ArrayColumn("action", capacity, action)
+        self.rewards = ArrayColumn("reward", capacity, reward, dtype=np.float64)
+        self.game_overs = np.zeros(capacity, dtype=bool)
+        self.terminateds = np.zeros(capacity, dtype=bool)
+        self.observations = {name: observations_for(name, capacity, value, self) for name, value in state.items()}
+
+    def make_room(self, count: int) -> None:
+        """Let the oldest go, or grow, until there is room for ``count`` more.
+
+        :raises CoachError: there is not so much room in all
+        """
+        if not self.grows and count > self.capacity:
+            raise CoachError(f"{count} transitions at once are more than memory.max_size ({self.capacity}) has room for")
+        if self.grows and self.length + count > self.capacity:
+            self._grow(max(2 * self.capacity, self.length + count))
+        while self.length + count > self.capacity:
+            self.drop_oldest()
+
+    def _grow(self, capacity: int) -> None:
+        sources = self.all_rows()
+        serials = self.first_serial + np.arange(self.length)
+        targets = serials % capacity
+        self._move(sources, targets, serials, capacity)
+        self.capacity = capacity
+
+    def _move(self, sources: np.ndarray, targets: np.ndarray, serials: np.ndarray, capacity: int | None = None) -> None:
+        for column in self.observations.values():
+            column.move(sources, targets, serials, capacity)
+        self.actions.move(sources, targets, capacity)
+        self.rewards.move(sources, targets, capacity)
+        for info in self.info.values():
+            info.move(sources, targets, capacity)
+        self.game_overs = _moved(self.game_overs, sources, targets, capacity)
+        self.terminateds = _moved(self.terminateds, sources, targets, capacity)
+        if self.returns is not None:
+            self.returns = _moved(self.returns, sources, targets, capacity)
+
+    def _put_info(self, row: int, info: dict[str, Any]) -> None:
+        for name, value in info.items():
+            column = self.info.get(name)
+            if column is None:
+                column = self._create_info(name, value)
+            column.column.put(row, value)
+            if column.present is not None:
+                column.present[row] = True
+        if len(info) != len(self.info):
+            for name in self.info.keys() - info.keys():
+                self.info[name].put_missing(row)
+
+    def _create_info(self, name: str, example: Any) -> InfoColumn:
+        column = self.info[name] = InfoColumn(name, self.capacity, example)
+        if self.length:
+            column.put_missing(self.all_rows())
+        return column
+
+    def put_returns(self, rows: Any, values: Any) -> None:
+        """Set the discounted returns of rows; NaN where they are not known."""
+        if self.returns is None:
+            self.returns = np.zeros(self.capacity, dtype=np.float64)
+            self.returns[self.all_rows()] = np.nan
+        self.returns[rows] = values
+
+    def extend(self, chunk: Batch) -> None:
+        """Store the rows of a batch in order, as ``append`` does with each, at a fraction of its price.
+
+        Observations that share frames come as ``FrameStacks``; equal frames in arrays are found by their content.
+        Entries that are masked in an info column (``numpy.ma``) are missing from that transition's info.
+        """
+        if not self.grows and len(chunk) > self.capacity:
+            chunk = chunk[len(chunk) - self.capacity :]
+        if len(chunk) == 0:
+            return
+        if not self.observations:
+            first = {name: c[:1] if isinstance(c, FrameStacks) else c[0] for name, c in chunk.state_columns.items()}
+            self._create_columns(first, chunk.action_column[0], chunk.reward_column[0])
+        if self._exceeds_frames(chunk):
+            half = len(chunk) // 2
+            self.extend(chunk[:half])
+            self.extend(chunk[half:])
+            return
+        self.make_room(len(chunk))
+        positions = np.arange(self.length, self.length + len(chunk))
+        self._put_chunk(positions + self.first_serial, chunk)
+        self.length += len(chunk)
+
+    def _exceeds_frames(self, chunk: Batch) -> bool:
+        rings = {name: c for name, c in self.observations.items() if isinstance(c, FrameObservations)}
+        return len(chunk) > 1 and any(
+            ring.frames_needed(chunk.state_columns[name]) > ring.size
+            for name, ring in rings.items()
+            if name in chunk.state_columns
+        )
+
+    def _put_chunk(self, serials: np.ndarray, chunk: Batch) -> None:
+        rows = serials % self.capacity
+        for state in (chunk.state_columns, chunk.next_state_columns):
+            if state.keys() != self.observations.keys():
+                self._refuse_observations(state)
+        for name, column in self.observations.items():
+            column.put_many(rows, serials, chunk.state_columns[name], chunk.next_state_columns[name])
+        self.actions.put_many(rows, chunk.action_column)
+        self.rewards.put_many(rows, chunk.reward_column)
+        self.game_overs[rows] = chunk.game_over_column
+        self.terminateds[rows] = chunk.terminated_column
+        self._put_info_chunk(rows, chunk.info_columns)
+        if chunk.return_column is not None or self.returns is not None:
+            self.put_returns(rows, np.nan if chunk.return_column is None else chunk.return_column)
+
+    def _put_info_chunk(self, rows: np.ndarray, info: dict[str, Any]) -> None:
+        for name, values in info.items():
+            column = self.info.get(name) or self._create_info(name, values[0])
+            column.column.put_many(rows, np.ma.getdata(values) if isinstance(values, np.ndarray) else values)
+            if column.present is not None:
+                column.present[rows] = True
+            if isinstance(values, np.ma.MaskedArray):
+                column.put_missing(rows[np.ma.getmaskarray(values).reshape(len(rows), -1).all(axis=1)])
+        for name in self.info.keys() - info.keys():
+            self.info[name].put_missing(rows)
+
+    def repeat(self, positions: np.ndarray) -> np.ndarray:
+        """Store copies of transitions as the newest, frames not repeated; returns the copies' rows.
+
+        The store must have room for them: see ``make_room``.
+        """
+        sources = self.rows(positions)
+        serials = self.first_serial + self.length + np.arange(len(positions))
+        rows = serials % self.capacity
+        self._move(sources, rows, serials)
+        self.length += len(positions)
+        return rows
+
+    # Changing the order
+
+    def remove(self, position: int) -> None:
+        """Remove one transition; those after it move up, which takes time for each."""
+        if position == 0:
+            self.drop_first(1)
+            return
+        self.reorder(np.delete(np.arange(self.length), position))
+
+    def reorder(self, positions: np.ndarray) -> None:
+        """Keep the transitions at ``positions``, in that order."""
+        self.length, sources = len(positions), self.rows(positions)
+        self._move(sources, self.all_rows(), self.first_serial + np.arange(self.length))
+
+    # Reading
+
+    def batch(self, rows: np.ndarray, info: dict[str, np.ndarray] | None = None) -> Batch:
+        """The transitions in ``rows`` as fresh columns.
+
+        :param info: columns to add to those of the transitions' info
+        """
+        states, next_states = {}, {}
+        for name, column in self.observations.items():
+            states[name], next_states[name] = column.take(rows, self.contiguous_frames)
+        columns = {name: column.column.take(rows) for name, column in self.info.items()} if self.info else {}
+        if info is not None:
+            columns.update(info)
+        return Batch.from_columns(
+            states,
+            self.actions.values.take(rows, 0),
+            self.rewards.values.take(rows, 0).astype(np.float32),
+            self.game_overs.take(rows),
+            next_states,
+            self.terminateds.take(rows),
+            self._known_returns(rows),
+            None,
+            columns,
+        )
+
+    def _known_returns(self, rows: np.ndarray) -> np.ndarray | None:
+        if self.returns is None:
+            return None
+        returns = self.returns.take(rows)
+        known = returns.astype(np.float32)
+        return None if np.isnan(known).any() else known
+
+    def batch_at(self, positions: np.ndarray) -> Batch:
+        """The transitions at ``positions`` as fresh columns; an empty batch of an empty store."""
+        if not self.observations:
+            empty = np.empty(0, dtype=np.float32)
+            return Batch.from_columns({}, empty, empty, empty.astype(bool), {})
+        return self.batch(self.rows(positions))
+
+    def transitions_at(self, positions: np.ndarray) -> list[Transition]:
+        """The transitions at ``positions``, as they were stored."""
+        rows = self.rows(positions)
+        transitions = self.batch_at(positions).transitions
+        for row, transition in zip(rows.tolist(), transitions):
+            transition.reward = self.rewards.values[row]
+            absent = [name for name, column in self.info.items() if not column.has(row)]
+            for name in absent:
+                del transition.info[name]
+            if self.returns is not None:
+                value = float(self.returns[row])
+                transition._n_step_discounted_rewards = None if np.isnan(value) else value
+        return transitions
+
+    # Plain data
+
+    def chunk(self) -> Batch:
+        """All transitions as one chunk for ``extend``, each frame in it once."""
+        if not self.length:
+            return self.batch_at(np.arange(0))
+        rows = self.all_rows()
+        states: dict[str, Any] = {}
+        next_states: dict[str, Any] = {}
+        for name, column in self.observations.items():
+            states[name], next_states[name] = column.chunk(rows)
+        return Batch.from_columns(
+            states,
+            self.actions.take(rows),
+            self.rewards.take(rows),
+            self.game_overs[rows],
+            next_states,
+            self.terminateds[rows],
+            None if self.returns is None else self.returns[rows],
+            None,
+            {name: column.take(rows) for name, column in self.info.items()},
+        )
+
+    def get_state(self) -> dict[str, Any]:
+        """The filled rows as plain data."""
+        rows = self.all_rows()
+        state: dict[str, Any] = {"capacity": self.capacity, "first_serial": self.first_serial, "length": self.length}
+        if self.observations:
+            state["observations"] = {name: column.get_state(rows) for name, column in self.observations.items()}
+            state["action"] = pack(self.actions.take(rows), "action")
+            state["reward"] = self.rewards.take(rows)
+            state["game_over"] = self.game_overs[rows]
+            state["terminated"] = self.terminateds[rows]
+            state["returns"] = None if self.returns is None else self.returns[rows]
+            state["info"] = {name: _info_state(column, rows, name) for name, column in self.info.items()}
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Become what ``get_state`` saw: same rows in the same places, so that sampling goes on alike.
+
+        :raises CoachError: a memory of another size wrote it
+        """
+        if not self.grows and state["capacity"] != self.capacity:
+            raise CoachError(
+                f"the saved memory has room for {state['capacity']} transitions, this one for {self.capacity}; "
+                "use the same memory.max_size"
+            )
+        self._reset()
+        self.capacity, self.first_serial = state["capacity"], state["first_serial"]
+        if "observations" in state:
+            self._create_from_state(state)
+        self.length = state["length"]
+
+    def _create_from_state(self, state: dict[str, Any]) -> None:
+        observations = {name: _observations_example(s) for name, s in state["observations"].items()}
+        action, reward = unpack(state["action"]), state["reward"]
+        if not len(reward):
+            return
+        self._create_columns(observations, action[0], reward[0])
+        serials = self.first_serial + np.arange(state["length"])
+        rows = serials % self.capacity
+        for name, column in self.observations.items():
+            column.set_state(rows, serials, state["observations"][name])
+        self.actions.put_many(rows, action)
+        self.rewards.put_many(rows, reward)
+        self.game_overs[rows] = state["game_over"]
+        self.terminateds[rows] = state["terminated"]
+        if state["returns"] is not None:
+            self.put_returns(rows, state["returns"])
+        for name, packed in state["info"].items():
+            self._set_info_state(name, rows, packed)
+
+    def _set_info_state(self, name: str, rows: np.ndarray, packed: dict[str, Any]) -> None:
+        values = unpack(packed["values"])
+        column = self.info[name] = InfoColumn(name, self.capacity, values[0])
+        if values.dtype == object:
+            column.column.become_objects()
+        column.column.put_many(rows, values)
+        if packed["present"] is not None:
+            column.present = np.ones(self.capacity, dtype=bool)
+            column.present[rows] = packed["present"]
+
+
+def _moved(values: np.ndarray, sources: np.ndarray, targets: np.ndarray, capacity: int | None) -> np.ndarray:
+    kept = values[sources]
+    if capacity is not None:
+        values = np.zeros(capacity, dtype=values.dtype)
+    values[targets] = kept
+    return values
+
+
+def _info_state(info: InfoColumn, rows: np.ndarray, name: str) -> dict[str, Any]:
+    present = None if info.present is None else info.present[rows]
+    return {"values": pack(info.column.take(rows), f"info['{name}']"), "present": present}
+
+
+def _observations_example(state: dict[str, Any]) -> Any:
+    if "frames" in state:
+        return FrameStacks(state["frames"], state["indices"], state["axis"])
+    return unpack(state["states"])[0]
