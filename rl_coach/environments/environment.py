@@ -1,0 +1,416 @@
+"""Environments: their settings, the choice of a level, and the base class that every simulator's adapter extends."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence, Union
+
+import numpy as np
+
+from rl_coach.base_parameters import Parameters, VisualizationParameters
+from rl_coach.core_types import ActionType, EnvResponse, GoalType, RunPhase, StateType
+from rl_coach.environments.environment_interface import EnvironmentInterface
+from rl_coach.environments.rendering import EpisodeVideo, Window, has_display
+from rl_coach.spaces import ActionSpace, DiscreteActionSpace, ObservationSpace, RewardSpace, StateSpace
+from rl_coach.utils import CoachError, did_you_mean, force_list
+
+VIDEO_FRAMES_PER_SECOND = 10
+
+
+class LevelSelection:
+    """A level that is chosen by name, when the experiment is defined or later with ``-lvl``."""
+
+    def __init__(self, level: str | None):
+        self.selected_level = level
+
+    def select(self, level: str) -> None:
+        """Choose a level."""
+        self.selected_level = level
+
+    def __str__(self) -> str:
+        """The chosen level's name.
+
+        :raises CoachError: none has been chosen
+        """
+        if self.selected_level is None:
+            raise CoachError("no level is selected: choose one with -lvl, or set it in the preset")
+        return self.selected_level
+
+
+class SingleLevelSelection(LevelSelection):
+    """One of several levels.
+
+    :param levels: the levels by the names to choose from, as a dict; or a list of levels, or one level, which are
+        their own names
+    :param force_lower: look the chosen name up in lower case
+    """
+
+    def __init__(self, levels: Union[str, list[str], dict[str, str]], force_lower: bool = True):
+        super().__init__(None)
+        self.levels = levels if isinstance(levels, dict) else {level: level for level in force_list(levels)}
+        self.force_lower = force_lower
+
+    def select(self, level: str) -> None:
+        """Choose a level by its name.
+
+        :raises CoachError: there is no such level; the message names those that come close
+        """
+        self._find(level)
+        self.selected_level = level
+
+    def _find(self, name: str) -> str:
+        key = name.lower() if self.force_lower else name
+        if key in self.levels:
+            return self.levels[key]
+        if name in self.levels.values():
+            return name
+        raise CoachError(f"no level '{name}'{did_you_mean(name, self.levels) or f'; there are {self._choices()}'}")
+
+    def _choices(self) -> str:
+        names = sorted(self.levels)
+        return ", ".join(names) if len(names) <= 12 else f"{', '.join(names[:10])}, … ({len(names)} in all)"
+
+    def __str__(self) -> str:
+        """The full name of the chosen level.
+
+        :raises CoachError: none has been chosen, or there is no such level
+        """
+        if self.selected_level is None:
+            raise CoachError(f"no level is selected: choose one with -lvl out of {self._choices()}")
+        return self._find(self.selected_level)
+
+
+class CustomWrapper:
+    """Wraps an environment and passes on whatever it does not define itself."""
+
+    def __init__(self, environment: Any):
+        self.environment = environment
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "environment":  # not set yet while a copy is being made
+            raise AttributeError(name)
+        return getattr(self.environment, name)
+
+
+class EnvironmentParameters(Parameters):
+    """Settings of an environment.
+
+    :param level: the level's name, or a ``LevelSelection``
+    :ivar frame_skip: simulator steps that each action is held for; 1 skips none
+    :ivar seed: makes the environment repeatable; None draws one
+    :ivar human_control: a person acts, with the keyboard
+    :ivar custom_reward_threshold: the total reward from which on an episode counts as a success; None takes the
+        simulator's own
+    :ivar default_input_filter: the filter of agents that bring none
+    :ivar default_output_filter: likewise for actions
+    :ivar experiment_path: the directory that videos are written to
+    :ivar target_success_rate: the share of evaluation episodes that must succeed, 0 to 1, for
+        ``--apply_stop_condition`` to stop the run
+    """
+
+    def __init__(self, level: Union[str, LevelSelection, None] = None):
+        self.level = level
+        self.frame_skip = 4
+        self.seed: int | None = None
+        self.human_control = False
+        self.custom_reward_threshold: float | None = None
+        self.default_input_filter: Any = None
+        self.default_output_filter: Any = None
+        self.experiment_path: str | None = None
+        self.target_success_rate = 1.0
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.environments.environment:Environment"
+
+
+class Environment(EnvironmentInterface):
+    """The base of all environments.
+
+    A subclass sets ``state_space``, ``action_space`` and, where there are goals, ``goal_space``, and defines
+
+    - ``_take_action(action)``: acts, and sets ``state``, ``reward``, ``done`` and ``info`` (and ``truncated``, where
+      the episode ended by a limit on its length rather than in the environment itself);
+    - ``_restart_environment_episode(force_environment_reset)``: begins an episode and sets ``state``;
+    - ``_update_state()``: whatever else follows from the new state, such as ``goal``;
+    - ``get_rendered_image()``: the picture, for windows and videos.
+
+    :param level: the level's name, or a ``LevelSelection``
+    :param seed: makes the environment repeatable; None draws one
+    :param frame_skip: simulator steps that each action is held for
+    :param human_control: a person acts, with the keyboard
+    :param custom_reward_threshold: the total reward from which on an episode counts as a success
+    :param visualization_parameters: windows and videos
+    :param target_success_rate: the share of evaluation episodes that must succeed to stop early, 0 to 1
+    :param kwargs: ``experiment_path``, where videos are written; other settings are left to subclasses
+    :raises CoachError: something is to be shown or written that cannot be
+    """
+
+    def __init__(
+        self,
+        level: Union[str, LevelSelection, None],
+        seed: int | None,
+        frame_skip: int,
+        human_control: bool,
+        custom_reward_threshold: float | None,
+        visualization_parameters: VisualizationParameters,
+        target_success_rate: float = 1.0,
+        **kwargs: Any,
+    ):
+        super().__init__()
+        self.level = level
+        self.env_id = str(level)
+        self.seed = seed
+        self.frame_skip = frame_skip
+        self.human_control = human_control
+        self.reward_success_threshold = custom_reward_threshold
+        self.target_success_rate = target_success_rate
+        self.experiment_path: str | None = kwargs.get("experiment_path")
+
+        self.state_space = StateSpace({})
+        self.goal_space: ObservationSpace | None = None
+        self.reward_space = RewardSpace(1, reward_success_threshold=custom_reward_threshold)
+        self._action_space: Any = None
+
+        self.state: StateType = {}
+        self.reward: Any = 0.0
+        self.done = False
+        self.truncated = False
+        self.info: dict[str, Any] = {}
+        self.goal: GoalType = None
+        self.last_action: Any = None
+        self.last_env_response: EnvResponse | None = None
+
+        self.episode_idx = 0
+        self.current_episode_steps_counter = 0
+        self.total_reward_in_current_episode: Any = 0.0
+        self.total_steps_counter = 0
+
+        self._prepare_rendering(visualization_parameters)
+
+    def _prepare_rendering(self, visualization: VisualizationParameters) -> None:
+        self.visualization_parameters = visualization
+        self.is_rendered = visualization.render or self.human_control
+        self.native_rendering = visualization.native_rendering and visualization.render and not self.human_control
+        self.key_to_action: dict[tuple[int, ...], Any] = {}
+        self._dumps_video = visualization.dump_gifs or visualization.dump_mp4
+        self._adds_image = visualization.add_rendered_image_to_env_response
+        self._uses_images = self.is_rendered or self._dumps_video or self._adds_image
+        if self.native_rendering and (self._dumps_video or self._adds_image):
+            raise CoachError(
+                "native_rendering opens the environment's own window, which gives no images for GIF, MP4 or env "
+                "responses: set visualization_parameters.native_rendering = False"
+            )
+        if self.native_rendering and not has_display():
+            raise CoachError("no display to open a window on: leave --render off, or set DISPLAY")
+        self._window = Window(self.env_id) if self.is_rendered and not self.native_rendering else None
+        self._video: EpisodeVideo | None = None
+
+    @property
+    def action_space(self) -> ActionSpace:
+        return self._action_space
+
+    @action_space.setter
+    def action_space(self, space: ActionSpace) -> None:
+        self._action_space = space
+
+    def step(self, action: ActionType | None) -> EnvResponse:
+        """Act once, which may be several steps of the simulator.
+
+        :param action: an action of ``action_space``; one outside its bounds is brought to the nearest inside, and
+            None repeats the last one
+        """
+        if action is None:
+            action = self.last_action
+        self.last_action = action
+        if self._dumps_video and self.current_episode_steps_counter == 0:
+            self._begin_video()
+        self.current_episode_steps_counter += 1
+        if self._phase is not RunPhase.UNDEFINED:
+            self.total_steps_counter += 1
+        self._take_action(self._action_space.clip_action_to_space(action))
+        self._update_state()
+        self.total_reward_in_current_episode += self.reward
+        if self._uses_images:
+            self._use_image()
+        return self._respond()
+
+    def _respond(self) -> EnvResponse:
+        terminated = self.done and not self.truncated
+        response = EnvResponse(self.state, self.reward, self.done, self.info, self.goal, terminated)
+        self.last_env_response = response
+        return response
+
+    def reset_internal_state(self, force_environment_reset: bool = False) -> EnvResponse:
+        """Begin an episode.
+
+        :param force_environment_reset: begin anew even where the simulator would go on (a game with lives left)
+        :return: the first state, with reward 0
+        """
+        self.handle_episode_ended()
+        if self.current_episode_steps_counter > 0 and self._phase is not RunPhase.UNDEFINED:
+            self.episode_idx += 1
+        self._restart_environment_episode(force_environment_reset)
+        self.done = self.truncated = False
+        self.reward = 0.0
+        self.total_reward_in_current_episode = 0.0
+        self.current_episode_steps_counter = 0
+        self.last_action = self._action_space.default_action
+        self._update_state()
+        if self.is_rendered:
+            self.render()
+        return self._respond()
+
+    def get_random_action(self) -> ActionType:
+        """A random action of the action space, one that the present state allows."""
+        mask_name = self.state_space.action_mask_name
+        if mask_name is None:
+            return self._action_space.sample()
+        return int(self._action_space.rng.choice(np.flatnonzero(self.state[mask_name])))
+
+    def get_goal(self) -> GoalType:
+        """The goal in force, None where there are no goals."""
+        return self.goal
+
+    def set_goal(self, goal: GoalType) -> None:
+        """Set the goal that the next responses carry."""
+        self.goal = goal
+
+    def get_target_success_rate(self) -> float:
+        """The share of evaluation episodes that must succeed, 0 to 1."""
+        return self.target_success_rate
+
+    def handle_episode_ended(self) -> None:
+        """Finish what belongs to the episode that just ended."""
+        self.dump_video_of_last_episode_if_needed()
+
+    def close(self) -> None:
+        """Release the window, the video being written and, in subclasses, the simulator."""
+        self.dump_video_of_last_episode_if_needed()
+        if self._window is not None:
+            self._window.close()
+
+    def get_state(self) -> dict[str, Any]:
+        """The counters and random state for a checkpoint.
+
+        What the simulator holds in the middle of an episode is not part of it: a restored environment begins with
+        ``reset_internal_state(True)``, and goes on exactly as the saved one would have after its own next reset.
+        """
+        return {
+            "episode_idx": self.episode_idx,
+            "current_episode_steps_counter": self.current_episode_steps_counter,
+            "total_steps_counter": self.total_steps_counter,
+            "action_space": self._action_space.rng.bit_generator.state,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore what ``get_state`` gave; ``reset_internal_state(True)`` comes next."""
+        self.episode_idx = state["episode_idx"]
+        self.current_episode_steps_counter = state["current_episode_steps_counter"]
+        self.total_steps_counter = state["total_steps_counter"]
+        self._action_space.rng.bit_generator.state = state["action_space"]
+
+    def get_action_from_user(self) -> ActionType:
+        """The action of the keys that are held down now, the default action if none are.
+
+        :raises CoachError: the environment was not made with ``human_control``
+        :raises KeyboardInterrupt: the window was closed
+        """
+        if self._window is None:
+            raise CoachError("a person can act only in an environment with human_control (coach --play)")
+        self._window.tick(self.visualization_parameters.max_fps_for_human_control)
+        pressed = self._window.pressed_keys()
+        if self.key_to_action:
+            return self.key_to_action.get(tuple(sorted(pressed)), self._action_space.default_action)
+        numbers = [key - ord("1") for key in sorted(pressed)]
+        actions = self._action_space.actions
+        return next((actions[n] for n in numbers if 0 <= n < len(actions)), self._action_space.default_action)
+
+    def get_available_keys(self) -> list[tuple[str, str]]:
+        """What each action is called and which keys take it."""
+        if self.key_to_action:
+            return [
+                (self._action_space.get_description(action), " + ".join(Window.key_name(key) for key in keys))
+                for keys, action in self.key_to_action.items()
+            ]
+        if isinstance(self._action_space, DiscreteActionSpace):
+            actions = self._action_space.actions[:9]
+            return [(self._action_space.get_description(action), str(n + 1)) for n, action in enumerate(actions)]
+        return []
+
+    def render(self) -> None:
+        """Show the present state in a window."""
+        if self.native_rendering:
+            self._render()
+        elif self._window is not None:
+            self._window.show(self.get_rendered_image())
+
+    def get_rendered_image(self) -> np.ndarray:
+        """The picture of the present state: [height, width, 3] uint8."""
+        raise NotImplementedError(f"{type(self).__name__} gives no images")
+
+    def _use_image(self) -> None:
+        """Show, keep and record the present state's picture, drawing it once at most."""
+        if self.native_rendering:
+            self._render()
+            return
+        recording = self._video is not None and self._video.counts_next()
+        if not (recording or self._adds_image or self._window is not None):
+            return
+        image = self.get_rendered_image()
+        if self._adds_image:
+            self.info["image"] = image
+        if self._video is not None and recording:
+            self._video.add(image)
+        if self._window is not None:
+            self._window.show(image)
+
+    def should_dump_video_of_the_current_episode(self, episode_terminated: bool = False) -> bool:
+        """True if all of ``video_dump_filters`` agree to write this episode.
+
+        :param episode_terminated: the episode has ended, its total reward is known
+        """
+        filters: Sequence[Any] = force_list(self.visualization_parameters.video_dump_filters or [])
+        return all(dump_filter.should_dump(episode_terminated, **vars(self)) for dump_filter in filters)
+
+    def _begin_video(self) -> None:
+        if not self.should_dump_video_of_the_current_episode(episode_terminated=False):
+            return
+        if self.experiment_path is None:
+            raise CoachError("videos are written below the experiment's directory: set env_params.experiment_path")
+        self._video = EpisodeVideo(
+            str(self.experiment_path),
+            gif=self.visualization_parameters.dump_gifs,
+            mp4=self.visualization_parameters.dump_mp4,
+            frames_per_second=VIDEO_FRAMES_PER_SECOND,
+            every=max(1, 5 // self.frame_skip),
+        )
+        if self._video.counts_next():
+            self._video.add(self.get_rendered_image())
+
+    def dump_video_of_last_episode_if_needed(self) -> None:
+        """Finish the video of the last episode, if one was begun: keep it if the filters agree, or drop it."""
+        if self._video is None:
+            return
+        if self.should_dump_video_of_the_current_episode(episode_terminated=True):
+            self.dump_video_of_last_episode()
+        else:
+            self._video.discard()
+            self._video = None
+
+    def dump_video_of_last_episode(self) -> None:
+        """Write the recorded episode to ``gifs/`` and ``videos/`` of the experiment's directory."""
+        if self._video is not None:
+            self._video.keep(f"episode-{self.episode_idx}_score-{self.total_reward_in_current_episode}")
+            self._video = None
+
+    def _take_action(self, action: ActionType) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not define _take_action")
+
+    def _update_state(self) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not define _update_state")
+
+    def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not define _restart_environment_episode")
+
+    def _render(self) -> None:
+        """Refresh the environment's own window; those of most simulators refresh themselves with each step."""

@@ -1,0 +1,367 @@
+"""Every environment that speaks Gymnasium: classic control, MuJoCo, Atari, goal environments, and a user's own.
+
+Gymnasium and the simulators are imported when an environment is made, not with this module.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, Union
+
+import numpy as np
+
+from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.core_types import ActionType, EnvironmentSteps, RunPhase
+from rl_coach.environments.arcade import ArcadeRules
+from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
+from rl_coach.environments.gym_levels import (
+    atari_deterministic_v4,
+    atari_no_frameskip_v4,
+    fetch_v1,
+    gym_atari_envs,
+    gym_fetch_envs,
+    gym_mujoco_envs,
+    gym_roboschool_envs,
+    logger,
+    make_simulator,
+    mujoco_v2,
+    roboschool_v1,
+)
+from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
+from rl_coach.filters.observation.observation_rescale_to_size_filter import ObservationRescaleToSizeFilter
+from rl_coach.filters.observation.observation_rgb_to_y_filter import ObservationRGBToYFilter
+from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
+from rl_coach.filters.observation.observation_to_uint8_filter import ObservationToUInt8Filter
+from rl_coach.filters.reward.reward_clipping_filter import RewardClippingFilter
+from rl_coach.spaces import ImageObservationSpace, RewardSpace
+from rl_coach.utils import CoachError, short_dynamic_import
+
+__all__ = [
+    "Atari",
+    "AtariInputFilter",
+    "AtariOutputFilter",
+    "GymEnvironment",
+    "GymEnvironmentParameters",
+    "GymVectorEnvironment",
+    "MaxOverFramesAndFrameskipEnvWrapper",
+    "ObservationSpaceType",
+    "atari_deterministic_v4",
+    "atari_no_frameskip_v4",
+    "atari_schedule",
+    "fetch_v1",
+    "gym_atari_envs",
+    "gym_fetch_envs",
+    "gym_mujoco_envs",
+    "gym_roboschool_envs",
+    "mujoco_v2",
+    "roboschool_v1",
+]
+
+
+class ObservationSpaceType(IntEnum):
+    """What to take observations for, where the simulator's space does not tell."""
+
+    Tensor = 0
+    Image = 1
+    Vector = 2
+
+
+class GymEnvironmentParameters(EnvironmentParameters):
+    """Settings of a Gymnasium environment.
+
+    :ivar frame_skip: steps that each action is held for, their rewards summed; 1 leaves the level as it is
+    :ivar random_initialization_steps: an Atari game begins with up to so many no-ops; 0 for none
+    :ivar max_over_num_frames: how many of the skipped frames are merged by their pixelwise maximum; 1 takes the last
+    :ivar additional_simulator_parameters: keyword arguments for the simulator's constructor
+    :ivar observation_space_type: what to take observations for; None goes by their shape and dtype
+    :ivar life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
+    """
+
+    def __init__(self, level: Union[str, LevelSelection, None] = None):
+        super().__init__(level)
+        self.frame_skip = 1
+        self.random_initialization_steps = 0
+        self.max_over_num_frames = 1
+        self.additional_simulator_parameters: dict[str, Any] = {}
+        self.observation_space_type: ObservationSpaceType | None = None
+        self.life_loss_ends_training_episode = True
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.environments.gym_environment:GymEnvironment"
+
+
+class GymVectorEnvironment(GymEnvironmentParameters):
+    """Settings of an environment whose observations are vectors: nothing is filtered."""
+
+    def __init__(self, level: Union[str, LevelSelection, None] = None):
+        super().__init__(level)
+        self.frame_skip = 1
+        self.default_input_filter = NoInputFilter()
+        self.default_output_filter = NoOutputFilter()
+
+
+class Atari(GymEnvironmentParameters):
+    """Settings of an Atari game as DQN was trained with (Mnih et al. 2015, Methods): an action lasts four frames, of
+    which the last two are merged; episodes begin with up to 30 no-ops; see ``AtariInputFilter`` for the images."""
+
+    def __init__(self, level: Union[str, LevelSelection, None] = None):
+        super().__init__(level)
+        self.frame_skip = 4
+        self.max_over_num_frames = 2
+        self.random_initialization_steps = 30
+        self.default_input_filter = AtariInputFilter
+        self.default_output_filter = AtariOutputFilter
+
+
+def _atari_input_filter() -> InputFilter:
+    """Rewards clipped to -1..1; images of 84×84 grey pixels, the last four stacked."""
+    input_filter = InputFilter(is_a_reference_filter=True)
+    input_filter.add_reward_filter("clipping", RewardClippingFilter(-1.0, 1.0))
+    size = ImageObservationSpace(np.array([84, 84, 3]), high=255)
+    input_filter.add_observation_filter("observation", "rescaling", ObservationRescaleToSizeFilter(size))
+    input_filter.add_observation_filter("observation", "to_grayscale", ObservationRGBToYFilter())
+    input_filter.add_observation_filter("observation", "to_uint8", ObservationToUInt8Filter(0, 255))
+    input_filter.add_observation_filter("observation", "stacking", ObservationStackingFilter(4))
+    return input_filter
+
+
+AtariInputFilter = _atari_input_filter()
+AtariOutputFilter = NoOutputFilter()
+
+
+def _atari_schedule() -> Any:
+    """The schedule of the DQN papers, in steps of four frames: 50 million steps, evaluated for 135,000 after each
+    250,000, with 50,000 random ones before."""
+    schedule = short_dynamic_import("rl_coach.graph_managers.graph_manager:ScheduleParameters")()
+    schedule.improve_steps = EnvironmentSteps(50_000_000)
+    schedule.steps_between_evaluation_periods = EnvironmentSteps(250_000)
+    schedule.evaluation_steps = EnvironmentSteps(135_000)
+    schedule.heatup_steps = EnvironmentSteps(50_000)
+    return schedule
+
+
+def __getattr__(name: str) -> Any:
+    """The names of this module that bring more than it needs itself; ``atari_schedule`` is a fresh one each time."""
+    if name == "MaxOverFramesAndFrameskipEnvWrapper":
+        from rl_coach.environments import gym_wrappers
+
+        return gym_wrappers.MaxOverFramesAndFrameskipEnvWrapper
+    if name == "atari_schedule":
+        return _atari_schedule()
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+class GymEnvironment(Environment):
+    """A Gymnasium environment.
+
+    The first episode after the construction is the one that ``gymnasium``'s own ``reset(seed=seed)`` begins; later
+    ones continue the environment's random stream.
+
+    :param level: an id of Gymnasium (one of older days too), ``module:Class`` or ``path/to/file.py:Class``
+    :param frame_skip: steps that each action is held for, their rewards summed. An environment with an attribute
+        ``frameskip`` holds actions by itself and is told the number. 1 leaves the level as it is.
+    :param visualization_parameters: windows and videos
+    :param target_success_rate: the share of evaluation episodes that must succeed to stop early, 0 to 1
+    :param additional_simulator_parameters: keyword arguments for the simulator's constructor
+    :param seed: makes the environment repeatable; None draws one
+    :param human_control: a person acts, with the keyboard
+    :param custom_reward_threshold: the total reward that counts as a success; None takes the level's own
+    :param random_initialization_steps: an Atari game begins with up to so many no-ops
+    :param max_over_num_frames: how many of the skipped frames are merged by their pixelwise maximum
+    :param observation_space_type: what to take observations for; None goes by their shape and dtype
+    :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
+    :param kwargs: ``experiment_path``, where videos are written
+    :raises CoachError: no such level, a package is missing, or its spaces have no counterpart here
+    """
+
+    def __init__(
+        self,
+        level: Union[str, LevelSelection],
+        frame_skip: int,
+        visualization_parameters: VisualizationParameters,
+        target_success_rate: float = 1.0,
+        additional_simulator_parameters: dict[str, Any] | None = None,
+        seed: int | None = None,
+        human_control: bool = False,
+        custom_reward_threshold: float | None = None,
+        random_initialization_steps: int = 1,
+        max_over_num_frames: int = 1,
+        observation_space_type: ObservationSpaceType | None = None,
+        life_loss_ends_training_episode: bool = True,
+        **kwargs: Any,
+    ):
+        if level is None:
+            raise CoachError("no level is selected: choose one with -lvl, or set env_params.level in the preset")
+        super().__init__(
+            level, seed, _usual_frame_skip(str(level), frame_skip), human_control, custom_reward_threshold,
+            visualization_parameters, target_success_rate, **kwargs,
+        )  # fmt: skip
+        parameters = additional_simulator_parameters or {}
+        simulator = make_simulator(self.env_id, parameters, self.frame_skip, self._render_mode())
+        self.additional_simulator_parameters = parameters
+        self._connect(simulator, observation_space_type)
+        self._hold_actions(max_over_num_frames)
+        self._set_reward_space(custom_reward_threshold)
+
+        self._arcade: ArcadeRules | None = None
+        self.is_atari_env = hasattr(self._simulator, "ale")
+        if self.is_atari_env:
+            self._arcade = ArcadeRules(
+                self._simulator, random_initialization_steps, life_loss_ends_training_episode, seed
+            )
+        self.action_space.seed(seed)
+        self._next_seed = seed
+        self.reset_internal_state(force_environment_reset=True)
+        self._next_seed = seed
+        self.action_space.seed(seed)
+
+    def _render_mode(self) -> str | None:
+        if self.native_rendering:
+            return "human"
+        return "rgb_array" if self._uses_images else None
+
+    def _connect(self, simulator: Any, observation_space_type: ObservationSpaceType | None) -> None:
+        """Set the spaces, and the functions that lead to and from the simulator's own."""
+        from rl_coach.environments import gym_probe, gym_spaces, gym_wrappers
+
+        names = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()
+        space = gym_wrappers.present_space(simulator.action_space)
+        self.action_space, self._to_simulator_action = gym_spaces.action_space_of(space, self.env_id, names)
+        found = gym_probe.probe(simulator, self._simulator_action(self.action_space.default_action), self.seed)
+        self.env = found.env
+        self._simulator = self.env.unwrapped
+        self._read_state = gym_spaces.StateReader(
+            gym_wrappers.present_space(simulator.observation_space), self.action_space, observation_space_type,
+            self.env_id, found.observation, found.info, copies=found.reuses_memory,
+        )  # fmt: skip
+        self.state_space = self._read_state.state_space
+        if "desired_goal" in self.state_space:
+            self.goal_space = self.state_space["desired_goal"]
+        if self.human_control:
+            self.key_to_action = gym_probe.keys_to_actions(self._simulator, space)
+
+    def _simulator_action(self, action: ActionType) -> Any:
+        return action if self._to_simulator_action is None else self._to_simulator_action(action)
+
+    def _hold_actions(self, max_over_num_frames: int) -> None:
+        if hasattr(self._simulator, "frameskip"):
+            self._simulator.frameskip = self.frame_skip
+        elif self.frame_skip > 1:
+            from rl_coach.environments.gym_wrappers import MaxOverFramesAndFrameskipEnvWrapper as Hold
+
+            self.env = Hold(self.env, self.frame_skip, max_over_num_frames)
+        step, convert = self.env.step, self._to_simulator_action
+        self._step_simulator = step if convert is None else lambda action: step(convert(action))
+
+    def _set_reward_space(self, custom_reward_threshold: float | None) -> None:
+        specification = getattr(self.env, "spec", None)
+        if custom_reward_threshold is None and specification is not None:
+            self.reward_success_threshold = specification.reward_threshold
+        self.reward_space = RewardSpace(1, reward_success_threshold=self.reward_success_threshold)
+
+    def _take_action(self, action: ActionType) -> None:
+        observation, self.reward, terminated, truncated, self.info = self._step_simulator(action)
+        self.state = self._read_state(observation, self.info)
+        self.done = terminated or truncated
+        self.truncated = truncated and not terminated
+
+    def _update_state(self) -> None:
+        if self.goal_space is not None:
+            self.goal = self.state["desired_goal"]
+        if self._arcade is not None and self._arcade.has_lost_life(self.info):
+            self._go_on_without_life(self._arcade)
+
+    def _go_on_without_life(self, arcade: ArcadeRules) -> None:
+        is_training = self._phase in (RunPhase.TRAIN, RunPhase.HEATUP)
+        if is_training and arcade.life_loss_ends_training_episode:
+            self.done, self.truncated = True, False
+        elif not self.done:
+            reward = self.reward
+            self._press_fire(arcade)
+            self.reward += reward
+
+    def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
+        if self._arcade is None:
+            self._reset_simulator()
+        elif force_environment_reset or self.truncated or self._arcade.is_game_over():
+            self._begin_game(self._arcade)
+        else:
+            self._begin_next_life(self._arcade)
+
+    def _begin_game(self, arcade: ArcadeRules) -> None:
+        """Reset, pass a random number of no-ops, and press FIRE where the game waits for it."""
+        self._reset_simulator()
+        for _ in range(arcade.draw_num_no_ops()):
+            self._take_action(self.action_space.default_action)
+            if self.done:
+                self._reset_simulator()
+        self._press_fire(arcade)
+        if self.done:
+            self._reset_simulator()
+
+    def _begin_next_life(self, arcade: ArcadeRules) -> None:
+        self._take_action(self.action_space.default_action)
+        if self.done:
+            self._begin_game(arcade)
+        else:
+            self._press_fire(arcade)
+
+    def _press_fire(self, arcade: ArcadeRules) -> None:
+        """Games such as Breakout stand still after each lost life until FIRE is pressed."""
+        if arcade.fire_action is not None:
+            self._take_action(arcade.fire_action)
+        arcade.has_lost_life(self.info)
+
+    def _reset_simulator(self) -> None:
+        observation, self.info = self.env.reset(seed=self._next_seed)
+        self._next_seed = None
+        self.state = self._read_state(observation, self.info)
+        self.done = self.truncated = False
+
+    def get_rendered_image(self) -> np.ndarray:
+        """The simulator's picture of the present state: [height, width, 3] uint8.
+
+        :raises CoachError: the level gives no images, or something that draws them is missing
+        """
+        try:
+            image = self.env.render()
+        except Exception as error:
+            raise CoachError(f"level '{self.env_id}' cannot be drawn: {type(error).__name__}: {error}") from error
+        if image is None:
+            raise CoachError(
+                f"level '{self.env_id}' gives no images: it knows no render_mode 'rgb_array', or was made without one "
+                "because no window, video or image was asked for"
+            )
+        return np.asarray(image)
+
+    def get_state(self) -> dict[str, Any]:
+        state = super().get_state()
+        generator = getattr(self._simulator, "np_random", None)
+        state["next_seed"] = self._next_seed
+        state["simulator"] = generator.bit_generator.state if isinstance(generator, np.random.Generator) else None
+        state["arcade"] = None if self._arcade is None else self._arcade.get_state()
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._next_seed = state["next_seed"]
+        if state["simulator"] is not None:
+            self._simulator.np_random.bit_generator.state = state["simulator"]
+        if self._arcade is not None:
+            self._arcade.set_state(state["arcade"])
+
+    def close(self) -> None:
+        super().close()
+        self.env.close()
+
+
+def _usual_frame_skip(level: str, frame_skip: int) -> int:
+    """3 instead of 4 for Space Invaders, whose laser beams blink at a multiple of four frames and would never be seen
+    (Mnih et al. 2013, section 5)."""
+    if level == "SpaceInvadersDeterministic-v4" and frame_skip == 4:
+        logger.warning("level '%s': actions last 3 frames, not 4, so that the lasers are seen", level)
+        return 3
+    return frame_skip
+
+

@@ -1,0 +1,287 @@
+"""Level names: the lists that presets choose from, and the way from a name to a running Gymnasium environment.
+
+Names that Gymnasium no longer knows lead to today's environment with the same meaning, and a line says which.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib
+import inspect
+import logging
+import os
+import re
+import warnings
+from types import ModuleType
+from typing import Any
+
+from rl_coach.environments.rendering import has_display
+from rl_coach.utils import CoachError, did_you_mean, lower_under_to_upper, short_dynamic_import
+
+logger = logging.getLogger("rl_coach")
+
+# fmt: off
+gym_roboschool_envs = [
+    "inverted_pendulum", "inverted_pendulum_swingup", "inverted_double_pendulum", "reacher", "hopper", "walker2d",
+    "half_cheetah", "ant", "humanoid", "humanoid_flagrun", "humanoid_flagrun_harder", "pong",
+]
+gym_mujoco_envs = [
+    "inverted_pendulum", "inverted_double_pendulum", "reacher", "hopper", "walker2d", "half_cheetah", "ant",
+    "swimmer", "humanoid", "humanoid_standup", "pusher", "thrower", "striker",
+]
+gym_fetch_envs = ["reach", "slide", "push", "pick_and_place"]
+gym_atari_envs = [
+    "air_raid", "alien", "amidar", "assault", "asterix", "asteroids", "atlantis", "bank_heist", "battle_zone",
+    "beam_rider", "berzerk", "bowling", "boxing", "breakout", "carnival", "centipede", "chopper_command",
+    "crazy_climber", "demon_attack", "double_dunk", "elevator_action", "enduro", "fishing_derby", "freeway",
+    "frostbite", "gopher", "gravitar", "hero", "ice_hockey", "jamesbond", "journey_escape", "kangaroo", "krull",
+    "kung_fu_master", "montezuma_revenge", "ms_pacman", "name_this_game", "phoenix", "pitfall", "pong", "pooyan",
+    "private_eye", "qbert", "riverraid", "road_runner", "robotank", "seaquest", "skiing", "solaris",
+    "space_invaders", "star_gunner", "tennis", "time_pilot", "tutankham", "up_n_down", "venture", "video_pinball",
+    "wizard_of_wor", "yars_revenge", "zaxxon",
+]
+# fmt: on
+
+
+def _camel(name: str) -> str:
+    return lower_under_to_upper(name).replace("2D", "2d")
+
+
+roboschool_v1 = {name: f"Roboschool{_camel(name)}-v1" for name in gym_roboschool_envs}
+mujoco_v2 = {name: f"{_camel(name)}-v2" for name in gym_mujoco_envs}
+fetch_v1 = {name: f"Fetch{_camel(name)}-v1" for name in gym_fetch_envs}
+atari_deterministic_v4 = {name: f"{_camel(name)}Deterministic-v4" for name in gym_atari_envs}
+atari_no_frameskip_v4 = {name: f"{_camel(name)}NoFrameskip-v4" for name in gym_atari_envs}
+
+_ARCADE_LEVEL = re.compile(r"(?P<game>[A-Z]\w*?)(?P<ram>-ram)?(?P<skip>Deterministic|NoFrameskip)?-v(?P<version>[04])")
+_ARCADE_GAMES = {_camel(name) for name in gym_atari_envs}
+_REGISTERED_LEVEL = re.compile(r"-v\d+$")
+
+# Which distribution registers the levels whose names begin so, and which extra of ours brings it.
+_PLUGINS = {
+    "ALE/": ("ale_py", "atari"),
+    "Fetch": ("gymnasium_robotics", "mujoco"),
+    "HandManipulate": ("gymnasium_robotics", "mujoco"),
+    "HandReach": ("gymnasium_robotics", "mujoco"),
+    "Adroit": ("gymnasium_robotics", "mujoco"),
+    "AntMaze": ("gymnasium_robotics", "mujoco"),
+    "PointMaze": ("gymnasium_robotics", "mujoco"),
+    "FrankaKitchen": ("gymnasium_robotics", "mujoco"),
+}
+_EXTRA_OF_ENTRY_POINT = {
+    "ale_py": "'rl_coach[atari]'",
+    "gymnasium.envs.mujoco": "'rl_coach[mujoco]'",
+    "gymnasium_robotics": "'rl_coach[mujoco]'",
+    "gymnasium.envs.box2d": "'gymnasium[box2d]'",
+    "gymnasium.envs.toy_text": "'gymnasium[toy-text]'",
+    "gymnasium.envs.classic_control": "'gymnasium[classic-control]'",
+}
+_WITHOUT_SUCCESSOR = {
+    "Thrower": "'pusher' comes nearest",
+    "Striker": "'pusher' comes nearest",
+    "Roboschool": "the levels of mujoco_v2 have the same tasks",
+}
+
+
+@functools.cache
+def _say_once(message: str) -> None:
+    logger.warning(message)
+
+
+def make_simulator(level: str, parameters: dict[str, Any], frame_skip: int, render_mode: str | None) -> Any:
+    """The Gymnasium environment of a level.
+
+    :param level: a registered id (``CartPole-v1``, or ``module:MyLevel-v0`` where importing the module registers
+        it), ``module:Class`` or ``path/to/file.py:Class``
+    :param parameters: keyword arguments for its constructor
+    :param frame_skip: above 1, an Atari game is made to step single frames, because the caller skips them
+    :param render_mode: ``'rgb_array'``, ``'human'`` or None
+    :raises CoachError: there is no such level, a package is missing, or the parameters do not fit
+    """
+    if render_mode == "rgb_array" and not has_display():
+        os.environ.setdefault("MUJOCO_GL", "egl")  # MuJoCo would look for a window system
+    module, _, name = level.rpartition(":")
+    if module and not _REGISTERED_LEVEL.search(name):
+        return _make_from_class(level, parameters, render_mode)
+    if module:
+        _import(module, level)
+    return _make_registered(name, parameters, frame_skip, render_mode)
+
+
+def _import(module: str, level: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise _missing_import(level, error) from error
+
+
+def _missing_import(level: str, error: ModuleNotFoundError) -> CoachError:
+    hint = " (or let the file import gymnasium, which took gym's place)" if error.name == "gym" else ""
+    return CoachError(f"level '{level}' imports '{error.name}', which is not installed: pip install it{hint}")
+
+
+def _make_from_class(level: str, parameters: dict[str, Any], render_mode: str | None) -> Any:
+    try:
+        cls = short_dynamic_import(level)
+    except ModuleNotFoundError as error:
+        raise _missing_import(level, error) from error
+    signature = inspect.signature(cls)
+    if render_mode is not None and "render_mode" in signature.parameters:
+        parameters = {"render_mode": render_mode, **parameters}
+    try:
+        signature.bind(**parameters)
+    except TypeError as error:
+        raise CoachError(_unfit_parameters(level, error)) from None
+    return cls(**parameters)
+
+
+def _unfit_parameters(level: str, error: TypeError) -> str:
+    return f"level '{level}': {error}; additional_simulator_parameters are what its constructor gets"
+
+
+def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, render_mode: str | None) -> Any:
+    specification = find_specification(name)
+    if _is_arcade(specification) and frame_skip > 1:
+        if "frameskip" in parameters:
+            raise CoachError(f"level '{name}': frames are skipped by env_params.frame_skip; leave 'frameskip' out")
+        specification.kwargs["frameskip"] = 1
+    try:
+        return _make(specification, parameters, render_mode)
+    except ImportError as error:
+        newest = _newest_version(specification.id)
+        if newest is None or newest.id == specification.id:
+            raise CoachError(f"level '{name}': {error}") from error
+    simulator = _make(_bare(newest), parameters, render_mode)
+    _say_once(f"level '{name}' no longer runs; this is '{newest.id}'")
+    return simulator
+
+
+def _is_arcade(specification: Any) -> bool:
+    return str(specification.entry_point).startswith("ale_py")
+
+
+def _make(specification: Any, parameters: dict[str, Any], render_mode: str | None) -> Any:
+    import gymnasium
+
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=DeprecationWarning, module="gymnasium")
+            return gymnasium.make(specification, render_mode=render_mode, **parameters)
+    except gymnasium.error.DependencyNotInstalled as error:
+        newest = _newest_version(specification.id)
+        if newest is not None and newest.id != specification.id:
+            raise ImportError(str(error)) from error
+        raise CoachError(_how_to_install(specification, str(error))) from error
+    except gymnasium.error.Error as error:
+        raise CoachError(f"level '{specification.id}' cannot be made: {error}") from error
+    except TypeError as error:
+        if "keyword argument" not in str(error):
+            raise
+        raise CoachError(_unfit_parameters(specification.id, error)) from error
+
+
+def _how_to_install(specification: Any, reason: str) -> str:
+    for entry_point, extra in _EXTRA_OF_ENTRY_POINT.items():
+        if str(specification.entry_point).startswith(entry_point):
+            return f"level '{specification.id}' needs a package that is not installed: pip install {extra}"
+    return f"level '{specification.id}' needs a package that is not installed: {reason}"
+
+
+def find_specification(name: str) -> Any:
+    """A copy of Gymnasium's ``EnvSpec`` for a level's name, an old name included.
+
+    :raises CoachError: there is no such level; the message names those that come close
+    """
+    import gymnasium
+
+    if name == "CartPole-v0":
+        return _cart_pole_v0()
+    arcade = _ARCADE_LEVEL.fullmatch(name)
+    if arcade and arcade["game"] in _ARCADE_GAMES:
+        return _arcade_specification(name, arcade)
+    _import_plugin(name)
+    if name in gymnasium.registry:
+        return _bare(gymnasium.registry[name])
+    newest = _newest_version(name)
+    if newest is not None:
+        _say_once(f"level '{name}' is today's '{newest.id}'")
+        return _bare(newest)
+    raise CoachError(_no_such_level(name, list(gymnasium.registry)))
+
+
+def _no_such_level(name: str, registered: list[str]) -> str:
+    for beginning, advice in _WITHOUT_SUCCESSOR.items():
+        if name.startswith(beginning):
+            return f"level '{name}' is no longer maintained and has no successor; {advice}"
+    arcade = [f"ALE/{game}-v5" for game in _ARCADE_GAMES]
+    suggestion = did_you_mean(name, [*registered, *arcade, *atari_deterministic_v4.values(), *fetch_v1.values()])
+    return f"no level '{name}'{suggestion or '; it takes an id of Gymnasium, module:Class or file.py:Class'}"
+
+
+def _bare(specification: Any) -> Any:
+    """A copy without the wrappers that only check how the environment is used."""
+    specification = copy.deepcopy(specification)
+    specification.order_enforce = False
+    specification.disable_env_checker = True
+    return specification
+
+
+def _import_plugin(name: str) -> None:
+    import gymnasium
+
+    if name in gymnasium.registry:
+        return
+    for beginning, (module, extra) in _PLUGINS.items():
+        if not name.startswith(beginning):
+            continue
+        try:
+            gymnasium.register_envs(importlib.import_module(module))
+        except ImportError as error:
+            raise CoachError(f"level '{name}' needs {module}: pip install 'rl_coach[{extra}]'") from error
+
+
+def _newest_version(name: str) -> Any:
+    """The specification of the highest version above that of ``name``, None if there is none."""
+    import gymnasium
+    from gymnasium.envs.registration import parse_env_id
+
+    try:
+        namespace, base, version = parse_env_id(name)
+    except gymnasium.error.Error:
+        return None
+    versions = {
+        specification.version: specification
+        for specification in gymnasium.registry.values()
+        if specification.namespace == namespace and specification.name == base and specification.version is not None
+    }
+    newest = max(versions, default=None)
+    return None if newest is None or version is None or version > newest else versions[newest]
+
+
+def _cart_pole_v0() -> Any:
+    import gymnasium
+
+    specification = _bare(gymnasium.spec("CartPole-v1"))
+    specification.max_episode_steps = 200
+    specification.reward_threshold = 195.0
+    _say_once("level 'CartPole-v0' is today's 'CartPole-v1' with episodes of 200 steps, solved at 195")
+    return specification
+
+
+def _arcade_specification(name: str, match: re.Match) -> Any:
+    """The game behind one of the older ids: version 0 repeats a quarter of the actions, version 4 none, and the
+    action is held for 4 frames (Deterministic), 1 (NoFrameskip), or 2 to 4 at random."""
+    import gymnasium
+
+    current = f"ALE/{match['game']}-v5"
+    _import_plugin(current)
+    specification = _bare(gymnasium.registry[current])
+    frameskip = {"Deterministic": 4, "NoFrameskip": 1, None: (2, 5)}[match["skip"]]
+    sticky = 0.25 if match["version"] == "0" else 0.0
+    specification.kwargs.update(
+        frameskip=frameskip, repeat_action_probability=sticky, full_action_space=False,
+        obs_type="ram" if match["ram"] else "rgb",
+    )  # fmt: skip
+    _say_once(f"level '{name}' is today's '{current}' with repeat_action_probability {sticky}")
+    return specification

@@ -1,0 +1,55 @@
+"""What only a running environment tells: which interface it speaks, whether it reuses arrays, and its keys."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+
+from rl_coach.environments.gym_wrappers import OldApiEnvironment
+
+
+class Probe(NamedTuple):
+    """An environment that speaks Gymnasium's present interface, and what it answers."""
+
+    env: gym.Env
+    observation: Any
+    info: dict[str, Any]
+    reuses_memory: bool
+
+
+def probe(simulator: Any, action: Any, seed: int | None) -> Probe:
+    """Reset an environment and take one step.
+
+    :param action: the step's action, in the environment's own space; the first that is allowed replaces it, where
+        the environment masks actions and this one is masked
+    """
+    env = OldApiEnvironment(simulator)
+    observation, info = env.reset(seed=seed)
+    mask = info.get("action_mask", observation.get("action_mask") if isinstance(observation, dict) else None)
+    if mask is not None and np.ndim(mask) == 1 and np.ndim(action) == 0 and not mask[action]:
+        action = int(np.argmax(mask))
+    next_observation, _, _, _, next_info = env.step(action)
+    reuses_memory = any(np.may_share_memory(a, b) for a in _arrays(observation) for b in _arrays(next_observation))
+    return Probe(env if env.is_needed else simulator, observation, {**next_info, **info}, reuses_memory)
+
+
+def _arrays(observation: Any) -> Iterable[np.ndarray]:
+    if isinstance(observation, dict):
+        for part in observation.values():
+            yield from _arrays(part)
+    elif isinstance(observation, np.ndarray):
+        yield observation
+
+
+def keys_to_actions(simulator: Any, space: gym.Space) -> dict[tuple[int, ...], Any]:
+    """The environment's own keys, as sorted key codes, and our action for each; empty where it offers none."""
+    offered = getattr(simulator, "get_keys_to_action", dict)()
+    start = int(getattr(space, "start", 0)) if isinstance(space, gym.spaces.Discrete) else 0
+    return {_key_codes(keys): action - start if start else action for keys, action in offered.items()}
+
+
+def _key_codes(keys: Any) -> tuple[int, ...]:
+    parts = keys if isinstance(keys, (tuple, list, str)) else (keys,)
+    return tuple(sorted(ord(key) if isinstance(key, str) else int(key) for key in parts))

@@ -1,0 +1,251 @@
+"""From Gymnasium's spaces to ours: the space itself, and the function that turns each value over.
+
+Functions that would change nothing are None, so that a plain vector observation costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterator
+
+import gymnasium as gym
+import numpy as np
+
+from rl_coach.core_types import StateType
+from rl_coach.environments.gym_environment import ObservationSpaceType
+from rl_coach.spaces import (
+    ActionMaskSpace,
+    ActionSpace,
+    BoxActionSpace,
+    DiscreteActionSpace,
+    ImageObservationSpace,
+    MultiSelectActionSpace,
+    ObservationSpace,
+    PlanarMapsObservationSpace,
+    StateSpace,
+    TensorObservationSpace,
+    VectorObservationSpace,
+)
+from rl_coach.utils import CoachError
+
+MAX_NUM_COMBINED_ACTIONS = 4096
+ACTION_MASK = "action_mask"
+
+Convert = Callable[[Any], Any]
+
+
+def action_space_of(space: gym.Space, level: str, names: list[str] | None = None) -> tuple[ActionSpace, Convert | None]:
+    """Our action space for Gymnasium's, and the function from our actions to the environment's (None: no change).
+
+    :param level: the level's name, for the error message
+    :param names: a name for each discrete action
+    :raises CoachError: there is no action space of ours for it
+    """
+    if isinstance(space, gym.spaces.Discrete):
+        start = int(space.start)
+        return DiscreteActionSpace(int(space.n), descriptions=names), (lambda a: a + start) if start else None
+    if isinstance(space, gym.spaces.Box):
+        return _box_actions(space)
+    if isinstance(space, gym.spaces.MultiBinary) and len(space.shape) == 1:
+        _check_size(2 ** int(space.shape[0]), space, level)
+        return MultiSelectActionSpace(int(space.shape[0]), int(space.shape[0])), None
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        return _combined_actions(space, level)
+    raise CoachError(
+        f"level '{level}': actions of the space {space} are not supported; Discrete, Box, MultiBinary and "
+        "MultiDiscrete are, so wrap the environment to offer one of these"
+    )
+
+
+def _box_actions(space: gym.spaces.Box) -> tuple[ActionSpace, Convert | None]:
+    shape, dtype = space.shape, space.dtype
+    actions = BoxActionSpace(np.asarray(shape), low=space.low, high=space.high)
+    if not shape:
+        return BoxActionSpace(1, low=space.low[None], high=space.high[None]), lambda a: np.asarray(a, dtype)[0]
+    if np.issubdtype(dtype, np.integer):
+        return actions, lambda a: np.rint(a).astype(dtype)
+    return actions, None
+
+
+def _combined_actions(space: gym.spaces.MultiDiscrete, level: str) -> tuple[ActionSpace, Convert]:
+    counts = np.ravel(space.nvec).astype(int)
+    _check_size(int(np.prod(counts)), space, level)
+    start = np.broadcast_to(getattr(space, "start", 0), space.shape)
+    combinations = np.indices(counts).reshape(len(counts), -1).T.reshape(-1, *space.shape) + start
+    combinations = combinations.astype(space.dtype)
+    descriptions = [", ".join(str(part) for part in np.ravel(combination)) for combination in combinations]
+    return DiscreteActionSpace(len(combinations), descriptions=descriptions), lambda a: combinations[a].copy()
+
+
+def _check_size(num_actions: int, space: gym.Space, level: str) -> None:
+    if num_actions > MAX_NUM_COMBINED_ACTIONS:
+        raise CoachError(
+            f"level '{level}': the {num_actions} combined actions of {space} are more than the "
+            f"{MAX_NUM_COMBINED_ACTIONS} that a discrete policy is made for; wrap the environment to offer fewer"
+        )
+
+
+def observation_space_of(
+    space: gym.Space, kind: ObservationSpaceType | None, level: str, name: str = "observation"
+) -> tuple[ObservationSpace, Convert | None]:
+    """Our observation space for Gymnasium's, and the function from its observations to ours (None: no change).
+
+    :param kind: what to take arrays for; None goes by their shape and dtype
+    :param level: the level's name, for the error message
+    :param name: the observation's name, likewise
+    :raises CoachError: there is no observation space of ours for it
+    """
+    if isinstance(space, gym.spaces.Discrete):
+        rows, start = np.eye(int(space.n), dtype=np.float32), int(space.start)
+        return VectorObservationSpace(int(space.n), 0, 1), lambda value: rows[value - start]
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        return _one_hots(space)
+    if isinstance(space, gym.spaces.MultiBinary):
+        size = int(np.prod(space.shape))
+        return VectorObservationSpace(size, 0, 1), (lambda v: np.reshape(v, size)) if len(space.shape) > 1 else None
+    if isinstance(space, gym.spaces.Box):
+        return _array_observations(space, kind)
+    raise CoachError(
+        f"level '{level}': the observation '{name}' of the space {space} is not supported; Box, Discrete, "
+        "MultiBinary, MultiDiscrete and Dict are, so wrap the environment to offer one of these"
+    )
+
+
+def _one_hots(space: gym.spaces.MultiDiscrete) -> tuple[ObservationSpace, Convert]:
+    counts = np.ravel(space.nvec).astype(int)
+    start = np.ravel(np.broadcast_to(getattr(space, "start", 0), space.shape))
+    offsets = np.concatenate([[0], np.cumsum(counts)[:-1]]) - start
+    size = int(counts.sum())
+
+    def convert(value: Any) -> np.ndarray:
+        one_hots = np.zeros(size, dtype=np.float32)
+        one_hots[np.ravel(value) + offsets] = 1
+        return one_hots
+
+    return VectorObservationSpace(size, 0, 1), convert
+
+
+def _array_observations(
+    space: gym.spaces.Box, kind: ObservationSpaceType | None
+) -> tuple[ObservationSpace, Convert | None]:
+    shape, rank = space.shape, len(space.shape)
+    if kind is ObservationSpaceType.Tensor:
+        return TensorObservationSpace(np.asarray(shape), space.low, space.high), None
+    if kind is ObservationSpaceType.Vector or rank < 2:
+        size = int(np.prod(shape))
+        flat = VectorObservationSpace(size, space.low.reshape(size), space.high.reshape(size))
+        return flat, None if rank == 1 else lambda value: np.reshape(value, size)
+    is_bytes = space.dtype == np.uint8 and bool(np.all(space.high == 255))
+    if rank == 2 and (kind is ObservationSpaceType.Image or is_bytes):
+        return ImageObservationSpace((*shape, 1), space.high.max()), lambda value: np.asarray(value)[..., None]
+    if rank != 3:
+        return TensorObservationSpace(np.asarray(shape), space.low, space.high), None
+    axis = _channels_axis(shape)
+    if shape[axis] in (1, 3, 4) and (kind is ObservationSpaceType.Image or space.dtype == np.uint8):
+        return ImageObservationSpace(shape, space.high.max(), channels_axis=axis), None
+    return PlanarMapsObservationSpace(shape, space.low, space.high, channels_axis=axis), None
+
+
+def _channels_axis(shape: tuple[int, ...]) -> int:
+    """The last axis, unless the first alone counts as few as an image's channels (PyTorch's order)."""
+    return 0 if shape[0] in (1, 3, 4) and shape[-1] not in (1, 3, 4) else -1
+
+
+class StateReader:
+    """Turns the observations of one environment into states: ``{name: array}``.
+
+    A plain observation is ``'observation'``; a Dict keeps its keys, and nested ones are joined as ``'outer/inner'``.
+    An ``action_mask`` over discrete actions, in the observation or in the info, becomes one of the state's arrays
+    and an ``ActionMaskSpace``.
+
+    :param space: the environment's observation space
+    :param action_space: our action space
+    :param kind: what to take arrays for; None goes by their shape and dtype
+    :param level: the level's name, for error messages
+    :param observation: an observation of the environment, which need not be the arrays that the space promises
+    :param info: an info of the environment
+    :param copies: copy each observation, because the environment writes the next one into the same array
+    :raises CoachError: an observation is not what the space says, or there is no space of ours for it
+    """
+
+    def __init__(
+        self,
+        space: gym.Space,
+        action_space: ActionSpace,
+        kind: ObservationSpaceType | None,
+        level: str,
+        observation: Any,
+        info: dict[str, Any],
+        copies: bool = False,
+    ):
+        self.state_space = StateSpace({})
+        self._num_actions = action_space.num_actions if isinstance(action_space, DiscreteActionSpace) else None
+        self._parts: list[tuple[str, tuple[str, ...], Convert | None]] = []
+        for path, part in _leaves(space):
+            name = "/".join(path) or "observation"
+            sub_space, convert = self._part(name, part, kind, level)
+            sample = _follow(observation, path)
+            _check_shape(part, sample, level, name)
+            self.state_space[name] = sub_space
+            self._parts.append((name, path, _array_conversion(part, convert, sample, copies)))
+        self._adds_mask = ACTION_MASK not in self.state_space and self._is_mask(info.get(ACTION_MASK))
+        if self._adds_mask:
+            self.state_space[ACTION_MASK] = ActionMaskSpace(self._num_actions or 0)
+        self._plain_name = self._parts[0][0] if len(self._parts) == 1 and not self._parts[0][1] else None
+        self._plain_convert = self._parts[0][2]
+
+    def _part(
+        self, name: str, part: gym.Space, kind: ObservationSpaceType | None, level: str
+    ) -> tuple[ObservationSpace, Convert | None]:
+        if name == ACTION_MASK and part.shape == (self._num_actions,):
+            return ActionMaskSpace(self._num_actions), None
+        return observation_space_of(part, kind, level, name)
+
+    def _is_mask(self, mask: Any) -> bool:
+        return self._num_actions is not None and np.shape(mask) == (self._num_actions,)
+
+    def __call__(self, observation: Any, info: dict[str, Any]) -> StateType:
+        """The state of an observation; an info without its mask allows all actions."""
+        if self._plain_name is not None:
+            convert = self._plain_convert
+            state = {self._plain_name: observation if convert is None else convert(observation)}
+        else:
+            state = {
+                name: _follow(observation, path) if convert is None else convert(_follow(observation, path))
+                for name, path, convert in self._parts
+            }
+        if self._adds_mask:
+            mask = info.get(ACTION_MASK)
+            state[ACTION_MASK] = np.ones(self._num_actions or 0, np.int8) if mask is None else np.array(mask)
+        return state
+
+
+def _leaves(space: gym.Space, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], gym.Space]]:
+    if isinstance(space, gym.spaces.Dict):
+        for name, part in space.spaces.items():
+            yield from _leaves(part, (*path, name))
+    else:
+        yield path, space
+
+
+def _follow(observation: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        observation = observation[name]
+    return observation
+
+
+def _check_shape(space: gym.Space, sample: Any, level: str, name: str) -> None:
+    if np.shape(sample) != space.shape:
+        raise CoachError(
+            f"level '{level}': its observation '{name}' has the shape {np.shape(sample)}, but its observation_space "
+            f"says {space.shape}"
+        )
+
+
+def _array_conversion(space: gym.Space, convert: Convert | None, sample: Any, copies: bool) -> Convert | None:
+    """``convert``, with a copy before it where the environment gives no array, or the same one each time."""
+    if isinstance(space, gym.spaces.Discrete) or (isinstance(sample, np.ndarray) and not copies):
+        return convert
+    dtype = space.dtype
+    if convert is None:
+        return lambda value: np.array(value, dtype)
+    return lambda value: convert(np.array(value, dtype))

@@ -1,0 +1,126 @@
+"""Gymnasium wrappers: holding an action for several frames, and environments written for the older gym interface."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable
+
+import gymnasium as gym
+import numpy as np
+
+
+class MaxOverFramesAndFrameskipEnvWrapper(gym.Wrapper):
+    """Holds each action for several frames, sums their rewards, and answers with the pixelwise maximum of the last
+    ones, because the Atari draws some objects in every other frame only (Mnih et al. 2015, Methods).
+
+    :param env: an environment that steps one frame at a time
+    :param frameskip: how many frames an action is held for; 1 skips none
+    :param max_over_num_frames: how many of the last frames are merged; 1 answers with the last one as it is
+    """
+
+    def __init__(self, env: gym.Env, frameskip: int = 4, max_over_num_frames: int = 2):
+        super().__init__(env)
+        self.frameskip = frameskip
+        self.max_over_num_frames = max_over_num_frames
+        self._first_seen_frame = max(0, frameskip - max_over_num_frames)
+        self._blind_step = _blind_step(env)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step ``frameskip`` frames, fewer where the episode ends before."""
+        total_reward: Any = 0.0
+        merged = None
+        for frame in range(self.frameskip):
+            is_seen = frame >= self._first_seen_frame
+            if self._blind_step is not None and not is_seen:
+                total_reward += self._blind_step(action)
+                continue
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            total_reward += reward
+            has_ended = terminated or truncated
+            if is_seen or has_ended:
+                merged = observation if merged is None else np.maximum(merged, observation)
+            if has_ended:
+                break
+        return merged, total_reward, terminated, truncated, info
+
+
+def _blind_step(env: gym.Env) -> Callable[[Any], float] | None:
+    """A step that gives the reward alone, where the simulator offers one: reading an Atari screen that nobody sees
+    takes a third of a frame's time. A game that is over stays over, with reward 0, until it is reset."""
+    ale = getattr(env, "ale", None) if env is env.unwrapped else None
+    if ale is None or not isinstance(env.action_space, gym.spaces.Discrete):
+        return None
+    minimal = ale.getMinimalActionSet()
+    actions = minimal if len(minimal) == env.action_space.n else ale.getLegalActionSet()
+    return lambda action: ale.act(actions[action])
+
+
+class OldApiEnvironment(gym.Env):
+    """Speaks the present Gymnasium interface for an environment written for the older one: ``reset()`` answers with
+    the observation alone, ``step`` with four values, and ``render`` takes a mode.
+
+    Each call is adapted on its own, so an environment that has moved half-way works too. ``is_needed`` turns True
+    with the first difference that shows.
+    """
+
+    def __init__(self, env: Any):
+        self.env = env
+        self._takes_seed = _takes(env.reset, "seed")
+        self._takes_mode = hasattr(env, "render") and "mode" in inspect.signature(env.render).parameters
+        self.is_needed = not isinstance(env, gym.Env) or not self._takes_seed or self._takes_mode
+        self.observation_space = present_space(env.observation_space)
+        self.action_space = present_space(env.action_space)
+        self.render_mode = getattr(env, "render_mode", None)
+        self.spec = getattr(env, "spec", None)
+
+    @property
+    def unwrapped(self) -> Any:
+        return getattr(self.env, "unwrapped", self.env)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        if not self._takes_seed and seed is not None and hasattr(self.env, "seed"):
+            self.env.seed(seed)
+        answer = self.env.reset(seed=seed) if self._takes_seed else self.env.reset()
+        if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict):
+            return answer
+        self.is_needed = True
+        return answer, {}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        answer = self.env.step(action)
+        if len(answer) == 5:
+            return answer
+        self.is_needed = True
+        observation, reward, done, info = answer
+        truncated = bool(info.get("TimeLimit.truncated", False))
+        return observation, reward, bool(done) and not truncated, truncated, info
+
+    def render(self) -> Any:
+        return self.env.render(mode="rgb_array") if self._takes_mode else self.env.render()
+
+    def close(self) -> None:
+        if hasattr(self.env, "close"):
+            self.env.close()
+
+
+def _takes(function: Callable, name: str) -> bool:
+    parameters = inspect.signature(function).parameters
+    return name in parameters or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+
+
+def present_space(space: Any) -> gym.Space:
+    """The Gymnasium space of the same kind as one of the older gym, told by its class's name; others unchanged."""
+    if isinstance(space, gym.Space):
+        return space
+    kind = type(space).__name__
+    if kind == "Box":
+        return gym.spaces.Box(space.low, space.high, dtype=space.dtype)
+    if kind == "Discrete":
+        return gym.spaces.Discrete(int(space.n), start=int(getattr(space, "start", 0)))
+    if kind == "MultiBinary":
+        return gym.spaces.MultiBinary(space.n)
+    if kind == "MultiDiscrete":
+        return gym.spaces.MultiDiscrete(space.nvec)
+    if kind == "Dict":
+        return gym.spaces.Dict({name: present_space(part) for name, part in space.spaces.items()})
+    return space

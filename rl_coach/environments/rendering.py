@@ -1,0 +1,161 @@
+"""Windows and videos. Nothing here is imported or opened before a picture is really shown or written."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+from typing import Any
+
+import numpy as np
+
+from rl_coach.utils import CoachError
+
+
+def has_display() -> bool:
+    """True if a window can be opened here."""
+    if not sys.platform.startswith("linux"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))
+
+
+class Window:
+    """A window that shows pictures and knows which keys are held down. It opens with the first picture.
+
+    :param title: the text above it
+    :raises CoachError: there is no display, or pygame is not installed
+    """
+
+    def __init__(self, title: str):
+        if not has_display():
+            raise CoachError("no display to open a window on: leave --render and --play off, or set DISPLAY")
+        self._pygame = _import_pygame()
+        self._keys = {getattr(self._pygame, name) for name in dir(self._pygame) if name.startswith("K_")}
+        self._title = title
+        self._screen: Any = None
+        self._clock: Any = None
+        self.is_open = True
+
+    @staticmethod
+    def key_name(key: int) -> str:
+        """A key's name for people."""
+        return _import_pygame().key.name(key)
+
+    def show(self, image: np.ndarray) -> None:
+        """Show a picture ([height, width, 3] uint8); nothing once the user has closed the window."""
+        if not self.is_open:
+            return
+        if self._screen is None:
+            self._open(image)
+        pygame = self._pygame
+        picture = pygame.surfarray.make_surface(np.swapaxes(image, 0, 1))
+        self._screen.blit(pygame.transform.scale(picture, self._screen.get_size()), (0, 0))
+        pygame.display.flip()
+        self._handle_events()
+
+    def _open(self, image: np.ndarray) -> None:
+        height, width = image.shape[:2]
+        scale = max(1, 480 // max(height, width))
+        try:
+            self._pygame.display.init()
+            self._screen = self._pygame.display.set_mode((width * scale, height * scale))
+        except self._pygame.error as error:
+            raise CoachError(f"no window can be opened here ({error}): leave --render and --play off") from None
+        self._pygame.display.set_caption(self._title)
+        self._clock = self._pygame.time.Clock()
+
+    def _handle_events(self) -> None:
+        if any(event.type == self._pygame.QUIT for event in self._pygame.event.get()):
+            self.close()
+
+    def tick(self, frames_per_second: float) -> None:
+        """Wait until the next frame is due."""
+        if self._clock is not None:
+            self._clock.tick(frames_per_second)
+
+    def pressed_keys(self) -> set[int]:
+        """The codes of the keys that are held down.
+
+        :raises KeyboardInterrupt: the user has closed the window
+        """
+        if self._screen is not None:
+            self._handle_events()
+        if not self.is_open:
+            raise KeyboardInterrupt
+        if self._screen is None:
+            return set()
+        held = self._pygame.key.get_pressed()
+        return {key for key in self._keys if held[key]}
+
+    def close(self) -> None:
+        """Close the window for good."""
+        self.is_open = False
+        if self._screen is not None:
+            self._screen = None
+            self._pygame.display.quit()
+
+
+def _import_pygame() -> Any:
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    try:
+        import pygame
+    except ImportError:
+        raise CoachError("windows need pygame: pip install pygame") from None
+    return pygame
+
+
+class EpisodeVideo:
+    """The video of one episode, encoded while the episode goes on.
+
+    Whether it is kept is known only at the end, so it grows under a temporary name.
+
+    :param directory: GIFs go to its ``gifs/``, MP4s to its ``videos/``
+    :param gif: write a GIF
+    :param mp4: write an MP4
+    :param frames_per_second: how fast it plays
+    :param every: record one picture in so many; 1 records all
+    :raises CoachError: imageio is not installed
+    """
+
+    def __init__(self, directory: str, gif: bool, mp4: bool, frames_per_second: int, every: int = 1):
+        self._every = every
+        self._seen = 0
+        self._writers: dict[pathlib.Path, Any] = {}
+        base = pathlib.Path(directory)
+        if gif:
+            self._open(base / "gifs" / ".recording.gif", duration=1000 / frames_per_second, loop=0)
+        if mp4:
+            self._open(base / "videos" / ".recording.mp4", fps=frames_per_second, macro_block_size=2)
+
+    def _open(self, path: pathlib.Path, **options: Any) -> None:
+        try:
+            import imageio.v2 as imageio
+        except ImportError:
+            raise CoachError("videos need imageio: pip install imageio imageio-ffmpeg") from None
+        path = path.with_name(f"{path.stem}-{os.getpid()}-{id(self)}{path.suffix}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._writers[path] = imageio.get_writer(path, mode="I", **options)
+
+    def counts_next(self) -> bool:
+        """Take note of the next picture; True if it is one to ``add``, so that others need not be drawn."""
+        self._seen += 1
+        return (self._seen - 1) % self._every == 0
+
+    def add(self, image: np.ndarray) -> None:
+        """Append a picture: [height, width, 3] uint8."""
+        for writer in self._writers.values():
+            writer.append_data(image)
+
+    def keep(self, name: str) -> list[pathlib.Path]:
+        """Finish the files under a name, without suffix, and return where they are."""
+        kept = []
+        for path, writer in self._writers.items():
+            writer.close()
+            kept.append(path.replace(path.with_name(name + path.suffix)))
+        return kept
+
+    def discard(self) -> None:
+        """Drop the files."""
+        for path, writer in self._writers.items():
+            writer.close()
+            path.unlink(missing_ok=True)

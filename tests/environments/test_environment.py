@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.core_types import MaxDumpFilter, RunPhase, SelectedPhaseOnlyDumpFilter, VideoDumpFilter
+from rl_coach.environments.environment import (
+    CustomWrapper,
+    Environment,
+    EnvironmentParameters,
+    LevelSelection,
+    SingleLevelSelection,
+)
+from rl_coach.environments.environment_interface import EnvironmentInterface
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, StateSpace, VectorObservationSpace
+from rl_coach.utils import CoachError
+
+
+class CountingEnvironment(Environment):
+    """As people wrote them for Coach: the hooks set plain attributes, ``done`` means that the episode is over."""
+
+    def __init__(self, visualization=None, actions=None, **kwargs):
+        super().__init__(
+            "counting", None, 1, False, None, visualization or VisualizationParameters(video_dump_methods=[]), **kwargs
+        )
+        self.state_space = StateSpace({"observation": VectorObservationSpace(1)})
+        self.action_space = actions or DiscreteActionSpace(3)
+        self.num_images = 0
+        self.taken = []
+        self.reset_internal_state(True)
+
+    def _take_action(self, action):
+        self.taken.append(action)
+        self.state = {"observation": self.state["observation"] + 1}
+        self.reward = 2.0
+        self.done = self.state["observation"][0] >= 3
+        self.info = {"taken": action}
+
+    def _update_state(self):
+        self.goal = self.state["observation"] * 10
+
+    def _restart_environment_episode(self, force_environment_reset=False):
+        self.state = {"observation": np.zeros(1)}
+
+    def get_rendered_image(self):
+        self.num_images += 1
+        return np.full((32, 32, 3), self.num_images, dtype=np.uint8)
+
+
+def play_episode(environment):
+    environment.reset_internal_state()
+    while not environment.step(1).game_over:
+        pass
+
+
+def test_a_level_can_be_selected_later():
+    selection = LevelSelection("easy")
+    selection.select("hard")
+    assert str(selection) == "hard"
+
+
+def test_no_selected_level_is_an_error_that_names_the_flag_and_the_choices():
+    with pytest.raises(CoachError, match="-lvl"):
+        str(LevelSelection(None))
+    with pytest.raises(CoachError, match="-lvl out of breakout, pong"):
+        str(SingleLevelSelection(["pong", "breakout"]))
+
+
+def test_many_choices_are_abbreviated():
+    with pytest.raises(CoachError, match=", … \\(20 in all\\)") as error:
+        str(SingleLevelSelection([f"level{n}" for n in range(1, 21)]))
+    assert "\n" not in str(error.value)
+
+
+def test_a_single_level_selection_maps_names_to_levels():
+    selection = SingleLevelSelection({"pong": "PongDeterministic-v4"})
+    selection.select("Pong")
+    assert str(selection) == "PongDeterministic-v4"
+    selection.select("PongDeterministic-v4")
+    assert str(selection) == "PongDeterministic-v4"
+
+
+def test_a_single_level_selection_may_heed_case():
+    selection = SingleLevelSelection("Pong-v4", force_lower=False)
+    selection.select("Pong-v4")
+    assert str(selection) == "Pong-v4"
+
+
+def test_an_unknown_level_is_an_error_that_names_the_nearest():
+    with pytest.raises(CoachError, match="no level 'pongg'; did you mean 'pong'"):
+        SingleLevelSelection({"pong": "PongDeterministic-v4", "qbert": "QbertDeterministic-v4"}).select("pongg")
+    with pytest.raises(CoachError, match="no level 'x'; there are pong"):
+        SingleLevelSelection(["pong"]).select("x")
+
+
+def test_environment_parameters_have_coachs_defaults():
+    parameters = EnvironmentParameters("level")
+    assert parameters.level == "level"
+    assert parameters.frame_skip == 4
+    assert parameters.target_success_rate == 1.0
+    assert parameters.seed is None
+    assert parameters.path == "rl_coach.environments.environment:Environment"
+
+
+def test_a_custom_wrapper_passes_on_what_it_does_not_define():
+    wrapper = CustomWrapper(SingleLevelSelection("a"))
+    assert wrapper.levels == {"a": "a"}
+    assert copy.copy(wrapper).levels == {"a": "a"}
+    with pytest.raises(AttributeError):
+        wrapper.nothing  # noqa: B018
+
+
+def test_the_interface_says_what_is_missing():
+    interface = EnvironmentInterface()
+    interface.phase = RunPhase.TEST
+    assert interface.phase is RunPhase.TEST
+    with pytest.raises(NotImplementedError):
+        interface.action_space  # noqa: B018
+    with pytest.raises(NotImplementedError):
+        interface.step(0)
+
+
+def test_a_step_answers_with_what_the_hooks_set():
+    environment = CountingEnvironment()
+    response = environment.step(2)
+    assert response is environment.last_env_response
+    assert response.next_state["observation"] == [1]
+    assert (response.reward, response.game_over, response.terminated) == (2.0, False, False)
+    assert response.goal == [10]
+    assert response.info == {"taken": 2}
+
+
+def test_done_means_terminated_unless_the_environment_says_truncated():
+    environment = CountingEnvironment()
+    play_episode(environment)
+    assert environment.last_env_response.terminated
+    environment.reset_internal_state()
+    environment.done = environment.truncated = True
+    assert environment._respond().game_over and not environment._respond().terminated
+
+
+def test_none_repeats_the_last_action():
+    environment = CountingEnvironment()
+    environment.step(2)
+    environment.step(None)
+    assert environment.taken == [2, 2]
+
+
+def test_actions_are_clipped_to_the_action_space():
+    environment = CountingEnvironment(actions=BoxActionSpace(2, -1.0, 1.0))
+    environment.step(np.array([3.0, -0.5]))
+    np.testing.assert_array_equal(environment.taken[0], [1.0, -0.5])
+
+
+def test_counters_follow_the_episodes_but_in_no_phase():
+    environment = CountingEnvironment()
+    play_episode(environment)
+    assert (environment.episode_idx, environment.total_steps_counter) == (0, 0)
+    environment.phase = RunPhase.TRAIN
+    play_episode(environment)
+    play_episode(environment)
+    assert environment.current_episode_steps_counter == 3
+    assert environment.total_reward_in_current_episode == 6
+    assert environment.total_steps_counter == 6
+    assert environment.episode_idx == 2
+
+
+def test_goals_can_be_set():
+    environment = CountingEnvironment()
+    environment.set_goal(np.array([7]))
+    assert environment.get_goal() == [7]
+
+
+def test_the_keys_of_a_discrete_action_space_are_numbers():
+    assert CountingEnvironment().get_available_keys() == [("0", "1"), ("1", "2"), ("2", "3")]
+
+
+def test_a_person_needs_human_control():
+    with pytest.raises(CoachError, match="--play"):
+        CountingEnvironment().get_action_from_user()
+
+
+def test_nothing_is_drawn_when_nothing_shows_it():
+    environment = CountingEnvironment()
+    play_episode(environment)
+    assert environment.num_images == 0
+
+
+def test_the_image_of_each_step_can_be_added_to_the_info():
+    environment = CountingEnvironment(VisualizationParameters(add_rendered_image_to_env_response=True))
+    assert environment.step(0).info["image"].shape == (32, 32, 3)
+    assert environment.num_images == 1
+
+
+class OddEpisodesDumpFilter(VideoDumpFilter):
+    def should_dump(self, episode_terminated=False, **kwargs):
+        return kwargs["episode_idx"] % 2 == 1
+
+
+def test_videos_are_written_only_if_all_filters_agree(tmp_path):
+    filters = [SelectedPhaseOnlyDumpFilter(RunPhase.TEST), OddEpisodesDumpFilter()]
+    visualization = VisualizationParameters(dump_gifs=True, video_dump_methods=filters)
+    environment = CountingEnvironment(visualization, experiment_path=str(tmp_path))
+    for phase in (RunPhase.TRAIN, RunPhase.TRAIN, RunPhase.TEST, RunPhase.TEST, RunPhase.TEST):
+        environment.phase = phase
+        play_episode(environment)
+    environment.close()
+    assert [file.name for file in (tmp_path / "gifs").iterdir()] == ["episode-3_score-6.0.gif"]
+
+
+def test_a_video_that_its_episodes_end_disqualifies_is_dropped(tmp_path):
+    best = MaxDumpFilter()
+    visualization = VisualizationParameters(dump_gifs=True, video_dump_methods=best)
+    environment = CountingEnvironment(visualization, experiment_path=str(tmp_path))
+    best.max_reward_achieved = 100.0
+    play_episode(environment)
+    environment.handle_episode_ended()
+    assert list((tmp_path / "gifs").iterdir()) == []
+
+
+def test_a_video_needs_a_directory():
+    environment = CountingEnvironment(VisualizationParameters(dump_gifs=True))
+    with pytest.raises(CoachError, match="experiment_path"):
+        environment.step(0)
+
+
+def test_state_is_restored_exactly():
+    environment, other = CountingEnvironment(), CountingEnvironment()
+    environment.phase = RunPhase.TRAIN
+    play_episode(environment)
+    other.set_state(environment.get_state())
+    assert [other.get_random_action() for _ in range(20)] == [environment.get_random_action() for _ in range(20)]
+    assert other.total_steps_counter == 3

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import logging
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+
+from rl_coach.environments import gym_levels
+from rl_coach.environments.gym_levels import (
+    atari_deterministic_v4,
+    atari_no_frameskip_v4,
+    fetch_v1,
+    find_specification,
+    make_simulator,
+    mujoco_v2,
+    roboschool_v1,
+)
+from rl_coach.utils import CoachError
+
+
+def test_the_lists_name_coachs_levels():
+    assert atari_deterministic_v4["up_n_down"] == "UpNDownDeterministic-v4"
+    assert atari_no_frameskip_v4["ms_pacman"] == "MsPacmanNoFrameskip-v4"
+    assert mujoco_v2["walker2d"] == "Walker2d-v2"
+    assert mujoco_v2["inverted_double_pendulum"] == "InvertedDoublePendulum-v2"
+    assert fetch_v1["pick_and_place"] == "FetchPickAndPlace-v1"
+    assert roboschool_v1["half_cheetah"] == "RoboschoolHalfCheetah-v1"
+
+
+def test_every_atari_level_is_a_game_of_today():
+    for level in (*atari_deterministic_v4.values(), *atari_no_frameskip_v4.values()):
+        assert find_specification(level).namespace == "ALE"
+
+
+def test_cart_pole_v0_keeps_its_200_steps_and_its_threshold():
+    specification = find_specification("CartPole-v0")
+    assert specification.id == "CartPole-v1"
+    assert (specification.max_episode_steps, specification.reward_threshold) == (200, 195.0)
+    assert gymnasium.spec("CartPole-v1").max_episode_steps == 500
+
+
+@pytest.mark.parametrize(
+    ("level", "frameskip", "sticky", "observations"),
+    [
+        ("PongDeterministic-v4", 4, 0.0, "rgb"),
+        ("PongNoFrameskip-v4", 1, 0.0, "rgb"),
+        ("Pong-v4", (2, 5), 0.0, "rgb"),
+        ("MontezumaRevenge-v0", (2, 5), 0.25, "rgb"),
+        ("Pong-ram-v0", (2, 5), 0.25, "ram"),
+        ("Pong-ramDeterministic-v4", 4, 0.0, "ram"),
+    ],
+)
+def test_old_atari_ids_keep_their_meaning(level, frameskip, sticky, observations):
+    kwargs = find_specification(level).kwargs
+    assert kwargs["frameskip"] == frameskip
+    assert kwargs["repeat_action_probability"] == sticky
+    assert kwargs["obs_type"] == observations
+    assert kwargs["full_action_space"] is False
+
+
+@pytest.mark.parametrize("level", ["InvertedPendulum-v2", "Hopper-v2", "HalfCheetah-v3"])
+def test_old_mujoco_ids_run_as_their_newest_version(level):
+    simulator = make_simulator(level, {}, 1, None)
+    assert simulator.spec.version >= 4
+    assert simulator.spec.name == level.split("-")[0]
+
+
+def test_older_versions_lead_to_the_newest_and_higher_ones_nowhere():
+    assert find_specification("Pendulum-v0").id == "Pendulum-v1"
+    assert find_specification("Taxi-v2").name == "Taxi"
+    with pytest.raises(CoachError, match="no level 'Pendulum-v7'"):
+        find_specification("Pendulum-v7")
+
+
+def test_fetch_levels_come_from_gymnasium_robotics():
+    pytest.importorskip("gymnasium_robotics")
+    specification = find_specification("FetchReach-v0")
+    assert specification.version >= 2
+    assert specification.max_episode_steps == 50
+
+
+def test_one_line_says_what_an_old_level_is_today(caplog):
+    gym_levels._say_once.cache_clear()
+    with caplog.at_level(logging.WARNING, logger="rl_coach"):
+        find_specification("CartPole-v0")
+        find_specification("CartPole-v0")
+    assert len(caplog.records) == 1
+    assert "'CartPole-v0' is today's 'CartPole-v1'" in caplog.text
+
+
+def test_an_unknown_level_is_an_error_that_names_the_nearest():
+    with pytest.raises(CoachError, match="no level 'CartPol-v1'; did you mean 'CartPole-v1'"):
+        make_simulator("CartPol-v1", {}, 1, None)
+    with pytest.raises(CoachError, match=r"module:Class or file\.py:Class"):
+        make_simulator("qqqqqqqqqqqq", {}, 1, None)
+
+
+@pytest.mark.parametrize("level", ["Thrower-v2", "RoboschoolAnt-v1"])
+def test_levels_without_a_successor_say_so(level):
+    with pytest.raises(CoachError, match="no successor"):
+        make_simulator(level, {}, 1, None)
+
+
+def test_a_missing_package_names_its_extra(monkeypatch):
+    monkeypatch.delitem(gymnasium.registry, "ALE/Pong-v5", raising=False)
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    with pytest.raises(CoachError, match=r"pip install 'rl_coach\[atari\]'"):
+        find_specification("PongDeterministic-v4")
+
+
+def test_a_missing_dependency_of_a_registered_level_names_its_extra(monkeypatch):
+    def needs_mujoco(*args, **kwargs):
+        raise gymnasium.error.DependencyNotInstalled("mujoco is not installed")
+
+    monkeypatch.setattr(gymnasium, "make", needs_mujoco)
+    with pytest.raises(CoachError, match=r"pip install 'rl_coach\[mujoco\]'"):
+        make_simulator("Hopper-v2", {}, 1, None)
+
+
+def test_parameters_reach_the_simulator_and_unknown_ones_are_errors():
+    simulator = make_simulator("FrozenLake-v1", {"map_name": "8x8"}, 1, None)
+    assert simulator.observation_space.n == 64
+    for level in ("CartPole-v1", "rl_coach.environments.toy_problems.bit_flip:BitFlip"):
+        with pytest.raises(CoachError, match="additional_simulator_parameters"):
+            make_simulator(level, {"no_such_parameter": 1}, 1, None)
+
+
+def test_a_module_and_class():
+    simulator = make_simulator("rl_coach.environments.toy_problems.bit_flip:BitFlip", {"bit_length": 5}, 1, None)
+    assert simulator.action_space.n == 5
+
+
+def test_a_module_that_registers_levels():
+    assert make_simulator("gymnasium.envs.classic_control:CartPole-v1", {}, 1, None).spec.id == "CartPole-v1"
+    with pytest.raises(CoachError, match="imports 'no_such_module'"):
+        make_simulator("no_such_module:CartPole-v1", {}, 1, None)
+
+
+def test_a_file_and_class(level_file):
+    source = "from gymnasium.envs.classic_control import CartPoleEnv\nclass Mine(CartPoleEnv):\n    pass\n"
+    simulator = make_simulator(level_file(source, "Mine"), {}, 1, "rgb_array")
+    assert simulator.render_mode == "rgb_array"
+
+
+def test_a_file_that_imports_the_older_gym_says_what_to_do(level_file):
+    if "gym" in sys.modules:
+        pytest.skip("the older gym is installed")
+    with pytest.raises(CoachError, match="imports 'gym', which is not installed.*gymnasium"):
+        make_simulator(level_file("import gym\nclass Mine(gym.Env): pass\n", "Mine"), {}, 1, None)
+
+
+def test_an_atari_game_steps_single_frames_where_the_caller_skips_them():
+    assert make_simulator("PongDeterministic-v4", {}, 4, None).unwrapped._frameskip == 1
+    assert make_simulator("PongDeterministic-v4", {}, 1, None).unwrapped._frameskip == 4
+    with pytest.raises(CoachError, match="env_params.frame_skip"):
+        make_simulator("ALE/Pong-v5", {"frameskip": 4}, 4, None)
+
+
+def test_checking_wrappers_are_left_out():
+    simulator = make_simulator("CartPole-v1", {}, 1, None)
+    assert simulator.env is simulator.unwrapped
+    simulator.reset(seed=0)
+    assert np.isfinite(simulator.step(0)[0]).all()

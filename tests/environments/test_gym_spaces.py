@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from rl_coach.environments.gym_environment import ObservationSpaceType
+from rl_coach.environments.gym_spaces import StateReader, action_space_of, observation_space_of
+from rl_coach.spaces import (
+    ActionMaskSpace,
+    BoxActionSpace,
+    DiscreteActionSpace,
+    ImageObservationSpace,
+    MultiSelectActionSpace,
+    PlanarMapsObservationSpace,
+    TensorObservationSpace,
+    VectorObservationSpace,
+)
+from rl_coach.utils import CoachError
+
+
+def bytes_of(*shape):
+    return spaces.Box(0, 255, shape, np.uint8)
+
+
+def reader_of(space, observation, info=None, actions=4, **options):
+    return StateReader(space, DiscreteActionSpace(actions), None, "level", observation, info or {}, **options)
+
+
+@pytest.mark.parametrize(
+    ("space", "kind", "expected", "shape"),
+    [
+        (spaces.Box(-1, 1, (4,)), None, VectorObservationSpace, (4,)),
+        (spaces.Box(-1, 1, ()), None, VectorObservationSpace, (1,)),
+        (bytes_of(210, 160, 3), None, ImageObservationSpace, (210, 160, 3)),
+        (bytes_of(84, 84, 1), None, ImageObservationSpace, (84, 84, 1)),
+        (bytes_of(84, 84), None, ImageObservationSpace, (84, 84, 1)),
+        (bytes_of(3, 84, 84), None, ImageObservationSpace, (3, 84, 84)),
+        (bytes_of(84, 84, 7), None, PlanarMapsObservationSpace, (84, 84, 7)),
+        (spaces.Box(0, 1, (8, 8, 3)), None, PlanarMapsObservationSpace, (8, 8, 3)),
+        (spaces.Box(0, 1, (8, 8, 3)), ObservationSpaceType.Image, ImageObservationSpace, (8, 8, 3)),
+        (spaces.Box(0, 1, (5, 6)), None, TensorObservationSpace, (5, 6)),
+        (spaces.Box(0, 1, (2, 3, 4, 5)), None, TensorObservationSpace, (2, 3, 4, 5)),
+        (bytes_of(84, 84, 3), ObservationSpaceType.Tensor, TensorObservationSpace, (84, 84, 3)),
+        (spaces.Box(0, 1, (5, 6)), ObservationSpaceType.Vector, VectorObservationSpace, (30,)),
+        (spaces.Discrete(5), None, VectorObservationSpace, (5,)),
+        (spaces.MultiDiscrete([2, 3]), None, VectorObservationSpace, (5,)),
+        (spaces.MultiBinary(6), None, VectorObservationSpace, (6,)),
+        (spaces.MultiBinary((2, 3)), None, VectorObservationSpace, (6,)),
+    ],
+)
+def test_observation_spaces(space, kind, expected, shape):
+    ours, convert = observation_space_of(space, kind, "level")
+    assert type(ours) is expected
+    value = space.sample()
+    assert ours.contains(value if convert is None else convert(value))
+    assert tuple(ours.shape) == shape
+
+
+def test_the_channels_axis_is_found():
+    assert observation_space_of(bytes_of(3, 84, 84), None, "level")[0].channels_axis == 0
+    assert observation_space_of(bytes_of(84, 84, 3), None, "level")[0].channels_axis == -1
+
+
+def test_discrete_observations_become_one_hot_vectors():
+    _, convert = observation_space_of(spaces.Discrete(3, start=5), None, "level")
+    np.testing.assert_array_equal(convert(np.int64(6)), [0, 1, 0])
+    _, convert = observation_space_of(spaces.MultiDiscrete([2, 3]), None, "level")
+    np.testing.assert_array_equal(convert(np.array([1, 0])), [0, 1, 1, 0, 0])
+
+
+@pytest.mark.parametrize("space", [spaces.Tuple([spaces.Discrete(2)]), spaces.Text(5)])
+def test_other_spaces_are_errors_that_name_level_and_observation(space):
+    with pytest.raises(CoachError, match="'level'.*'camera'.*not supported"):
+        observation_space_of(space, None, "level", "camera")
+    with pytest.raises(CoachError, match="'level': actions of the space .* are not supported"):
+        action_space_of(space, "level")
+
+
+def test_discrete_actions_may_start_anywhere():
+    ours, convert = action_space_of(spaces.Discrete(3, start=-1), "level", ["left", "stay", "right"])
+    assert (type(ours), ours.num_actions, convert(2)) == (DiscreteActionSpace, 3, 1)
+    assert ours.get_description(0) == "left"
+    assert action_space_of(spaces.Discrete(3), "level")[1] is None
+
+
+def test_box_actions():
+    ours, convert = action_space_of(spaces.Box(np.array([-1, 0]), np.array([1, 2]), dtype=np.float32), "level")
+    assert (type(ours), convert) == (BoxActionSpace, None)
+    np.testing.assert_array_equal(ours.high, [1, 2])
+    ours, convert = action_space_of(spaces.Box(0, 9, (2,), np.int64), "level")
+    assert convert(np.array([1.6, 3.2])).tolist() == [2, 3]
+    ours, convert = action_space_of(spaces.Box(0.0, 1.0, ()), "level")
+    assert np.shape(convert(ours.default_action)) == ()
+
+
+def test_multi_binary_actions_become_a_multi_select():
+    ours, _ = action_space_of(spaces.MultiBinary(3), "level")
+    assert (type(ours), ours.num_actions) == (MultiSelectActionSpace, 8)
+
+
+def test_multi_discrete_actions_become_their_product():
+    space = spaces.MultiDiscrete([2, 3], start=[0, 5])
+    ours, convert = action_space_of(space, "level")
+    assert ours.num_actions == 6
+    assert [convert(a).tolist() for a in range(6)] == [[0, 5], [0, 6], [0, 7], [1, 5], [1, 6], [1, 7]]
+    assert all(space.contains(convert(a)) for a in range(6))
+    assert ours.get_description(4) == "1, 6"
+
+
+@pytest.mark.parametrize("space", [spaces.MultiDiscrete([17, 17, 17]), spaces.MultiBinary(13)])
+def test_too_many_combined_actions_are_an_error(space):
+    with pytest.raises(CoachError, match="more than the 4096"):
+        action_space_of(space, "level")
+
+
+def test_a_plain_observation_passes_as_it_is():
+    reader = reader_of(spaces.Box(-1, 1, (2,)), np.zeros(2, np.float32))
+    observation = np.ones(2, np.float32)
+    state = reader(observation, {})
+    assert list(state) == ["observation"]
+    assert state["observation"] is observation
+
+
+def test_a_dict_keeps_its_keys_and_nested_ones_are_joined():
+    space = spaces.Dict(
+        {"camera": bytes_of(8, 8, 3), "body": spaces.Dict({"arm": spaces.Box(-1, 1, (2,)), "mode": spaces.Discrete(2)})}
+    )
+    reader = reader_of(space, space.sample())
+    state = reader(space.sample(), {})
+    assert set(state) == set(reader.state_space.sub_spaces) == {"camera", "body/arm", "body/mode"}
+    assert all(reader.state_space[name].contains(value) for name, value in state.items())
+
+
+def test_a_mask_in_the_observation():
+    space = spaces.Dict({"board": spaces.Box(-1, 1, (9,)), "action_mask": spaces.MultiBinary(4)})
+    reader = reader_of(space, space.sample())
+    assert reader.state_space.action_mask_name == "action_mask"
+    assert isinstance(reader.state_space["action_mask"], ActionMaskSpace)
+
+
+def test_a_mask_in_the_info():
+    mask = np.array([0, 1, 1, 0], np.int8)
+    reader = reader_of(spaces.Discrete(3), 0, {"action_mask": mask})
+    state = reader(1, {"action_mask": mask})
+    np.testing.assert_array_equal(state["action_mask"], mask)
+    assert not np.may_share_memory(state["action_mask"], mask)
+    np.testing.assert_array_equal(reader(1, {})["action_mask"], np.ones(4))
+
+
+def test_a_mask_of_another_size_is_no_mask():
+    assert reader_of(spaces.Discrete(3), 0, {"action_mask": np.ones(7)}).state_space.action_mask_name is None
+
+
+def test_observations_that_are_no_arrays_become_some():
+    reader = reader_of(spaces.Box(-1, 1, (2,)), [0.0, 1.0])
+    assert reader([0.5, 0.5], {})["observation"].dtype == np.float32
+
+
+def test_observations_are_copied_where_the_environment_reuses_them():
+    observation = np.zeros(2, np.float32)
+    reader = reader_of(spaces.Box(-1, 1, (2,)), observation, copies=True)
+    state = reader(observation, {})
+    observation += 1
+    np.testing.assert_array_equal(state["observation"], [0, 0])
+
+
+def test_an_observation_of_another_shape_than_its_space_is_an_error():
+    with pytest.raises(CoachError, match=r"'level'.*'observation' has the shape \(3,\).*says \(2,\)"):
+        reader_of(spaces.Box(-1, 1, (2,)), np.zeros(3))
