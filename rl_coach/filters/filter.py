@@ -42,6 +42,13 @@ class Filter:
     def reset(self) -> None:
         """A new episode starts: forget what belongs to the one before."""
 
+    def suspend(self) -> Any:
+        """What belongs to the episode in progress, for ``resume`` to take up again after an episode in between."""
+        return None
+
+    def resume(self, suspended: Any) -> None:
+        """Go on with the episode that ``suspend`` parked."""
+
     def filter(self, *args: Any, **kwargs: Any) -> Any:
         """What comes out for what goes in; each kind of filter says what that is.
 
@@ -112,6 +119,13 @@ class _FilterChain(Filter):
     def reset(self) -> None:
         for _, member in self._members():
             member.reset()
+
+    def suspend(self) -> Any:
+        return [member.suspend() for _, member in self._members()]
+
+    def resume(self, suspended: Any) -> None:
+        for (_, member), parked in zip(self._members(), suspended):
+            member.resume(parked)
 
     def set_device(self, device: Any, memory_backend_params: Any = None, mode: str = "numpy") -> None:
         for _, member in self._members():

@@ -104,6 +104,12 @@ class ObservationStackingFilter(ObservationFilter):
     def reset(self) -> None:
         self.stack.clear()
 
+    def suspend(self) -> list[np.ndarray]:
+        return list(self.stack)
+
+    def resume(self, suspended: list[np.ndarray]) -> None:
+        self.stack = deque(suspended, maxlen=self.stack_size)
+
     def get_state(self) -> State:
         return {"stack": list(self.stack)}
 
