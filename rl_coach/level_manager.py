@@ -222,6 +222,10 @@ class LevelManager(EnvironmentInterface):
         response.reward = total_reward
         return response
 
+    def should_train(self) -> bool:
+        """Whether the next call of ``train`` would let an agent learn."""
+        return any(agent.should_train() for agent in self.agents.values())
+
     def train(self, at_most: int | None = None) -> int:
         """Let the agents learn, if the time has come for them.
 

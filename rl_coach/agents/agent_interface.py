@@ -91,6 +91,10 @@ class AgentInterface:
         """
         raise NotImplementedError(f"{type(self).__name__} does not observe")
 
+    def should_train(self) -> bool:
+        """Whether the next call of ``train`` would learn. Asking changes nothing."""
+        raise NotImplementedError(f"{type(self).__name__} does not say when it trains")
+
     def train(self) -> float:
         """Learn, if the time has come.
 

@@ -260,6 +260,9 @@ class CompositeAgent(AgentInterface):
             response.reward = reward
         return response
 
+    def should_train(self) -> bool:
+        return any(agent.should_train() for agent in self.agents.values())
+
     def train(self) -> float:
         """Train each agent; the losses are added up."""
         loss = 0.0

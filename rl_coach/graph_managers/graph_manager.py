@@ -375,6 +375,10 @@ class GraphManager:
         if not self._can_train:
             counts[TrainingSteps] += 1
 
+    def should_train(self) -> bool:
+        """Whether the next call of ``train`` would let an agent learn."""
+        return any(level.should_train() for level in self.level_managers)
+
     def heatup(self, steps: StepMethod) -> None:
         """Act to fill the memory: at least ``steps``, in whole episodes."""
         self.verify_graph_was_created()

@@ -168,10 +168,13 @@ class CountingAgent(AgentInterface):
         self.episode.append(env_response)
         return env_response.game_over
 
+    def should_train(self) -> bool:
+        playing = self.ap.algorithm.num_consecutive_playing_steps.num_steps
+        return self.can_train and self.total_steps_counter - self.steps_at_last_training >= playing
+
     def train(self) -> float:
         algorithm = self.ap.algorithm
-        playing = algorithm.num_consecutive_playing_steps.num_steps
-        if not algorithm.can_train or self.total_steps_counter - self.steps_at_last_training < playing:
+        if not self.should_train():
             return 0.0
         self.steps_at_last_training = self.total_steps_counter
         wanted = algorithm.updates_per_training

@@ -90,9 +90,7 @@ def test_no_evaluation_follows_the_last_one(tmp_path):
 
 
 @settings(max_examples=25, deadline=None)
-@given(
-    improve=st.integers(1, 60), between=st.integers(1, 40), episodes=st.integers(1, 3), length=st.integers(1, 7)
-)
+@given(improve=st.integers(1, 60), between=st.integers(1, 40), episodes=st.integers(1, 3), length=st.integers(1, 7))
 def test_steps_and_evaluations_for_any_schedule(tmp_path_factory, improve, between, episodes, length):
     graph = create(
         tmp_path_factory.mktemp("run"),
@@ -217,6 +215,16 @@ def test_training_outside_the_training_phase_is_a_training_phase(tmp_path):
     graph.train()
     assert graph.phase is RunPhase.UNDEFINED
     assert graph.total_steps_counters[RunPhase.TRAIN][TrainingSteps] == 1
+
+
+def test_it_says_whether_it_would_train(tmp_path):
+    graph = create(tmp_path, schedule(EnvironmentSteps(1)))
+    assert not graph.should_train()
+    with graph.phase_context(RunPhase.TRAIN):
+        graph.act(EnvironmentSteps(1))
+        assert graph.should_train() and graph.should_train()
+        graph.train()
+    assert not graph.should_train()
 
 
 def test_act_may_wait_for_the_end_of_the_episode(tmp_path):

@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.logger import (
+    EpisodeLogger,
+    Logger,
+    ScreenLogger,
+    create_gif,
+    create_mp4,
+    get_experiment_name,
+    get_experiment_path,
+)
+from rl_coach.utils import CoachError
+
+
+def logger_in(directory, **settings):
+    logger = Logger()
+    logger.set_logger_filenames(str(directory), "graph.level.agent", task_id=0, **settings)
+    return logger
+
+
+def table(logger):
+    return pandas.read_csv(logger.csv_path)
+
+
+def text_of(logger):
+    return pathlib.Path(logger.csv_path).read_text()
+
+
+def test_the_files_are_named_as_coach_names_them(tmp_path):
+    logger = logger_in(tmp_path)
+    assert logger.csv_path == str(tmp_path / "worker_0.graph.level.agent_0.csv")
+    assert logger.doc_path == str(tmp_path / "worker_0.graph.level.agent_0.json")
+    assert os.listdir(tmp_path) == []
+
+
+def test_another_run_in_the_same_directory_gets_another_number(tmp_path):
+    (tmp_path / "worker_0.graph.level.agent_0.csv").touch()
+    assert logger_in(tmp_path).csv_path.endswith("agent_1.csv")
+
+
+def test_a_row_is_written_once_its_index_is_past(tmp_path):
+    logger = logger_in(tmp_path)
+    logger.set_current_time(1)
+    logger.create_signal_value("Reward", 1.5)
+    logger.dump_output_csv()
+    assert not os.path.exists(logger.csv_path)
+    logger.set_current_time(2)
+    logger.create_signal_value("Reward", 2)
+    logger.dump_output_csv()
+    assert table(logger).to_dict("list") == {"Episode #": [1], "Reward": [1.5]}
+    logger.close()
+    logger.close()
+    assert table(logger).to_dict("list") == {"Episode #": [1, 2], "Reward": [1.5, 2.0]}
+
+
+def test_lines_that_are_written_are_never_written_again(tmp_path):
+    logger = logger_in(tmp_path)
+    before, inode = b"", None
+    for index in range(20):
+        logger.set_current_time(index)
+        logger.create_signal_value("Reward", index / 3)
+        logger.dump_output_csv()
+        if index:
+            with open(logger.csv_path, "rb") as file:
+                now = file.read()
+            assert now.startswith(before) and now.endswith(b"\n")
+            assert inode in (None, os.stat(logger.csv_path).st_ino)
+            before, inode = now, os.stat(logger.csv_path).st_ino
+    assert list(table(logger)["Reward"]) == [index / 3 for index in range(19)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    rows=st.lists(
+        st.dictionaries(st.sampled_from("abcd"), st.floats(allow_infinity=False) | st.integers(-9, 9)),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_the_file_can_be_read_after_every_dump(tmp_path_factory, rows):
+    logger = logger_in(tmp_path_factory.mktemp("csv"))
+    for index, row in enumerate(rows):
+        logger.set_current_time(index)
+        logger.create_signal_value("Total steps", index)
+        for name, value in row.items():
+            logger.create_signal_value(name, value)
+        logger.dump_output_csv()
+        if index:
+            assert list(table(logger)["Episode #"]) == list(range(index))
+    logger.close()
+    written = table(logger)
+    for index, row in enumerate(rows):
+        for name, value in row.items():
+            np.testing.assert_equal(float(written[name][index]), float(value))
+
+
+def test_a_late_signal_adds_a_column_at_the_right(tmp_path):
+    logger = logger_in(tmp_path)
+    for index, name in enumerate(["a", "a", "b"]):
+        logger.set_current_time(index)
+        logger.create_signal_value(name, index)
+    logger.dump_output_csv()
+    logger.close()
+    text = text_of(logger)
+    assert text == "Episode #,a,b\n0,0,\n1,1,\n2,,2\n"
+    logger.set_current_time(3)
+    logger.create_signal_value("c, d", "x")
+    logger.close()
+    assert text_of(logger) == 'Episode #,a,b,"c, d"\n0,0,,\n1,1,,\n2,,2,\n3,,,x\n'
+    assert sorted(os.listdir(tmp_path)) == ["worker_0.graph.level.agent_0.csv"]
+
+
+def test_announced_signals_need_no_second_header(tmp_path):
+    logger = logger_in(tmp_path)
+    logger.add_columns(["Reward", "Evaluation Reward", "Reward"])
+    logger.create_signal_value("Reward", 1)
+    logger.close()
+    assert text_of(logger) == "Episode #,Reward,Evaluation Reward\n0,1,\n"
+
+
+def test_a_killed_migration_leaves_the_old_file(tmp_path, monkeypatch):
+    logger = logger_in(tmp_path)
+    logger.create_signal_value("a", 1)
+    logger.close()
+    logger.set_current_time(1)
+    logger.create_signal_value("b", 1)
+
+    def failing(*arguments):
+        raise OSError("killed")
+
+    monkeypatch.setattr("rl_coach.logger.os.replace", failing)
+    with pytest.raises(OSError, match="killed"):
+        logger.close()
+    assert table(logger).to_dict("list") == {"Episode #": [0], "a": [1]}
+
+
+def test_values_as_cells(tmp_path):
+    logger = logger_in(tmp_path)
+    values = {
+        "nan": float("nan"),
+        "empty": "",
+        "float32": np.float32(0.5),
+        "array": np.array([3]),
+        "none": None,
+        "bool": True,
+        "exact": 0.1,
+        "large": 10**12,
+    }
+    for name, value in values.items():
+        logger.create_signal_value(name, value)
+    logger.close()
+    assert text_of(logger).splitlines()[1] == "0,,,0.5,3,,True,0.1,1000000000000"
+
+
+def test_values_by_name():
+    logger = Logger()
+    logger.set_current_time(4)
+    assert logger.create_signal_value("a", 1)
+    assert not logger.create_signal_value("a", 2, overwrite=False)
+    assert logger.get_signal_value("a") == logger.get_signal_value("a", 4) == 1
+    assert logger.change_signal_value("a", 4, 3) and logger.get_signal_value("a") == 3
+    assert not logger.change_signal_value("b", 4, 3)
+    assert not logger.signal_value_exists("a", 5) and logger.get_signal_value("a", 5) is None
+
+
+def test_a_written_row_is_closed(tmp_path):
+    logger = logger_in(tmp_path)
+    logger.create_signal_value("a", 1)
+    logger.close()
+    with pytest.raises(ValueError, match=r"row 0 .* has been written"):
+        logger.create_signal_value("a", 2, time=0)
+
+
+def test_the_wall_clock_time_is_in_minutes(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("rl_coach.logger.time.monotonic", lambda: now[0])
+    logger = Logger()
+    now[0] += 90
+    logger.update_wall_clock_time(3)
+    assert logger.get_signal_value("Wall-Clock Time", 3) == 1.5
+    again = Logger()
+    again.set_state(logger.get_state())
+    now[0] += 30
+    assert again.get_current_wall_clock_time() == 2.0
+
+
+def test_a_resumed_run_continues_the_same_file_where_the_state_was_saved(tmp_path):
+    logger = logger_in(tmp_path)
+    for index in range(3):
+        logger.set_current_time(index)
+        logger.create_signal_value("a", index)
+        logger.dump_output_csv()
+    state = json.loads(json.dumps(logger.get_state()))
+    for index in range(3, 6):  # lost: they came after the state was saved
+        logger.set_current_time(index)
+        logger.create_signal_value("late", index)
+        logger.dump_output_csv()
+    with open(logger.csv_path, "a") as file:
+        file.write("5,1")  # a kill in the middle of a line
+    again = logger_in(tmp_path, resume=True)
+    assert again.csv_path == logger.csv_path
+    again.set_state(state)
+    again.set_current_time(3)
+    again.create_signal_value("a", 33)
+    again.close()
+    assert list(table(again)["Episode #"]) == [0, 1, 2, 3]
+    assert list(table(again)["a"]) == [0, 1, 2, 33]
+    assert again.columns == ["a", "late"]
+
+
+def test_the_parameters_and_the_run_as_json(tmp_path):
+    logger = logger_in(tmp_path)
+    logger.dump_documentation({"visualization": VisualizationParameters(), "seed": 5})
+    document = json.loads(pathlib.Path(logger.doc_path).read_text())
+    assert document["parameters"]["visualization"]["dump_csv"] is True
+    assert document["parameters"]["seed"] == 5
+    assert {"start_time", "command_line", "git_revision", "platform", "versions"} <= document["run"].keys()
+    assert document["run"]["versions"]["python"].startswith("3.")
+
+
+def test_tensorboard_events(tmp_path):
+    pytest.importorskip("tensorboardX")
+    logger = logger_in(tmp_path, tensorboard=True)
+    logger.create_signal_value("Training Reward", 3.0)
+    logger.create_signal_value("text", "no number")
+    logger.close()
+    (events,) = (tmp_path / "tensorboard" / "worker_0.graph.level.agent_0").iterdir()
+    content = events.read_bytes()
+    assert b"Training_Reward" in content or b"Training Reward" in content
+    assert b"no number" not in content
+
+
+def test_the_steps_of_episodes_each_in_a_file(tmp_path):
+    logger = EpisodeLogger()
+    logger.set_logger_filenames(str(tmp_path), "graph.level.agent", task_id=0)
+    for episode in (1, 2):
+        logger.set_episode_idx(episode)
+        for step in range(episode + 1):
+            logger.set_current_time(step)
+            logger.create_signal_value("Action", step * 10)
+    logger.close()
+    directory = tmp_path / "worker_0.graph.level.agent.episodes"
+    assert (directory / "episode_2.csv").read_text() == "Episode Steps,Action\n0,0\n1,10\n2,20\n"
+    assert len(pandas.read_csv(directory / "episode_1.csv")) == 2
+
+
+def test_an_experiment_directory_is_never_shared(tmp_path):
+    first, second = (get_experiment_path("name", str(tmp_path)) for _ in range(2))
+    assert os.path.isdir(first) and os.path.isdir(second) and first != second
+    assert os.path.dirname(first) == str(tmp_path / "name")
+    assert not os.path.exists(get_experiment_path("other", str(tmp_path), create_path=False))
+
+
+def test_an_experiment_directory_that_cannot_be_written_is_an_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(CoachError, match="cannot be written"):
+        get_experiment_path("name", str(tmp_path / "file"))
+
+
+def test_an_experiment_has_a_name_without_asking():
+    assert get_experiment_name("mine") == "mine"
+    assert get_experiment_name(None, default="CartPole_DQN") == "CartPole_DQN"
+    with pytest.raises(CoachError, match=r"'\.\./up'"):
+        get_experiment_name("../up")
+
+
+def test_videos(tmp_path):
+    frames = np.random.default_rng(0).integers(0, 255, (4, 32, 48, 3), dtype=np.uint8)
+    assert os.path.getsize(create_gif(frames, fps=5, name="Episode-1", directory=str(tmp_path))) > 100
+    assert os.path.getsize(create_mp4(list(frames), name="Episode-1", directory=str(tmp_path))) > 100
+
+
+def test_lines_on_the_screen(capsys):
+    logger = ScreenLogger("coach", use_colors=False)
+    logger.log_dict({"Episode": 3, "Reward": 1.5}, prefix="Training")
+    logger.print("one", 2)
+    logger.log("[bold]no markup[/bold] " + "x" * 200)
+    for line in (logger.log_title, logger.success, logger.warning):
+        line("text")
+    logger.separator()
+    logger.error("bad", crash=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["coach: Training - Episode: 3  Reward: 1.5", "coach: one 2"]
+    assert lines[2] == "coach: [bold]no markup[/bold] " + "x" * 200
+    assert lines[3:6] == ["coach: text", "coach: text", "coach: warning: text"]
+    assert lines[7] == "coach: error: bad"
+    with pytest.raises(CoachError, match="bad"):
+        logger.error("bad")
+    assert not logger.is_live
