@@ -25,6 +25,9 @@ from rl_coach.core_types import TimeTypes
 from rl_coach.utils import CoachError
 
 
+_EVENT_FLUSH_SECONDS = 10
+
+
 class Colors:
     """Terminal escape codes, for those who format lines of their own."""
 
@@ -340,6 +343,7 @@ class Logger(BaseLogger):
     def __init__(self, index_name: str = "Episode #"):
         super().__init__(index_name)
         self.doc_path: str | None = None
+        self._board_directory: str | None = None
         self._board: Any = None
 
     def set_index_name(self, index_name: str) -> None:
@@ -374,7 +378,8 @@ class Logger(BaseLogger):
                 self._columns_in_file = next(csv.reader(file))[1:]
             self._columns = list(self._columns_in_file)
         if tensorboard:
-            self._board = _tensorboard_writer(os.path.join(_experiments_path, "tensorboard", os.path.basename(path)))
+            self._board_directory = os.path.join(_experiments_path, "tensorboard", os.path.basename(path))
+            _import_tensorboardx()
 
     def dump_documentation(self, parameters: Any) -> None:
         """Write the parameters and what the run ran on as JSON beside the CSV.
@@ -390,15 +395,18 @@ class Logger(BaseLogger):
     def close(self) -> None:
         super().close()
         if self._board is not None:
-            self._board.flush()
+            self._board.close()
+            self._board = None
 
     def _write_rows(self, indices: list[int]) -> None:
-        if self._board is not None:
+        if self._board_directory is not None:
             for index in indices:
                 self._write_events(index)
         super()._write_rows(indices)
 
     def _write_events(self, index: int) -> None:
+        if self._board is None:
+            self._board = _import_tensorboardx().SummaryWriter(self._board_directory, flush_secs=_EVENT_FLUSH_SECONDS)
         for name, value in self._rows[index].items():
             number = _plain(value)
             if isinstance(number, (bool, int, float)) and name != self.index_name:
@@ -448,12 +456,12 @@ def _numbered(stem: str, resume: bool) -> str:
     return f"{stem}_{max(0, number - 1) if resume else number}"
 
 
-def _tensorboard_writer(directory: str) -> Any:
+def _import_tensorboardx() -> Any:
     try:
-        from tensorboardX import SummaryWriter
+        import tensorboardX
     except ImportError:
         raise CoachError("TensorBoard files need tensorboardX: pip install tensorboardX") from None
-    return SummaryWriter(directory)
+    return tensorboardX
 
 
 _STARTED = datetime.datetime.now().astimezone()
