@@ -24,7 +24,6 @@ from rl_coach.base_parameters import unfold_dict_or_list
 from rl_coach.core_types import TimeTypes
 from rl_coach.utils import CoachError
 
-
 _EVENT_FLUSH_SECONDS = 10
 
 
