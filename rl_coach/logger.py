@@ -138,7 +138,8 @@ screen = ScreenLogger("")
 class BaseLogger:
     """A table of signals that grows at its end: one row for each value of the index, one column for each signal.
 
-    A row is written once its index is past, and is never touched again: whoever reads the file at any moment finds
+    A row is written once its index is past, and is never touched again (a value that comes for it later goes to the
+    first open row, as Coach's evaluation results went to the next episode): whoever reads the file at any moment finds
     whole lines, and the file of a run of any length costs nothing to extend. A signal whose name comes up only after
     the header was written adds a column at the right: then, once, the file is copied with the new header and put in
     place atomically, because a CSV reader takes the columns from the first line.
@@ -177,11 +178,11 @@ class BaseLogger:
         """Set a signal's value.
 
         :param overwrite: replace a value that is there; otherwise it stands
-        :param time: the row; None for the current one
+        :param time: the row; None for the current one. The first open one, if that row has been written.
         :return: whether the value was set
-        :raises ValueError: that row has been written already
         """
-        row = self._open_row(self.time if time is None else time)
+        index = self._open_index(time)
+        row = self._rows.setdefault(index, {self.index_name: index})
         if not overwrite and signal_name in row:
             return False
         row[signal_name] = value
@@ -192,20 +193,20 @@ class BaseLogger:
     def change_signal_value(self, signal_name: str, time: int, value: Any) -> bool:
         """Replace a value that is there.
 
-        :return: False if there is none, or its row has been written
+        :return: False if there is none
         """
         if not self.signal_value_exists(signal_name, time):
             return False
-        self._rows[time][signal_name] = value
+        self._rows[self._open_index(time)][signal_name] = value
         return True
 
     def signal_value_exists(self, signal_name: str, time: int) -> bool:
         """Whether a row that is not yet written has that signal."""
-        return signal_name in self._rows.get(time, {})
+        return signal_name in self._rows.get(self._open_index(time), {})
 
     def get_signal_value(self, signal_name: str, time: int | None = None) -> Any:
         """A signal's value in a row that is not yet written; None if there is none."""
-        return self._rows.get(self.time if time is None else time, {}).get(signal_name)
+        return self._rows.get(self._open_index(time), {}).get(signal_name)
 
     def get_current_wall_clock_time(self) -> float:
         """Minutes since the run started, those before a resume included."""
@@ -249,13 +250,9 @@ class BaseLogger:
         if self.csv_path is not None and os.path.exists(self.csv_path):
             self._cut_file()
 
-    def _open_row(self, index: int) -> dict[str, Any]:
-        row = self._rows.get(index)
-        if row is not None:
-            return row
-        if self._first_open_time is not None and index < self._first_open_time:
-            raise ValueError(f"row {index} of '{self.csv_path}' has been written, the first open one is later")
-        return self._rows.setdefault(index, {self.index_name: index})
+    def _open_index(self, time: int | None) -> int:
+        index = self.time if time is None else time
+        return index if self._first_open_time is None else max(index, self._first_open_time)
 
     def _write_rows(self, indices: list[int]) -> None:
         if not indices:

@@ -174,12 +174,14 @@ def test_values_by_name():
     assert not logger.signal_value_exists("a", 5) and logger.get_signal_value("a", 5) is None
 
 
-def test_a_written_row_is_closed(tmp_path):
+def test_what_comes_too_late_for_a_row_goes_to_the_next(tmp_path):
     logger = logger_in(tmp_path)
     logger.create_signal_value("a", 1)
     logger.close()
-    with pytest.raises(ValueError, match=r"row 0 .* has been written"):
-        logger.create_signal_value("a", 2, time=0)
+    logger.create_signal_value("a", 2, time=0)
+    assert logger.signal_value_exists("a", 0) and logger.get_signal_value("a") == 2
+    logger.close()
+    assert table(logger).to_dict("list") == {"Episode #": [0, 1], "a": [1, 2]}
 
 
 def test_the_wall_clock_time_is_in_minutes(monkeypatch):
