@@ -214,10 +214,13 @@ class Agent(AgentInterface):
             return
         graph = getattr(self.parent, "parent_graph_manager", None)
         level = getattr(self.parent, "name", "")
-        stem = ".".join(part for part in (getattr(graph, "name", ""), level, f"{self.name}_0") if part)
+        stem = ".".join(part for part in (getattr(graph, "name", ""), level, self.name) if part)
         if visualization.dump_csv:
             self.agent_logger.set_logger_filenames(
-                task.experiment_path, logger_prefix=stem, task_id=task.task_index
+                task.experiment_path,
+                logger_prefix=stem,
+                task_id=task.task_index,
+                tensorboard=visualization.tensorboard,
             )
         if visualization.dump_in_episode_signals:
             self.agent_episode_logger.set_logger_filenames(
@@ -503,6 +506,9 @@ class Agent(AgentInterface):
     @property
     def can_train(self) -> bool:
         return bool(self.networks)
+
+    def should_train(self) -> bool:
+        return self._should_update()
 
     def _should_update(self) -> bool:
         steps = self.ap.algorithm.num_consecutive_playing_steps
