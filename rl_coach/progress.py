@@ -88,8 +88,8 @@ class Progress:
             return
         self._sample(status)
         if self._live is None:
-            plural = "" if episodes == 1 else "s"
-            self._print(f"{self.line(status)} | evaluation of {episodes} episode{plural}: {reward:.5g}")
+            episodes_text = "1 episode" if episodes == 1 else f"{episodes} episodes"
+            self._print(f"{self.line(status)} | over {episodes_text}")
 
     def update(self, status: Status) -> None:
         """Show the state of the run, if it is time to."""
@@ -131,14 +131,17 @@ class Progress:
         if self._rewards:
             mean = sum(self._rewards) / len(self._rewards)
             fields.append(("reward", f"{self._rewards[-1]:.5g} (mean {mean:.5g})"))
+        fields.append(("time", duration(self.seconds)))
+        eta = self._eta(status.fraction)
+        if eta:
+            fields.append(("left", f"at most {eta}"))
         if self.last_evaluation is not None and self.best_evaluation is not None:
             fields.append(("evaluation", f"{self.last_evaluation:.5g} (best {self.best_evaluation:.5g})"))
-        eta = self._eta(status.fraction)
-        return [*fields, ("time", duration(self.seconds)), *([("left", f"at most {eta}")] if eta else [])]
+        return fields
 
     def _eta(self, fraction: float) -> str:
         speed = self._per_second(2) if len(self._samples) > 1 else 0.0
-        if speed <= 0 or (1 - fraction) / speed > _LONGEST_ETA:
+        if speed <= 0 or fraction >= 1 or (1 - fraction) / speed > _LONGEST_ETA:
             return ""
         return duration((1 - fraction) / speed)
 

@@ -50,8 +50,8 @@ def test_each_evaluation_is_a_line(clock, capsys):
     progress.add_evaluation(30.0, 5, status(10))
     progress.add_evaluation(12.5, 1, status(20))
     first, second = capsys.readouterr().out.splitlines()
-    assert "reward 20 (mean 15)" in first and first.endswith("evaluation of 5 episodes: 30")
-    assert "evaluation 12.5 (best 30)" in second and second.endswith("evaluation of 1 episode: 12.5")
+    assert "reward 20 (mean 15)" in first and first.endswith("evaluation 30 (best 30) | over 5 episodes")
+    assert second.endswith("evaluation 12.5 (best 30) | over 1 episode")
 
 
 def test_nothing_is_shown_before_the_start_and_after_the_stop(clock, capsys):
@@ -76,7 +76,7 @@ def test_a_terminal_shows_one_display_and_no_lines(clock):
     progress.update(status(100, 0.6))
     progress.stop()
     shown = screen.console.file.getvalue()
-    assert "steps/s" in shown and "25" in shown and "evaluation of" not in shown
+    assert "steps/s" in shown and "25" in shown and "over 1 episode" not in shown
     assert shown.endswith("\x1b[2K") or "\x1b[?25h" in shown  # the cursor is back
 
 

@@ -428,9 +428,9 @@ class GraphManager:
                 for level in self.level_managers:
                     level.discard_evaluation()
                 raise
-        best = self.progress.best_evaluation
-        reward = float(np.mean(rewards))
-        self.progress.add_evaluation(reward, len(rewards), self._status())
+            best = self.progress.best_evaluation
+            reward = float(np.mean(rewards))
+            self.progress.add_evaluation(reward, len(rewards), self._status())
         if self._saves_checkpoints_regularly and (best is None or reward > best):
             self.save_checkpoint()
         return self.should_stop()

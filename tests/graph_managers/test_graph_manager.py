@@ -491,7 +491,7 @@ def test_the_summary_says_where_everything_is(tmp_path, capsys):
     graph.playback_hint = "coach -p Counting -crd there --evaluate 1000"
     graph.run()
     text = capsys.readouterr().out
-    assert "evaluation of 1 episode: 5" in text
+    assert "Testing | episode 2 | steps 10" in text and "evaluation 5 (best 5) | over 1 episode" in text
     assert "evaluation reward 5 (best 5)" in text
     assert "2 episodes, 10 steps, 10 updates" in text
     assert f"dashboard --experiment_dir {tmp_path}" in text
