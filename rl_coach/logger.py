@@ -151,7 +151,7 @@ class BaseLogger:
         self.index_name = index_name
         self.csv_path: str | None = None
         self.time = 0
-        self._columns: list[str] = []
+        self._columns: dict[str, None] = {}
         self._columns_in_file: list[str] = []
         self._rows: dict[int, dict[str, Any]] = {}
         self._first_open_time: int | None = None
@@ -165,8 +165,7 @@ class BaseLogger:
 
     def add_columns(self, names: Iterable[str]) -> None:
         """Announce signals that will come, so that the header has them from the start."""
-        known = set(self._columns)
-        self._columns += [name for name in dict.fromkeys(names) if name not in known]
+        self._columns |= dict.fromkeys(names)
 
     def set_current_time(self, time: int) -> None:
         """Move to another row; rows before it are written with the next ``dump_output_csv``."""
@@ -186,8 +185,7 @@ class BaseLogger:
         if not overwrite and signal_name in row:
             return False
         row[signal_name] = value
-        if signal_name not in self._columns:
-            self._columns.append(signal_name)
+        self._columns[signal_name] = None
         return True
 
     def change_signal_value(self, signal_name: str, time: int, value: Any) -> bool:
@@ -243,7 +241,7 @@ class BaseLogger:
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from ``get_state``: rows that a file got after that moment are taken out again."""
         self.time = state["time"]
-        self._columns = list(state["columns"])
+        self._columns = dict.fromkeys(state["columns"])
         self._rows = {row["index"]: dict(zip(row["names"], row["values"])) for row in state["rows"]}
         self._first_open_time = state["first_open_time"]
         self._seconds_before, self._started = state["seconds"], time.monotonic()
@@ -297,7 +295,7 @@ class BaseLogger:
             self._columns_in_file = []
             return
         in_file = lines[0][1:]
-        self._columns = in_file + [name for name in self._columns if name not in in_file]
+        self._columns = dict.fromkeys([*in_file, *self._columns])
         first_open = 0 if self._first_open_time is None else self._first_open_time
         missing = [""] * (len(self._columns) - len(in_file))
         self._replace_file([line + missing for line in lines[1:] if float(line[0]) < first_open])
@@ -315,13 +313,14 @@ class BaseLogger:
 
 def _plain(value: Any) -> Any:
     """A number, text or None; NaN is None, as an empty cell is."""
-    if isinstance(value, (np.generic, np.ndarray)) and value.size == 1:
-        value = value.item()
-    if isinstance(value, bool) or value is None:
+    kind = type(value)
+    if kind is float:
+        return None if math.isnan(value) else value
+    if kind in (int, str, bool) or value is None:
         return value
-    if isinstance(value, numbers.Number):
-        return None if isinstance(value, float) and math.isnan(value) else value
-    return str(value)
+    if isinstance(value, (np.generic, np.ndarray)) and value.size == 1:
+        return _plain(value.item())
+    return value if isinstance(value, numbers.Number) else str(value)
 
 
 def _csv_lines(rows: Sequence[Sequence[Any]]) -> bytes:
@@ -372,7 +371,7 @@ class Logger(BaseLogger):
         if resume and os.path.exists(self.csv_path):
             with open(self.csv_path, encoding="utf-8", newline="") as file:
                 self._columns_in_file = next(csv.reader(file))[1:]
-            self._columns = list(self._columns_in_file)
+            self._columns = dict.fromkeys(self._columns_in_file)
         if tensorboard:
             self._board_directory = os.path.join(_experiments_path, "tensorboard", os.path.basename(path))
             _import_tensorboardx()
@@ -434,7 +433,7 @@ class EpisodeLogger(BaseLogger):
         self.close()
         self.time = 0
         self._first_open_time = None
-        self._columns, self._columns_in_file = [], []
+        self._columns, self._columns_in_file = {}, []
         self.csv_path = self._directory and os.path.join(self._directory, f"episode_{episode_idx}.csv")
 
 
