@@ -78,12 +78,14 @@ class CoachLauncher:
 
         :raises CoachError: if there is no such preset, level, class or parameter
         """
-        graph_manager = preset_catalogue.load(args.preset)
+        graph_manager: Any = preset_catalogue.load(args.preset)
         if args.environment_type:
+            _check_has(graph_manager, "env_params", "-et")
             graph_manager.env_params = _make(args.environment_type, "-et")
         if args.level:
             _select_level(graph_manager, args.level)
         if args.exploration_policy_type:
+            _check_has(graph_manager, "agent_params", "-ept")
             graph_manager.agent_params.exploration = _make(args.exploration_policy_type, "-ept")
         if args.play:
             _hand_over_to_human(graph_manager)
@@ -253,10 +255,18 @@ def _make(module_and_class: str, flag: str) -> Any:
         raise CoachError(f"{flag} {module_and_class}: {error}") from None
 
 
-def _select_level(graph_manager: GraphManager, level: str) -> None:
+def _check_has(graph_manager: Any, parameters: str, flag: str) -> None:
+    from rl_coach.utils import CoachError
+
+    if not hasattr(graph_manager, parameters):
+        raise CoachError(f"{flag} cannot change this preset: its {type(graph_manager).__name__} has no '{parameters}'")
+
+
+def _select_level(graph_manager: Any, level: str) -> None:
     """Choose the level: one of a selection where the preset offers one, any text otherwise."""
     from rl_coach.environments.environment import LevelSelection
 
+    _check_has(graph_manager, "env_params", "-lvl")
     parameters = graph_manager.env_params
     if isinstance(parameters.level, LevelSelection):
         parameters.level.select(level)
@@ -264,13 +274,14 @@ def _select_level(graph_manager: GraphManager, level: str) -> None:
         parameters.level = level
 
 
-def _hand_over_to_human(graph_manager: GraphManager) -> None:
+def _hand_over_to_human(graph_manager: Any) -> None:
     from importlib.util import find_spec
 
     from rl_coach.utils import CoachError, short_dynamic_import
 
     if find_spec("rl_coach.agents.human_agent") is None:
         raise CoachError("--play: playing yourself is not in this version yet")
+    _check_has(graph_manager, "agent_params", "--play")
     graph_manager.agent_params = short_dynamic_import("rl_coach.agents.human_agent:HumanAgentParameters")()
     graph_manager.env_params.human_control = True
     schedule = short_dynamic_import("rl_coach.graph_managers.graph_manager:HumanPlayScheduleParameters")()

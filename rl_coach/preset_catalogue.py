@@ -95,7 +95,7 @@ def load(preset: str) -> GraphManager:
     """
     module_text, variable = _split(preset)
     module = _load_module(preset, module_text)
-    graph_manager = getattr(module, variable, None)
+    graph_manager: Any = getattr(module, variable, None)
     if not _is_graph_manager(graph_manager):
         raise _no_graph_manager(module_text, variable, module)
     return copy.deepcopy(graph_manager)  # the module stays as its file says, whatever this run changes

@@ -22,7 +22,7 @@ import pathlib
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
-from rl_coach.graph_managers.graph_manager import SimpleSchedule
+from rl_coach.graph_managers.graph_manager import GraphManager, SimpleSchedule
 from rl_coach.utils import CoachError, TrainingError
 
 
@@ -45,6 +45,11 @@ class Recorder(BasicRLGraphManager):
             raise error[what](f"{what} in {when}")
 
 
+class Bare(GraphManager):
+    \"\"\"Has neither agent nor environment parameters.\"\"\"
+
+
+bare = Bare("bare", SimpleSchedule())
 graph_manager = Recorder(DQNAgentParameters(), GymVectorEnvironment("CartPole-v0"), SimpleSchedule())
 """
 
@@ -178,7 +183,7 @@ def test_the_way_to_play_it_back_is_a_command_line(experiment):
         (["-p"], "expected one argument"),
         (["-p", "CartPole_DNQ"], "no preset 'CartPole_DNQ'; did you mean 'CartPole_DQN'"),
         (["-p", "nowhere.py"], "no file 'nowhere.py'"),
-        (["-p", "recorder.py:other"], "no graph manager called 'other'; it has graph_manager"),
+        (["-p", "recorder.py:other"], "no graph manager called 'other'; it has bare, graph_manager"),
         (["-p", "recorder.py", "-f", "pytorch"], "'pytorch'"),
         (["-p", "recorder.py", "--seed", "one"], "'one' is not a whole number"),
         (["-p", "recorder.py", "--seed", "-1"], "-1 is too small"),
@@ -189,6 +194,8 @@ def test_the_way_to_play_it_back_is_a_command_line(experiment):
         (["-p", "recorder.py", "-cp", "improve_steps=EnvironmentStep(5)"], "did you mean 'EnvironmentSteps'"),
         (["-p", "recorder.py", "-cp", "improve_steps=open('x', 'w')"], "'open' cannot be called"),
         (["-p", "recorder.py", "-cp", "improve_steps"], "not of the form path=value"),
+        (["-p", "recorder.py:bare", "-lvl", "x"], "-lvl cannot change this preset: its Bare has no 'env_params'"),
+        (["-p", "recorder.py:bare", "-ept", "x:Y"], "-ept cannot change this preset"),
         (["-p", "recorder.py", "-et", "nothing"], "-et nothing"),
         (["-p", "recorder.py", "-et", "rl_coach.no_module:Class"], "no module 'rl_coach.no_module'"),
         (["-p", "recorder.py", "-et", "rl_coach.environments.gym_environment:Atar"], "did you mean 'Atari'"),

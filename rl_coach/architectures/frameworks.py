@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
-from typing import Any
+import tempfile
+from typing import Any, Iterator
 
 from rl_coach.base_parameters import Frameworks
 from rl_coach.utils import CoachError
 
 _MODULES = {Frameworks.tensorflow: "rl_coach.architectures.tensorflow_components.framework"}
+_SILENT = "3"
+_STDERR = 2
 _KERAS_BACKENDS = {Frameworks.tensorflow: "tensorflow"}
 
 
@@ -23,7 +27,8 @@ def load_framework(framework: Frameworks) -> Any:
         known = ", ".join(f"'{one.name}'" for one in _MODULES)
         raise CoachError(f"networks cannot be built on '{framework.name}' yet: use {known}")
     _choose_keras_backend(_KERAS_BACKENDS[framework])
-    return importlib.import_module(_MODULES[framework])
+    with _quiet_native_code():
+        return importlib.import_module(_MODULES[framework])
 
 
 def _choose_keras_backend(backend: str) -> None:
@@ -33,4 +38,28 @@ def _choose_keras_backend(backend: str) -> None:
             raise CoachError(f"this process runs Keras on {running} already: start another one for {backend}")
         return
     os.environ["KERAS_BACKEND"] = backend
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow greets on every import otherwise
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", _SILENT)
+
+
+@contextlib.contextmanager
+def _quiet_native_code() -> Iterator[None]:
+    """Keep what native code prints while it is loaded off the terminal, unless loading fails.
+
+    TensorFlow greets on every import, before it reads ``TF_CPP_MIN_LOG_LEVEL``, so the file descriptor is turned away.
+    """
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL") != _SILENT:
+        yield
+        return
+    sys.stderr.flush()
+    terminal = os.dup(_STDERR)
+    with tempfile.TemporaryFile() as kept:
+        os.dup2(kept.fileno(), _STDERR)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(terminal, kept.read())
+            raise
+        finally:
+            os.dup2(terminal, _STDERR)
+            os.close(terminal)

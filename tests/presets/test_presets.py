@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import pathlib
 from enum import Enum
@@ -29,7 +30,7 @@ def plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, np.random.Generator):
         return "generator"
-    if isinstance(value, (Enum, type)) or callable(value) or type(value).__repr__ is not object.__repr__:
+    if isinstance(value, (Enum, type)) or inspect.isroutine(value) or type(value).__repr__ is not object.__repr__:
         return str(value)
     attributes = {name: plain(item) for name, item in vars(value).items() if name != "_is_constructed"}
     return {"class": type(value).__name__, **attributes}
