@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rl_coach.filters.observation import ObservationStackingFilter
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation import ObservationClippingFilter, ObservationStackingFilter
 from rl_coach.filters.observation.observation_stacking_filter import LazyStack
 from rl_coach.spaces import PlanarMapsObservationSpace, TensorObservationSpace, VectorObservationSpace
 from rl_coach.utils import CoachError
@@ -77,6 +78,17 @@ def test_a_restored_state_continues_exactly(size, before, after):
     fed(stacking, *range(before))
     restored.set_state(stacking.get_state())
     assert fed(restored, *range(50, 50 + after)) == fed(stacking, *range(50, 50 + after))
+
+
+def test_an_episode_in_between_leaves_the_stack_as_it_was():
+    stacking = ObservationStackingFilter(2)
+    input_filter = InputFilter({"observation": {"clip": ObservationClippingFilter(), "stack": stacking}})
+    fed(stacking, 1, 2)
+    suspended = input_filter.suspend()
+    input_filter.reset()
+    fed(stacking, 7, 8, 9)
+    input_filter.resume(suspended)
+    assert fed(stacking, 3) == [[2, 3]]
 
 
 def test_a_state_of_another_stack_is_refused():
