@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -32,6 +32,7 @@ def same(a, b):
     return type(a) is type(b) and a == b
 
 
+@settings(max_examples=40)
 @given(state=states)
 def test_what_is_read_is_what_was_written(tmp_path_factory, state):
     path = tmp_path_factory.mktemp("state") / "state.npz"
