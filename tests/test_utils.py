@@ -96,7 +96,7 @@ class TestImports:
         assert utils.short_dynamic_import("rl_coach.UTILS:Signal", ignore_module_case=True) is Signal
 
     def test_mistakes(self, file, tmp_path):
-        with pytest.raises(CoachError, match="no file '.*gone.py'"):
+        with pytest.raises(CoachError, match=r"no file '.*gone\.py'"):
             utils.import_file(str(tmp_path / "gone.py"))
         with pytest.raises(CoachError, match="has no 'Agnet'; did you mean 'Agent'"):
             utils.short_dynamic_import(f"{file}:Agnet")
