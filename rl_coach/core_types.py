@@ -641,10 +641,10 @@ class EveryNEpisodesDumpFilter(VideoDumpFilter):
 
     def __init__(self, num_episodes_between_dumps: int):
         self.num_episodes_between_dumps = num_episodes_between_dumps
-        self.last_dumped_episode = 0
+        self.last_dumped_episode = -1
 
     def should_dump(self, episode_terminated: bool = False, **kwargs: Any) -> bool:
-        due = kwargs["episode_idx"] >= self.last_dumped_episode + self.num_episodes_between_dumps - 1
+        due = kwargs["episode_idx"] >= self.last_dumped_episode + self.num_episodes_between_dumps
         if due and episode_terminated:
             self.last_dumped_episode = kwargs["episode_idx"]
         return due

@@ -68,13 +68,13 @@ class LinearSchedule(Schedule):
 class ExponentialSchedule(Schedule):
     """``initial_value * decay_coefficient ** step``, no further than ``final_value``.
 
-    :param decay_coefficient: below 1 the value falls to ``final_value``, above 1 it rises to it
+    :param decay_coefficient: below 1 the value falls to ``final_value``, above 1 it rises to it, at 1 it stays
     """
 
     def __init__(self, initial_value: float, final_value: float, decay_coefficient: float):
         super().__init__(initial_value)
-        falls = decay_coefficient < 1 and final_value <= initial_value
-        rises = decay_coefficient > 1 and final_value >= initial_value
+        falls = decay_coefficient <= 1 and final_value <= initial_value
+        rises = decay_coefficient >= 1 and final_value >= initial_value
         if not (falls or rises):
             raise ValueError(
                 f"ExponentialSchedule cannot go from {initial_value} to {final_value} "
@@ -88,7 +88,7 @@ class ExponentialSchedule(Schedule):
             value = self.initial_value * self.decay_coefficient**step
         except OverflowError:
             return self.final_value
-        limit = max if self.decay_coefficient < 1 else min
+        limit = max if self.final_value <= self.initial_value else min
         return limit(value, self.final_value)
 
 

@@ -35,9 +35,10 @@ class Space:
 
     def _full(self, bound: Any) -> np.ndarray:
         bound = np.asarray(bound)
-        if bound.ndim and bound.shape != tuple(self.shape):
-            raise ValueError(f"a bound of shape {bound.shape} does not fit a space of shape {tuple(self.shape)}")
-        return np.array(np.broadcast_to(bound, tuple(self.shape)))
+        shape = tuple(self.shape.tolist())
+        if bound.ndim and bound.shape != shape:
+            raise ValueError(f"a bound of shape {bound.shape} does not fit a space of shape {shape}")
+        return np.array(np.broadcast_to(bound, shape))
 
     @property
     def num_dimensions(self) -> int:
@@ -386,6 +387,9 @@ class MultiSelectActionSpace(ActionSpace):
     def num_actions(self) -> int:
         """How many subsets there are."""
         return len(self._actions)
+
+    def val_matches_space_definition(self, val: Any) -> bool:
+        return any(np.array_equal(val, action) for action in self._actions)
 
     def sample(self) -> np.ndarray:
         return self._actions[self.rng.integers(len(self._actions))]

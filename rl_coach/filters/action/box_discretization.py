@@ -30,10 +30,11 @@ class BoxDiscretization(PartialDiscreteActionSpaceMap):
         self._require(output_action_space, BoxActionSpace)
         self._require_bounded(output_action_space)
         bins = bins_of_each_dimension(self.num_bins_per_dimension, output_action_space)
-        if math.prod(bins) > MOST_ACTIONS:
+        num_actions = math.prod(bins)
+        if num_actions > MOST_ACTIONS:
             raise CoachError(
-                f"BoxDiscretization makes {math.prod(bins)} actions of {output_action_space}, more than {MOST_ACTIONS}; "
-                "choose fewer bins"
+                f"BoxDiscretization would make {num_actions} actions of {output_action_space}, more than "
+                f"{MOST_ACTIONS}; choose fewer bins"
             )
 
     def get_unfiltered_action_space(self, output_action_space: ActionSpace) -> DiscreteActionSpace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -65,14 +65,3 @@ class ObservationNormalizationFilter(ObservationFilter):
         if not self._shape_is_known and "mean" in state:
             self._set_shape(np.shape(state["mean"]))
         self.running_observation_stats.set_state(state)
-
-    def save_state_to_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
-        """Write the statistics to ``<prefix>.srs.npz``."""
-        self.running_observation_stats.save_state_to_checkpoint(checkpoint_dir, checkpoint_prefix)
-
-    def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
-        """Read what ``save_state_to_checkpoint`` wrote.
-
-        :raises CoachError: the file is missing, damaged or of observations of another shape
-        """
-        self.running_observation_stats.restore_state_from_checkpoint(checkpoint_dir, checkpoint_prefix)

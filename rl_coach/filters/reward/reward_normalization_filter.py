@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -46,14 +46,3 @@ class RewardNormalizationFilter(RewardFilter):
 
     def set_state(self, state: State) -> None:
         self.running_rewards_stats.set_state(state)
-
-    def save_state_to_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
-        """Write the statistics to ``<prefix>.srs.npz``."""
-        self.running_rewards_stats.save_state_to_checkpoint(checkpoint_dir, checkpoint_prefix)
-
-    def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
-        """Read what ``save_state_to_checkpoint`` wrote.
-
-        :raises CoachError: the file is missing or damaged
-        """
-        self.running_rewards_stats.restore_state_from_checkpoint(checkpoint_dir, checkpoint_prefix)

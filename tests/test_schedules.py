@@ -1,0 +1,121 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rl_coach.core_types import EnvironmentSteps
+from rl_coach.schedules import ConstantSchedule, ExponentialSchedule, LinearSchedule, PieceWiseSchedule, Schedule
+
+
+def values(schedule, steps):
+    seen = [schedule.current_value]
+    for _ in range(steps):
+        schedule.step()
+        seen.append(schedule.current_value)
+    return seen
+
+
+SCHEDULES = {
+    "constant": lambda: ConstantSchedule(0.3),
+    "falling": lambda: LinearSchedule(1.0, 0.1, 7),
+    "rising": lambda: LinearSchedule(0, 1, 3),
+    "exponential": lambda: ExponentialSchedule(1.0, 0.2, 0.7),
+    "piecewise": lambda: PieceWiseSchedule(
+        [
+            (LinearSchedule(1, 0.5, 4), EnvironmentSteps(4)),
+            (ConstantSchedule(0.5), EnvironmentSteps(2)),
+            (LinearSchedule(0.5, 0, 3), EnvironmentSteps(3)),
+        ]
+    ),
+}
+every_schedule = pytest.mark.parametrize("make", SCHEDULES.values(), ids=SCHEDULES.keys())
+
+
+def test_constant():
+    assert values(ConstantSchedule(0.5), 3) == [0.5] * 4
+
+
+def test_linear_reaches_its_end_and_stays():
+    assert values(LinearSchedule(1, 0, 4), 6) == [1, 0.75, 0.5, 0.25, 0, 0, 0]
+    assert values(LinearSchedule(0, 1, 2), 3) == [0, 0.5, 1, 1]
+    assert values(LinearSchedule(0.1, 0.1, 50000), 2) == [0.1, 0.1, 0.1]
+
+
+def test_linear_has_no_rounding_drift():
+    schedule = LinearSchedule(1.0, 0.01, 1_000_000)
+    schedule.set_state({"num_steps": 999_999, "current_value": 0})
+    schedule.step()
+    assert schedule.current_value == 0.01
+
+
+def test_linear_needs_a_length():
+    with pytest.raises(ValueError, match="decay_steps of at least 1, got 0"):
+        LinearSchedule(1, 0, 0)
+
+
+def test_exponential():
+    assert values(ExponentialSchedule(8, 1, 0.5), 5) == [8, 4, 2, 1, 1, 1]
+    assert values(ExponentialSchedule(1, 5, 2), 4) == [1, 2, 4, 5, 5]
+    assert values(ExponentialSchedule(3, 1, 1), 2) == [3, 3, 3]
+    rising = ExponentialSchedule(1, 5, 2)
+    assert rising.value_at(5000) == 5  # 2.0 ** 5000 overflows
+
+
+@pytest.mark.parametrize("initial, final, coefficient", [(1, 2, 0.5), (2, 1, 1.5)])
+def test_exponential_the_wrong_way_round(initial, final, coefficient):
+    with pytest.raises(ValueError, match="below 1 it falls, above 1 it rises"):
+        ExponentialSchedule(initial, final, coefficient)
+
+
+def test_piecewise_goes_from_one_to_the_next():
+    assert values(SCHEDULES["piecewise"](), 11) == pytest.approx(
+        [1, 0.875, 0.75, 0.625, 0.5, 0.5, 0.5, 1 / 3, 1 / 6, 0, 0, 0]
+    )
+
+
+def test_a_piece_may_end_before_its_schedule():
+    schedule = PieceWiseSchedule(
+        [(LinearSchedule(1, 0, 10), EnvironmentSteps(2)), (ConstantSchedule(7), EnvironmentSteps(1))]
+    )
+    assert values(schedule, 4) == pytest.approx([1, 0.9, 7, 7, 7])
+
+
+def test_piecewise_needs_a_piece():
+    with pytest.raises(ValueError, match="at least one"):
+        PieceWiseSchedule([])
+
+
+@every_schedule
+@given(steps=st.integers(0, 15))
+def test_the_value_is_a_function_of_the_step(make, steps):
+    schedule = make()
+    assert values(schedule, steps)[-1] == make().value_at(steps)
+    assert schedule.num_steps == steps
+
+
+@every_schedule
+@given(before=st.integers(0, 12))
+def test_a_restored_state_continues_exactly(make, before):
+    original, restored = make(), make()
+    values(original, before)
+    restored.set_state(original.get_state())
+    assert values(restored, 10) == values(original, 10)
+
+
+def test_a_schedule_of_a_user_steps_as_it_likes():
+    class Doubling(Schedule):
+        def step(self):
+            self.current_value *= 2
+
+    schedule, restored = Doubling(1), Doubling(1)
+    assert values(schedule, 3) == [1, 2, 4, 8]
+    restored.set_state(schedule.get_state())
+    assert values(restored, 1) == [8, 16]
+
+
+def test_a_schedule_without_values_says_so():
+    with pytest.raises(NotImplementedError, match="Schedule does not say its value"):
+        Schedule(1).step()
+
+
+def test_it_shows_its_settings():
+    assert repr(LinearSchedule(1, 0, 4)) == "LinearSchedule(initial_value=1, final_value=0, decay_steps=4)"

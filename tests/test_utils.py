@@ -1,0 +1,120 @@
+import sys
+import types
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rl_coach import utils
+from rl_coach.utils import CoachError, Signal
+
+
+def test_suggestions():
+    presets = ["CartPole_DQN", "CartPole_PAL", "Atari_DQN"]
+    assert utils.nearest("cartpole_dnq", presets)[0] == "CartPole_DQN"
+    assert utils.did_you_mean("CartPole_DNQ", presets[::2]).startswith("; did you mean 'CartPole_DQN'")
+    assert utils.did_you_mean("zzz", presets) == ""
+
+
+class TestSignal:
+    def test_statistics_of_numbers_and_arrays(self):
+        signal = Signal("Loss")
+        signal.add_sample(1)
+        signal.add_sample(np.array([[2.0, 5.0], [0.0, 2.0]]))
+        assert (signal.get_mean(), signal.get_max(), signal.get_min()) == (2, 5, 0)
+        assert signal.get_stdev() == pytest.approx(np.std([1, 2, 5, 0, 2]))
+        assert signal.get_last_value().shape == (2, 2)
+
+    def test_without_samples_the_cell_is_empty(self):
+        signal = Signal("Loss")
+        signal.add_sample(3)
+        signal.reset()
+        assert signal.get_mean() == signal.get_max() == signal.get_min() == signal.get_stdev() == ""
+        assert np.isnan(signal.get_last_value())
+
+    @given(samples=st.lists(st.floats(-1e6, 1e6), min_size=1))
+    def test_they_are_numpys(self, samples):
+        signal = Signal("Loss")
+        for sample in samples:
+            signal.add_sample(sample)
+        assert signal.get_mean() == np.mean(samples) and signal.get_stdev() == np.std(samples)
+
+
+def test_lists():
+    assert utils.force_list(3) == [3] and utils.force_list([3]) == [3]
+    assert utils.squeeze_list([3]) == 3 and utils.squeeze_list([3, 4]) == [3, 4] and utils.squeeze_list(3) == 3
+
+
+def test_names():
+    assert utils.lower_under_to_upper("clipped_ppo_agent") == "ClippedPpoAgent"
+
+
+def test_classes():
+    class Base:
+        pass
+
+    class Middle(Base):
+        pass
+
+    class Leaf(Middle):
+        pass
+
+    assert utils.get_all_subclasses(Base) == [Middle, Leaf]
+    module = types.ModuleType("some")
+    module.Leaf, module.number = Leaf, 3
+    assert utils.list_all_classes_in_module(module) == ["Leaf"]
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A user's file with a class and a function in it."""
+    path = tmp_path / "my_agent.py"
+    path.write_text(
+        "class Agent:\n    def __init__(self, first, second=2, third=3):\n        self.got = (first, second, third)\n"
+        "class Greedy:\n    def __init__(self, **kwargs):\n        self.got = kwargs\n"
+    )
+    yield path
+    for name in [name for name in sys.modules if name.startswith("_coach_file_") and "my_agent" in name]:
+        del sys.modules[name]
+
+
+class TestImports:
+    def test_a_file_is_imported_once(self, file):
+        assert utils.import_file(str(file)) is utils.import_file(str(file))
+        assert utils.short_dynamic_import(f"{file}:Agent") is utils.import_file(str(file)).Agent
+
+    def test_a_file_that_fails_is_tried_again(self, tmp_path):
+        path = tmp_path / "broken_my_agent.py"
+        path.write_text("raise RuntimeError('broken')")
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="broken"):
+                utils.import_file(str(path))
+
+    def test_modules(self):
+        assert utils.short_dynamic_import("rl_coach.utils:Signal") is Signal
+        assert utils.short_dynamic_import("rl_coach.UTILS:Signal", ignore_module_case=True) is Signal
+
+    def test_mistakes(self, file, tmp_path):
+        with pytest.raises(CoachError, match=r"no file '.*gone\.py'"):
+            utils.import_file(str(tmp_path / "gone.py"))
+        with pytest.raises(CoachError, match="has no 'Agnet'; did you mean 'Agent'"):
+            utils.short_dynamic_import(f"{file}:Agnet")
+        with pytest.raises(CoachError, match="'Signal' is not of the form 'module:attribute'"):
+            utils.short_dynamic_import("Signal")
+
+    def test_objects_from_parameters(self, file):
+        parameters = types.SimpleNamespace(path=f"{file}:Agent", first=1, third=5, unknown=7, _private=8)
+        build = utils.dynamic_import_and_instantiate_module_from_params
+        assert build(parameters).got == (1, 2, 5)
+        assert build(parameters, extra_kwargs={"second": 9, "first": 0}).got == (0, 9, 5)
+        assert build(parameters, positional_args=["a"]).got == ("a", 2, 5)
+        assert build(parameters, path=f"{file}:Greedy").got.keys() == {"path", "first", "third", "unknown"}
+
+
+def test_public_attributes():
+    assert utils.public_attributes(types.SimpleNamespace(a=1, _b=2)) == {"a": 1}
+
+
+def test_the_package_directory():
+    assert utils.get_base_dir().endswith("rl_coach")
