@@ -36,12 +36,13 @@ def allocate(capacity: int, shape: tuple[int, ...], dtype: np.dtype, name: str) 
 
 
 def as_numeric_array(value: Any) -> np.ndarray | None:
-    """``value`` as an array of numbers, or None if it is something else (text, None, a ragged list, an object)."""
+    """``value`` as an array of numbers, or None if it is something else (text, None, a ragged or empty list, an
+    object)."""
     try:
         array = np.asarray(value)
     except ValueError:
         return None
-    return array if array.dtype.kind in _NUMERIC_KINDS else None
+    return array if array.dtype.kind in _NUMERIC_KINDS and array.size else None
 
 
 class ArrayColumn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import collections
 import csv
+import itertools
 import os
 import pickle
 from typing import Any, Iterator
@@ -77,7 +78,7 @@ def _episode(rows: list[_Row], is_episodic: bool, input_filter: Any) -> Episode:
             game_over=False,
             info={"all_action_probabilities": row.probabilities},
         )
-        for row, following in zip(rows, rows[1:])
+        for row, following in itertools.pairwise(rows)
     ]
     if input_filter is not None:
         input_filter.reset()

@@ -175,7 +175,9 @@ class TransitionStore:
         :raises CoachError: there is not so much room in all
         """
         if not self.grows and count > self.capacity:
-            raise CoachError(f"{count} transitions at once are more than memory.max_size ({self.capacity}) has room for")
+            raise CoachError(
+                f"{count} transitions at once are more than memory.max_size ({self.capacity}) has room for"
+            )
         if self.grows and self.length + count > self.capacity:
             self._grow(max(2 * self.capacity, self.length + count))
         while self.length + count > self.capacity:
@@ -388,7 +390,7 @@ class TransitionStore:
         """The filled rows as plain data."""
         rows = self.all_rows()
         state: dict[str, Any] = {"capacity": self.capacity, "first_serial": self.first_serial, "length": self.length}
-        if self.observations:
+        if self.length:
             state["observations"] = {name: column.get_state(rows) for name, column in self.observations.items()}
             state["action"] = pack(self.actions.take(rows), "action")
             state["reward"] = self.rewards.take(rows)
@@ -417,8 +419,6 @@ class TransitionStore:
     def _create_from_state(self, state: dict[str, Any]) -> None:
         observations = {name: _observations_example(s) for name, s in state["observations"].items()}
         action, reward = unpack(state["action"]), state["reward"]
-        if not len(reward):
-            return
         self._create_columns(observations, action[0], reward[0])
         serials = self.first_serial + np.arange(state["length"])
         rows = serials % self.capacity
@@ -459,5 +459,6 @@ def _info_state(info: InfoColumn, rows: np.ndarray, name: str) -> dict[str, Any]
 
 def _observations_example(state: dict[str, Any]) -> Any:
     if "frames" in state:
-        return FrameStacks(state["frames"], state["indices"], state["axis"])
+        depth = state["indices"].shape[1] // 2
+        return FrameStacks(state["frames"], state["indices"][:, :depth], state["axis"])
     return unpack(state["states"])[0]

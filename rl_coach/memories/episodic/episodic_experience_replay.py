@@ -354,7 +354,8 @@ class EpisodicExperienceReplay(Memory):
             num_read += len(episode)
             self.store_episode(episode)
         if num_read > self._store.length:
-            warnings.warn(f"'{csv_dataset.filepath}' has {num_read} transitions, the newest {self._store.length} fit")
+            held = self._store.length
+            warnings.warn(f"'{csv_dataset.filepath}' has {num_read} transitions, the newest {held} fit", stacklevel=2)
 
     def save(self, file_path: str | os.PathLike) -> None:
         """Write the episodes to one ``.npz`` file of columns.
