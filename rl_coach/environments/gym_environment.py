@@ -6,7 +6,7 @@ Gymnasium and the simulators are imported when an environment is made, not with 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, Union
+from typing import Any, Union, cast
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from rl_coach.filters.observation.observation_rgb_to_y_filter import Observation
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.filters.observation.observation_to_uint8_filter import ObservationToUInt8Filter
 from rl_coach.filters.reward.reward_clipping_filter import RewardClippingFilter
-from rl_coach.spaces import ImageObservationSpace, RewardSpace
+from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
 from rl_coach.utils import CoachError, short_dynamic_import
 
 __all__ = [
@@ -43,11 +43,11 @@ __all__ = [
     "GymEnvironment",
     "GymEnvironmentParameters",
     "GymVectorEnvironment",
-    "MaxOverFramesAndFrameskipEnvWrapper",
+    "MaxOverFramesAndFrameskipEnvWrapper",  # noqa: F822
     "ObservationSpaceType",
     "atari_deterministic_v4",
     "atari_no_frameskip_v4",
-    "atari_schedule",
+    "atari_schedule",  # noqa: F822
     "fetch_v1",
     "gym_atari_envs",
     "gym_fetch_envs",
@@ -225,10 +225,10 @@ class GymEnvironment(Environment):
         """Set the spaces, and the functions that lead to and from the simulator's own."""
         from rl_coach.environments import gym_probe, gym_spaces, gym_wrappers
 
-        names = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()
+        names: list[str] = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()
         space = gym_wrappers.present_space(simulator.action_space)
         self.action_space, self._to_simulator_action = gym_spaces.action_space_of(space, self.env_id, names)
-        found = gym_probe.probe(simulator, self._simulator_action(self.action_space.default_action), self.seed)
+        found = gym_probe.probe(simulator, self._simulator_action(self._action_space.default_action), self.seed)
         self.env = found.env
         self._simulator = self.env.unwrapped
         self._read_state = gym_spaces.StateReader(
@@ -237,7 +237,7 @@ class GymEnvironment(Environment):
         )  # fmt: skip
         self.state_space = self._read_state.state_space
         if "desired_goal" in self.state_space:
-            self.goal_space = self.state_space["desired_goal"]
+            self.goal_space = cast(ObservationSpace, self.state_space["desired_goal"])
         if self.human_control:
             self.key_to_action = gym_probe.keys_to_actions(self._simulator, space)
 
@@ -293,7 +293,7 @@ class GymEnvironment(Environment):
         """Reset, pass a random number of no-ops, and press FIRE where the game waits for it."""
         self._reset_simulator()
         for _ in range(arcade.draw_num_no_ops()):
-            self._take_action(self.action_space.default_action)
+            self._take_action(self._action_space.default_action)
             if self.done:
                 self._reset_simulator()
         self._press_fire(arcade)
@@ -301,7 +301,7 @@ class GymEnvironment(Environment):
             self._reset_simulator()
 
     def _begin_next_life(self, arcade: ArcadeRules) -> None:
-        self._take_action(self.action_space.default_action)
+        self._take_action(self._action_space.default_action)
         if self.done:
             self._begin_game(arcade)
         else:
@@ -363,5 +363,3 @@ def _usual_frame_skip(level: str, frame_skip: int) -> int:
         logger.warning("level '%s': actions last 3 frames, not 4, so that the lasers are seen", level)
         return 3
     return frame_skip
-
-
