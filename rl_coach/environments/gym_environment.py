@@ -5,8 +5,9 @@ Gymnasium and the simulators are imported when an environment is made, not with 
 
 from __future__ import annotations
 
+import functools
 from enum import IntEnum
-from typing import Any, Union
+from typing import Any, Union, cast
 
 import numpy as np
 
@@ -28,26 +29,21 @@ from rl_coach.environments.gym_levels import (
     roboschool_v1,
 )
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
-from rl_coach.filters.observation.observation_rescale_to_size_filter import ObservationRescaleToSizeFilter
-from rl_coach.filters.observation.observation_rgb_to_y_filter import ObservationRGBToYFilter
-from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
-from rl_coach.filters.observation.observation_to_uint8_filter import ObservationToUInt8Filter
-from rl_coach.filters.reward.reward_clipping_filter import RewardClippingFilter
-from rl_coach.spaces import ImageObservationSpace, RewardSpace
+from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
 from rl_coach.utils import CoachError, short_dynamic_import
 
 __all__ = [
     "Atari",
-    "AtariInputFilter",
+    "AtariInputFilter",  # noqa: F822
     "AtariOutputFilter",
     "GymEnvironment",
     "GymEnvironmentParameters",
     "GymVectorEnvironment",
-    "MaxOverFramesAndFrameskipEnvWrapper",
+    "MaxOverFramesAndFrameskipEnvWrapper",  # noqa: F822
     "ObservationSpaceType",
     "atari_deterministic_v4",
     "atari_no_frameskip_v4",
-    "atari_schedule",
+    "atari_schedule",  # noqa: F822
     "fetch_v1",
     "gym_atari_envs",
     "gym_fetch_envs",
@@ -110,12 +106,19 @@ class Atari(GymEnvironmentParameters):
         self.frame_skip = 4
         self.max_over_num_frames = 2
         self.random_initialization_steps = 30
-        self.default_input_filter = AtariInputFilter
+        self.default_input_filter = _atari_input_filter()
         self.default_output_filter = AtariOutputFilter
 
 
+@functools.cache
 def _atari_input_filter() -> InputFilter:
     """Rewards clipped to -1..1; images of 84×84 grey pixels, the last four stacked."""
+    from rl_coach.filters.observation.observation_rescale_to_size_filter import ObservationRescaleToSizeFilter
+    from rl_coach.filters.observation.observation_rgb_to_y_filter import ObservationRGBToYFilter
+    from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
+    from rl_coach.filters.observation.observation_to_uint8_filter import ObservationToUInt8Filter
+    from rl_coach.filters.reward.reward_clipping_filter import RewardClippingFilter
+
     input_filter = InputFilter(is_a_reference_filter=True)
     input_filter.add_reward_filter("clipping", RewardClippingFilter(-1.0, 1.0))
     size = ImageObservationSpace(np.array([84, 84, 3]), high=255)
@@ -126,7 +129,6 @@ def _atari_input_filter() -> InputFilter:
     return input_filter
 
 
-AtariInputFilter = _atari_input_filter()
 AtariOutputFilter = NoOutputFilter()
 
 
@@ -143,6 +145,8 @@ def _atari_schedule() -> Any:
 
 def __getattr__(name: str) -> Any:
     """The names of this module that bring more than it needs itself; ``atari_schedule`` is a fresh one each time."""
+    if name == "AtariInputFilter":
+        return _atari_input_filter()
     if name == "MaxOverFramesAndFrameskipEnvWrapper":
         from rl_coach.environments import gym_wrappers
 
@@ -225,10 +229,10 @@ class GymEnvironment(Environment):
         """Set the spaces, and the functions that lead to and from the simulator's own."""
         from rl_coach.environments import gym_probe, gym_spaces, gym_wrappers
 
-        names = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()
+        names: list[str] = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()
         space = gym_wrappers.present_space(simulator.action_space)
         self.action_space, self._to_simulator_action = gym_spaces.action_space_of(space, self.env_id, names)
-        found = gym_probe.probe(simulator, self._simulator_action(self.action_space.default_action), self.seed)
+        found = gym_probe.probe(simulator, self._simulator_action(self._action_space.default_action), self.seed)
         self.env = found.env
         self._simulator = self.env.unwrapped
         self._read_state = gym_spaces.StateReader(
@@ -237,7 +241,7 @@ class GymEnvironment(Environment):
         )  # fmt: skip
         self.state_space = self._read_state.state_space
         if "desired_goal" in self.state_space:
-            self.goal_space = self.state_space["desired_goal"]
+            self.goal_space = cast(ObservationSpace, self.state_space["desired_goal"])
         if self.human_control:
             self.key_to_action = gym_probe.keys_to_actions(self._simulator, space)
 
@@ -245,19 +249,19 @@ class GymEnvironment(Environment):
         return action if self._to_simulator_action is None else self._to_simulator_action(action)
 
     def _hold_actions(self, max_over_num_frames: int) -> None:
-        if hasattr(self._simulator, "frameskip"):
+        if self.frame_skip > 1 and hasattr(self._simulator, "frameskip"):
             self._simulator.frameskip = self.frame_skip
         elif self.frame_skip > 1:
-            from rl_coach.environments.gym_wrappers import MaxOverFramesAndFrameskipEnvWrapper as Hold
+            from rl_coach.environments.gym_wrappers import MaxOverFramesAndFrameskipEnvWrapper
 
-            self.env = Hold(self.env, self.frame_skip, max_over_num_frames)
+            self.env = MaxOverFramesAndFrameskipEnvWrapper(self.env, self.frame_skip, max_over_num_frames)
         step, convert = self.env.step, self._to_simulator_action
         self._step_simulator = step if convert is None else lambda action: step(convert(action))
 
     def _set_reward_space(self, custom_reward_threshold: float | None) -> None:
-        specification = getattr(self.env, "spec", None)
-        if custom_reward_threshold is None and specification is not None:
-            self.reward_success_threshold = specification.reward_threshold
+        if custom_reward_threshold is None:
+            specification = getattr(self._simulator, "spec", None)
+            self.reward_success_threshold = getattr(specification, "reward_threshold", None)
         self.reward_space = RewardSpace(1, reward_success_threshold=self.reward_success_threshold)
 
     def _take_action(self, action: ActionType) -> None:
@@ -293,7 +297,7 @@ class GymEnvironment(Environment):
         """Reset, pass a random number of no-ops, and press FIRE where the game waits for it."""
         self._reset_simulator()
         for _ in range(arcade.draw_num_no_ops()):
-            self._take_action(self.action_space.default_action)
+            self._take_action(self._action_space.default_action)
             if self.done:
                 self._reset_simulator()
         self._press_fire(arcade)
@@ -301,7 +305,7 @@ class GymEnvironment(Environment):
             self._reset_simulator()
 
     def _begin_next_life(self, arcade: ArcadeRules) -> None:
-        self._take_action(self.action_space.default_action)
+        self._take_action(self._action_space.default_action)
         if self.done:
             self._begin_game(arcade)
         else:
@@ -363,5 +367,3 @@ def _usual_frame_skip(level: str, frame_skip: int) -> int:
         logger.warning("level '%s': actions last 3 frames, not 4, so that the lasers are seen", level)
         return 3
     return frame_skip
-
-

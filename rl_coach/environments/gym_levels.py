@@ -12,6 +12,7 @@ import inspect
 import logging
 import os
 import re
+import sys
 import warnings
 from types import ModuleType
 from typing import Any
@@ -99,14 +100,19 @@ def make_simulator(level: str, parameters: dict[str, Any], frame_skip: int, rend
     :param render_mode: ``'rgb_array'``, ``'human'`` or None
     :raises CoachError: there is no such level, a package is missing, or the parameters do not fit
     """
-    if render_mode == "rgb_array" and not has_display():
-        os.environ.setdefault("MUJOCO_GL", "egl")  # MuJoCo would look for a window system
     module, _, name = level.rpartition(":")
     if module and not _REGISTERED_LEVEL.search(name):
         return _make_from_class(level, parameters, render_mode)
     if module:
         _import(module, level)
     return _make_registered(name, parameters, frame_skip, render_mode)
+
+
+def _draw_without_display() -> None:
+    """Let MuJoCo draw by EGL where there is no window system. It reads the variable when it is imported, and dies
+    of a change later."""
+    if not has_display() and "mujoco" not in sys.modules:
+        os.environ.setdefault("MUJOCO_GL", "egl")
 
 
 def _import(module: str, level: str) -> ModuleType:
@@ -122,6 +128,8 @@ def _missing_import(level: str, error: ModuleNotFoundError) -> CoachError:
 
 
 def _make_from_class(level: str, parameters: dict[str, Any], render_mode: str | None) -> Any:
+    if render_mode == "rgb_array":
+        _draw_without_display()
     try:
         cls = short_dynamic_import(level)
     except ModuleNotFoundError as error:
@@ -164,6 +172,8 @@ def _is_arcade(specification: Any) -> bool:
 def _make(specification: Any, parameters: dict[str, Any], render_mode: str | None) -> Any:
     import gymnasium
 
+    if render_mode == "rgb_array" and "mujoco" in _extra_of(specification):
+        _draw_without_display()
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", category=DeprecationWarning, module="gymnasium")
@@ -181,11 +191,17 @@ def _make(specification: Any, parameters: dict[str, Any], render_mode: str | Non
         raise CoachError(_unfit_parameters(specification.id, error)) from error
 
 
+def _extra_of(specification: Any) -> str:
+    """What brings the packages that a level needs, in pip's words; empty if that is not known."""
+    entry_point = str(specification.entry_point)
+    extras = (extra for beginning, extra in _EXTRA_OF_ENTRY_POINT.items() if entry_point.startswith(beginning))
+    return next(extras, "")
+
+
 def _how_to_install(specification: Any, reason: str) -> str:
-    for entry_point, extra in _EXTRA_OF_ENTRY_POINT.items():
-        if str(specification.entry_point).startswith(entry_point):
-            return f"level '{specification.id}' needs a package that is not installed: pip install {extra}"
-    return f"level '{specification.id}' needs a package that is not installed: {reason}"
+    extra = _extra_of(specification)
+    advice = f": pip install {extra}" if extra else ""
+    return f"level '{specification.id}' needs a package that is not installed{advice} ({reason})"
 
 
 def find_specification(name: str) -> Any:

@@ -45,7 +45,7 @@ def _arrays(observation: Any) -> Iterable[np.ndarray]:
 
 def keys_to_actions(simulator: Any, space: gym.Space) -> dict[tuple[int, ...], Any]:
     """The environment's own keys, as sorted key codes, and our action for each; empty where it offers none."""
-    offered = getattr(simulator, "get_keys_to_action", dict)()
+    offered: dict[Any, Any] = getattr(simulator, "get_keys_to_action", dict)()
     start = int(getattr(space, "start", 0)) if isinstance(space, gym.spaces.Discrete) else 0
     return {_key_codes(keys): action - start if start else action for keys, action in offered.items()}
 

@@ -70,7 +70,7 @@ def _combined_actions(space: gym.spaces.MultiDiscrete, level: str) -> tuple[Acti
     counts = np.ravel(space.nvec).astype(int)
     _check_size(int(np.prod(counts)), space, level)
     start = np.broadcast_to(getattr(space, "start", 0), space.shape)
-    combinations = np.indices(counts).reshape(len(counts), -1).T.reshape(-1, *space.shape) + start
+    combinations = np.indices(tuple(counts)).reshape(len(counts), -1).T.reshape(-1, *space.shape) + start
     combinations = combinations.astype(space.dtype)
     descriptions = [", ".join(str(part) for part in np.ravel(combination)) for combination in combinations]
     return DiscreteActionSpace(len(combinations), descriptions=descriptions), lambda a: combinations[a].copy()
@@ -196,7 +196,7 @@ class StateReader:
     def _part(
         self, name: str, part: gym.Space, kind: ObservationSpaceType | None, level: str
     ) -> tuple[ObservationSpace, Convert | None]:
-        if name == ACTION_MASK and part.shape == (self._num_actions,):
+        if name == ACTION_MASK and self._num_actions is not None and part.shape == (self._num_actions,):
             return ActionMaskSpace(self._num_actions), None
         return observation_space_of(part, kind, level, name)
 

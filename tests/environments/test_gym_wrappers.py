@@ -21,7 +21,8 @@ class Frames(gym.Env):
 
     def step(self, action):
         self.frame += 1
-        return np.eye(12, dtype=np.uint8)[self.frame] * self.frame, float(self.frame), self.frame == self.last, False, {}
+        observation = np.eye(12, dtype=np.uint8)[self.frame] * self.frame
+        return observation, float(self.frame), self.frame == self.last, False, {}
 
 
 @pytest.mark.parametrize(
@@ -57,10 +58,8 @@ def test_unread_atari_frames_count_like_read_ones():
             frames.append(observation)
         return np.stack(frames), rewards, info["frame_number"]
 
-    options = dict(frameskip=1, repeat_action_probability=0.0, disable_env_checker=True)
-    import ale_py
-
-    gym.register_envs(ale_py)
+    gym.register_envs(pytest.importorskip("ale_py"))
+    options = {"frameskip": 1, "repeat_action_probability": 0.0, "disable_env_checker": True}
     skipping = MaxOverFramesAndFrameskipEnvWrapper(gym.make("ALE/Pong-v5", **options).unwrapped, 4, 1)
     assert skipping._blind_step is not None
     single, skipped = play(gym.make("ALE/Pong-v5", **options).unwrapped, 4), play(skipping, 1)

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import imageio.v3 as imageio
+import numpy as np
+import pytest
+
+from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.core_types import RunPhase
+from rl_coach.environments import rendering
+from rl_coach.environments.gym_environment import Atari, GymVectorEnvironment
+from rl_coach.environments.rendering import EpisodeVideo, Window
+from rl_coach.utils import CoachError
+
+pygame = pytest.importorskip("pygame")
+
+
+@pytest.fixture
+def display(monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+
+
+@pytest.fixture
+def no_display(monkeypatch):
+    monkeypatch.setattr(rendering, "has_display", lambda: False)
+    monkeypatch.setattr("rl_coach.environments.environment.has_display", lambda: False)
+
+
+def press(window, monkeypatch, *keys):
+    class Held(dict):
+        __missing__ = lambda self, key: False  # noqa: E731
+
+    monkeypatch.setattr(window._pygame.key, "get_pressed", lambda: Held(dict.fromkeys(keys, True)))
+
+
+def pictures(count, height=64, width=48):
+    return [np.full((height, width, 3), 40 * number, dtype=np.uint8) for number in range(count)]
+
+
+def test_a_video_is_written_and_can_be_read_back(tmp_path):
+    video = EpisodeVideo(str(tmp_path), gif=True, mp4=True, frames_per_second=10)
+    for picture in pictures(6):
+        video.add(picture)
+    kept = video.keep("episode-3_score-7")
+    assert kept == [tmp_path / "gifs" / "episode-3_score-7.gif", tmp_path / "videos" / "episode-3_score-7.mp4"]
+    for file in kept:
+        frames = imageio.imread(file)
+        assert frames.shape == (6, 64, 48, 3)
+        np.testing.assert_allclose(frames[:, 10, 10, 0], np.arange(6) * 40, atol=6)
+
+
+def test_a_discarded_video_leaves_nothing(tmp_path):
+    video = EpisodeVideo(str(tmp_path), gif=True, mp4=True, frames_per_second=10)
+    video.add(pictures(1)[0])
+    video.discard()
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
+
+
+def test_a_video_may_take_one_picture_in_several(tmp_path):
+    video = EpisodeVideo(str(tmp_path), gif=True, mp4=False, frames_per_second=10, every=3)
+    assert [video.counts_next() for _ in range(7)] == [True, False, False, True, False, False, True]
+    video.add(pictures(1)[0])
+    video.discard()
+
+
+@pytest.mark.parametrize("parameters", [GymVectorEnvironment("CartPole-v1"), Atari("PongDeterministic-v4")])
+def test_episodes_are_written_with_their_number_and_reward(make_environment, tmp_path, parameters):
+    visualization = VisualizationParameters(dump_gifs=True, dump_mp4=True)
+    parameters.experiment_path = str(tmp_path)
+    environment = make_environment(parameters, visualization, seed=1)
+    environment.phase = RunPhase.TEST
+    for _ in range(2):
+        environment.reset_internal_state()
+        for step in range(11):
+            environment.step(step % 2)
+    environment.close()
+    reward = environment.total_reward_in_current_episode
+    gifs, videos = (sorted((tmp_path / kind).iterdir()) for kind in ("gifs", "videos"))
+    assert [file.stem for file in gifs] == [file.stem for file in videos]
+    assert gifs[-1].stem == f"episode-1_score-{reward}"
+    assert len(gifs) == 2
+    assert len(imageio.imread(gifs[0])) == (12 if parameters.frame_skip == 4 else 3)
+
+
+DRAW_ONE_STEP = """
+import sys
+import numpy as np
+from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.environments.gym_environment import GymEnvironment
+visualization = VisualizationParameters(add_rendered_image_to_env_response=True)
+image = GymEnvironment(sys.argv[1], 1, visualization, seed=1).step(np.zeros(1)).info["image"]
+print(image.ndim, image.dtype, image.std() > 0)
+"""
+
+
+@pytest.mark.parametrize(
+    "level", ["InvertedPendulum-v5", "rl_coach.environments.mujoco.pendulum_with_goals:PendulumWithGoals"]
+)
+def test_mujoco_gives_images_without_a_display(tmp_path, level):
+    pytest.importorskip("mujoco")
+    hidden = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER", "MUJOCO_GL")
+    variables = {name: value for name, value in os.environ.items() if name not in hidden}
+    variables["PYTHONPATH"] = os.pathsep.join(sys.path)
+    command = [sys.executable, "-c", DRAW_ONE_STEP, level]
+    run = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
+    if run.returncode and "EGL" in run.stderr:
+        pytest.skip("no EGL here")
+    assert run.stdout.split() == ["3", "uint8", "True"], run.stderr
+
+
+def test_a_window_without_a_display_is_an_error(make_environment, no_display):
+    for visualization in (
+        VisualizationParameters(render=True),
+        VisualizationParameters(render=True, native_rendering=True),
+    ):
+        with pytest.raises(CoachError, match="no display"):
+            make_environment("CartPole-v1", visualization)
+    with pytest.raises(CoachError, match="no display"):
+        make_environment("CartPole-v1", human_control=True)
+
+
+def test_native_rendering_gives_no_videos(make_environment):
+    visualization = VisualizationParameters(render=True, native_rendering=True, dump_gifs=True)
+    with pytest.raises(CoachError, match="native_rendering"):
+        make_environment("CartPole-v1", visualization)
+
+
+def test_a_display_is_told_by_its_variables(monkeypatch):
+    monkeypatch.setattr("sys.platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+    assert not rendering.has_display()
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert rendering.has_display()
+
+
+def test_a_window_shows_the_environment(make_environment, display):
+    environment = make_environment("CartPole-v1", VisualizationParameters(render=True), seed=1)
+    environment.step(0)
+    window = environment._window
+    shown = pygame.surfarray.array3d(window._screen)
+    np.testing.assert_array_equal(np.swapaxes(shown, 0, 1), environment.get_rendered_image())
+    environment.close()
+    assert not window.is_open
+
+
+def test_a_person_acts_with_the_environments_keys(make_environment, display, monkeypatch):
+    environment = make_environment(Atari("PongDeterministic-v4"), human_control=True, seed=1)
+    environment.visualization_parameters.max_fps_for_human_control = 0
+    press(environment._window, monkeypatch, pygame.K_d, pygame.K_SPACE)
+    assert environment.action_space.get_description(environment.get_action_from_user()) == "RIGHTFIRE"
+    press(environment._window, monkeypatch)
+    assert environment.get_action_from_user() == 0
+    assert ("LEFT", "a") in environment.get_available_keys()
+
+
+def test_a_person_acts_with_numbers_where_there_are_no_keys(make_environment, display, monkeypatch):
+    environment = make_environment("CartPole-v1", human_control=True, seed=1)
+    environment.visualization_parameters.max_fps_for_human_control = 0
+    press(environment._window, monkeypatch, pygame.K_2)
+    assert environment.get_action_from_user() == 1
+    environment._window.close()
+    with pytest.raises(KeyboardInterrupt):
+        environment.get_action_from_user()
+
+
+def test_a_closed_window_shows_nothing_more(display):
+    window = Window("test")
+    assert window.pressed_keys() == set()
+    window.show(pictures(1)[0])
+    pygame.event.post(pygame.event.Event(pygame.QUIT))
+    window.show(pictures(1)[0])
+    assert not window.is_open
+    window.show(pictures(1)[0])
