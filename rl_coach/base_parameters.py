@@ -397,7 +397,7 @@ class AgentParameters(Parameters):
         visualization: VisualizationParameters | None = None,
     ):
         self.visualization = VisualizationParameters() if visualization is None else visualization
-        self.algorithm = algorithm
+        self.algorithm: Any = algorithm
         self.exploration = exploration
         self.memory = memory
         self.network_wrappers = networks
@@ -436,6 +436,8 @@ class TaskParameters(Parameters):
     :param export_onnx_graph: write the networks as ONNX with each checkpoint
     :param apply_stop_condition: stop once the environment's success rate is reached
     :param num_gpu: how many GPUs to use
+    :param checkpoint_memory: keep the replay memory in checkpoints, which an exact continuation needs; a checkpoint
+        then takes the room of the memory's filled part
     """
 
     def __init__(
@@ -452,6 +454,7 @@ class TaskParameters(Parameters):
         export_onnx_graph: bool = False,
         apply_stop_condition: bool = False,
         num_gpu: int = 1,
+        checkpoint_memory: bool = True,
     ):
         self.framework_type = framework_type
         self.task_index = 0
@@ -465,6 +468,7 @@ class TaskParameters(Parameters):
         self.export_onnx_graph = export_onnx_graph
         self.apply_stop_condition = apply_stop_condition
         self.num_gpu = num_gpu
+        self.checkpoint_memory = checkpoint_memory
 
 
 class DistributedTaskParameters(TaskParameters):

@@ -10,7 +10,7 @@ from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler, Po
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.policies import entropy, log_probability, masked
+from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch, n_step_returns
@@ -97,7 +97,7 @@ def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: f
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         value, policy = networks["main"].online(batch.states)
-        policy = masked(ops, policy, batch.states.get(mask))
+        policy = masked(ops, policy, mask_of(batch, mask))
         errors = batch.extra["returns"] - value["v"]
         value_loss = ops.sum(batch.weights * errors * errors)
         log_prob = log_probability(ops, policy, batch.actions)
@@ -123,9 +123,7 @@ class ActorCriticAgent(PolicyOptimizationAgent):
 
     def make_update_rule(self) -> UpdateRule:
         value, policy = self.ap.network_wrappers["main"].heads_parameters
-        return actor_critic_rule(
-            value.loss_weight, policy.loss_weight, self.ap.algorithm.beta_entropy, self._mask_name
-        )
+        return actor_critic_rule(value.loss_weight, policy.loss_weight, self.ap.algorithm.beta_entropy, self._mask_name)
 
     def discount(self, x: np.ndarray, gamma: float) -> np.ndarray:
         """[T], sum_k gamma^k x_{t+k}."""

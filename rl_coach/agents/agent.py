@@ -293,6 +293,7 @@ class Agent(AgentInterface):
         self._suspended = {name: getattr(self, name) for name in _EPISODE_FIELDS}
         self._suspended["signals"] = [signal.values for signal in self.episode_signals + self.step_signals]
         self._suspended["input_filter"] = self.input_filter.suspend()
+        self._suspended["exploration"] = self.exploration_policy.get_state()
         self._suspended["recurrent"] = {n: w.online_network.recurrent_state for n, w in self.networks.items()}
 
     def resume_episode(self) -> None:
@@ -304,6 +305,7 @@ class Agent(AgentInterface):
         for signal, values in zip(self.episode_signals + self.step_signals, self._suspended["signals"]):
             signal.values = values
         self.input_filter.resume(self._suspended["input_filter"])
+        self.exploration_policy.set_state(self._suspended["exploration"])
         for name, state in self._suspended["recurrent"].items():
             self.networks[name].online_network.recurrent_state = state
         self._suspended = None
@@ -414,6 +416,10 @@ class Agent(AgentInterface):
     def _is_evaluating_only(self) -> bool:
         task = self.ap.task_parameters
         return task is not None and task.evaluate_only is not None
+
+    def replace_last_action(self, action_info: ActionInfo) -> None:
+        """Remember what the environment got instead of this agent's choice, as an action of the agent's own space."""
+        self.last_action_info = self.output_filter.reverse_filter(action_info)
 
     def call_memory(self, func: str, args: Any = ()) -> Any:
         """Call a method of the memory by name."""
@@ -627,8 +633,8 @@ class Agent(AgentInterface):
     def learn_from_batch(self, batch: Batch) -> tuple[float, list[float], float]:
         """One update on a batch.
 
-        An agent that overrides this computes its targets itself, from ``self.networks[...].online_network.predict``, and
-        calls ``train_and_sync_networks``.
+        An agent that overrides this computes its targets itself, from ``self.networks[...].online_network.predict``,
+        and calls ``train_and_sync_networks``.
 
         :return: the loss, each network's loss, and the gradients' norm before clipping
         """
@@ -771,7 +777,7 @@ class Agent(AgentInterface):
         state: dict[str, Any] = {
             "networks": {name: network.get_state() for name, network in self.networks.items()},
             "learner": self.learner.get_state() if self._learner else {},
-            "memory": self.memory.get_state(),
+            "memory": self.memory.get_state() if self._checkpoints_memory else None,
             "exploration": self.exploration_policy.get_state(),
             "filters": {name: getattr(self, name).get_state() for name in self._filters},
             "rng": self.rng.bit_generator.state,
@@ -787,7 +793,8 @@ class Agent(AgentInterface):
             network.set_state(state["networks"][name])
         if state["learner"]:
             self.learner.set_state(state["learner"])
-        self.memory.set_state(state["memory"])
+        if state["memory"] is not None:
+            self.memory.set_state(state["memory"])
         self.exploration_policy.set_state(state["exploration"])
         for name in self._filters:
             getattr(self, name).set_state(state["filters"][name])
@@ -796,6 +803,10 @@ class Agent(AgentInterface):
         self.agent_logger.set_state(state["logger"])
         for name in self._counters:
             setattr(self, name, state["counters"][name])
+
+    @property
+    def _checkpoints_memory(self) -> bool:
+        return self.ap.task_parameters is None or self.ap.task_parameters.checkpoint_memory
 
     _filters = ("input_filter", "output_filter", "pre_network_filter")
     _counters = (

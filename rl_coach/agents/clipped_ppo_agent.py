@@ -11,7 +11,7 @@ from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.policies import entropy, log_probability, masked
+from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, weighted_mean
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, RunPhase, StateType
@@ -101,7 +101,7 @@ def clipped_ppo_rule(epsilon: float, beta_entropy: float, value_weight: float, m
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         value, policy = networks["main"].online(batch.states)
-        policy = masked(ops, policy, batch.states.get(mask_name))
+        policy = masked(ops, policy, mask_of(batch, mask_name))
         log_ratio = log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"]
         ratio, limit = ops.exp(log_ratio), epsilon * batch.scalars["clipping_decay"]
         advantages = batch.extra["advantages"]
@@ -231,9 +231,7 @@ class ClippedPPOAgent(ActorCriticAgent):
         for epoch in range(epochs):
             indices[epoch, :rows] = self.rng.permutation(rows)
         scalars = {"clipping_decay": self.ap.algorithm.clipping_decay_schedule.current_value}
-        result = self.learner.train(
-            columns, scalars, indices=indices.reshape(-1, size), num_updates=epochs * per_epoch
-        )
+        result = self.learner.train(columns, scalars, indices=indices.reshape(-1, size), num_updates=epochs * per_epoch)
         self.training_iteration += 1
         self._log_rule_signals(result)
         self._log_learning_rate()
@@ -246,8 +244,8 @@ class ClippedPPOAgent(ActorCriticAgent):
         self.call_memory("clean")
 
     def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "clipping_decay": self.ap.algorithm.clipping_decay_schedule.num_steps}
+        return {**super().get_state(), "clipping_decay": self.ap.algorithm.clipping_decay_schedule.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
-        self.ap.algorithm.clipping_decay_schedule.restore(state["clipping_decay"])
+        self.ap.algorithm.clipping_decay_schedule.set_state(state["clipping_decay"])

@@ -10,7 +10,7 @@ from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler, Po
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.policies import entropy, log_probability, masked
+from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch
@@ -72,7 +72,7 @@ def policy_gradient_rule(beta_entropy: float, mask_name: str | None) -> UpdateRu
     """-sum_t w_t (log pi(a_t|s_t) A_t + beta H(pi(.|s_t))), with A_t given as ``extra['advantages']`` [B]."""
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        policy = masked(ops, networks["main"].online(batch.states)[0], batch.states.get(mask_name))
+        policy = masked(ops, networks["main"].online(batch.states)[0], mask_of(batch, mask_name))
         log_prob = log_probability(ops, policy, batch.actions)
         loss = -ops.sum(batch.weights * log_prob * batch.extra["advantages"])
         if beta_entropy:

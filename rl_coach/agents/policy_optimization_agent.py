@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from enum import Enum
 from typing import Any
 
@@ -124,7 +123,7 @@ class PolicyOptimizationAgent(Agent):
         result = self.learner.train(padded(columns), self.learning_scalars())
         self.training_iteration += 1
         self._log_rule_signals(result)
-        loss = float(sum(result.losses.values())[0])
+        loss = float(sum(losses[0] for losses in result.losses.values()))
         self.loss.add_sample(loss)
         self.unclipped_grads.add_sample(next(iter(result.gradient_norms.values())))
         self._log_learning_rate()
@@ -144,9 +143,7 @@ class PolicyOptimizationAgent(Agent):
         raise NotImplementedError(f"{type(self).__name__} does not say what it learns from a segment")
 
     def _common_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        columns = self._filter_columns(
-            batch.state_columns, self.ap.algorithm.update_pre_network_filters_state_on_train
-        )
+        columns = self._filter_columns(batch.state_columns, self.ap.algorithm.update_pre_network_filters_state_on_train)
         found = {f"states/{name}": columns[name] for name in self._learning_inputs()}
         found["actions"] = batch.action_column
         found["weights"] = np.full(len(batch), 1.0 / len(batch), np.float32)

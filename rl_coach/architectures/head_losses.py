@@ -11,7 +11,7 @@ from rl_coach.utils import CoachError
 
 
 def value_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
-    """[B], the squared (or Huber) errors of all outputs of a row added up; elements that equal their target add none."""
+    """[B], the squared (or Huber) errors of a row's outputs added up; an output that equals its target adds none."""
     predicted = outputs["q"] if "q" in outputs else outputs["v"][:, None]
     errors = ops.reshape(target, ops.shape(predicted)) - predicted
     return ops.sum(huber(ops, errors) if is_huber else errors * errors, axis=-1)

@@ -59,8 +59,8 @@ class Learner:
     ) -> LearningResult:
         """Make ``count`` of ``num_updates`` updates in one call.
 
-        :param columns: [N, ...] each, by the names that ``LearningBatch`` has: ``states/<name>``, ``next_states/<name>``,
-            ``actions``, ``rewards``, ``continues``, ``weights`` and ``extra/<name>``
+        :param columns: [N, ...] each, by the names that ``LearningBatch`` has: ``states/<name>``,
+            ``next_states/<name>``, ``actions``, ``rewards``, ``continues``, ``weights`` and ``extra/<name>``
         :param scalars: the agent's numbers of these updates, handed to the rule
         :param indices: [K, B] int32 rows of each update's batch, -1 for none; without it update k takes the k-th
             of K equal parts
@@ -78,7 +78,8 @@ class Learner:
             packing = Packing(columns, len(self.networks) * OPTIMIZER_SCALARS + len(scalars), num_updates)
             self.num_compilations += 1
             batch_size = len(next(iter(columns.values()))) // num_updates if indices is None else indices.shape[1]
-            self._compiled[key] = packing, self._compile(packing, batch_size, indices is not None, follow, list(scalars))
+            compiled = self._compile(packing, batch_size, indices is not None, follow, list(scalars))
+            self._compiled[key] = packing, compiled
         packing, compiled = self._compiled[key]
         vector = packing.pack(columns, self._scalars(scalars, num_updates), count)
         rows = compiled(vector, [columns[name] for name in packing.large], indices)[:count]

@@ -1,7 +1,7 @@
 """Predictions through ONNX Runtime, with the weights bound as inputs.
 
-No training framework is on this path: one observation through a 256 x 512 network costs some 15 microseconds. The graph is
-exported once; after an update only the numbers in the weights' buffers change, in place.
+No training framework is on this path: one observation through a 256 x 512 network costs some 15 microseconds. The
+graph is exported once; after an update only the numbers in the weights' buffers change, in place.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 import onnxruntime
 
 MAX_BOUND_BATCH_SIZES = 8
-SMALL_NETWORK = 2_000_000  # multiply-adds of one prediction below which a second thread costs more than it brings
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rl_coach.architectures.update import select
+from rl_coach.architectures.update import LearningBatch, select
 
 FORBIDDEN = -1e9  # stands for the logarithm of a masked action's probability
+
+
+def mask_of(batch: LearningBatch, name: str | None) -> Any:
+    """The observation [B, A] that masks actions, None where there is none."""
+    return None if name is None else batch.states[name]
 
 
 def masked(ops: Any, policy: dict[str, Any], mask: Any) -> dict[str, Any]:

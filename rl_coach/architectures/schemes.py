@@ -53,9 +53,7 @@ def resolve_layers(parameters: Any, schemes: dict) -> list:
         layers = schemes[scheme]
     else:
         raise CoachError(f"{parameters.name} has no scheme {scheme}: give a list of layers instead")
-    default = BatchnormActivationDropout(
-        parameters.batchnorm, parameters.activation_function, parameters.dropout_rate
-    )
+    default = BatchnormActivationDropout(parameters.batchnorm, parameters.activation_function, parameters.dropout_rate)
     resolved: list = []
     for layer, following in zip(layers, [*layers[1:], None]):
         if isinstance(layer, Dense) and parameters.dense_layer is not None:

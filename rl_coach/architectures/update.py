@@ -109,8 +109,8 @@ def select(ops: Any, values: Any, actions: Any) -> Any:
 class Optimizer:
     """Gradient descent on a list of weights.
 
-    ``slots`` is a list of lists shaped like the weights. ``scalars`` come from the host at each update, so that schedules
-    and bias corrections cost nothing in the compiled step.
+    ``slots`` is a list of lists shaped like the weights. ``scalars`` come from the host at each update, so that
+    schedules and bias corrections cost nothing in the compiled step.
 
     :param parameters: the network's parameters
     """

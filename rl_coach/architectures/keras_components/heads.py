@@ -1,7 +1,7 @@
 """The heads that networks end in, as Keras graphs.
 
-A head maps features to named outputs. Those listed in ``public`` are what ``predict`` returns, in that order; the others
-serve update rules, which want logarithms where people want probabilities.
+A head maps features to named outputs. Those listed in ``public`` are what ``predict`` returns, in that order; the
+others serve update rules, which want logarithms where people want probabilities.
 """
 
 from __future__ import annotations

@@ -71,7 +71,8 @@ class KerasNetwork:
     ) -> tuple[Outputs, dict[str, Any], list]:
         """The outputs for given weights.
 
-        :param inputs: [B, ...] by name, of any dtype; a recurrent network's state ``lstm_h`` and ``lstm_c`` starts at zero if absent
+        :param inputs: [B, ...] by name, of any dtype; a recurrent network's state, ``lstm_h`` and ``lstm_c``, starts at
+            zero if it is not among them
         :param training: batch normalisation over the batch, dropout and new noise
         :param single_step: each row is a sequence of its own with one step
         :return: a dict of outputs for each head, the new recurrent state, the new buffers

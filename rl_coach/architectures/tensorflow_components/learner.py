@@ -84,9 +84,7 @@ class TensorFlowLearner(Learner):
         return call
 
 
-def _take(
-    packing: Packing, rows: Any, large: dict[str, Any], k: Any, batch_size: int, indices: Any
-) -> dict[str, Any]:
+def _take(packing: Packing, rows: Any, large: dict[str, Any], k: Any, batch_size: int, indices: Any) -> dict[str, Any]:
     """The columns of update k's batch."""
     if indices is not None:
         chosen = indices[k]

@@ -73,4 +73,3 @@ class TensorFlowNetworkState:
     def groups(self) -> list[str]:
         """The names of the groups."""
         return list(self.variables)
-

@@ -26,7 +26,7 @@ def export(network: KerasNetwork) -> ExportedNetwork:
     buffers = [buffer for buffer in all_buffers if buffer.dtype == np.float32]
     shapes = dict(network.input_shapes)
     if network.recurrent_cells:
-        shapes |= {name: (network.recurrent_cells,) for name in ("lstm_h", "lstm_c")}
+        shapes |= dict.fromkeys(("lstm_h", "lstm_c"), (network.recurrent_cells,))
     output_shapes: dict[str, tuple[int, ...]] = {}
 
     def predict(weights: list, buffers: list, inputs: dict[str, Any]) -> list:

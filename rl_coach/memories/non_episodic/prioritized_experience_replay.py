@@ -312,11 +312,11 @@ class PrioritizedExperienceReplay(ExperienceReplay):
             **super().get_state(),
             "priorities": self._sums.values[self._store.all_rows()],
             "maximal_priority": self.maximal_priority,
-            "beta_steps": self.beta.num_steps,
+            "beta": self.beta.get_state(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
         self._rebuild_priorities(state["priorities"])
         self.maximal_priority = state["maximal_priority"]
-        self.beta.restore(state["beta_steps"])
+        self.beta.set_state(state["beta"])
