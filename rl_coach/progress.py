@@ -87,6 +87,7 @@ class Progress:
         if not self.is_running:
             return
         self._sample(status)
+        status = dataclasses.replace(status, phase=RunPhase.TEST)
         if self._live is None:
             episodes_text = "1 episode" if episodes == 1 else f"{episodes} episodes"
             self._print(f"{self.line(status)} | over {episodes_text}")
