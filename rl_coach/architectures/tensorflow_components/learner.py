@@ -93,9 +93,11 @@ def _take(packing: Packing, rows: Any, large: dict[str, Any], k: Any, batch_size
         columns |= {name: tf.gather(column, present) for name, column in large.items()}
         columns["weights"] *= tf.cast(chosen >= 0, tf.float32)
         return columns
-    start = k * batch_size
-    columns = packing.columns(ops, rows[start : start + batch_size])
-    return columns | {name: column[start : start + batch_size] for name, column in large.items()}
+    # a slice with a moving start has no static shape, and XLA would pad it to all rows
+    def part(column: Any) -> Any:
+        return tf.reshape(column, (packing.num_updates, batch_size, *column.shape[1:]))[k]
+
+    return packing.columns(ops, part(rows)) | {name: part(column) for name, column in large.items()}
 
 
 def _loop(update: Callable, state: dict, num_updates: int, count: tf.Tensor) -> tuple[dict, Any]:
