@@ -123,7 +123,9 @@ class CoachLauncher:
             logger.screen.set_use_colors(False)
         name = logger.get_experiment_name(args.experiment_name, default=preset_catalogue.name_of(args.preset))
         directory = ExperimentDirectory(name, args.experiment_path or None)
-        graph_manager.playback_hint = _playback_hint(args, directory.path)
+        graph_manager.prints_summary = not args.no_summary
+        if args.evaluate is None:
+            graph_manager.playback_hint = _playback_hint(args, directory.path)
         try:
             graph_manager.create_graph(self.create_task_parameters(graph_manager, args, directory.path))
         except BaseException:

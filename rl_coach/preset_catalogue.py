@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import os
 import pathlib
+import sys
 import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -128,6 +129,7 @@ def _load_module(preset: str, module_text: str) -> ModuleType:
     path = expand(module_text)
     try:
         if path.endswith(".py") or os.sep in path:
+            _let_it_import_its_neighbours(path)
             return import_file(path)
         if "." in path and _module_exists(path):
             return importlib.import_module(path)
@@ -136,6 +138,13 @@ def _load_module(preset: str, module_text: str) -> ModuleType:
     except Exception as error:
         raise _preset_error(path, error) from error
     raise _unknown_preset(preset)
+
+
+def _let_it_import_its_neighbours(path: str) -> None:
+    """A preset may import the files beside it, such as the agent that it is for."""
+    directory = os.path.dirname(os.path.abspath(path))
+    if directory not in sys.path:
+        sys.path.append(directory)
 
 
 def _module_exists(name: str) -> bool:

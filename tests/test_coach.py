@@ -175,6 +175,12 @@ def test_the_way_to_play_it_back_is_a_command_line(experiment):
     assert "--evaluate" in hint
 
 
+def test_what_is_said_at_the_end():
+    assert CoachInterface(preset="recorder.py").graph_manager.prints_summary
+    assert not CoachInterface(preset="recorder.py", no_summary=True).graph_manager.prints_summary
+    assert CoachInterface(preset="recorder.py", evaluate=10).graph_manager.playback_hint is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [

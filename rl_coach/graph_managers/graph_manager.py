@@ -121,6 +121,7 @@ class GraphManager:
 
     :ivar checkpoints_to_keep: how many of the newest checkpoints stay besides the best; 0 for all
     :ivar playback_hint: how the user can play the trained agent back, for the summary
+    :ivar prints_summary: say at the end what came of the run
     """
 
     def __init__(
@@ -137,6 +138,7 @@ class GraphManager:
         self.reset_required = True
         self.checkpoints_to_keep = 5
         self.playback_hint: str | None = None
+        self.prints_summary = True
         self.seed: int | None = None
         self.progress = Progress()
         self.last_checkpoint_path: str | None = None
@@ -583,6 +585,8 @@ class GraphManager:
         return (self.total_steps_counters[RunPhase.TRAIN][unit] - start) / max(1, end - start)
 
     def _summarize(self) -> None:
+        if not self.prints_summary:
+            return
         status, progress = self._status(), self.progress
         if progress.last_evaluation is not None:
             best = f" (best {progress.best_evaluation:.5g})" if progress.best_evaluation is not None else ""

@@ -33,6 +33,7 @@ def write_files(page: pathlib.Path, directory: pathlib.Path) -> None:
 @pytest.fixture(autouse=True)
 def in_a_directory_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
