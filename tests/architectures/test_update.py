@@ -65,9 +65,7 @@ def test_rmsprop_has_epsilon_inside_the_root():
 
 
 def test_sgd_follows_the_gradient():
-    np.testing.assert_allclose(
-        descend(parameters(optimizer_type="SGD", learning_rate=0.5), [1.0, -2.0]), [0.5, 1.5]
-    )
+    np.testing.assert_allclose(descend(parameters(optimizer_type="SGD", learning_rate=0.5), [1.0, -2.0]), [0.5, 1.5])
 
 
 def test_an_unknown_optimizer_is_refused():
@@ -76,9 +74,7 @@ def test_an_unknown_optimizer_is_refused():
 
 
 def test_the_learning_rate_decays_after_each_whole_period():
-    optimizer = Optimizer(
-        parameters(learning_rate=0.8, learning_rate_decay_rate=0.5, learning_rate_decay_steps=2)
-    )
+    optimizer = Optimizer(parameters(learning_rate=0.8, learning_rate_decay_rate=0.5, learning_rate_decay_steps=2))
     np.testing.assert_allclose([optimizer.learning_rate(n) for n in range(5)], [0.8, 0.8, 0.4, 0.4, 0.2])
 
 
