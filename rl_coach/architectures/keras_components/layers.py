@@ -160,10 +160,11 @@ class LSTMSequences(keras.layers.Layer):
         sequences = ops.reshape(x, (ops.shape(h)[0], -1, x.shape[-1]))
 
         def step(states: tuple, inputs: Any) -> tuple:
-            output, new_states = self.cell(inputs, list(states))
-            return tuple(new_states), output
+            _, new_states = self.cell(inputs, list(states))
+            # Keras' scan wants outputs shaped like the state; the output of an LSTM is the h of its state
+            return tuple(new_states), tuple(new_states)
 
-        (h, c), outputs = ops.scan(step, (h, c), ops.swapaxes(sequences, 0, 1))
+        (h, c), (outputs, _) = ops.scan(step, (h, c), ops.swapaxes(sequences, 0, 1))
         return ops.reshape(ops.swapaxes(outputs, 0, 1), (-1, self.cells)), h, c
 
     def compute_output_spec(self, x: Any, h: Any, c: Any) -> tuple:
