@@ -62,6 +62,11 @@ class LayerFactory:
         """``x`` after the described layer."""
         if isinstance(description, descriptions.BatchnormActivationDropout):
             return self._batchnorm_activation_dropout(description, x)
+        if isinstance(description, descriptions.Conv2d) and min(x.shape[1:3]) < description.kernel_size:
+            raise CoachError(
+                f"{description!r} gets an image of {x.shape[1]} x {x.shape[2]}, which is too small for it: "
+                f"give the embedder a smaller scheme, or a list of layers"
+            )
         return self.layer(description)(x)
 
     def _batchnorm_activation_dropout(self, description: descriptions.BatchnormActivationDropout, x: Any) -> Any:
