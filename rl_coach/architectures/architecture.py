@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.architectures.onnx_predictor import OnnxPredictor
+from rl_coach.utils import CoachError
 
 HEAVY_NETWORK = 1_000_000  # multiply-adds a prediction from which on a second thread pays for itself
 
@@ -56,8 +57,11 @@ class Architecture:
         :param outputs: which outputs, of ``output_names``; all if not given
         :param squeeze_output: give a single output as it is, not in a list
         :return: [B, ...] arrays, one for each output, in order
+        :raises CoachError: a recurrent network got several rows
         """
         predictor = self._fresh_predictor()
+        if self.recurrent_state and len(next(iter(inputs.values()))) != 1:
+            raise CoachError("a recurrent network predicts one row at a time; predict_sequence takes an episode's rows")
         values = predictor({**inputs, **self.recurrent_state})
         names = list(predictor.exported.output_shapes)
         if self.recurrent_state:

@@ -247,11 +247,9 @@ class TrainingStep:
         followed = dict(state)
         for name, rate in rates.items():
             old = state[name]
-            followed[name] = {
-                **old,
-                "target_weights": [t + rate * (w - t) for t, w in zip(old["target_weights"], old["weights"])],
-                "target_buffers": old["buffers"],
-            }
+            # target + (online - target) is not exactly online in floating point
+            mixed = [t + rate * (w - t) for t, w in zip(old["target_weights"], old["weights"])] if rate != 1 else None
+            followed[name] = {**old, "target_weights": mixed or old["weights"], "target_buffers": old["buffers"]}
         return followed
 
     def _l2(self, ops: Any, name: str, weights: list) -> Any:

@@ -62,6 +62,11 @@ class LayerFactory:
         """``x`` after the described layer."""
         if isinstance(description, descriptions.BatchnormActivationDropout):
             return self._batchnorm_activation_dropout(description, x)
+        if isinstance(description, descriptions.Conv2d) and min(x.shape[1:3]) < description.kernel_size:
+            raise CoachError(
+                f"{description!r} gets an image of {x.shape[1]} x {x.shape[2]}, which is too small for it: "
+                f"give the embedder a smaller scheme, or a list of layers"
+            )
         return self.layer(description)(x)
 
     def _batchnorm_activation_dropout(self, description: descriptions.BatchnormActivationDropout, x: Any) -> Any:
@@ -160,10 +165,11 @@ class LSTMSequences(keras.layers.Layer):
         sequences = ops.reshape(x, (ops.shape(h)[0], -1, x.shape[-1]))
 
         def step(states: tuple, inputs: Any) -> tuple:
-            output, new_states = self.cell(inputs, list(states))
-            return tuple(new_states), output
+            _, new_states = self.cell(inputs, list(states))
+            # Keras' scan wants outputs shaped like the state; the output of an LSTM is the h of its state
+            return tuple(new_states), tuple(new_states)
 
-        (h, c), outputs = ops.scan(step, (h, c), ops.swapaxes(sequences, 0, 1))
+        (h, c), (outputs, _) = ops.scan(step, (h, c), ops.swapaxes(sequences, 0, 1))
         return ops.reshape(ops.swapaxes(outputs, 0, 1), (-1, self.cells)), h, c
 
     def compute_output_spec(self, x: Any, h: Any, c: Any) -> tuple:
