@@ -16,10 +16,12 @@ from rl_coach.core_types import (
     ActionProbabilities,
     ActionType,
     Batch,
+    CsvDataset,
     EnvironmentEpisodes,
     EnvironmentSteps,
     EnvResponse,
     Episode,
+    PickledReplayBuffer,
     PredictionType,
     QActionStateValue,
     RunPhase,
@@ -147,9 +149,23 @@ class Agent(AgentInterface):
         self.exploration_policy = self._make_exploration_policy()
         self.exploration_policy.seed(exploration_seed)
         self.networks = self.create_networks()
+        self.load_memory_from_file()
         if self.ap.visualization.print_networks_summary:
             for network in self.networks.values():
                 print(network.summary())
+
+    def load_memory_from_file(self) -> None:
+        """Fill the memory with the recorded transitions that ``load_memory_from_file_path`` names, if it does.
+
+        It is a ``CsvDataset``, a ``PickledReplayBuffer``, or the path of a file that a memory's ``save`` wrote.
+        """
+        recorded = self.ap.algorithm.load_memory_from_file_path or self.ap.memory.load_memory_from_file_path
+        if isinstance(recorded, CsvDataset):
+            self.call_memory("load_csv", (recorded, self.input_filter))
+        elif isinstance(recorded, PickledReplayBuffer):
+            self.call_memory("load_pickled", recorded.filepath)
+        elif recorded is not None:
+            self.call_memory("load", recorded)
 
     def _make_exploration_policy(self) -> Any:
         parameters = self.ap.exploration

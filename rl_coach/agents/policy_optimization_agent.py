@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.architectures.packing import padded
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import CoachError, eps
-
-SMALLEST_BUCKET = 32
 
 
 class PolicyGradientRescaler(Enum):
@@ -182,15 +181,3 @@ class PolicyOptimizationAgent(Agent):
         self.return_means.counts = state["returns"]["counts"].copy()
         self.return_means.means = state["returns"]["means"].copy()
         self._segments = [state["segments"][name] for name in sorted(state["segments"])]
-
-
-def padded(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The columns with rows of weight 0 added, up to a power of two, so that few lengths have to be compiled."""
-    rows = len(columns["weights"])
-    bucket = max(SMALLEST_BUCKET, 1 << (rows - 1).bit_length())
-    if bucket == rows:
-        return columns
-    return {
-        name: np.concatenate([column, np.zeros((bucket - rows, *column.shape[1:]), column.dtype)])
-        for name, column in columns.items()
-    }

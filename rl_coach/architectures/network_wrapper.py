@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from typing import Any, Sequence
 
 import numpy as np
@@ -9,12 +11,44 @@ import numpy as np
 from rl_coach.architectures.architecture import Architecture
 from rl_coach.architectures.frameworks import load_framework
 from rl_coach.architectures.head_losses import head_loss_rule
-from rl_coach.architectures.learner import Learner
+from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
+from rl_coach.architectures.packing import padded
 from rl_coach.architectures.update import TrainingStep
-from rl_coach.base_parameters import AgentParameters, Frameworks
+from rl_coach.base_parameters import AgentParameters, Frameworks, NetworkParameters
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError
+
+
+class OnlineNetwork(Architecture):
+    """The network that learns; it also takes gradients, from agents that accumulate them themselves.
+
+    :param wrapper: the wrapper that holds it
+    """
+
+    def __init__(self, wrapper: NetworkWrapper, *args: Any):
+        super().__init__(*args)
+        self._wrapper = wrapper
+
+    def accumulate_gradients(
+        self,
+        inputs: dict[str, np.ndarray],
+        targets: Any,
+        additional_fetches: Any = None,
+        importance_weights: np.ndarray | None = None,
+    ) -> tuple[float, list[float], float, list]:
+        """See ``NetworkWrapper.accumulate_gradients``."""
+        return self._wrapper.accumulate_gradients(inputs, targets, importance_weights)
+
+    def train_on_batch(
+        self,
+        inputs: dict[str, np.ndarray],
+        targets: Any,
+        additional_fetches: Sequence = (),
+        importance_weights: np.ndarray | None = None,
+    ) -> tuple[float, list[float], float, list]:
+        """See ``NetworkWrapper.train_and_sync_networks``."""
+        return self._wrapper.train_and_sync_networks(inputs, targets, additional_fetches, importance_weights)
 
 
 class NetworkWrapper:
@@ -49,8 +83,8 @@ class NetworkWrapper:
         self.framework = load_framework(task.framework_type if task else Frameworks.tensorflow)
         self.state = self.framework.make_network(self.network_parameters, spaces, name, self._rng, has_target)
         self._exported: ExportedNetwork | None = None
-        self._teacher: Learner | None = None
-        self.online_network = Architecture(self.state, "weights", self.exported, self._rng)
+        self._accumulated: list[dict[str, np.ndarray]] = []
+        self.online_network = OnlineNetwork(self, self.state, "weights", self.exported, self._rng)
         self._target = Architecture(self.state, "target_weights", self.exported, self._rng) if has_target else None
 
     @property
@@ -104,6 +138,44 @@ class NetworkWrapper:
         """
         if additional_fetches:
             raise CoachError("additional_fetches named TensorFlow 1 tensors, which are gone: use predict()")
+        return self._read(self._teacher.train(padded(self._supervised_columns(inputs, targets, importance_weights))))
+
+    def accumulate_gradients(
+        self, inputs: dict[str, np.ndarray], targets: Any, importance_weights: np.ndarray | None = None
+    ) -> tuple[float, list[float], float, list]:
+        """Add a batch to those that ``apply_gradients_and_sync_networks`` will learn from together.
+
+        Weights do not change in between, so the batches are kept instead of their gradients; the sum is the same.
+
+        :return: as ``train_and_sync_networks``, for this batch alone
+        """
+        columns = self._supervised_columns(inputs, targets, importance_weights)
+        self._accumulated.append(columns)
+        return self._read(self._examiner.train(padded(columns)))
+
+    def apply_gradients_and_sync_networks(self, reset_gradients: bool = True, additional_inputs: Any = None) -> None:
+        """One update with the sum of the gradients accumulated.
+
+        :param reset_gradients: forget them afterwards
+        """
+        if not self._accumulated:
+            raise CoachError(f"network '{self.name}' has no gradients to apply: call accumulate_gradients first")
+        rows = sum(len(columns["weights"]) for columns in self._accumulated)
+        # the loss is a mean over all rows; each batch's own mean is wanted, and their sum
+        scaled = [{**c, "weights": c["weights"] * (rows / len(c["weights"]))} for c in self._accumulated]
+        self._teacher.train(padded({name: np.concatenate([c[name] for c in scaled]) for name in scaled[0]}))
+        if reset_gradients:
+            self._accumulated = []
+
+    @staticmethod
+    def parallel_prediction(network_input_tuples: Sequence[tuple[Architecture, dict[str, np.ndarray]]]) -> list:
+        """The predictions of several networks, each for its own inputs, in one list."""
+        predictions = (network.predict(inputs) for network, inputs in network_input_tuples)
+        return [output for outputs in predictions for output in (outputs if isinstance(outputs, list) else [outputs])]
+
+    def _supervised_columns(
+        self, inputs: dict[str, np.ndarray], targets: Any, importance_weights: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
         columns = {f"states/{name}": np.asarray(inputs[name]) for name in self.input_names}
         for i, target in enumerate(targets if isinstance(targets, (list, tuple)) else [targets]):
             columns[f"extra/target_{i}"] = np.asarray(target, np.float32)
@@ -112,23 +184,37 @@ class NetworkWrapper:
         size = len(columns[f"states/{self.input_names[0]}"])
         weights = np.ones(size, np.float32) if importance_weights is None else importance_weights
         columns["weights"] = np.asarray(weights, np.float32).reshape(size)
-        result = self._supervised_learner().train(columns)
+        return columns
+
+    def _read(self, result: LearningResult) -> tuple[float, list[float], float, list]:
         losses = [float(loss[0]) for loss in result.signals.values()]
         return float(result.losses[self.name][0]), losses, float(result.gradient_norms[self.name][0]), []
 
-    def _supervised_learner(self) -> Learner:
-        if self._teacher is None:
-            rule = head_loss_rule(self.name, self.network_parameters)
-            step = TrainingStep({self.name: self.state.function}, {self.name: self.network_parameters}, rule)
-            self._teacher = self.framework.make_learner(step, {self.name: self.state}, (self.name,))
-        return self._teacher
+    @functools.cached_property
+    def _teacher(self) -> Learner:
+        """Learns from the heads' targets."""
+        return self._learner_of_targets(self.network_parameters)
+
+    @functools.cached_property
+    def _examiner(self) -> Learner:
+        """Tells losses and gradients, and leaves the network as it is."""
+        parameters = copy.copy(self.network_parameters)
+        parameters.optimizer_type, parameters.learning_rate = "SGD", 0.0
+        return self._learner_of_targets(parameters)
+
+    def _learner_of_targets(self, parameters: NetworkParameters) -> Learner:
+        step = TrainingStep(
+            {self.name: self.state.function}, {self.name: parameters}, head_loss_rule(self.name, parameters)
+        )
+        return self.framework.make_learner(step, {self.name: self.state}, (self.name,))
 
     def get_state(self) -> dict:
         """Weights, buffers, optimizer state and target, as arrays by name."""
-        return {
+        arrays = {
             group: {f"{i:03d}": np.array(array) for i, array in enumerate(self.state.arrays(group))}
             for group in self.state.groups()
         }
+        return {**arrays, "updates_towards_targets": self._teacher.updates[self.name] if self._is_taught else 0}
 
     def set_state(self, state: dict) -> None:
         """Restore what ``get_state`` gave.
@@ -137,6 +223,12 @@ class NetworkWrapper:
         """
         for group in self.state.groups():
             self.state.set_arrays(group, [state[group][name] for name in sorted(state[group])])
+        if state["updates_towards_targets"]:
+            self._teacher.updates[self.name] = state["updates_towards_targets"]
+
+    @property
+    def _is_taught(self) -> bool:
+        return "_teacher" in vars(self)
 
     def summary(self) -> str:
         """The layers with their shapes and numbers of parameters, as text."""

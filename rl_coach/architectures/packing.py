@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+SMALLEST_BUCKET = 32
 LARGE_ROW = 4096  # columns of more numbers a row than this, such as images, travel on their own, in their own dtype
 
 
@@ -78,3 +79,15 @@ class Packing:
             column = ops.reshape(rows[:, place.start : place.stop], (-1, *place.shape))
             columns[name] = ops.cast(column, "int32") if place.is_integer else column
         return columns
+
+
+def padded(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns with rows of weight 0 added, up to a power of two, so that few lengths have to be compiled."""
+    rows = len(columns["weights"])
+    bucket = max(SMALLEST_BUCKET, 1 << (rows - 1).bit_length())
+    if bucket == rows:
+        return columns
+    return {
+        name: np.concatenate([column, np.zeros((bucket - rows, *column.shape[1:]), column.dtype)])
+        for name, column in columns.items()
+    }

@@ -235,7 +235,9 @@ class TrainingStep:
             size, optimizer = len(old["weights"]), self.optimizers[name]
             slots = [old["slots"][i * size : (i + 1) * size] for i in range(optimizer.num_slots)]
             weights, slots = optimizer(ops, old["weights"], clipped, slots, optimizer_scalars[name])
-            new_state[name] |= {"weights": weights, "slots": [array for slot in slots for array in slot]}
+            new_state[name]["weights"] = weights
+            if optimizer.num_slots:
+                new_state[name]["slots"] = [array for slot in slots for array in slot]
         return new_state, norms
 
     @staticmethod

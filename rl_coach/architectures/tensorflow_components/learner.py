@@ -93,6 +93,7 @@ def _take(packing: Packing, rows: Any, large: dict[str, Any], k: Any, batch_size
         columns |= {name: tf.gather(column, present) for name, column in large.items()}
         columns["weights"] *= tf.cast(chosen >= 0, tf.float32)
         return columns
+
     # a slice with a moving start has no static shape, and XLA would pad it to all rows
     def part(column: Any) -> Any:
         return tf.reshape(column, (packing.num_updates, batch_size, *column.shape[1:]))[k]
