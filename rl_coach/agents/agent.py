@@ -37,14 +37,6 @@ from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
 _EVALUATION_COLUMNS = ("Evaluation Reward", "Shaped Evaluation Reward", "Success Rate")
-_EPISODE_FIELDS = (
-    "curr_state",
-    "last_action_info",
-    "current_episode_buffer",
-    "current_episode_steps_counter",
-    "total_reward_in_current_episode",
-    "total_shaped_reward_in_current_episode",
-)
 
 
 class Agent(AgentInterface):
@@ -59,6 +51,8 @@ class Agent(AgentInterface):
 
     # the networks that choose actions; the others are never read between two training phases
     acting_networks: tuple[str, ...] | None = None
+    # whether a batch is a stretch of an episode in order, which is what a recurrent network learns from
+    learns_from_sequences = False
 
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
         super().__init__()
@@ -149,6 +143,11 @@ class Agent(AgentInterface):
         self.exploration_policy = self._make_exploration_policy()
         self.exploration_policy.seed(exploration_seed)
         self.networks = self.create_networks()
+        if not self.learns_from_sequences and any(network.is_recurrent for network in self.networks.values()):
+            raise CoachError(
+                f"agent '{self.name}' learns from single transitions, which a recurrent network cannot: "
+                f"set middleware_parameters to FCMiddlewareParameters, or choose an actor-critic agent"
+            )
         self.load_memory_from_file()
         if self.ap.visualization.print_networks_summary:
             for network in self.networks.values():
@@ -306,7 +305,7 @@ class Agent(AgentInterface):
 
     def suspend_episode(self) -> None:
         """Park the training episode, its signals and the filters' histories included."""
-        self._suspended = {name: getattr(self, name) for name in _EPISODE_FIELDS}
+        self._suspended = {name: getattr(self, name) for name in self._episode_fields}
         self._suspended["signals"] = [signal.values for signal in self.episode_signals + self.step_signals]
         self._suspended["input_filter"] = self.input_filter.suspend()
         self._suspended["exploration"] = self.exploration_policy.get_state()
@@ -316,7 +315,7 @@ class Agent(AgentInterface):
         """Go on with the parked episode."""
         if self._suspended is None:
             return
-        for name in _EPISODE_FIELDS:
+        for name in self._episode_fields:
             setattr(self, name, self._suspended[name])
         for signal, values in zip(self.episode_signals + self.step_signals, self._suspended["signals"]):
             signal.values = values
@@ -407,8 +406,9 @@ class Agent(AgentInterface):
             last = episode.transitions[-1].reward
             for transition in episode.transitions:
                 transition.reward = last
-        episode.update_transitions_rewards_and_bootstrap_data()
+        # returns first: once rewards are n-step sums they would be summed a second time
         episode.update_discounted_rewards()
+        episode.update_transitions_rewards_and_bootstrap_data()
         if not episode.is_empty():
             self.discounted_return.add_sample(episode.transitions[0].n_step_discounted_rewards)
         if self._keeps_episodes:
@@ -506,13 +506,23 @@ class Agent(AgentInterface):
             and self.ap.algorithm.update_pre_network_filters_state_on_inference
             and self._phase is not RunPhase.TEST
         )
-        return self._filter_columns({name: np.asarray(o)[None] for name, o in state.items()}, update, first=True)
+        columns = {name: np.asarray(observation)[None] for name, observation in state.items()}
+        return {name: column[0] for name, column in self.pre_network_filter.filter_columns(columns, update).items()}
 
-    def _filter_columns(self, columns: dict[str, np.ndarray], update: bool, first: bool = False) -> Any:
-        if not self.pre_network_filter.observation_filters:
-            return columns
-        filtered = self.pre_network_filter.filter_columns(columns, update)
-        return {name: column[0] for name, column in filtered.items()} if first else filtered
+    def run_pre_network_filter(self, batch: Batch) -> Batch:
+        """The batch as networks see it, whatever learns from it afterwards. The filters' statistics take in its states,
+        if ``update_pre_network_filters_state_on_train`` says so."""
+        if not (self.pre_network_filter.observation_filters or self.pre_network_filter.reward_filters):
+            return batch
+        update = self.ap.algorithm.update_pre_network_filters_state_on_train
+        filtered = Batch(batch)
+        filtered.state_columns = self.pre_network_filter.filter_columns(batch.state_columns, update)
+        filtered.next_state_columns = self.pre_network_filter.filter_columns(batch.next_state_columns, False)
+        filtered.reward_column = self.pre_network_filter.filter_rewards(batch.reward_column, update)
+        return filtered
+
+    def _sample(self, size: int) -> Batch:
+        return self.run_pre_network_filter(self.call_memory("sample", size))
 
     # learning
 
@@ -591,7 +601,7 @@ class Agent(AgentInterface):
         total = 0.0
         for _ in range(updates):
             self.training_iteration += 1
-            loss, _, gradients = self.learn_from_batch(self.call_memory("sample", self.batch_size))[:3]
+            loss, _, gradients = self.learn_from_batch(self._sample(self.batch_size))[:3]
             self.loss.add_sample(loss)
             self.unclipped_grads.add_sample(gradients)
             total += float(loss)
@@ -605,7 +615,7 @@ class Agent(AgentInterface):
         total, done = 0.0, 0
         while done < updates:
             count, follows = self._updates_until_targets_follow(updates - done)
-            total += self._learn(self.call_memory("sample", count * self.batch_size), count, follows)
+            total += self._learn(self._sample(count * self.batch_size), count, follows)
             done += count
         self._log_learning_rate()
         return total
@@ -647,7 +657,7 @@ class Agent(AgentInterface):
         return result
 
     def learn_from_batch(self, batch: Batch) -> tuple[float, list[float], float]:
-        """One update on a batch.
+        """One update on a batch, which the pre-network filters have passed already.
 
         An agent that overrides this computes its targets itself, from ``self.networks[...].online_network.predict``,
         and calls ``train_and_sync_networks``.
@@ -660,12 +670,9 @@ class Agent(AgentInterface):
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule needs; see ``Learner.train``."""
-        update = self.ap.algorithm.update_pre_network_filters_state_on_train
-        states = self._filter_columns(batch.state_columns, update)
-        next_states = self._filter_columns(batch.next_state_columns, False)
         names = self._learning_inputs()
-        columns = {f"states/{name}": states[name] for name in names}
-        columns |= {f"next_states/{name}": next_states[name] for name in names}
+        columns = {f"states/{name}": batch.state_columns[name] for name in names}
+        columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in names}
         columns["actions"] = batch.action_column
         columns["rewards"] = batch.reward_column
         columns["continues"] = 1.0 - batch.terminated_column
@@ -691,9 +698,7 @@ class Agent(AgentInterface):
             self._rule_signals[name].add_sample(values)
 
     def _log_learning_rate(self) -> None:
-        for name, optimizer in self.learner.step.optimizers.items() if self._learner else ():
-            if name == next(iter(self.networks)):
-                self.curr_learning_rate.add_sample(optimizer.learning_rate(self.learner.updates[name]))
+        self.curr_learning_rate.add_sample(next(iter(self.networks.values())).learning_rate)
 
     def _should_update_online_weights_to_target(self) -> bool:
         """Whether it is time for the targets to follow; if so, the time counts anew."""
@@ -792,7 +797,6 @@ class Agent(AgentInterface):
         """Networks, optimizers, memory, filters, exploration, counters and random streams."""
         state: dict[str, Any] = {
             "networks": {name: network.get_state() for name, network in self.networks.items()},
-            "learner": self.learner.get_state() if self._learner else {},
             "memory": self.memory.get_state() if self._checkpoints_memory else None,
             "exploration": self.exploration_policy.get_state(),
             "filters": {name: getattr(self, name).get_state() for name in self._filters},
@@ -807,8 +811,6 @@ class Agent(AgentInterface):
         """Go on from ``get_state``, with a new episode."""
         for name, network in self.networks.items():
             network.set_state(state["networks"][name])
-        if state["learner"]:
-            self.learner.set_state(state["learner"])
         if state["memory"] is not None:
             self.memory.set_state(state["memory"])
         self.exploration_policy.set_state(state["exploration"])
@@ -824,6 +826,14 @@ class Agent(AgentInterface):
     def _checkpoints_memory(self) -> bool:
         return self.ap.task_parameters is None or self.ap.task_parameters.checkpoint_memory
 
+    _episode_fields: tuple[str, ...] = (
+        "curr_state",
+        "last_action_info",
+        "current_episode_buffer",
+        "current_episode_steps_counter",
+        "total_reward_in_current_episode",
+        "total_shaped_reward_in_current_episode",
+    )
     _filters = ("input_filter", "output_filter", "pre_network_filter")
     _counters = (
         "total_steps_counter",

@@ -52,6 +52,8 @@ class PolicyOptimizationAgent(Agent):
     Weights do not change in between, so the segments themselves are kept and their sum is one update on all of them.
     """
 
+    learns_from_sequences = True
+
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.last_gradient_update_step_idx = 0
@@ -85,18 +87,29 @@ class PolicyOptimizationAgent(Agent):
             return 0.0
         if self.updates_left == 0:
             return 0.0
-        episode.update_discounted_rewards()
         if episode.is_complete:
             self.update_episode_statistics(episode)
-        first = self.last_gradient_update_step_idx
+        else:
+            episode.update_discounted_rewards()
+        loss = self._learn_segment(Batch(episode.transitions[self.last_gradient_update_step_idx :]))
         self.last_gradient_update_step_idx = episode.length()
-        batch = Batch(episode.transitions[first:])
+        return loss
+
+    def _learn_segment(self, segment: Batch) -> float:
+        segment = self.run_pre_network_filter(segment)
         if type(self).learn_from_batch is not PolicyOptimizationAgent.learn_from_batch:
-            return self._learn_alone(batch)
-        self._segments.append(self.segment_columns(batch, first))
-        if self._sums_segments and self.current_episode % self.ap.algorithm.apply_gradients_every_x_episodes:
-            return 0.0
-        return self._apply()
+            result = self.learn_from_batch(segment)
+        else:
+            self._segments.append(self.segment_columns(segment))
+            if self._sums_segments and self.current_episode % self.ap.algorithm.apply_gradients_every_x_episodes:
+                return 0.0
+            result = self._apply()
+        loss, _, gradients = result[:3]
+        self.training_iteration += 1
+        self.loss.add_sample(loss)
+        self.unclipped_grads.add_sample(gradients)
+        self._log_learning_rate()
+        return float(loss)
 
     @property
     def _sums_segments(self) -> bool:
@@ -109,41 +122,31 @@ class PolicyOptimizationAgent(Agent):
             )
         return True
 
-    def _learn_alone(self, batch: Batch) -> float:
-        loss, _, gradients = self.learn_from_batch(batch)[:3]
-        self.training_iteration += 1
-        self.loss.add_sample(loss)
-        self.unclipped_grads.add_sample(gradients)
-        return float(loss)
-
-    def _apply(self) -> float:
+    def _apply(self) -> tuple[float, list[float], float]:
         columns = {name: np.concatenate([s[name] for s in self._segments]) for name in self._segments[0]}
         self._segments = []
         result = self.learner.train(padded(columns), self.learning_scalars())
-        self.training_iteration += 1
         self._log_rule_signals(result)
-        loss = float(sum(losses[0] for losses in result.losses.values()))
-        self.loss.add_sample(loss)
-        self.unclipped_grads.add_sample(next(iter(result.gradient_norms.values())))
-        self._log_learning_rate()
-        return loss
+        losses = [float(loss[0]) for loss in result.losses.values()]
+        return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])
 
     def learn_from_batch(self, batch: Batch) -> tuple[float, list[float], float]:
-        """One update on one segment; overridden by agents that compute their targets themselves."""
-        self._segments = [self.segment_columns(batch, 0)]
-        loss = self._apply()
-        return loss, [loss], float(self.unclipped_grads.get_last_value()[0])
+        """One update on one segment, which the pre-network filters have passed already.
 
-    def segment_columns(self, batch: Batch, first: int) -> dict[str, np.ndarray]:
-        """The columns of a segment for the update rule; each row weighs 1 / T, so that a segment's rows give its mean.
+        Overridden by agents that compute their targets themselves; then each segment is an update of its own.
 
-        :param first: the segment's first step within its episode
+        :return: the loss, each network's loss, and the gradients' norm before clipping
         """
+        self._segments.append(self.segment_columns(batch))
+        return self._apply()
+
+    def segment_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        """The columns for the update rule of a segment that begins at step ``last_gradient_update_step_idx`` of its
+        episode. Each row weighs 1 / T, so that a segment's rows give its mean."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it learns from a segment")
 
     def _common_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        columns = self._filter_columns(batch.state_columns, self.ap.algorithm.update_pre_network_filters_state_on_train)
-        found = {f"states/{name}": columns[name] for name in self._learning_inputs()}
+        found = {f"states/{name}": batch.state_columns[name] for name in self._learning_inputs()}
         found["actions"] = batch.action_column
         found["weights"] = np.full(len(batch), 1.0 / len(batch), np.float32)
         return found
@@ -168,16 +171,26 @@ class PolicyOptimizationAgent(Agent):
         self.entropy.add_sample(-np.sum(probabilities * np.log(probabilities + eps)))
         return ActionInfo(action, all_action_probabilities=probabilities)
 
+    _episode_fields = (*Agent._episode_fields, "last_gradient_update_step_idx")
+
     def get_state(self) -> dict[str, Any]:
         means = self.return_means
         return {
             **super().get_state(),
-            "returns": {"counts": means.counts, "means": means.means},
+            "returns": {
+                "counts": means.counts,
+                "means": means.means,
+                "last_mean": self.mean_discounted_return,
+                "last_deviation": self.std_discounted_return,
+            },
             "segments": {f"{i:04d}": segment for i, segment in enumerate(self._segments)},
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
-        self.return_means.counts = state["returns"]["counts"].copy()
-        self.return_means.means = state["returns"]["means"].copy()
+        returns = state["returns"]
+        self.return_means.counts = returns["counts"].copy()
+        self.return_means.means = returns["means"].copy()
+        self.mean_discounted_return = returns["last_mean"]
+        self.std_discounted_return = returns["last_deviation"]
         self._segments = [state["segments"][name] for name in sorted(state["segments"])]
