@@ -107,22 +107,23 @@ class PolicyHead(Head):
         return {"mean": self._mean(features), "standard_deviation": self._standard_deviation(features)}
 
     def _discrete(self, features: Any) -> dict[str, Any]:
-        logits = self.factory.dense(self.num_actions, self._kernel())(features) / self.temperature
+        logits = self.factory.dense(self.num_actions)(features) / self.temperature
         return {"probabilities": ops.softmax(logits), "log_probabilities": ops.log_softmax(logits)}
-
-    def _kernel(self) -> Any:
-        return NormalizedColumns(self.factory.rng, 0.01)
 
     def _mean(self, features: Any) -> Any:
         space = self.spaces.action
-        mean = self.factory.dense(self.num_actions, self._kernel())(features)
+        mean = self.factory.dense(self.num_actions)(features)
         if not (np.all(np.isfinite(space.low)) and np.all(np.isfinite(space.high))):
             return mean
         centre, radius = (space.high + space.low) / 2, (space.high - space.low) / 2
         return ops.tanh(mean) * radius.astype("float32") + centre.astype("float32")
 
+    def _small_dense(self, features: Any) -> Any:
+        """An output for each action that starts near zero."""
+        return self.factory.dense(self.num_actions, NormalizedColumns(self.factory.rng, 0.01))(features)
+
     def _standard_deviation(self, features: Any) -> Any:
-        return ops.softplus(self.factory.dense(self.num_actions, self._kernel())(features)) + 1e-5
+        return ops.softplus(self._small_dense(features)) + 1e-5
 
 
 class StateIndependentDeviation(keras.layers.Layer):
@@ -141,7 +142,7 @@ class PPOHead(PolicyHead):
     section 6.1)."""
 
     def _mean(self, features: Any) -> Any:
-        return self.factory.dense(self.num_actions, self._kernel())(features)
+        return self._small_dense(features)
 
     def _standard_deviation(self, features: Any) -> Any:
         return StateIndependentDeviation(self.num_actions)(features)
