@@ -157,9 +157,7 @@ def test_where_an_index_comes_twice_the_last_error_counts():
     assert memory._sums.total_value() == 2.0 and memory.sample(4).info("idx").tolist() == [0] * 4
 
 
-@pytest.mark.parametrize(
-    "indices, errors", [([0, 1], [0.5]), ([0], [-0.1]), ([0], [np.nan]), ([0, 1], [0.5, -1e-9])]
-)
+@pytest.mark.parametrize("indices, errors", [([0, 1], [0.5]), ([0], [-0.1]), ([0], [np.nan]), ([0, 1], [0.5, -1e-9])])
 def test_bad_errors_are_refused_and_change_nothing(indices, errors):
     memory = prioritized(filled=4)
     with pytest.raises(CoachError, match="update_priorities"):

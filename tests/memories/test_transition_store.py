@@ -134,7 +134,9 @@ def test_stacks_come_back_as_the_filter_shows_them(axis, contiguous):
     batch = store.batch_at(np.arange(6))
     assert batch.state_columns["observation"].flags.c_contiguous or not contiguous
     for row, transition in enumerate(transitions):
-        np.testing.assert_array_equal(batch.states(["observation"])["observation"][row], transition.state["observation"])
+        np.testing.assert_array_equal(
+            batch.states(["observation"])["observation"][row], transition.state["observation"]
+        )
         np.testing.assert_array_equal(
             batch.next_states(["observation"])["observation"][row], transition.next_state["observation"]
         )
@@ -339,7 +341,8 @@ def test_odd_observations_are_refused_and_change_nothing(state, message):
 
 
 @pytest.mark.parametrize(
-    "stack", [Stack([np.zeros((2, 3), np.uint8)] * 2, -1), Stack([np.zeros((2, 2), np.uint8)] * 3, -1), np.zeros((2, 3))]
+    "stack",
+    [Stack([np.zeros((2, 3), np.uint8)] * 2, -1), Stack([np.zeros((2, 2), np.uint8)] * 3, -1), np.zeros((2, 3))],
 )
 def test_odd_stacks_are_refused(stack):
     store = TransitionStore(10)

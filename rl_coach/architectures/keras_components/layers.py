@@ -153,10 +153,11 @@ class LSTMSequences(keras.layers.Layer):
         self.cell = keras.layers.LSTMCell(
             cells, kernel_initializer=GlorotUniform(rng), recurrent_initializer=GlorotUniform(rng)
         )
+        self.sequence = keras.layers.RNN(self.cell, return_sequences=True, return_state=True)
         self.single_step = False
 
     def build(self, x_shape: tuple, h_shape: tuple, c_shape: tuple) -> None:
-        self.cell.build((None, x_shape[-1]))
+        self.sequence.build((None, None, x_shape[-1]))
 
     def call(self, x: Any, h: Any, c: Any) -> tuple:
         if self.single_step:
@@ -164,13 +165,8 @@ class LSTMSequences(keras.layers.Layer):
             return output, h, c
         sequences = ops.reshape(x, (ops.shape(h)[0], -1, x.shape[-1]))
 
-        def step(states: tuple, inputs: Any) -> tuple:
-            _, new_states = self.cell(inputs, list(states))
-            # Keras' scan wants outputs shaped like the state; the output of an LSTM is the h of its state
-            return tuple(new_states), tuple(new_states)
-
-        (h, c), (outputs, _) = ops.scan(step, (h, c), ops.swapaxes(sequences, 0, 1))
-        return ops.reshape(ops.swapaxes(outputs, 0, 1), (-1, self.cells)), h, c
+        outputs, h, c = self.sequence(sequences, initial_state=[h, c])
+        return ops.reshape(outputs, (-1, self.cells)), h, c
 
     def compute_output_spec(self, x: Any, h: Any, c: Any) -> tuple:
         return (
