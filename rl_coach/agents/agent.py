@@ -691,9 +691,7 @@ class Agent(AgentInterface):
             self._rule_signals[name].add_sample(values)
 
     def _log_learning_rate(self) -> None:
-        for name, optimizer in self.learner.step.optimizers.items() if self._learner else ():
-            if name == next(iter(self.networks)):
-                self.curr_learning_rate.add_sample(optimizer.learning_rate(self.learner.updates[name]))
+        self.curr_learning_rate.add_sample(next(iter(self.networks.values())).learning_rate)
 
     def _should_update_online_weights_to_target(self) -> bool:
         """Whether it is time for the targets to follow; if so, the time counts anew."""
@@ -792,7 +790,6 @@ class Agent(AgentInterface):
         """Networks, optimizers, memory, filters, exploration, counters and random streams."""
         state: dict[str, Any] = {
             "networks": {name: network.get_state() for name, network in self.networks.items()},
-            "learner": self.learner.get_state() if self._learner else {},
             "memory": self.memory.get_state() if self._checkpoints_memory else None,
             "exploration": self.exploration_policy.get_state(),
             "filters": {name: getattr(self, name).get_state() for name in self._filters},
@@ -807,8 +804,6 @@ class Agent(AgentInterface):
         """Go on from ``get_state``, with a new episode."""
         for name, network in self.networks.items():
             network.set_state(state["networks"][name])
-        if state["learner"]:
-            self.learner.set_state(state["learner"])
         if state["memory"] is not None:
             self.memory.set_state(state["memory"])
         self.exploration_policy.set_state(state["exploration"])

@@ -43,7 +43,6 @@ class Learner:
     def __init__(self, step: TrainingStep, networks: dict[str, Any]):
         self.step = step
         self.networks = networks
-        self.updates = dict.fromkeys(networks, 0)
         self.num_compilations = 0
         self._compiled: dict[Any, tuple[Packing, CompiledStep]] = {}
         self._output_names: dict[str, list[str]] = {}
@@ -83,8 +82,8 @@ class Learner:
         packing, compiled = self._compiled[key]
         vector = packing.pack(columns, self._scalars(scalars, num_updates), count)
         rows = compiled(vector, [columns[name] for name in packing.large], indices)[:count]
-        for name in self.networks:
-            self.updates[name] += count
+        for name in self._output_names["losses"]:
+            self.networks[name].updates += count
         return self._read(rows)
 
     def _compile(
@@ -96,7 +95,7 @@ class Learner:
     def _scalars(self, scalars: dict[str, float], num_updates: int) -> np.ndarray:
         rows = []
         for k in range(1, num_updates + 1):
-            row = [value for name, o in self.step.optimizers.items() for value in o.scalars(self.updates[name] + k)]
+            row = [value for name, o in self.step.optimizers.items() for value in o.scalars(self.networks[name].updates + k)]
             rows.append(row + list(scalars.values()))
         return np.asarray(rows, np.float32)
 
@@ -162,7 +161,7 @@ class Learner:
             start += len(names[part])
         for name, losses in parts["losses"].items():
             if not np.isfinite(losses).all():
-                bad = self.updates[name] - len(losses) + 1 + int(np.argmin(np.isfinite(losses)))
+                bad = self.networks[name].updates - len(losses) + 1 + int(np.argmin(np.isfinite(losses)))
                 raise TrainingError(
                     f"the loss of network '{name}' became {losses[~np.isfinite(losses)][0]} at update {bad}: "
                     f"try a smaller learning_rate, clip_gradients, or rescaled rewards"
@@ -170,10 +169,3 @@ class Learner:
         return LearningResult(
             parts["losses"], parts["norms"], parts["signals"], rows[:, start:] if rows.shape[1] > start else None
         )
-
-    def get_state(self) -> dict:
-        """How many updates each network has had; the optimizers' schedules follow from it."""
-        return dict(self.updates)
-
-    def set_state(self, state: dict) -> None:
-        self.updates = {name: int(state[name]) for name in self.updates}

@@ -14,7 +14,7 @@ from rl_coach.architectures.head_losses import head_loss_rule
 from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
 from rl_coach.architectures.packing import padded
-from rl_coach.architectures.update import TrainingStep
+from rl_coach.architectures.update import Optimizer, TrainingStep
 from rl_coach.base_parameters import AgentParameters, Frameworks, NetworkParameters
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError
@@ -82,6 +82,7 @@ class NetworkWrapper:
         task = agent_parameters.task_parameters
         self.framework = load_framework(task.framework_type if task else Frameworks.tensorflow)
         self.state = self.framework.make_network(self.network_parameters, spaces, name, self._rng, has_target)
+        self._optimizer = Optimizer(self.network_parameters)
         self._exported: ExportedNetwork | None = None
         self._accumulated: list[dict[str, np.ndarray]] = []
         self.online_network = OnlineNetwork(self, self.state, "weights", self.exported, self._rng)
@@ -112,6 +113,11 @@ class NetworkWrapper:
     def is_recurrent(self) -> bool:
         """True if the network carries a state from step to step."""
         return self.state.function.recurrent_cells > 0
+
+    @property
+    def learning_rate(self) -> float:
+        """The step size of the next update."""
+        return self._optimizer.learning_rate(self.state.updates)
 
     def update_target_network(self, rate: float = 1.0) -> None:
         """Move the target's weights towards the online ones; 1 copies them."""
@@ -151,7 +157,10 @@ class NetworkWrapper:
         """
         columns = self._supervised_columns(inputs, targets, importance_weights)
         self._accumulated.append(columns)
-        return self._read(self._examiner.train(padded(columns)))
+        updates = self.state.updates
+        result = self._read(self._examiner.train(padded(columns)))
+        self.state.updates = updates  # nothing was updated
+        return result
 
     def apply_gradients_and_sync_networks(self, reset_gradients: bool = True, additional_inputs: Any = None) -> None:
         """One update with the sum of the gradients accumulated.
@@ -209,12 +218,12 @@ class NetworkWrapper:
         return self.framework.make_learner(step, {self.name: self.state}, (self.name,))
 
     def get_state(self) -> dict:
-        """Weights, buffers, optimizer state and target, as arrays by name."""
+        """Weights, buffers, optimizer state and target as arrays by name, the number of updates, and the noise."""
         arrays = {
             group: {f"{i:03d}": np.array(array) for i, array in enumerate(self.state.arrays(group))}
             for group in self.state.groups()
         }
-        return {**arrays, "updates_towards_targets": self._teacher.updates[self.name] if self._is_taught else 0}
+        return {**arrays, "updates": self.state.updates, "rng": self._rng.bit_generator.state}
 
     def set_state(self, state: dict) -> None:
         """Restore what ``get_state`` gave.
@@ -223,12 +232,8 @@ class NetworkWrapper:
         """
         for group in self.state.groups():
             self.state.set_arrays(group, [state[group][name] for name in sorted(state[group])])
-        if state["updates_towards_targets"]:
-            self._teacher.updates[self.name] = state["updates_towards_targets"]
-
-    @property
-    def _is_taught(self) -> bool:
-        return "_teacher" in vars(self)
+        self.state.updates = state["updates"]
+        self._rng.bit_generator.state = state["rng"]
 
     def summary(self) -> str:
         """The layers with their shapes and numbers of parameters, as text."""

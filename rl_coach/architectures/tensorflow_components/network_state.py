@@ -14,6 +14,9 @@ class TensorFlowNetworkState:
 
     :param function: the network
     :param has_target: keep a target network, equal to the online one at first
+    :ivar updates: how many updates the weights have had, whichever learner made them; the optimizer's schedules and
+        bias corrections follow from it
+    :ivar version: changes whenever a value does
     """
 
     def __init__(self, function: KerasNetwork, has_target: bool):
@@ -24,6 +27,7 @@ class TensorFlowNetworkState:
         if has_target:
             arrays |= {"target_weights": weights, "target_buffers": buffers}
         self.variables = {name: [tf.Variable(array) for array in group] for name, group in arrays.items()}
+        self.updates = 0
         self.version = 0
         self._published: dict[str, list] = {}
 
