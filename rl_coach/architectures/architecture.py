@@ -105,7 +105,7 @@ class Architecture:
         return [array for array in arrays if array.dtype == np.float32]
 
     def _renew_noise(self, arrays: list[np.ndarray]) -> None:
-        first = len(self._state.function.weight_names)
+        first = len(self._state.arrays(self._groups[0]))
         for index in self._noise:
             sample = self._rng.standard_normal(arrays[first + index].shape)
             arrays[first + index][...] = np.sign(sample) * np.sqrt(np.abs(sample))

@@ -45,8 +45,6 @@ class KerasNetwork:
         self.model = self._build()
         self._variables = self.model.trainable_variables
         self._buffers = [v for v in self.model.variables if not any(v is w for w in self._variables)]
-        self.weight_names = [f"{i:03d}_{variable.name}" for i, variable in enumerate(self._variables)]
-        self.buffer_names = [f"{i:03d}_{variable.name}" for i, variable in enumerate(self._buffers)]
         # only kernels are decayed, as is usual; biases and scales are vectors
         self.is_decayed = [len(variable.shape) > 1 for variable in self._variables]
 

@@ -75,9 +75,8 @@ class TensorFlowLearner(Learner):
             if indices is not None:
                 arguments.append(tf.constant(indices, tf.int32))
             outputs, published = compiled(*arguments)
-            for name, values in published.items():
-                self.networks[name].publish(values)
-            for network in self.networks.values():
+            for name, network in self.networks.items():
+                network.publish(published.get(name, {}))
                 network.version += 1
             return outputs.numpy()
 
