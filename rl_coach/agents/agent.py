@@ -407,8 +407,9 @@ class Agent(AgentInterface):
             last = episode.transitions[-1].reward
             for transition in episode.transitions:
                 transition.reward = last
-        episode.update_transitions_rewards_and_bootstrap_data()
+        # returns first: once rewards are n-step sums they would be summed a second time
         episode.update_discounted_rewards()
+        episode.update_transitions_rewards_and_bootstrap_data()
         if not episode.is_empty():
             self.discounted_return.add_sample(episode.transitions[0].n_step_discounted_rewards)
         if self._keeps_episodes:

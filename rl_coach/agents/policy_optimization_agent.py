@@ -85,9 +85,10 @@ class PolicyOptimizationAgent(Agent):
             return 0.0
         if self.updates_left == 0:
             return 0.0
-        episode.update_discounted_rewards()
         if episode.is_complete:
             self.update_episode_statistics(episode)
+        else:
+            episode.update_discounted_rewards()
         first = self.last_gradient_update_step_idx
         self.last_gradient_update_step_idx = episode.length()
         batch = Batch(episode.transitions[first:])
