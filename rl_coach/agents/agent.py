@@ -37,14 +37,6 @@ from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
 _EVALUATION_COLUMNS = ("Evaluation Reward", "Shaped Evaluation Reward", "Success Rate")
-_EPISODE_FIELDS = (
-    "curr_state",
-    "last_action_info",
-    "current_episode_buffer",
-    "current_episode_steps_counter",
-    "total_reward_in_current_episode",
-    "total_shaped_reward_in_current_episode",
-)
 
 
 class Agent(AgentInterface):
@@ -306,7 +298,7 @@ class Agent(AgentInterface):
 
     def suspend_episode(self) -> None:
         """Park the training episode, its signals and the filters' histories included."""
-        self._suspended = {name: getattr(self, name) for name in _EPISODE_FIELDS}
+        self._suspended = {name: getattr(self, name) for name in self._episode_fields}
         self._suspended["signals"] = [signal.values for signal in self.episode_signals + self.step_signals]
         self._suspended["input_filter"] = self.input_filter.suspend()
         self._suspended["exploration"] = self.exploration_policy.get_state()
@@ -316,7 +308,7 @@ class Agent(AgentInterface):
         """Go on with the parked episode."""
         if self._suspended is None:
             return
-        for name in _EPISODE_FIELDS:
+        for name in self._episode_fields:
             setattr(self, name, self._suspended[name])
         for signal, values in zip(self.episode_signals + self.step_signals, self._suspended["signals"]):
             signal.values = values
@@ -820,6 +812,14 @@ class Agent(AgentInterface):
     def _checkpoints_memory(self) -> bool:
         return self.ap.task_parameters is None or self.ap.task_parameters.checkpoint_memory
 
+    _episode_fields: tuple[str, ...] = (
+        "curr_state",
+        "last_action_info",
+        "current_episode_buffer",
+        "current_episode_steps_counter",
+        "total_reward_in_current_episode",
+        "total_shaped_reward_in_current_episode",
+    )
     _filters = ("input_filter", "output_filter", "pre_network_filter")
     _counters = (
         "total_steps_counter",

@@ -169,6 +169,8 @@ class PolicyOptimizationAgent(Agent):
         self.entropy.add_sample(-np.sum(probabilities * np.log(probabilities + eps)))
         return ActionInfo(action, all_action_probabilities=probabilities)
 
+    _episode_fields = (*Agent._episode_fields, "last_gradient_update_step_idx")
+
     def get_state(self) -> dict[str, Any]:
         means = self.return_means
         return {
