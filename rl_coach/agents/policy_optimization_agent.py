@@ -175,12 +175,20 @@ class PolicyOptimizationAgent(Agent):
         means = self.return_means
         return {
             **super().get_state(),
-            "returns": {"counts": means.counts, "means": means.means},
+            "returns": {
+                "counts": means.counts,
+                "means": means.means,
+                "last_mean": self.mean_discounted_return,
+                "last_deviation": self.std_discounted_return,
+            },
             "segments": {f"{i:04d}": segment for i, segment in enumerate(self._segments)},
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
-        self.return_means.counts = state["returns"]["counts"].copy()
-        self.return_means.means = state["returns"]["means"].copy()
+        returns = state["returns"]
+        self.return_means.counts = returns["counts"].copy()
+        self.return_means.means = returns["means"].copy()
+        self.mean_discounted_return = returns["last_mean"]
+        self.std_discounted_return = returns["last_deviation"]
         self._segments = [state["segments"][name] for name in sorted(state["segments"])]
