@@ -150,12 +150,10 @@ class ActorCriticAgent(PolicyOptimizationAgent):
 
     def _values(self, batch: Batch) -> np.ndarray:
         """[T + 1], V of each state and of what follows the segment, 0 if it terminated."""
+        states, next_states = batch.state_columns, batch.next_state_columns
         names = self.networks["main"].input_names
-        network = self.networks["main"].online_network
-        states = self._filter_columns(batch.state_columns, False)
-        last = self._filter_columns({n: c[-1:] for n, c in batch.next_state_columns.items()}, False)
-        rows = {name: np.concatenate([states[name], last[name]]) for name in names}
-        values = network.predict_sequence(rows, "output_0_v")
+        rows = {name: np.concatenate([states[name], next_states[name][-1:]]) for name in names}
+        values = self.networks["main"].online_network.predict_sequence(rows, "output_0_v")
         values[-1] *= not batch.terminateds()[-1]
         return values
 

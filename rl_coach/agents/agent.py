@@ -499,13 +499,23 @@ class Agent(AgentInterface):
             and self.ap.algorithm.update_pre_network_filters_state_on_inference
             and self._phase is not RunPhase.TEST
         )
-        return self._filter_columns({name: np.asarray(o)[None] for name, o in state.items()}, update, first=True)
+        columns = {name: np.asarray(observation)[None] for name, observation in state.items()}
+        return {name: column[0] for name, column in self.pre_network_filter.filter_columns(columns, update).items()}
 
-    def _filter_columns(self, columns: dict[str, np.ndarray], update: bool, first: bool = False) -> Any:
-        if not self.pre_network_filter.observation_filters:
-            return columns
-        filtered = self.pre_network_filter.filter_columns(columns, update)
-        return {name: column[0] for name, column in filtered.items()} if first else filtered
+    def run_pre_network_filter(self, batch: Batch) -> Batch:
+        """The batch as networks see it, whatever learns from it afterwards. The filters' statistics take in its states,
+        if ``update_pre_network_filters_state_on_train`` says so."""
+        if not (self.pre_network_filter.observation_filters or self.pre_network_filter.reward_filters):
+            return batch
+        update = self.ap.algorithm.update_pre_network_filters_state_on_train
+        filtered = Batch(batch)
+        filtered.state_columns = self.pre_network_filter.filter_columns(batch.state_columns, update)
+        filtered.next_state_columns = self.pre_network_filter.filter_columns(batch.next_state_columns, False)
+        filtered.reward_column = self.pre_network_filter.filter_rewards(batch.reward_column, update)
+        return filtered
+
+    def _sample(self, size: int) -> Batch:
+        return self.run_pre_network_filter(self.call_memory("sample", size))
 
     # learning
 
@@ -584,7 +594,7 @@ class Agent(AgentInterface):
         total = 0.0
         for _ in range(updates):
             self.training_iteration += 1
-            loss, _, gradients = self.learn_from_batch(self.call_memory("sample", self.batch_size))[:3]
+            loss, _, gradients = self.learn_from_batch(self._sample(self.batch_size))[:3]
             self.loss.add_sample(loss)
             self.unclipped_grads.add_sample(gradients)
             total += float(loss)
@@ -598,7 +608,7 @@ class Agent(AgentInterface):
         total, done = 0.0, 0
         while done < updates:
             count, follows = self._updates_until_targets_follow(updates - done)
-            total += self._learn(self.call_memory("sample", count * self.batch_size), count, follows)
+            total += self._learn(self._sample(count * self.batch_size), count, follows)
             done += count
         self._log_learning_rate()
         return total
@@ -640,7 +650,7 @@ class Agent(AgentInterface):
         return result
 
     def learn_from_batch(self, batch: Batch) -> tuple[float, list[float], float]:
-        """One update on a batch.
+        """One update on a batch, which the pre-network filters have passed already.
 
         An agent that overrides this computes its targets itself, from ``self.networks[...].online_network.predict``,
         and calls ``train_and_sync_networks``.
@@ -653,12 +663,9 @@ class Agent(AgentInterface):
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule needs; see ``Learner.train``."""
-        update = self.ap.algorithm.update_pre_network_filters_state_on_train
-        states = self._filter_columns(batch.state_columns, update)
-        next_states = self._filter_columns(batch.next_state_columns, False)
         names = self._learning_inputs()
-        columns = {f"states/{name}": states[name] for name in names}
-        columns |= {f"next_states/{name}": next_states[name] for name in names}
+        columns = {f"states/{name}": batch.state_columns[name] for name in names}
+        columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in names}
         columns["actions"] = batch.action_column
         columns["rewards"] = batch.reward_column
         columns["continues"] = 1.0 - batch.terminated_column

@@ -153,13 +153,16 @@ class ClippedPPOAgent(ActorCriticAgent):
     def train(self) -> float:
         if not self._should_train():
             return 0.0
-        loss = sum(self._train_on_played() for _ in range(self.ap.algorithm.num_consecutive_training_steps))
+        updates = self.ap.algorithm.num_consecutive_training_steps
+        if self.updates_left is not None:
+            updates = min(updates, self.updates_left)
+        batch = self.call_memory("get_all_complete_episodes_transitions")
+        batch = self.run_pre_network_filter(batch if isinstance(batch, Batch) else Batch(batch))
+        loss = sum(self._train_on_played(batch) for _ in range(updates))
         self.post_training_commands()
         return loss
 
-    def _train_on_played(self) -> float:
-        batch = self.call_memory("get_all_complete_episodes_transitions")
-        batch = batch if isinstance(batch, Batch) else Batch(batch)
+    def _train_on_played(self, batch: Batch) -> float:
         columns = self.fill_advantages(batch)
         steps = self.ap.algorithm.num_consecutive_playing_steps
         if isinstance(steps, EnvironmentSteps):
@@ -173,13 +176,11 @@ class ClippedPPOAgent(ActorCriticAgent):
 
         :param batch: whole episodes, one after the other
         """
-        update = self.ap.algorithm.update_pre_network_filters_state_on_train
-        states = self._filter_columns(batch.state_columns, update)
+        states, names = batch.state_columns, self.networks["main"].input_names
         ends = np.flatnonzero(batch.game_overs())
-        bootstrap_states = self._filter_columns({n: c[ends] for n, c in batch.next_state_columns.items()}, False)
         network = self.networks["main"].online_network
-        value, *policy = network.predict({n: states[n] for n in self.networks["main"].input_names})
-        bootstrap = network.predict({n: bootstrap_states[n] for n in self.networks["main"].input_names})[0]
+        value, *policy = network.predict(batch.states(names))
+        bootstrap = network.predict({n: batch.next_state_columns[n][ends] for n in names})[0]
         bootstrap = bootstrap * ~batch.terminateds()[ends]
         advantages, returns = self._advantages_of_episodes(batch.rewards(), value, ends, bootstrap)
         self.state_values.add_sample(value)

@@ -91,7 +91,7 @@ class PolicyOptimizationAgent(Agent):
             episode.update_discounted_rewards()
         first = self.last_gradient_update_step_idx
         self.last_gradient_update_step_idx = episode.length()
-        batch = Batch(episode.transitions[first:])
+        batch = self.run_pre_network_filter(Batch(episode.transitions[first:]))
         if type(self).learn_from_batch is not PolicyOptimizationAgent.learn_from_batch:
             return self._learn_alone(batch)
         self._segments.append(self.segment_columns(batch, first))
@@ -143,8 +143,7 @@ class PolicyOptimizationAgent(Agent):
         raise NotImplementedError(f"{type(self).__name__} does not say what it learns from a segment")
 
     def _common_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        columns = self._filter_columns(batch.state_columns, self.ap.algorithm.update_pre_network_filters_state_on_train)
-        found = {f"states/{name}": columns[name] for name in self._learning_inputs()}
+        found = {f"states/{name}": batch.state_columns[name] for name in self._learning_inputs()}
         found["actions"] = batch.action_column
         found["weights"] = np.full(len(batch), 1.0 / len(batch), np.float32)
         return found
