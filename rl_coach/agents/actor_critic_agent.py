@@ -137,7 +137,7 @@ class ActorCriticAgent(PolicyOptimizationAgent):
         advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
         return advantages, targets[:, None]
 
-    def segment_columns(self, batch: Batch, first: int) -> dict[str, np.ndarray]:
+    def segment_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         values = self._values(batch)
         advantages, returns = self._advantages_and_returns(batch.rewards(), values)
         self.state_values.add_sample(values[:-1])

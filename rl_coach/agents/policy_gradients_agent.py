@@ -97,9 +97,9 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
     def make_update_rule(self) -> UpdateRule:
         return policy_gradient_rule(self.ap.algorithm.beta_entropy, self._mask_name)
 
-    def segment_columns(self, batch: Batch, first: int) -> dict[str, np.ndarray]:
+    def segment_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         returns = batch.n_step_discounted_rewards()
-        advantages = self.rescaled(returns, first)
+        advantages = self.rescaled(returns, self.last_gradient_update_step_idx)
         self.returns_mean.add_sample(returns.mean())
         self.returns_variance.add_sample(returns.std())
         return {**self._common_columns(batch), "extra/advantages": advantages.astype(np.float32)}

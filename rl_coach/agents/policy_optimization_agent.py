@@ -89,15 +89,25 @@ class PolicyOptimizationAgent(Agent):
             self.update_episode_statistics(episode)
         else:
             episode.update_discounted_rewards()
-        first = self.last_gradient_update_step_idx
+        loss = self._learn_segment(Batch(episode.transitions[self.last_gradient_update_step_idx :]))
         self.last_gradient_update_step_idx = episode.length()
-        batch = self.run_pre_network_filter(Batch(episode.transitions[first:]))
+        return loss
+
+    def _learn_segment(self, segment: Batch) -> float:
+        segment = self.run_pre_network_filter(segment)
         if type(self).learn_from_batch is not PolicyOptimizationAgent.learn_from_batch:
-            return self._learn_alone(batch)
-        self._segments.append(self.segment_columns(batch, first))
-        if self._sums_segments and self.current_episode % self.ap.algorithm.apply_gradients_every_x_episodes:
-            return 0.0
-        return self._apply()
+            result = self.learn_from_batch(segment)
+        else:
+            self._segments.append(self.segment_columns(segment))
+            if self._sums_segments and self.current_episode % self.ap.algorithm.apply_gradients_every_x_episodes:
+                return 0.0
+            result = self._apply()
+        loss, _, gradients = result[:3]
+        self.training_iteration += 1
+        self.loss.add_sample(loss)
+        self.unclipped_grads.add_sample(gradients)
+        self._log_learning_rate()
+        return float(loss)
 
     @property
     def _sums_segments(self) -> bool:
@@ -110,36 +120,27 @@ class PolicyOptimizationAgent(Agent):
             )
         return True
 
-    def _learn_alone(self, batch: Batch) -> float:
-        loss, _, gradients = self.learn_from_batch(batch)[:3]
-        self.training_iteration += 1
-        self.loss.add_sample(loss)
-        self.unclipped_grads.add_sample(gradients)
-        return float(loss)
-
-    def _apply(self) -> float:
+    def _apply(self) -> tuple[float, list[float], float]:
         columns = {name: np.concatenate([s[name] for s in self._segments]) for name in self._segments[0]}
         self._segments = []
         result = self.learner.train(padded(columns), self.learning_scalars())
-        self.training_iteration += 1
         self._log_rule_signals(result)
-        loss = float(sum(losses[0] for losses in result.losses.values()))
-        self.loss.add_sample(loss)
-        self.unclipped_grads.add_sample(next(iter(result.gradient_norms.values())))
-        self._log_learning_rate()
-        return loss
+        losses = [float(loss[0]) for loss in result.losses.values()]
+        return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])
 
     def learn_from_batch(self, batch: Batch) -> tuple[float, list[float], float]:
-        """One update on one segment; overridden by agents that compute their targets themselves."""
-        self._segments = [self.segment_columns(batch, 0)]
-        loss = self._apply()
-        return loss, [loss], float(self.unclipped_grads.get_last_value()[0])
+        """One update on one segment, which the pre-network filters have passed already.
 
-    def segment_columns(self, batch: Batch, first: int) -> dict[str, np.ndarray]:
-        """The columns of a segment for the update rule; each row weighs 1 / T, so that a segment's rows give its mean.
+        Overridden by agents that compute their targets themselves; then each segment is an update of its own.
 
-        :param first: the segment's first step within its episode
+        :return: the loss, each network's loss, and the gradients' norm before clipping
         """
+        self._segments.append(self.segment_columns(batch))
+        return self._apply()
+
+    def segment_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        """The columns for the update rule of a segment that begins at step ``last_gradient_update_step_idx`` of its
+        episode. Each row weighs 1 / T, so that a segment's rows give its mean."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it learns from a segment")
 
     def _common_columns(self, batch: Batch) -> dict[str, np.ndarray]:
