@@ -51,6 +51,8 @@ class Agent(AgentInterface):
 
     # the networks that choose actions; the others are never read between two training phases
     acting_networks: tuple[str, ...] | None = None
+    # whether a batch is a stretch of an episode in order, which is what a recurrent network learns from
+    learns_from_sequences = False
 
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
         super().__init__()
@@ -141,6 +143,11 @@ class Agent(AgentInterface):
         self.exploration_policy = self._make_exploration_policy()
         self.exploration_policy.seed(exploration_seed)
         self.networks = self.create_networks()
+        if not self.learns_from_sequences and any(network.is_recurrent for network in self.networks.values()):
+            raise CoachError(
+                f"agent '{self.name}' learns from single transitions, which a recurrent network cannot: "
+                f"set middleware_parameters to FCMiddlewareParameters, or choose an actor-critic agent"
+            )
         self.load_memory_from_file()
         if self.ap.visualization.print_networks_summary:
             for network in self.networks.values():

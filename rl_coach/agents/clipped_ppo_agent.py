@@ -129,6 +129,8 @@ def clipped_ppo_rule(epsilon: float, beta_entropy: float, value_weight: float, m
 class ClippedPPOAgent(ActorCriticAgent):
     """Plays for a while with one policy, then makes several epochs of minibatch updates on what it played."""
 
+    learns_from_sequences = False
+
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         if agent_parameters.algorithm.use_kl_regularization:

@@ -52,6 +52,8 @@ class PolicyOptimizationAgent(Agent):
     Weights do not change in between, so the segments themselves are kept and their sum is one update on all of them.
     """
 
+    learns_from_sequences = True
+
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.last_gradient_update_step_idx = 0
