@@ -9,6 +9,7 @@ import numpy as np
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.network_wrapper import NetworkWrapper
+from rl_coach.architectures.packing import pad
 from rl_coach.architectures.update import TrainingStep, UpdateRule
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import (
@@ -649,8 +650,12 @@ class Agent(AgentInterface):
         return float(sum(loss.sum() for loss in result.losses.values()))
 
     def _update_on(self, batch: Batch, num_updates: int, follow: dict[str, float]) -> LearningResult:
-        columns = self.learning_columns(batch)
-        result = self.learner.train(columns, self.learning_scalars(), num_updates=num_updates, follow=follow)
+        # a phase that is cut, by targets or by the end of the run, makes fewer updates with the same compiled step
+        compiled = 1 if num_updates == 1 else self.ap.algorithm.num_consecutive_training_steps
+        columns = pad(self.learning_columns(batch), len(batch) // num_updates * compiled)
+        result = self.learner.train(
+            columns, self.learning_scalars(), num_updates=compiled, count=num_updates, follow=follow
+        )
         self._log_rule_signals(result)
         if self._has_priorities and result.errors is not None:
             self.call_memory("update_priorities", (batch.info("idx"), np.abs(result.errors).ravel()))

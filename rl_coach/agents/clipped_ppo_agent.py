@@ -11,6 +11,7 @@ from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.packing import padded
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, weighted_mean
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
@@ -233,8 +234,13 @@ class ClippedPPOAgent(ActorCriticAgent):
         indices = np.full((epochs, per_epoch * size), -1, np.int32)
         for epoch in range(epochs):
             indices[epoch, :rows] = self.rng.permutation(rows)
+        columns = padded(columns)
+        compiled = np.full((epochs * -(-len(columns["weights"]) // size), size), -1, np.int32)
+        compiled[: epochs * per_epoch] = indices.reshape(-1, size)
         scalars = {"clipping_decay": self.ap.algorithm.clipping_decay_schedule.current_value}
-        result = self.learner.train(columns, scalars, indices=indices.reshape(-1, size), num_updates=epochs * per_epoch)
+        result = self.learner.train(
+            columns, scalars, indices=compiled, num_updates=len(compiled), count=epochs * per_epoch
+        )
         self.training_iteration += 1
         self._log_rule_signals(result)
         self._log_learning_rate()

@@ -95,7 +95,11 @@ class Learner:
     def _scalars(self, scalars: dict[str, float], num_updates: int) -> np.ndarray:
         rows = []
         for k in range(1, num_updates + 1):
-            row = [value for name, o in self.step.optimizers.items() for value in o.scalars(self.networks[name].updates + k)]
+            row = [
+                value
+                for name, o in self.step.optimizers.items()
+                for value in o.scalars(self.networks[name].updates + k)
+            ]
             rows.append(row + list(scalars.values()))
         return np.asarray(rows, np.float32)
 
