@@ -116,7 +116,7 @@ class DQNAgent(ValueOptimizationAgent):
         """[B], the actions to bootstrap from. A subclass that overrides this learns with what it selects.
 
         :param next_states: [B, ...] by name
-        :param q_st_plus_1: [B, A], the target network's values
+        :param q_st_plus_1: [B, A], the target network's values, very low for masked actions
         """
         return np.argmax(q_st_plus_1, axis=1)
 
@@ -137,6 +137,8 @@ class DQNAgent(ValueOptimizationAgent):
         main = self.networks["main"]
         states, next_states = batch.states(main.input_names), batch.next_states(main.input_names)
         q_t = main.target_network.predict(next_states)
+        if self._mask_name is not None:
+            q_t = np.where(batch.next_state_columns[self._mask_name] > 0, q_t, FORBIDDEN)
         rows = np.arange(len(batch))
         bootstrap = q_t[rows, self.select_actions(next_states, q_t)]
         targets = main.online_network.predict(states)
