@@ -243,9 +243,9 @@ class ClippedPPOAgent(ActorCriticAgent):
         )
         self.training_iteration += 1
         self._log_rule_signals(result)
-        self._log_learning_rate()
         self.loss.add_sample(result.losses["main"])
         self.unclipped_grads.add_sample(result.gradient_norms["main"])
+        self._log_training()
         return float(result.losses["main"].mean())
 
     def post_training_commands(self) -> None:
