@@ -217,7 +217,9 @@ class ClippedPPOAgent(ActorCriticAgent):
             if self._mask_name is not None:
                 probabilities = probabilities * (states[self._mask_name] > 0)
                 probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
-            return np.log(probabilities[np.arange(len(actions)), actions]).astype(np.float32)
+            chosen = probabilities[np.arange(len(actions)), actions]
+            # a random action of the heatup may have a probability that rounds to 0
+            return np.log(np.maximum(chosen, np.finfo(np.float32).tiny)).astype(np.float32)
         mean, deviation = policy
         standardised = (actions - mean) / deviation
         densities = -0.5 * (standardised**2 + 2 * np.log(deviation) + np.log(2 * np.pi))
