@@ -93,8 +93,11 @@ class ClippedPPOAgentParameters(AgentParameters):
         return "rl_coach.agents.clipped_ppo_agent:ClippedPPOAgent"
 
 
-def clipped_ppo_rule(epsilon: float, beta_entropy: float, value_weight: float, mask_name: str | None) -> UpdateRule:
-    """-E[min(r A, clip(r, 1 - e, 1 + e) A)] + value_weight (V - R)^2 - beta H(pi) (Schulman et al. 2017, eqs. 7, 9).
+def clipped_ppo_rule(
+    epsilon: float, beta_entropy: float, value_weight: float, policy_weight: float, mask_name: str | None
+) -> UpdateRule:
+    """value_weight (V - R)^2 - policy_weight E[min(r A, clip(r, 1 - e, 1 + e) A)] - beta H(pi), the equations 7 and 9
+    of Schulman et al. 2017.
 
     ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``, each [B]; ``scalars['clipping_decay']``
     multiplies epsilon.
@@ -122,7 +125,8 @@ def clipped_ppo_rule(epsilon: float, beta_entropy: float, value_weight: float, m
             "Kullback-Leibler Divergence": divergence,
             "PPO Clipped Share": weighted_mean(ops, is_clipped, batch.weights),
         }
-        return Update({"main": policy_loss + value_weight * value_loss - beta_entropy * mean_entropy}, signals=signals)
+        loss = value_weight * value_loss + policy_weight * policy_loss - beta_entropy * mean_entropy
+        return Update({"main": loss}, signals=signals)
 
     return rule
 
@@ -144,9 +148,11 @@ class ClippedPPOAgent(ActorCriticAgent):
 
     def make_update_rule(self) -> UpdateRule:
         algorithm = self.ap.algorithm
-        value = self.ap.network_wrappers["main"].heads_parameters[0]
-        epsilon = algorithm.clip_likelihood_ratio_using_epsilon
-        return clipped_ppo_rule(epsilon, algorithm.beta_entropy, value.loss_weight, self._mask_name)
+        value, policy = self.ap.network_wrappers["main"].heads_parameters
+        return clipped_ppo_rule(
+            algorithm.clip_likelihood_ratio_using_epsilon, algorithm.beta_entropy,
+            value.loss_weight, policy.loss_weight, self._mask_name,
+        )  # fmt: skip
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         if self._phase is RunPhase.TRAIN:
