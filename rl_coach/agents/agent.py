@@ -9,6 +9,7 @@ import numpy as np
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.network_wrapper import NetworkWrapper
+from rl_coach.architectures.packing import pad
 from rl_coach.architectures.update import TrainingStep, UpdateRule
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import (
@@ -607,7 +608,7 @@ class Agent(AgentInterface):
             total += float(loss)
             if self._should_update_online_weights_to_target():
                 self._update_targets()
-        self._log_learning_rate()
+        self._log_training()
         return total
 
     def _train_together(self, updates: int) -> float:
@@ -617,7 +618,7 @@ class Agent(AgentInterface):
             count, follows = self._updates_until_targets_follow(updates - done)
             total += self._learn(self._sample(count * self.batch_size), count, follows)
             done += count
-        self._log_learning_rate()
+        self._log_training()
         return total
 
     def _updates_until_targets_follow(self, updates: int) -> tuple[int, bool]:
@@ -649,8 +650,12 @@ class Agent(AgentInterface):
         return float(sum(loss.sum() for loss in result.losses.values()))
 
     def _update_on(self, batch: Batch, num_updates: int, follow: dict[str, float]) -> LearningResult:
-        columns = self.learning_columns(batch)
-        result = self.learner.train(columns, self.learning_scalars(), num_updates=num_updates, follow=follow)
+        # a phase that is cut, by targets or by the end of the run, makes fewer updates with the same compiled step
+        compiled = 1 if num_updates == 1 else self.ap.algorithm.num_consecutive_training_steps
+        columns = pad(self.learning_columns(batch), len(batch) // num_updates * compiled)
+        result = self.learner.train(
+            columns, self.learning_scalars(), num_updates=compiled, count=num_updates, follow=follow
+        )
         self._log_rule_signals(result)
         if self._has_priorities and result.errors is not None:
             self.call_memory("update_priorities", (batch.info("idx"), np.abs(result.errors).ravel()))
@@ -697,8 +702,13 @@ class Agent(AgentInterface):
                 self._rule_signals[name] = self.register_signal(name)
             self._rule_signals[name].add_sample(values)
 
-    def _log_learning_rate(self) -> None:
+    def _log_training(self) -> None:
+        """Take down the learning rate. What was learned since the episode ended belongs to that episode's row, for the
+        next episode begins with empty signals."""
         self.curr_learning_rate.add_sample(next(iter(self.networks.values())).learning_rate)
+        if self.current_episode_buffer.is_complete:
+            self.agent_logger.create_signal_value("Training Iter", self.training_iteration)
+            self._log_signals()
 
     def _should_update_online_weights_to_target(self) -> bool:
         """Whether it is time for the targets to follow; if so, the time counts anew."""
@@ -764,17 +774,17 @@ class Agent(AgentInterface):
         self.agent_logger.update_wall_clock_time(self.current_episode)
         for name in _EVALUATION_COLUMNS:
             log(name, np.nan, overwrite=False)
-        for signal in self.episode_signals:
-            self._log_statistics(signal)
+        self._log_signals()
         if self.current_episode % self.ap.visualization.dump_signals_to_csv_every_x_episodes == 0:
             self.agent_logger.dump_output_csv()
 
-    def _log_statistics(self, signal: Signal) -> None:
+    def _log_signals(self) -> None:
         log = self.agent_logger.create_signal_value
-        log(f"{signal.name}/Mean", signal.get_mean())
-        log(f"{signal.name}/Stdev", signal.get_stdev())
-        log(f"{signal.name}/Max", signal.get_max())
-        log(f"{signal.name}/Min", signal.get_min())
+        for signal in self.episode_signals:
+            log(f"{signal.name}/Mean", signal.get_mean())
+            log(f"{signal.name}/Stdev", signal.get_stdev())
+            log(f"{signal.name}/Max", signal.get_max())
+            log(f"{signal.name}/Min", signal.get_min())
 
     def update_step_in_episode_log(self) -> None:
         """Write the row of one step to the in-episode CSV."""

@@ -11,6 +11,7 @@ from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.packing import padded
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, weighted_mean
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
@@ -92,8 +93,11 @@ class ClippedPPOAgentParameters(AgentParameters):
         return "rl_coach.agents.clipped_ppo_agent:ClippedPPOAgent"
 
 
-def clipped_ppo_rule(epsilon: float, beta_entropy: float, value_weight: float, mask_name: str | None) -> UpdateRule:
-    """-E[min(r A, clip(r, 1 - e, 1 + e) A)] + value_weight (V - R)^2 - beta H(pi) (Schulman et al. 2017, eqs. 7, 9).
+def clipped_ppo_rule(
+    epsilon: float, beta_entropy: float, value_weight: float, policy_weight: float, mask_name: str | None
+) -> UpdateRule:
+    """value_weight (V - R)^2 - policy_weight E[min(r A, clip(r, 1 - e, 1 + e) A)] - beta H(pi), the equations 7 and 9
+    of Schulman et al. 2017.
 
     ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``, each [B]; ``scalars['clipping_decay']``
     multiplies epsilon.
@@ -121,7 +125,8 @@ def clipped_ppo_rule(epsilon: float, beta_entropy: float, value_weight: float, m
             "Kullback-Leibler Divergence": divergence,
             "PPO Clipped Share": weighted_mean(ops, is_clipped, batch.weights),
         }
-        return Update({"main": policy_loss + value_weight * value_loss - beta_entropy * mean_entropy}, signals=signals)
+        loss = value_weight * value_loss + policy_weight * policy_loss - beta_entropy * mean_entropy
+        return Update({"main": loss}, signals=signals)
 
     return rule
 
@@ -143,9 +148,11 @@ class ClippedPPOAgent(ActorCriticAgent):
 
     def make_update_rule(self) -> UpdateRule:
         algorithm = self.ap.algorithm
-        value = self.ap.network_wrappers["main"].heads_parameters[0]
-        epsilon = algorithm.clip_likelihood_ratio_using_epsilon
-        return clipped_ppo_rule(epsilon, algorithm.beta_entropy, value.loss_weight, self._mask_name)
+        value, policy = self.ap.network_wrappers["main"].heads_parameters
+        return clipped_ppo_rule(
+            algorithm.clip_likelihood_ratio_using_epsilon, algorithm.beta_entropy,
+            value.loss_weight, policy.loss_weight, self._mask_name,
+        )  # fmt: skip
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         if self._phase is RunPhase.TRAIN:
@@ -216,7 +223,9 @@ class ClippedPPOAgent(ActorCriticAgent):
             if self._mask_name is not None:
                 probabilities = probabilities * (states[self._mask_name] > 0)
                 probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
-            return np.log(probabilities[np.arange(len(actions)), actions]).astype(np.float32)
+            chosen = probabilities[np.arange(len(actions)), actions]
+            # a random action of the heatup may have a probability that rounds to 0
+            return np.log(np.maximum(chosen, np.finfo(np.float32).tiny)).astype(np.float32)
         mean, deviation = policy
         standardised = (actions - mean) / deviation
         densities = -0.5 * (standardised**2 + 2 * np.log(deviation) + np.log(2 * np.pi))
@@ -233,13 +242,18 @@ class ClippedPPOAgent(ActorCriticAgent):
         indices = np.full((epochs, per_epoch * size), -1, np.int32)
         for epoch in range(epochs):
             indices[epoch, :rows] = self.rng.permutation(rows)
+        columns = padded(columns)
+        compiled = np.full((epochs * -(-len(columns["weights"]) // size), size), -1, np.int32)
+        compiled[: epochs * per_epoch] = indices.reshape(-1, size)
         scalars = {"clipping_decay": self.ap.algorithm.clipping_decay_schedule.current_value}
-        result = self.learner.train(columns, scalars, indices=indices.reshape(-1, size), num_updates=epochs * per_epoch)
+        result = self.learner.train(
+            columns, scalars, indices=compiled, num_updates=len(compiled), count=epochs * per_epoch
+        )
         self.training_iteration += 1
         self._log_rule_signals(result)
-        self._log_learning_rate()
         self.loss.add_sample(result.losses["main"])
         self.unclipped_grads.add_sample(result.gradient_norms["main"])
+        self._log_training()
         return float(result.losses["main"].mean())
 
     def post_training_commands(self) -> None:

@@ -78,7 +78,12 @@ def greedy_by_target(ops: Any, q_online: Any, q_target: Any) -> Any:
 
 
 def q_learning_rule(
-    discount: float, is_huber: bool, mask_name: str | None, select_actions: SelectActions, needs_online: bool
+    discount: float,
+    is_huber: bool,
+    mask_name: str | None,
+    select_actions: SelectActions,
+    needs_online: bool,
+    loss_weight: float = 1.0,
 ) -> UpdateRule:
     """y = r + discount * Q_target(s', a'), where a' is what ``select_actions`` picks (Mnih et al. 2015, algorithm 1).
 
@@ -87,6 +92,7 @@ def q_learning_rule(
     :param mask_name: the observation that masks actions, if there is one
     :param select_actions: ``(ops, online Q(s', .), target Q(s', .))``, both [B, A], to actions [B]
     :param needs_online: whether it looks at the online network's values
+    :param loss_weight: the head's
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -102,7 +108,7 @@ def q_learning_rule(
         target_tm1 = batch.rewards + discount * batch.continues * select(ops, q_t, a_t)
         td_errors = ops.stop_gradient(target_tm1) - select(ops, q_tm1, batch.actions)
         losses = huber(ops, td_errors) if is_huber else td_errors * td_errors
-        return Update({"main": weighted_mean(ops, losses, batch.weights)}, errors=td_errors)
+        return Update({"main": loss_weight * weighted_mean(ops, losses, batch.weights)}, errors=td_errors)
 
     return rule
 
@@ -116,7 +122,7 @@ class DQNAgent(ValueOptimizationAgent):
         """[B], the actions to bootstrap from. A subclass that overrides this learns with what it selects.
 
         :param next_states: [B, ...] by name
-        :param q_st_plus_1: [B, A], the target network's values
+        :param q_st_plus_1: [B, A], the target network's values, very low for masked actions
         """
         return np.argmax(q_st_plus_1, axis=1)
 
@@ -137,6 +143,8 @@ class DQNAgent(ValueOptimizationAgent):
         main = self.networks["main"]
         states, next_states = batch.states(main.input_names), batch.next_states(main.input_names)
         q_t = main.target_network.predict(next_states)
+        if self._mask_name is not None:
+            q_t = np.where(batch.next_state_columns[self._mask_name] > 0, q_t, FORBIDDEN)
         rows = np.arange(len(batch))
         bootstrap = q_t[rows, self.select_actions(next_states, q_t)]
         targets = main.online_network.predict(states)
@@ -151,5 +159,8 @@ class DQNAgent(ValueOptimizationAgent):
         return False
 
     def make_update_rule(self) -> UpdateRule:
-        is_huber = self.ap.network_wrappers["main"].replace_mse_with_huber_loss
-        return q_learning_rule(self.ap.algorithm.discount, is_huber, self._mask_name, *self.bootstrap_actions)
+        main = self.ap.network_wrappers["main"]
+        return q_learning_rule(
+            self.ap.algorithm.discount, main.replace_mse_with_huber_loss, self._mask_name, *self.bootstrap_actions,
+            loss_weight=main.heads_parameters[0].loss_weight,
+        )  # fmt: skip

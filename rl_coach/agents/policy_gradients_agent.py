@@ -68,13 +68,13 @@ class PolicyGradientsAgentParameters(AgentParameters):
         return "rl_coach.agents.policy_gradients_agent:PolicyGradientsAgent"
 
 
-def policy_gradient_rule(beta_entropy: float, mask_name: str | None) -> UpdateRule:
-    """-sum_t w_t (log pi(a_t|s_t) A_t + beta H(pi(.|s_t))), with A_t given as ``extra['advantages']`` [B]."""
+def policy_gradient_rule(beta_entropy: float, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:
+    """-sum_t w_t (loss_weight log pi(a_t|s_t) A_t + beta H(pi(.|s_t))), A_t being ``extra['advantages']`` [B]."""
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         policy = masked(ops, networks["main"].online(batch.states)[0], mask_of(batch, mask_name))
         log_prob = log_probability(ops, policy, batch.actions)
-        loss = -ops.sum(batch.weights * log_prob * batch.extra["advantages"])
+        loss = -loss_weight * ops.sum(batch.weights * log_prob * batch.extra["advantages"])
         if beta_entropy:
             loss -= beta_entropy * ops.sum(batch.weights * entropy(ops, policy))
         return Update({"main": loss})
@@ -95,7 +95,8 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
         return True
 
     def make_update_rule(self) -> UpdateRule:
-        return policy_gradient_rule(self.ap.algorithm.beta_entropy, self._mask_name)
+        policy = self.ap.network_wrappers["main"].heads_parameters[0]
+        return policy_gradient_rule(self.ap.algorithm.beta_entropy, self._mask_name, policy.loss_weight)
 
     def segment_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         returns = batch.n_step_discounted_rewards()

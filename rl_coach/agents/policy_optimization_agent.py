@@ -108,7 +108,7 @@ class PolicyOptimizationAgent(Agent):
         self.training_iteration += 1
         self.loss.add_sample(loss)
         self.unclipped_grads.add_sample(gradients)
-        self._log_learning_rate()
+        self._log_training()
         return float(loss)
 
     @property

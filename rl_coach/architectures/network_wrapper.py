@@ -158,9 +158,9 @@ class NetworkWrapper:
         columns = self._supervised_columns(inputs, targets, importance_weights)
         self._accumulated.append(columns)
         updates = self.state.updates
-        result = self._examiner.train(padded(columns))
-        self.state.updates = updates
-        return self._read(result)
+        result = self._read(self._examiner.train(padded(columns)))
+        self.state.updates = updates  # nothing was updated
+        return result
 
     def apply_gradients_and_sync_networks(self, reset_gradients: bool = True, additional_inputs: Any = None) -> None:
         """One update with the sum of the gradients accumulated.

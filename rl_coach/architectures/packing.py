@@ -81,13 +81,18 @@ class Packing:
         return columns
 
 
+def pad(columns: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
+    """The columns with rows of zeros, and so of weight 0, added up to ``rows``; compiled steps have fixed sizes."""
+    missing = rows - len(columns["weights"])
+    if not missing:
+        return columns
+    return {
+        name: np.concatenate([column, np.zeros((missing, *column.shape[1:]), column.dtype)])
+        for name, column in columns.items()
+    }
+
+
 def padded(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The columns with rows of weight 0 added, up to a power of two, so that few lengths have to be compiled."""
     rows = len(columns["weights"])
-    bucket = max(SMALLEST_BUCKET, 1 << (rows - 1).bit_length())
-    if bucket == rows:
-        return columns
-    return {
-        name: np.concatenate([column, np.zeros((bucket - rows, *column.shape[1:]), column.dtype)])
-        for name, column in columns.items()
-    }
+    return pad(columns, max(SMALLEST_BUCKET, 1 << (rows - 1).bit_length()))
