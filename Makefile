@@ -14,6 +14,7 @@ CANDIDATES := python3 python3.12 python3.13 python3.11 python3.10 python
 SUITABLE := import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
 .PHONY: help run test golden bench lint format clean
@@ -40,11 +41,11 @@ $(BIN)/python:
 
 # A stamp is newer than the metadata it was installed from, so a second make does nothing.
 $(VENV)/.run-installed: $(BIN)/python $(METADATA)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(INSTALL) .
 	@touch $@
 
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
-	$(BIN)/python -m pip install --quiet --editable '.[test,atari,mujoco,distributed,dashboard]'
+	$(INSTALL) '.[test,atari,mujoco,distributed,dashboard]'
 	@touch $@ $(VENV)/.run-installed
 
 run: $(VENV)/.run-installed

@@ -306,11 +306,12 @@ def _set_visualization(graph_manager: GraphManager, args: argparse.Namespace) ->
 def _playback_hint(args: argparse.Namespace, experiment_path: pathlib.Path) -> str:
     """The command that shows what this run has trained."""
     from rl_coach.environments.rendering import has_display
+    from rl_coach.utils import program
 
     level = ["-lvl", args.level] if args.level else []
     path = os.path.relpath(experiment_path) if experiment_path.is_relative_to(pathlib.Path.cwd()) else experiment_path
     window = ["--render"] if has_display() else []
-    return shlex.join(["coach", "-p", args.preset, *level, "-crd", str(path), "--evaluate", "1000", *window])
+    return shlex.join([program("coach"), "-p", args.preset, *level, "-crd", str(path), "--evaluate", "1000", *window])
 
 
 class ExperimentDirectory:

@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import pathlib
 import re
+import shutil
 import sys
 from types import ModuleType
 from typing import Any, Iterable, Sequence
@@ -111,6 +112,15 @@ def get_all_subclasses(cls: type) -> list[type]:
     """Every class below ``cls``, at any depth."""
     direct: list[type] = cls.__subclasses__()
     return direct + [below for subclass in direct for below in get_all_subclasses(subclass)]
+
+
+def program(name: str) -> str:
+    """How to call a program that was installed with Coach: by its name where that finds it, otherwise by its path."""
+    installed = pathlib.Path(sys.executable).with_name(name)
+    found = shutil.which(name)
+    if not installed.exists() or (found and installed.samefile(found)):
+        return name
+    return str(installed.relative_to(pathlib.Path.cwd()) if installed.is_relative_to(pathlib.Path.cwd()) else installed)
 
 
 def get_base_dir() -> str:

@@ -37,7 +37,7 @@ from rl_coach.core_types import (
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status, duration
-from rl_coach.utils import CoachError, TrainingError
+from rl_coach.utils import CoachError, TrainingError, program
 
 _UNITS: dict[str, type[StepMethod]] = {
     unit.__name__: unit for unit in (EnvironmentSteps, EnvironmentEpisodes, TrainingSteps)
@@ -596,7 +596,7 @@ class GraphManager:
             f"in {duration(progress.seconds)}"
         )
         screen.print(f"experiment: {self.task_parameters.experiment_path}")
-        screen.print(f"look at it: dashboard --experiment_dir {self.task_parameters.experiment_path}")
+        screen.print(f"look at it: {program('dashboard')} --experiment_dir {self.task_parameters.experiment_path}")
         if self.playback_hint:
             screen.print(f"play it back: {self.playback_hint}")
 

@@ -42,11 +42,9 @@ def watch(graph_manager: Any, rewards: list[float]) -> None:
     def evaluate_and_look(*args: Any, **kwargs: Any) -> Any:
         result = evaluate(*args, **kwargs)
         rewards.append(graph_manager.progress.last_evaluation)
-        episode = graph_manager.get_agent().current_episode
-        print(f"  episode {episode}: evaluation reward {rewards[-1]:.1f}", flush=True)
         if reaches(rewards, validation.min_reward_threshold):
             raise Finished(True)
-        if episode > validation.max_episodes_to_achieve_reward:
+        if graph_manager.get_agent().current_episode > validation.max_episodes_to_achieve_reward:
             raise Finished(False)
         return result
 
