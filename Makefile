@@ -57,7 +57,7 @@ test: lint
 golden: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -m golden -s tests/golden
 
-bench: $(VENV)/.run-installed
+bench: $(VENV)/.bench-installed
 	$(BIN)/python -m benchmarks
 
 lint: $(VENV)/.test-installed

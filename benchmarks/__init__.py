@@ -1,0 +1,1 @@
+"""Speed against the peers, on the same work, and against the floor of the machine."""

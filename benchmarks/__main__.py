@@ -1,0 +1,76 @@
+"""Coach and its peers in turn on the same work: ``python -m benchmarks [W1 ...]``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measured import Measured, in_own_process
+from benchmarks.works import WORKS
+
+
+def main() -> None:
+    """Run the rounds A B A B and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "works", nargs="*", metavar="WORK", help="; ".join(f"{w.name}: {w.title}" for w in WORKS.values())
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="processes of each library, in turn (default 3)")
+    parser.add_argument("--libraries", default="tensorflow,jax,sb3,sbx", help="what to run: %(default)s")
+    parser.add_argument("--scale", type=float, default=1.0, help="time that many times the steps")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--profile", action="store_true", help="print where Coach's time goes, instead of comparing")
+    options = parser.parse_args()
+    unknown = set(options.works) - set(WORKS)
+    if unknown:
+        parser.error(f"no work {', '.join(sorted(unknown))}: there are {', '.join(WORKS)}")
+    libraries = options.libraries.split(",")
+    if options.profile:
+        for name in options.works or WORKS:
+            in_own_process(libraries[0], name, options.scale, profile=True)
+        return
+    results = {name: _rounds(name, libraries, options.rounds, options.scale) for name in options.works or WORKS}
+    print(_as_json(results)) if options.json else _show(results)
+
+
+def _rounds(work: str, libraries: list[str], rounds: int, scale: float) -> dict[str, list[Measured]]:
+    """All libraries once, then all again, so that what else the machine does falls on each alike."""
+    found: dict[str, list[Measured]] = {library: [] for library in libraries}
+    for _ in range(rounds):
+        for library in libraries:
+            if measured := in_own_process(library, work, scale):
+                found[library].append(measured)
+    return {library: runs for library, runs in found.items() if runs}
+
+
+def _show(results: dict[str, dict[str, list[Measured]]]) -> None:
+    table = Table("work", "library", "steps/s", "min to max", "ratio", "first step", "peak memory")
+    for work, found in results.items():
+        base = statistics.median(run.steps_per_second for run in next(iter(found.values())))
+        for library, runs in found.items():
+            speeds = [run.steps_per_second for run in runs]
+            median = statistics.median(speeds)
+            table.add_row(
+                WORKS[work].title if library == next(iter(found)) else "",
+                library,
+                f"{median:,.0f}",
+                f"{min(speeds):,.0f} to {max(speeds):,.0f}",
+                f"{base / median:.2f}",
+                f"{statistics.median(run.first_step_seconds for run in runs):.1f} s",
+                f"{statistics.median(run.peak_megabytes for run in runs):,.0f} MB",
+            )
+        table.add_section()
+    Console().print(table)
+    print("ratio: the first library's speed over this one's. Coach is tensorflow and jax.")
+
+
+def _as_json(results: dict[str, dict[str, list[Measured]]]) -> str:
+    return json.dumps({w: {n: [vars(r) for r in runs] for n, runs in f.items()} for w, f in results.items()}, indent=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""What one run in one process gives, and the process that gives it."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import Callable
+
+
+@dataclass
+class Measured:
+    """:param steps_per_second: environment steps, learning included
+    :param first_step_seconds: from the start of the process to its first environment step
+    :param peak_megabytes: the process's largest resident set
+    """
+
+    steps_per_second: float
+    first_step_seconds: float
+    peak_megabytes: float
+
+
+def timed(run: Callable[[int], None], warm_up: int, steps: int, started: float) -> Measured:
+    """Take one step, warm up, then time ``steps``.
+
+    :param run: makes that many environment steps, with all learning that they bring
+    :param started: ``time.time()`` when the process began
+    """
+    run(1)
+    first_step = time.time() - started
+    run(warm_up)
+    begin = time.perf_counter()
+    run(steps)
+    seconds = time.perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return Measured(steps / seconds, first_step, peak)
+
+
+def in_own_process(library: str, work: str, scale: float, profile: bool = False) -> Measured | None:
+    """Measure in a fresh process; None if the library is not installed there or the work is not for it."""
+    command = [sys.executable, "-m", "benchmarks.one", library, work, "--scale", str(scale)]
+    if profile:
+        command.append("--profile")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == NOT_AVAILABLE:
+        return None
+    if done.returncode:
+        raise RuntimeError(f"{library} failed on {work}:\n{done.stderr[-2000:]}")
+    *printed, last = done.stdout.strip().splitlines()
+    if profile:
+        print("\n".join(printed))
+    return Measured(**json.loads(last))
+
+
+def report(measured: Measured) -> None:
+    """Print the result for ``in_own_process`` to read."""
+    print(json.dumps(asdict(measured)))
+
+
+NOT_AVAILABLE = 3

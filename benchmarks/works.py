@@ -1,0 +1,83 @@
+"""The pieces of work that are measured, as plain settings that each library builds its own agent from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Work:
+    """One agent in one environment.
+
+    :param algorithm: ``dqn``, ``ppo`` or ``sac``
+    :param level: the Gymnasium id; None for an environment that does nothing
+    :param hidden: the units of each hidden layer
+    :param batch_size: transitions in one update
+    :param steps: environment steps that are timed
+    :param warm_up: environment steps before that, in which everything is compiled
+    :param steps_per_update: environment steps for each update of DQN and SAC
+    """
+
+    name: str
+    title: str
+    algorithm: str
+    level: str | None
+    hidden: tuple[int, ...]
+    batch_size: int
+    steps: int
+    warm_up: int
+    steps_per_update: int = 1
+
+
+WORKS = {
+    work.name: work
+    for work in (
+        Work(
+            "W0", "the loop alone: an environment that does nothing, random actions", "null", None, (), 0, 50_000, 2_000
+        ),
+        Work(
+            "W1",
+            "DQN CartPole, 256 x 512, batch 32, one update a step",
+            "dqn",
+            "CartPole-v1",
+            (256, 512),
+            32,
+            4_000,
+            1_500,
+        ),
+        Work(
+            "W2", "DQN CartPole, 64 x 64, batch 32, one update a step", "dqn", "CartPole-v1", (64, 64), 32, 6_000, 1_500
+        ),
+        Work(
+            "W3",
+            "PPO CartPole, 64 x 64 tanh, 2048 steps, 10 epochs, minibatch 64",
+            "ppo",
+            "CartPole-v1",
+            (64, 64),
+            64,
+            5 * 2048,
+            3 * 2048,
+        ),
+        Work(
+            "W4",
+            "SAC Pendulum, 256 x 256, batch 256, one update a step",
+            "sac",
+            "Pendulum-v1",
+            (256, 256),
+            256,
+            1_000,
+            600,
+        ),
+        Work(
+            "W5",
+            "DQN Pong, Nature CNN, batch 32, one update per 4 steps",
+            "dqn",
+            "PongNoFrameskip-v4",
+            (512,),
+            32,
+            600,
+            400,
+            4,
+        ),
+    )
+}
