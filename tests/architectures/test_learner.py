@@ -1,4 +1,4 @@
-"""Compiled steps: many updates in one call equal single ones, columns arrive as they were sent, and failures are named."""
+"""Compiled steps: a loop of updates equals single ones, columns arrive as they were sent, failures are named."""
 
 from __future__ import annotations
 
