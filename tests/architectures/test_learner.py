@@ -9,6 +9,7 @@ import pytest
 from keras import ops
 
 from rl_coach.architectures.head_parameters import QHeadParameters, SACPolicyHeadParameters, VHeadParameters
+from rl_coach.architectures.layers import NoisyNetDense
 from rl_coach.architectures.packing import Packing, pad, padded
 from rl_coach.architectures.update import TrainingStep, Update, weighted_mean
 from rl_coach.schedules import LinearSchedule
@@ -290,3 +291,16 @@ def test_heads_that_do_not_learn_from_targets_say_so():
     wrapper = wrap(network_parameters([SACPolicyHeadParameters()]), spaces(VECTOR, BOX))
     with pytest.raises(CoachError, match="SACPolicyHead does not learn from targets alone"):
         wrapper.train_and_sync_networks({"observation": np.zeros((1, 3))}, np.zeros(1))
+
+
+def test_online_and_target_network_draw_noise_of_their_own_at_each_update():
+    def rule(ops: Any, networks: dict, batch: Any) -> Update:
+        online = networks["main"].online(batch.states)[0]["q"]
+        target = networks["main"].target(batch.states)[0]["q"]
+        return Update({"main": 0.0 * ops.sum(online)}, signals={"online": ops.sum(online), "target": ops.sum(target)})
+
+    wrapper, learner = wrapper_and_learner(rule, [QHeadParameters(dense_layer=NoisyNetDense)], optimizer_type="SGD")
+    row = {name: np.repeat(column, 3, axis=0) for name, column in columns(1).items()}
+    first, second = (learner.train(row, num_updates=3, follow={"main": 1.0}) for _ in range(2))
+    drawn = np.concatenate([result.signals[name] for result in (first, second) for name in ("online", "target")])
+    assert len(np.unique(drawn)) == 12
