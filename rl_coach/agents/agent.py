@@ -574,7 +574,7 @@ class Agent(AgentInterface):
 
         :return: the sum of the losses
         """
-        if not self._should_train():
+        if not self.can_train or not self._should_train():
             return 0.0
         updates = self.ap.algorithm.num_consecutive_training_steps
         if self.updates_left is not None:

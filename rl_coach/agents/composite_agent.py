@@ -132,6 +132,7 @@ class CompositeAgent(AgentInterface):
         self.incoming_action: Any = None
         self._seed: np.random.SeedSequence | None = None
         self._reward_so_far: Any = 0.0
+        self._parked: tuple[Any, ActionInfo | None, Any] = (None, None, 0.0)
         if reward_policy is RewardPolicy.ReachingGoal and not isinstance(in_action_space, GoalsSpace):
             raise CoachError(f"RewardPolicy.ReachingGoal of '{name}' needs a GoalsSpace as in_action_space")
         if not any(self.decision_makers.values()):

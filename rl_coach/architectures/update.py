@@ -57,8 +57,16 @@ class NetworkFunction(Protocol):
     """A network as a function of its weights (``KerasNetwork`` is one)."""
 
     def __call__(
-        self, weights: list, buffers: list, inputs: dict[str, Any], training: bool, single_step: bool = False
+        self,
+        weights: list,
+        buffers: list,
+        inputs: dict[str, Any],
+        training: bool,
+        single_step: bool = False,
+        draws_noise: bool = False,
     ) -> tuple[list[dict[str, Any]], dict[str, Any], list]: ...
+
+    def with_random_state(self, buffers: list, source: list) -> list: ...
 
 
 class NetworkView:
@@ -72,14 +80,19 @@ class NetworkView:
 
     def online(self, states: dict[str, Any], training: bool = True) -> list[dict[str, Any]]:
         """The outputs of the network that learns."""
-        outputs, _, self.buffers = self._function(self._weights, self.buffers, states, training)
+        outputs, _, self.buffers = self._function(self._weights, self.buffers, states, training, draws_noise=True)
         return outputs
 
     def target(self, states: dict[str, Any]) -> list[dict[str, Any]]:
         """The outputs of the target network; no gradient reaches it."""
         if self._target is None:
             raise CoachError("this network has no target network: set create_target_network")
-        outputs, _, _ = self._function(*self._target, states, False)
+        weights, own_buffers = self._target
+        # its NoisyNet noise is new at each update too, and independent (Fortunato et al. 2018, section 3.3): all noise
+        # comes from one stream
+        buffers = self._function.with_random_state(own_buffers, self.buffers)
+        outputs, _, after = self._function(weights, buffers, states, False, draws_noise=True)
+        self.buffers = self._function.with_random_state(self.buffers, after)
         return outputs
 
 

@@ -91,11 +91,12 @@ def activate(name: str | None, x: Any) -> Any:
 class NoisyDense(keras.layers.Layer):
     """y = (w_mu + w_sigma * e_w) x + b_mu + b_sigma * e_b with factorised Gaussian noise e.
 
-    Fortunato et al. 2018, section 3, equations 9 to 11. In training each call draws new noise and remembers it; when
-    acting the layer uses what it remembers, which ``NetworkWrapper`` renews before each prediction.
+    Fortunato et al. 2018, section 3, equations 9 to 11. In learning each call draws new noise and remembers it; when
+    acting the layer uses what it remembers, which ``Architecture`` renews before each prediction.
 
     :param units: the number of outputs
     :param rng: where the initial means and the seed of the noise come from
+    :ivar draws_noise: whether calls draw new noise; set by the network for each of its calls
     """
 
     SIGMA_ZERO = 0.5
@@ -104,6 +105,7 @@ class NoisyDense(keras.layers.Layer):
         super().__init__()
         self.units = units
         self.rng = rng
+        self.draws_noise = False
         self.seed_generator = keras.random.SeedGenerator(int(rng.integers(2**31)))
 
     def build(self, input_shape: tuple) -> None:
@@ -116,8 +118,8 @@ class NoisyDense(keras.layers.Layer):
         self.noise_in = self.add_weight((fan_in,), Constant(0.0), trainable=False, name="noise_in")
         self.noise_out = self.add_weight((self.units,), Constant(0.0), trainable=False, name="noise_out")
 
-    def call(self, x: Any, training: bool = False) -> Any:
-        if training:
+    def call(self, x: Any) -> Any:
+        if self.draws_noise:
             for noise in (self.noise_in, self.noise_out):
                 sample = keras.random.normal(noise.shape, seed=self.seed_generator)
                 noise.assign(ops.sign(sample) * ops.sqrt(ops.abs(sample)))

@@ -43,6 +43,7 @@ class KerasNetwork:
         self._lstm_layers: list[LSTMSequences] = []
         self._inputs: dict[str, Any] = {}
         self.model = self._build()
+        self._noisy_layers = [layer for layer in self.model._flatten_layers() if isinstance(layer, NoisyDense)]
         self._variables = self.model.trainable_variables
         self._buffers = [v for v in self.model.variables if not any(v is w for w in self._variables)]
         # only kernels are decayed, as is usual; biases and scales are vectors
@@ -59,25 +60,38 @@ class KerasNetwork:
     @property
     def noise_buffers(self) -> list[int]:
         """Which buffers hold NoisyNet's noise, by their position among the float buffers."""
-        noisy = [layer for layer in self.model._flatten_layers() if isinstance(layer, NoisyDense)]
-        noise = {id(buffer) for layer in noisy for buffer in (layer.noise_in, layer.noise_out)}
+        noise = {id(buffer) for layer in self._noisy_layers for buffer in (layer.noise_in, layer.noise_out)}
         floats = [buffer for buffer in self._buffers if keras.backend.is_float_dtype(buffer.dtype)]
         return [index for index, buffer in enumerate(floats) if id(buffer) in noise]
 
+    def with_random_state(self, buffers: list, source: list) -> list:
+        """The buffers with the state of random generators taken from other ones."""
+        floats = [keras.backend.is_float_dtype(buffer.dtype) for buffer in self._buffers]
+        return [own if is_float else other for own, other, is_float in zip(buffers, source, floats)]
+
     def __call__(
-        self, weights: list, buffers: list, inputs: dict[str, Any], training: bool, single_step: bool = False
+        self,
+        weights: list,
+        buffers: list,
+        inputs: dict[str, Any],
+        training: bool,
+        single_step: bool = False,
+        draws_noise: bool = False,
     ) -> tuple[Outputs, dict[str, Any], list]:
         """The outputs for given weights.
 
         :param inputs: [B, ...] by name, of any dtype; a recurrent network's state, ``lstm_h`` and ``lstm_c``, starts at
             zero if it is not among them
-        :param training: batch normalisation over the batch, dropout and new noise
+        :param training: batch normalisation over the batch, and dropout
         :param single_step: each row is a sequence of its own with one step
+        :param draws_noise: NoisyNet layers draw new noise; otherwise they use that of the buffers
         :return: a dict of outputs for each head, the new recurrent state, the new buffers
         """
         inputs = {name: ops.cast(inputs[name], "float32") for name in self.input_shapes} | self._recurrent(inputs)
         for layer in self._lstm_layers:
             layer.single_step = single_step
+        for noisy in self._noisy_layers:
+            noisy.draws_noise = draws_noise
         mapping = list(zip(self._variables, weights)) + list(zip(self._buffers, buffers))
         with keras.StatelessScope(state_mapping=mapping) as scope:
             outputs = self.model(inputs, training=training)

@@ -1,0 +1,212 @@
+"""Every agent learns a small problem, its seed alone decides what it learns, and evaluations change nothing."""
+
+from __future__ import annotations
+
+import csv
+import pathlib
+import resource
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
+from rl_coach.architectures.layers import Dense
+from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
+from rl_coach.base_parameters import TaskParameters, VisualizationParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.utils import CoachError
+from tests.agents.small_problems import (
+    PROBLEMS,
+    Bandit,
+    SmallEnvironmentParameters,
+    Target,
+    actor_critic,
+    clipped_ppo,
+    dqn,
+    graph,
+    policy_gradients,
+    prioritized,
+    schedule,
+    soft_actor_critic,
+    weights_of,
+)
+
+STATM = pathlib.Path("/proc/self/statm")
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_agents_learn_and_their_seed_decides_what(name, tmp_path):
+    parameters, problem, steps, reward = PROBLEMS[name]
+    one, same, other = (graph(parameters(), problem, tmp_path, schedule(steps), seed) for seed in (1, 1, 2))
+    assert any(not np.array_equal(a, b) for a, b in zip(weights_of(one), weights_of(other)))
+    one.improve()
+    same.improve()
+    for a, b in zip(weights_of(one), weights_of(same)):
+        np.testing.assert_array_equal(a, b)
+    one.evaluate(EnvironmentEpisodes(5))
+    assert one.progress.last_evaluation >= reward
+
+
+def segments() -> Any:
+    agent = policy_gradients()
+    agent.algorithm.num_steps_between_gradient_updates = 4
+    return agent
+
+
+def recurrent() -> Any:
+    agent = actor_critic()
+    agent.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters(
+        number_of_lstm_cells=4, scheme=[Dense(4)]
+    )
+    agent.algorithm.num_steps_between_gradient_updates = 6
+    return agent
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [(dqn, Bandit), (segments, Bandit), (recurrent, Bandit), (clipped_ppo, Bandit), (actor_critic, Target)],
+)
+def test_evaluations_in_the_middle_of_episodes_change_nothing(parameters, problem, tmp_path):
+    without = graph(parameters(), problem, tmp_path, schedule(85))
+    with_evaluations = graph(parameters(), problem, tmp_path, schedule(85, evaluate_every=7, episodes=1))
+    without.improve()
+    with_evaluations.improve()
+    assert without.get_agent().training_iteration == with_evaluations.get_agent().training_iteration > 0
+    for a, b in zip(weights_of(without), weights_of(with_evaluations)):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_continuous_policies_learn(tmp_path):
+    agent = clipped_ppo()
+    manager = graph(agent, Target, tmp_path, schedule(640))
+    manager.evaluate(EnvironmentEpisodes(10))
+    before = manager.progress.last_evaluation
+    manager.improve()
+    manager.evaluate(EnvironmentEpisodes(10))
+    assert manager.progress.last_evaluation > before / 2  # rewards are negative
+
+
+@pytest.mark.parametrize(
+    "rescaler",
+    [
+        PolicyGradientRescaler.TOTAL_RETURN,
+        PolicyGradientRescaler.FUTURE_RETURN,
+        PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_EPISODE,
+        PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP,
+    ],
+)
+def test_rescalers_of_policy_gradients(rescaler, tmp_path):
+    parameters = policy_gradients()
+    parameters.algorithm.policy_gradient_rescaler = rescaler
+    agent = graph(parameters, Bandit, tmp_path).get_agent()
+    agent.return_means.push(np.array([5.0, 4.0, 3.0]))
+    agent.mean_discounted_return, agent.std_discounted_return = 2.0, 0.5
+    expected = {
+        PolicyGradientRescaler.TOTAL_RETURN: [3.0, 3.0],
+        PolicyGradientRescaler.FUTURE_RETURN: [3.0, 1.0],
+        PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_EPISODE: [2.0, -2.0],
+        PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP: [-1.0, -2.0],
+    }[rescaler]
+    np.testing.assert_allclose(agent.rescaled(np.array([3.0, 1.0]), first=1), expected)
+
+
+def test_rescalers_that_want_a_critic_are_refused(tmp_path):
+    parameters = policy_gradients()
+    parameters.algorithm.policy_gradient_rescaler = PolicyGradientRescaler.GAE
+    with pytest.raises(CoachError, match="use an actor-critic agent"):
+        graph(parameters, Bandit, tmp_path).get_agent().rescaled(np.ones(2), 0)
+
+
+@pytest.mark.parametrize("parameters", [dqn, clipped_ppo, soft_actor_critic])
+def test_recurrent_networks_are_refused_where_transitions_come_alone(parameters, tmp_path):
+    agent = parameters()
+    network = next(iter(agent.network_wrappers.values()))
+    network.middleware_parameters = LSTMMiddlewareParameters()
+    network.use_separate_networks_per_head = False
+    with pytest.raises(CoachError, match="learns from single transitions"):
+        graph(agent, Target if parameters is soft_actor_critic else Bandit, tmp_path)
+
+
+def test_policies_of_unknown_action_spaces_are_refused(tmp_path):
+    with pytest.raises(CoachError, match="QHead needs a DiscreteActionSpace"):
+        graph(dqn(), Target, tmp_path)
+    with pytest.raises(CoachError, match="needs continuous actions with finite bounds"):
+        graph(soft_actor_critic(), Bandit, tmp_path)
+
+
+@pytest.mark.parametrize("parameters", [dqn, prioritized])
+def test_the_last_training_phase_is_cut_to_the_updates_wanted(parameters, tmp_path):
+    agent = parameters()
+    agent.algorithm.num_consecutive_training_steps = 3
+    agent.algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(5)
+    schedule_parameters = schedule(1)
+    schedule_parameters.improve_steps = TrainingSteps(11)
+    manager = graph(agent, Bandit, tmp_path, schedule_parameters)
+    manager.improve()
+    agent = manager.get_agent()
+    assert agent.training_iteration == agent.networks["main"].state.updates == 11
+    assert agent.last_target_network_update_step == 10
+    if not agent._learns_one_by_one:
+        assert agent.learner.num_compilations == 2  # three updates in a loop, and a single one
+
+
+def test_ppo_over_episodes_of_any_length_compiles_few_steps(tmp_path):
+    parameters = clipped_ppo()
+    parameters.algorithm.num_consecutive_playing_steps = EnvironmentEpisodes(3)
+    parameters.algorithm.act_for_full_episodes = False
+    manager = graph(parameters, Ragged, tmp_path, schedule(120, heatup=0))
+    manager.improve()
+    agent = manager.get_agent()
+    assert agent.training_iteration > 4
+    assert agent.learner.num_compilations == 1
+
+
+class Ragged(Bandit):
+    """Episodes of three to nine pulls."""
+
+    def first_state(self) -> dict[str, np.ndarray]:
+        if self.steps == 0:
+            self.length = int(self.rng.integers(3, 10))
+        return super().first_state()
+
+    def outcome(self, action: Any) -> tuple[float, bool, bool]:
+        reward, _, _ = super().outcome(action)
+        return reward, False, self.steps >= self.length
+
+
+def test_losses_of_agents_that_learn_between_episodes_are_written(tmp_path):
+    parameters = policy_gradients()
+    parameters.algorithm.apply_gradients_every_x_episodes = 1
+    manager = BasicRLGraphManager(
+        parameters, SmallEnvironmentParameters(Bandit), schedule(50, heatup=0), VisualizationParameters()
+    )
+    manager.create_graph(TaskParameters(experiment_path=str(tmp_path), seed=0))
+    manager.improve()
+    manager.close()
+    (path,) = tmp_path.glob("*.csv")
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["Training Iter"]) for row in rows] == [1, 2, 3, 4, 5]
+    assert all(np.isfinite(float(row[name])) for row in rows for name in ("Loss/Mean", "Learning Rate/Mean"))
+
+
+@pytest.mark.skipif(not STATM.exists(), reason="reads the process's size as Linux tells it")
+def test_memory_stays_flat_over_many_replayed_steps(tmp_path):
+    parameters = dqn()
+    parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(20)
+    manager = graph(parameters, Bandit, tmp_path, schedule(10**9))
+    manager.heatup(EnvironmentSteps(500))
+    manager.train_and_act(EnvironmentSteps(5_000))
+    before = resident_mebibytes()
+    manager.train_and_act(EnvironmentSteps(50_000))
+    grown = resident_mebibytes() - before
+    assert manager.get_agent().memory.num_transitions() == 500
+    assert grown < 8, f"grew by {grown:.1f} MiB"
+
+
+def resident_mebibytes() -> float:
+    """What the process holds in memory now."""
+    pages = int(STATM.read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20

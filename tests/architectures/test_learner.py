@@ -1,0 +1,306 @@
+"""Compiled steps: a loop of updates equals single ones, columns arrive as they were sent, failures are named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from keras import ops
+
+from rl_coach.architectures.head_parameters import QHeadParameters, SACPolicyHeadParameters, VHeadParameters
+from rl_coach.architectures.layers import NoisyNetDense
+from rl_coach.architectures.packing import Packing, pad, padded
+from rl_coach.architectures.update import TrainingStep, Update, weighted_mean
+from rl_coach.schedules import LinearSchedule
+from rl_coach.utils import CoachError, TrainingError
+from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces, wrap
+
+B = 4
+
+
+def regression(ops: Any, networks: dict, batch: Any) -> Update:
+    """V(s) towards the reward; the target network is only looked at."""
+    errors = networks["main"].online(batch.states)[0]["v"] - batch.rewards
+    lag = networks["main"].target(batch.states)[0]["v"] - batch.rewards
+    loss = weighted_mean(ops, errors * errors, batch.weights)
+    return Update({"main": loss}, errors=lag, signals={"Largest": ops.max(ops.abs(errors))})
+
+
+def wrapper_and_learner(rule: Any = regression, heads: Any = None, **changes: Any) -> tuple[Any, Any]:
+    network = network_parameters(heads or [VHeadParameters()], create_target_network=True, **changes)
+    wrapper = wrap(network, spaces(VECTOR, DISCRETE))
+    step = TrainingStep({"main": wrapper.state.function}, {"main": network}, rule)
+    return wrapper, wrapper.framework.make_learner(step, {"main": wrapper.state}, ("main",))
+
+
+def columns(rows: int, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {
+        "states/observation": rng.normal(size=(rows, 3)).astype(np.float32),
+        "rewards": rng.normal(size=rows).astype(np.float32),
+        "weights": np.ones(rows, np.float32),
+    }
+
+
+def part(all_columns: dict[str, np.ndarray], rows: Any) -> dict[str, np.ndarray]:
+    return {name: column[rows] for name, column in all_columns.items()}
+
+
+def state_of(wrapper: Any) -> list[np.ndarray]:
+    return [np.array(array) for group in wrapper.state.groups() for array in wrapper.state.arrays(group)]
+
+
+def assert_same_states(one: Any, other: Any) -> None:
+    for a, b in zip(state_of(one), state_of(other)):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+SETTINGS = {"learning_rate": LinearSchedule(0.1, 0.01, 5), "l2_regularization": 0.01, "clip_gradients": 0.5}
+
+
+@pytest.fixture(scope="module")
+def looped() -> tuple[Any, Any]:
+    """A learner that is told to make five updates in one call, its target following each of them."""
+    return wrapper_and_learner(**SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def single() -> tuple[Any, Any]:
+    return wrapper_and_learner(**SETTINGS)
+
+
+def begin_anew(pair: tuple[Any, Any], start: dict) -> None:
+    pair[0].set_state(start)
+
+
+def test_five_updates_in_a_loop_equal_five_single_calls(looped, single):
+    start, data = looped[0].get_state(), columns(5 * B)
+    begin_anew(single, start)
+    together = looped[1].train(data, num_updates=5, follow={"main": 0.3})
+    alone = [single[1].train(part(data, np.s_[k * B : (k + 1) * B]), follow={"main": 0.3}) for k in range(5)]
+    assert_same_states(looped[0], single[0])
+    for read in (
+        lambda r: r.losses["main"],
+        lambda r: r.gradient_norms["main"],
+        lambda r: r.signals["Largest"],
+        lambda r: r.errors,
+    ):
+        np.testing.assert_allclose(read(together), np.concatenate([read(r) for r in alone]), rtol=1e-4, atol=1e-6)
+    assert together.errors.shape == (5, B)
+    assert looped[0].state.updates == single[0].state.updates == 5
+    begin_anew(looped, start)
+
+
+def test_fewer_updates_than_compiled_for(looped, single):
+    start, data = looped[0].get_state(), columns(5 * B, seed=1)
+    begin_anew(single, start)
+    compilations = looped[1].num_compilations
+    result = looped[1].train(pad(part(data, np.s_[: 3 * B]), 5 * B), num_updates=5, count=3, follow={"main": 0.3})
+    for k in range(3):
+        single[1].train(part(data, np.s_[k * B : (k + 1) * B]), follow={"main": 0.3})
+    assert_same_states(looped[0], single[0])
+    assert result.losses["main"].shape == (3,) and result.errors.shape == (3, B)
+    assert looped[0].state.updates == 3
+    assert looped[1].num_compilations - compilations <= (compilations == 0)
+    begin_anew(looped, start)
+
+
+def test_batches_by_index_with_rows_that_fill_up(looped, single):
+    start, data = looped[0].get_state(), columns(6, seed=2)
+    begin_anew(single, start)
+    indices = np.array([[5, 0, 3, -1], [2, 2, 1, 4]], np.int32)
+    looped[1].train(data, indices=indices, num_updates=2, follow={"main": 1.0})
+    short = part(data, np.array([5, 0, 3, 0]))
+    short["weights"][3] = 0.0
+    single[1].train(short, follow={"main": 1.0})
+    single[1].train(part(data, indices[1]), follow={"main": 1.0})
+    assert_same_states(looped[0], single[0])
+    weights, targets = (looped[0].state.arrays(group) for group in ("weights", "target_weights"))
+    for weight, target in zip(weights, targets):
+        np.testing.assert_array_equal(weight, target)
+    begin_anew(looped, start)
+
+
+def test_warm_learners_compile_nothing_more(looped):
+    def train() -> None:
+        for count in (1, 2, 5):
+            looped[1].train(columns(5 * B, seed=count), num_updates=5, count=count, follow={"main": 0.3})
+
+    train()
+    compilations = looped[1].num_compilations
+    train()
+    assert looped[1].num_compilations == compilations
+
+
+def test_predictions_follow_each_update(looped):
+    wrapper, learner = looped
+    inputs = {"observation": np.ones((1, 3), np.float32)}
+    before = wrapper.online_network.predict(inputs), wrapper.target_network.predict(inputs)
+    learner.train(columns(5 * B), num_updates=5, follow={"main": 0.3})
+    after = wrapper.online_network.predict(inputs), wrapper.target_network.predict(inputs)
+    assert before[0] != after[0] and before[1] != after[1]
+    wrapper.update_target_network()
+    np.testing.assert_array_equal(wrapper.online_network.predict(inputs), wrapper.target_network.predict(inputs))
+
+
+def test_the_gradient_step_is_the_one_worked_out_by_hand():
+    # v = w s + b, l2 on w alone; one row s = 2, r = 1, of weight 3; another fills up
+    wrapper, learner = wrapper_and_learner(
+        optimizer_type="SGD", learning_rate=0.1, l2_regularization=0.5, clip_gradients=None
+    )
+    weights = [np.zeros_like(w) for w in wrapper.online_network.get_weights()]
+    *_, kernel, bias = weights
+    kernel[0], bias[0] = 1.0, 0.25
+    weights[1][0] = weights[3][0] = 1.0  # both layers below give 1 in their first unit, whatever comes in
+    wrapper.online_network.set_weights(weights)
+    data = {"states/observation": np.zeros((2, 3)), "rewards": np.array([1.0, 9.0]), "weights": np.array([3.0, 0.0])}
+    result = learner.train(data)
+    # prediction 1.25, error 0.25, loss 3 * 0.0625 + 0.25 * 1^2; d loss / d bias = 3 * 2 * 0.25
+    assert result.losses["main"][0] == pytest.approx(3 * 0.0625 + 0.5 * 0.5)
+    new = wrapper.online_network.get_weights()
+    assert new[-1][0] == pytest.approx(0.25 - 0.1 * 1.5)
+    assert new[-2][0, 0] == pytest.approx(1.0 - 0.1 * (1.5 + 0.5 * 1.0))
+
+
+def test_columns_arrive_as_they_were_sent():
+    seen: dict[str, Any] = {}
+
+    def rule(ops: Any, networks: dict, batch: Any) -> Update:
+        seen["dtype"], seen["image"] = str(batch.actions.dtype), str(batch.states["image"].dtype)
+        loss = ops.sum(networks["main"].online(batch.states)[0]["q"]) * 0.0
+        image_sum = ops.sum(ops.cast(batch.states["image"], "float32"), axis=(1, 2))
+        signals = {
+            "actions": ops.sum(ops.cast(batch.actions, "float32") * ops.convert_to_tensor([1.0, 100.0])),
+            "small": ops.sum(batch.states["small"] * ops.convert_to_tensor([1.0, 300.0])),
+            "extra": ops.sum(batch.extra["one"]) * batch.scalars["factor"],
+        }
+        return Update({"main": loss}, errors=image_sum, signals=signals)
+
+    _, learner = wrapper_and_learner(rule, [QHeadParameters()])
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (6, 80, 80), dtype=np.uint8)
+    data = {
+        "states/observation": np.zeros((6, 3)),
+        "states/image": images,
+        "states/small": np.array([[1, 255]] * 6, np.uint8),
+        "actions": np.array([3, 0, 1, 2, 3, 3]),
+        "extra/one": np.arange(12.0).reshape(6, 2),
+        "weights": np.ones(6),
+    }
+    result = learner.train(data | {"states/small": np.array([[1], [255], [3], [4], [5], [6]], np.uint8)[:, 0]},
+                           {"factor": 0.5}, num_updates=3)  # fmt: skip
+    assert seen == {"dtype": "<dtype: 'int32'>", "image": "<dtype: 'uint8'>"}
+    np.testing.assert_allclose(result.errors.ravel(), images.sum(axis=(1, 2)))
+    np.testing.assert_allclose(result.signals["actions"], [3, 1 + 200, 3 + 300])
+    np.testing.assert_allclose(result.signals["small"], [1 + 300 * 255, 3 + 1200, 5 + 1800])
+    np.testing.assert_allclose(result.signals["extra"], [0.5 * 6, 0.5 * 22, 0.5 * 38])
+    indices = np.array([[5, -1], [1, 0], [2, 2]], np.int32)
+    indexed = learner.train(data | {"states/small": np.zeros(6, np.uint8)}, {"factor": 1.0}, indices, num_updates=3)
+    np.testing.assert_allclose(indexed.errors[1:].ravel(), images[[1, 0, 2, 2]].sum(axis=(1, 2)))
+    assert indexed.errors[0, 0] == images[5].sum()
+
+
+def test_packing_and_unpacking_are_inverse():
+    data = {"a": np.arange(6.0).reshape(3, 2), "actions": np.array([7, 8, 9]), "b": np.ones((3, 2, 2))}
+    packing = Packing(data, num_scalars=2, num_updates=1)
+    vector = packing.pack(data, np.array([[0.5, 0.25]]), count=1)
+    assert vector.shape == (packing.size,) and vector.dtype == np.float32
+    unpacked = packing.columns(ops, packing.unpack_rows(ops, vector))
+    for name, column in data.items():
+        np.testing.assert_array_equal(unpacked[name], column)
+    np.testing.assert_array_equal(packing.unpack_scalars(ops, vector), [[0.5, 0.25]])
+
+
+@pytest.mark.parametrize(("rows", "bucket"), [(1, 32), (32, 32), (33, 64), (64, 64), (100, 128)])
+def test_padding_to_few_lengths(rows, bucket):
+    result = padded(columns(rows))
+    assert {len(column) for column in result.values()} == {bucket}
+    assert result["weights"].sum() == rows
+
+
+def test_a_loss_that_is_not_finite_names_network_and_update(looped):
+    data = columns(5 * B)
+    data["rewards"][3 * B] = np.nan
+    start = looped[0].get_state()
+    looped[0].state.updates = 10
+    with pytest.raises(TrainingError, match="network 'main' became nan at update 14"):
+        looped[1].train(data, num_updates=5, follow={"main": 0.3})
+    begin_anew(looped, start)
+
+
+def test_a_state_restored_goes_on_exactly(looped, single):
+    begin_anew(single, looped[0].get_state())
+    for pair in (looped, single):
+        pair[1].train(columns(B, seed=7), follow={"main": 0.3})
+    for a, b in zip(state_of(looped[0]), state_of(single[0])):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_weights_can_be_mixed_into_the_online_network():
+    wrapper, _ = wrapper_and_learner()
+    online = wrapper.online_network.get_weights()
+    wrapper.target_network.set_weights([w + 1.0 for w in online])
+    wrapper.update_online_network(0.25)
+    for old, new in zip(online, wrapper.online_network.get_weights()):
+        np.testing.assert_allclose(new, old + 0.25, rtol=1e-6)
+    wrapper.update_target_network(0.5)
+    for old, new in zip(online, wrapper.target_network.get_weights()):
+        np.testing.assert_allclose(new, old + 0.625, rtol=1e-6)
+
+
+def test_targets_given_to_the_wrapper():
+    """Coach's way: a network learns from targets that its caller computed."""
+    network = network_parameters([QHeadParameters(loss_weight=2.0), VHeadParameters()], optimizer_type="SGD")
+    wrapper = wrap(network, spaces(VECTOR, DISCRETE))
+    inputs = {"observation": np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)}
+    q, v = wrapper.online_network.predict(inputs)
+    targets = q.copy()
+    targets[[0, 1, 2], [1, 0, 3]] += [1.0, -2.0, 3.0]
+    weights = np.array([1.0, 0.5, 2.0])
+    total, losses, norm, fetched = wrapper.train_and_sync_networks(inputs, [targets, v + 1], importance_weights=weights)
+    expected = [2 * (1 + 0.5 * 4 + 2 * 9) / 3, 3.5 / 3]
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+    assert total == pytest.approx(sum(expected), rel=1e-4) and norm > 0 and fetched == []
+    assert wrapper.state.updates == 1
+    errors = [np.abs(a - b).max() for a, b in zip(wrapper.online_network.predict(inputs), (targets, v + 1))]
+    assert errors[0] < 3.0 and errors[1] < 1.0
+
+
+def test_accumulated_gradients_are_summed():
+    def taught(accumulate: bool) -> Any:
+        wrapper = wrap(
+            network_parameters([VHeadParameters()], optimizer_type="SGD", learning_rate=0.1), spaces(VECTOR, DISCRETE)
+        )
+        rng = np.random.default_rng(0)
+        inputs, targets = {"observation": rng.normal(size=(4, 3)).astype(np.float32)}, rng.normal(size=4)
+        if accumulate:
+            wrapper.accumulate_gradients({"observation": inputs["observation"][:1]}, targets[:1])
+            wrapper.online_network.accumulate_gradients({"observation": inputs["observation"][1:]}, targets[1:])
+            assert wrapper.state.updates == 0
+            wrapper.apply_gradients_and_sync_networks()
+        else:
+            # the mean of one row and the mean of three, added up
+            wrapper.train_and_sync_networks(inputs, targets, importance_weights=np.array([4.0, 4 / 3, 4 / 3, 4 / 3]))
+        return wrapper
+
+    assert_same_states(taught(accumulate=True), taught(accumulate=False))
+
+
+def test_heads_that_do_not_learn_from_targets_say_so():
+    wrapper = wrap(network_parameters([SACPolicyHeadParameters()]), spaces(VECTOR, BOX))
+    with pytest.raises(CoachError, match="SACPolicyHead does not learn from targets alone"):
+        wrapper.train_and_sync_networks({"observation": np.zeros((1, 3))}, np.zeros(1))
+
+
+def test_online_and_target_network_draw_noise_of_their_own_at_each_update():
+    def rule(ops: Any, networks: dict, batch: Any) -> Update:
+        online = networks["main"].online(batch.states)[0]["q"]
+        target = networks["main"].target(batch.states)[0]["q"]
+        return Update({"main": 0.0 * ops.sum(online)}, signals={"online": ops.sum(online), "target": ops.sum(target)})
+
+    wrapper, learner = wrapper_and_learner(rule, [QHeadParameters(dense_layer=NoisyNetDense)], optimizer_type="SGD")
+    row = {name: np.repeat(column, 3, axis=0) for name, column in columns(1).items()}
+    first, second = (learner.train(row, num_updates=3, follow={"main": 1.0}) for _ in range(2))
+    drawn = np.concatenate([result.signals[name] for result in (first, second) for name in ("online", "target")])
+    assert len(np.unique(drawn)) == 12
