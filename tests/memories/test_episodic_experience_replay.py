@@ -176,7 +176,9 @@ def test_returns_are_those_of_the_episode(n_step):
         assert [t.n_step_discounted_rewards for t in episode.transitions] == expected.tolist()
     batch = stored.sample(20)
     assert batch.n_step_discounted_rewards().dtype == np.float32
-    np.testing.assert_allclose(batch.n_step_discounted_rewards(), expected[(batch.rewards() * 4).astype(int)], rtol=1e-6)
+    np.testing.assert_allclose(
+        batch.n_step_discounted_rewards(), expected[(batch.rewards() * 4).astype(int)], rtol=1e-6
+    )
 
 
 def test_returns_bootstrap_from_the_old_policy():

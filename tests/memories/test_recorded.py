@@ -14,7 +14,9 @@ from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay
 from rl_coach.utils import CoachError
 
-HEADER = "action,all_action_probabilities,episode_id,episode_name,reward,transition_number,state_feature_0,state_feature_1"
+HEADER = (
+    "action,all_action_probabilities,episode_id,episode_name,reward,transition_number,state_feature_0,state_feature_1"
+)
 ROWS = [
     '1,"[0.25, 0.75]",0,first,0.5,0,1.0,10.0',
     '0,"[0.5, 0.5]",0,first,1.5,1,2.0,20.0',
