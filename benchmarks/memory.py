@@ -3,8 +3,9 @@
     python -m benchmarks.memory [--rounds 5] [--json]
 
 Compares with the buffers of stable-baselines3 and cpprb where those are installed. Each round measures every buffer in
-turn; the table shows the best of all rounds, which disturbance by other work changes least. Batches have 32 transitions,
-buffers room for 100,000 vectors of 4 numbers, or for 10,000 stacks of 4 frames of 84x84.
+turn, each in a process of its own; the table shows the best of all rounds, which disturbance by other work changes
+least. Batches have 32 transitions, buffers room for 100,000 vectors of 4 numbers, or for 10,000 stacks of 4 frames of
+84x84. Bytes are those that the process grew by, over the number of transitions, so fixed costs are in them.
 """
 
 from __future__ import annotations
@@ -126,9 +127,9 @@ def coach_prioritized() -> dict[str, tuple[Action, int]]:
 
 
 def coach_frames(axis: int, contiguous: bool) -> dict[str, tuple[Action, int]]:
+    before = resident_bytes()
     memory = ExperienceReplay((MemoryGranularity.Transitions, FRAMES))
     memory.contiguous_frames = contiguous
-    before = resident_bytes()
     for step in frame_steps(FRAMES, axis):
         memory.store(as_transition(step))
     used = (resident_bytes() - before) / FRAMES
@@ -158,8 +159,8 @@ def sb3_vectors() -> dict[str, tuple[Action, int]]:
 
 
 def sb3_frames() -> dict[str, tuple[Action, int]]:
-    buffer = sb3_buffer(0, 255, (4, 84, 84), np.uint8, FRAMES)
     before = resident_bytes()
+    buffer = sb3_buffer(0, 255, (4, 84, 84), np.uint8, FRAMES)
 
     def add(step: Any) -> None:
         state, action, reward, following, ends = step
@@ -204,8 +205,8 @@ def cpprb_frames(contiguous: bool) -> dict[str, tuple[Action, int]]:
 
     image = {"shape": (84, 84, 4), "dtype": np.uint8}
     fields = {"obs": image, "act": {"dtype": np.int64}, "rew": {}, "next_obs": image, "done": {}}
-    buffer = cpprb.ReplayBuffer(FRAMES, fields, next_of="obs", stack_compress="obs")
     before = resident_bytes()
+    buffer = cpprb.ReplayBuffer(FRAMES, fields, next_of="obs", stack_compress="obs")
 
     def add(step: Any) -> None:
         state, action, reward, following, ends = step

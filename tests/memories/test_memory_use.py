@@ -54,7 +54,11 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="re
 )
 def test_a_small_buffer_stays_small(memory):
     before, after = megabytes(
-        f"memory = {memory}\nplay(memory, 5000)\nprint(resident())\nplay(memory, 50_000, sample_every=50)\nprint(resident())"
+        f"memory = {memory}\n"
+        "play(memory, 5000)\n"
+        "print(resident())\n"
+        "play(memory, 50_000, sample_every=50)\n"
+        "print(resident())"
     )
     assert after - before < 4
 

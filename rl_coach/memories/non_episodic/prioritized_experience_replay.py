@@ -74,6 +74,7 @@ class SegmentTree:
             raise ValueError(f"a SegmentTree has room for at least 1 value, not {size}")
         self.size = size
         self.operation = operation
+        self._reduce = operation.ufunc.reduce
         # Running sums of the top level are a chain of additions, a minimum or maximum is taken several at a time.
         self._longest_top = 512 if operation is self.Operation.SUM else 8192
         self.clear()
@@ -128,16 +129,15 @@ class SegmentTree:
     def total_value(self) -> float:
         """The sum, minimum or maximum of all values."""
         self._pass_upwards()
-        return float(self.operation.ufunc.reduce(self._levels[-1]))
+        return float(self._reduce(self._levels[-1]))
 
     def _pass_upwards(self) -> None:
         if not self._num_changes:
             return
-        changed: Any = slice(None) if self._is_mostly_changed() else self._all_changed_blocks()
+        changed = None if self._is_mostly_changed() else self._all_changed_blocks()
         for level in range(len(self._blocks)):
-            self._update_totals(level, changed)
-            if not isinstance(changed, slice):
-                changed = changed // self._BLOCK
+            self._update_totals(level, np.arange(len(self._blocks[level])) if changed is None else changed)
+            changed = None if changed is None else changed // self._BLOCK
         self._forget_changes()
 
     def _all_changed_blocks(self) -> np.ndarray:
@@ -145,14 +145,13 @@ class SegmentTree:
             self._changed_blocks.append(np.array(self._changed_leaves) // self._BLOCK)
         return self._changed_blocks[0] if len(self._changed_blocks) == 1 else np.concatenate(self._changed_blocks)
 
-    def _update_totals(self, level: int, changed: Any) -> None:
-        blocks = self._blocks[level]
-        totals = self._levels[level + 1][: len(blocks)]
+    def _update_totals(self, level: int, changed: np.ndarray) -> None:
+        values = self._blocks[level].take(changed, 0)
         if self._running:
-            running = self._running[level][changed] = np.add.accumulate(blocks[changed], 1)
-            totals[changed] = running[:, -1]
+            running = self._running[level][changed] = np.add.accumulate(values, 1)
+            self._levels[level + 1][changed] = running[:, -1]
         else:
-            totals[changed] = self.operation.ufunc.reduce(blocks[changed], 1)
+            self._levels[level + 1][changed] = self._reduce(values, 1)
 
     def sample(self, fractions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The leaves where the running sum first exceeds a fraction of the total (SUM trees).
