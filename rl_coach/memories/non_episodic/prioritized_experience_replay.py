@@ -74,9 +74,10 @@ class SegmentTree:
             raise ValueError(f"a SegmentTree has room for at least 1 value, not {size}")
         self.size = size
         self.operation = operation
+        self._is_sum = operation is self.Operation.SUM
         self._reduce = operation.ufunc.reduce
         # Running sums of the top level are a chain of additions, a minimum or maximum is taken several at a time.
-        self._longest_top = 512 if operation is self.Operation.SUM else 8192
+        self._longest_top = 512 if self._is_sum else 8192
         self.clear()
 
     def clear(self) -> None:
@@ -86,10 +87,11 @@ class SegmentTree:
             self._levels.append(self._empty_level(len(self._levels[-1]) // self._BLOCK))
         self._blocks = [level.reshape(-1, self._BLOCK) for level in self._levels[:-1]]
         # The running sums within each block, where a sample finds its way down.
-        self._running = [np.zeros_like(b) for b in self._blocks] if self.operation is self.Operation.SUM else []
+        self._running = [np.zeros_like(blocks) for blocks in self._blocks] if self._is_sum else []
         self._data: dict[int, Any] = {}
         self._next_leaf = 0
         self._forget_changes()
+        self._update_top()
 
     def _empty_level(self, size: int) -> np.ndarray:
         return np.full(-(-size // self._BLOCK) * self._BLOCK, self.operation.identity)
@@ -129,7 +131,7 @@ class SegmentTree:
     def total_value(self) -> float:
         """The sum, minimum or maximum of all values."""
         self._pass_upwards()
-        return float(self._reduce(self._levels[-1]))
+        return self._total
 
     def _pass_upwards(self) -> None:
         if not self._num_changes:
@@ -138,6 +140,7 @@ class SegmentTree:
         for level in range(len(self._blocks)):
             self._update_totals(level, np.arange(len(self._blocks[level])) if changed is None else changed)
             changed = None if changed is None else changed // self._BLOCK
+        self._update_top()
         self._forget_changes()
 
     def _all_changed_blocks(self) -> np.ndarray:
@@ -147,11 +150,18 @@ class SegmentTree:
 
     def _update_totals(self, level: int, changed: np.ndarray) -> None:
         values = self._blocks[level].take(changed, 0)
-        if self._running:
+        if self._is_sum:
             running = self._running[level][changed] = np.add.accumulate(values, 1)
             self._levels[level + 1][changed] = running[:, -1]
         else:
             self._levels[level + 1][changed] = self._reduce(values, 1)
+
+    def _update_top(self) -> None:
+        if self._is_sum:
+            self._top_running = np.add.accumulate(self._levels[-1])
+            self._total = float(self._top_running[-1])
+        else:
+            self._total = float(self._reduce(self._levels[-1]))
 
     def sample(self, fractions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The leaves where the running sum first exceeds a fraction of the total (SUM trees).
@@ -161,15 +171,13 @@ class SegmentTree:
         :raises ValueError: all values are zero
         """
         self._pass_upwards()
-        top = self._levels[-1]
-        ends = np.add.accumulate(top)
-        if not ends[-1] > 0:
+        if not self._total > 0:
             raise ValueError("all values are zero")
-        rests = fractions * (ends[-1] * _JUST_BELOW_ONE)
-        leaves = ends.searchsorted(rests, "right")
-        values = top.take(leaves)
+        rests = fractions * (self._total * _JUST_BELOW_ONE)
+        leaves = self._top_running.searchsorted(rests, "right")
+        values = self._levels[-1].take(leaves)
         rests += values
-        rests -= ends.take(leaves)
+        rests -= self._top_running.take(leaves)
         return self._descend(leaves, rests, values)
 
     def _descend(self, leaves: np.ndarray, rests: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -181,7 +189,7 @@ class SegmentTree:
             if level:
                 rests += values
                 rests -= self._running[level].take(leaves)
-        if not values.all():
+        if np.count_nonzero(values) < len(values):
             self._leave_empty_leaves(leaves, values)
         return leaves, values
 
