@@ -266,51 +266,52 @@ class FrameObservations:
     def put(self, row: int, serial: int, state: Any, next_state: Any) -> None:
         """Write one transition's observations, copying those frames that are new."""
         if self.axis is None:
-            before = self._slot_of_state(state, serial)
-            after = before if next_state is state else self._slot_of_next_state(next_state, serial)
-            self.indices[row] = before, after
+            before = self._state_frame(state, serial)
+            numbers = [before, before if next_state is state else self._next_state_frame(next_state, serial)]
         else:
-            slots = self._slots_of_stack(state, serial)
-            self.indices[row] = slots + self._slots_of_stack(next_state, serial)
+            numbers = self._stack_frames(state, serial) + self._stack_frames(next_state, serial)
+        # Slots only now: the ring may have grown meanwhile.
+        size = self.size
+        self.indices[row] = [number % size for number in numbers]
 
-    def _slots_of_stack(self, stack: Any, serial: int) -> list[int]:
+    def _stack_frames(self, stack: Any, serial: int) -> list[int]:
+        """The numbers of a stack's frames, counted from the first that the ring ever held."""
         history = getattr(stack, "history", None)
         if history is None:
             history = np.moveaxis(np.asarray(stack), self.axis or 0, 0)
             return [self._add(frame, serial) for frame in self._checked_stack(history)]
         if len(history) != self.depth:
             self._checked_stack(history)
-        return [self._slot_of_frame(frame, serial) for frame in history]
+        return [self._frame(frame, serial) for frame in history]
 
     def _checked_stack(self, history: Any) -> Any:
         if len(history) != self.depth:
             raise CoachError(f"the memory's '{self.name}' holds stacks of {self.depth} frames, this has {len(history)}")
         return history
 
-    def _slot_of_frame(self, frame: np.ndarray, serial: int) -> int:
+    def _frame(self, frame: np.ndarray, serial: int) -> int:
         known = self._known.get(id(frame))
         if known is not None and known[1] >= self.next_frame - self.size:
-            slot = known[1] % self.size
-            self._last_user[slot] = serial
-            return slot
-        slot = self._add(frame, serial)
+            number = known[1]
+            self._last_user[number % self.size] = serial
+            return number
+        number = self._add(frame, serial)
         self._remember(frame)
-        return slot
+        return number
 
-    def _slot_of_state(self, image: np.ndarray, serial: int) -> int:
+    def _state_frame(self, image: np.ndarray, serial: int) -> int:
         # Forgotten once met again: an environment may write its next observation into the same array.
         known = self._known.pop(id(image), None)
         if known is None or known[1] < self.next_frame - self.size:
             return self._add(image, serial)
-        slot = known[1] % self.size
-        self._last_user[slot] = serial
-        return slot
+        self._last_user[known[1] % self.size] = serial
+        return known[1]
 
-    def _slot_of_next_state(self, image: np.ndarray, serial: int) -> int:
-        slot = self._add(image, serial)
+    def _next_state_frame(self, image: np.ndarray, serial: int) -> int:
+        number = self._add(image, serial)
         self._known.pop(id(image), None)
         self._remember(image)
-        return slot
+        return number
 
     def _remember(self, frame: np.ndarray) -> None:
         # The reference keeps the frame alive, so that its id stays its own.
@@ -331,7 +332,7 @@ class FrameObservations:
         self.frames[slot] = frame
         self._last_user[slot] = serial
         self.next_frame += 1
-        return slot
+        return self.next_frame - 1
 
     def _free_slots(self, count: int) -> np.ndarray:
         """The ring's next ``count`` slots, free: older transitions that use them are let go, or the ring grows."""
@@ -368,7 +369,8 @@ class FrameObservations:
 
     def frames_needed(self, states: Any) -> int:
         """How many frames ``put_many`` would add at most."""
-        return 2 * self.depth * len(states) if not isinstance(states, FrameStacks) else len(states.frames)
+        at_most = 2 * self.depth * len(states)
+        return min(at_most, len(states.frames)) if isinstance(states, FrameStacks) else at_most
 
     def _shared_frames(self, states: Any, next_states: Any) -> tuple[np.ndarray, np.ndarray]:
         if isinstance(states, FrameStacks) and states.frames is getattr(next_states, "frames", None):

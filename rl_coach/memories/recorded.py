@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import codecs
 import collections
+import copyreg
 import csv
 import itertools
 import os
@@ -119,6 +121,9 @@ _DATA_CLASSES = {
     ("collections", "OrderedDict"): collections.OrderedDict,
     ("builtins", "object"): object,
     ("__builtin__", "object"): object,
+    ("copyreg", "_reconstructor"): copyreg._reconstructor,  # type: ignore[attr-defined]
+    ("copy_reg", "_reconstructor"): copyreg._reconstructor,  # type: ignore[attr-defined]
+    ("_codecs", "encode"): codecs.encode,
 }
 _NUMPY_MODULES = ("numpy.core.multiarray", "numpy._core.multiarray", "numpy.core.numeric", "numpy._core.numeric")
 _NUMPY_FUNCTIONS = ("_reconstruct", "scalar", "_frombuffer")
@@ -131,8 +136,7 @@ class _DataUnpickler(pickle.Unpickler):
         known = _COACH_CLASSES.get((module, name)) or _DATA_CLASSES.get((module, name))
         if known is not None:
             return known
-        is_numpy = module in _NUMPY_MODULES and name in _NUMPY_FUNCTIONS
-        if is_numpy or (module, name) in (("_codecs", "encode"), ("copyreg", "_reconstructor")):
+        if module in _NUMPY_MODULES and name in _NUMPY_FUNCTIONS:
             return super().find_class(module, name)
         raise pickle.UnpicklingError(f"it names {module}.{name}, which is no part of a recorded transition")
 

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import itertools
 
 import numpy as np
 import pytest
@@ -148,7 +149,7 @@ def test_stacks_of_any_depth_and_dtype(depth, dtype):
     frames = [(rng.random((5, 4)) * 250).astype(dtype) for _ in range(12)]
     stacks = [Stack(frames[start : start + depth], -1) for start in range(12 - depth)]
     store = TransitionStore(20)
-    for before, after in zip(stacks, stacks[1:]):
+    for before, after in itertools.pairwise(stacks):
         store.append(Transition({"o": before}, 0, 0.0, {"o": after}, False))
     store.append(Transition({"o": stacks[0]}, 0, 0.0, {"o": stacks[5]}, False))  # not moved on by one frame
     batch = store.batch_at(np.arange(store.length))

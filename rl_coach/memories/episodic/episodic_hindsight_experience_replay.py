@@ -152,8 +152,9 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         return copied + (self.rng.random(len(copied)) * (length - copied)).astype(np.int64)
 
     def _reached_anywhere(self, count: int) -> np.ndarray:
-        batch = self._store.batch_at(self._uniform(self._store.length, count))
-        return np.asarray([self.goals_space.goal_from_state(t.next_state) for t in batch])  # type: ignore[arg-type]
+        columns = self._store.batch_at(self._uniform(self._store.length, count)).next_state_columns
+        states = ({name: column[row] for name, column in columns.items()} for row in range(count))
+        return np.asarray([self.goals_space.goal_from_state(state) for state in states])
 
     def _outcome(self, goal: np.ndarray, transition: Transition) -> tuple[float, bool]:
         next_state = {**transition.next_state, _GOAL: goal}  # type: ignore[dict-item]

@@ -35,6 +35,9 @@ class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
         return "rl_coach.memories.non_episodic.prioritized_experience_replay:PrioritizedExperienceReplay"
 
 
+_JUST_BELOW_ONE = 1 - 2**-52
+
+
 class SegmentTree:
     """Values and their sum, minimum or maximum, kept up to date block by block.
 
@@ -65,28 +68,38 @@ class SegmentTree:
             return {"sum": 0.0, "min": np.inf, "max": -np.inf}[self.value]
 
     _BLOCK = 16
-    _LONGEST_TOP = 512
 
     def __init__(self, size: int, operation: Operation):
         if size < 1:
             raise ValueError(f"a SegmentTree has room for at least 1 value, not {size}")
         self.size = size
         self.operation = operation
+        self._is_sum = operation is self.Operation.SUM
         self._reduce = operation.ufunc.reduce
+        # Running sums of the top level are a chain of additions, a minimum or maximum is taken several at a time.
+        self._longest_top = 512 if self._is_sum else 8192
         self.clear()
 
     def clear(self) -> None:
         """Forget all values."""
         self._levels = [self._empty_level(self.size)]
-        while len(self._levels[-1]) > self._LONGEST_TOP:
+        while len(self._levels[-1]) > self._longest_top:
             self._levels.append(self._empty_level(len(self._levels[-1]) // self._BLOCK))
-        self._blocks = [level.reshape(-1, self._BLOCK) for level in self._levels]
-        self._changed: list[int] = []
+        self._blocks = [level.reshape(-1, self._BLOCK) for level in self._levels[:-1]]
+        # The running sums within each block, where a sample finds its way down.
+        self._running = [np.zeros_like(blocks) for blocks in self._blocks] if self._is_sum else []
         self._data: dict[int, Any] = {}
         self._next_leaf = 0
+        self._forget_changes()
+        self._update_top()
 
     def _empty_level(self, size: int) -> np.ndarray:
         return np.full(-(-size // self._BLOCK) * self._BLOCK, self.operation.identity)
+
+    def _forget_changes(self) -> None:
+        self._changed_leaves: list[int] = []
+        self._changed_blocks: list[np.ndarray] = []
+        self._num_changes = 0
 
     @property
     def values(self) -> np.ndarray:
@@ -101,68 +114,84 @@ class SegmentTree:
         self._next_leaf = (leaf + 1) % self.size
 
     def update(self, leaf_idx: int | np.ndarray, new_val: float | np.ndarray) -> None:
-        """Change the value of one leaf, or of an array of leaves."""
+        """Change the value of one leaf, or of an array of leaves; where a leaf comes twice the last value stands."""
         self._levels[0][leaf_idx] = new_val
+        if self._is_mostly_changed():
+            return
         if isinstance(leaf_idx, np.ndarray):
-            self._changed.extend(leaf_idx.tolist())
-        elif len(self._changed) <= self.size:
-            self._changed.append(leaf_idx)
+            self._num_changes += len(leaf_idx)
+            self._changed_blocks.append(leaf_idx // self._BLOCK)
+        else:
+            self._num_changes += 1
+            self._changed_leaves.append(leaf_idx)
+
+    def _is_mostly_changed(self) -> bool:
+        return self._num_changes * self._BLOCK > self.size
 
     def total_value(self) -> float:
         """The sum, minimum or maximum of all values."""
         self._pass_upwards()
-        return float(self._reduce(self._levels[-1]))
+        return self._total
 
     def _pass_upwards(self) -> None:
-        if not self._changed:
+        if not self._num_changes:
             return
-        if len(self._changed) * self._BLOCK > self.size:
-            self._pass_all_upwards()
-        else:
-            changed = np.array(self._changed)
-            for blocks, totals in zip(self._blocks, self._levels[1:]):
-                changed //= self._BLOCK
-                totals[changed] = self._reduce(blocks.take(changed, 0), 1)
-        self._changed.clear()
+        changed = None if self._is_mostly_changed() else self._all_changed_blocks()
+        for level in range(len(self._blocks)):
+            self._update_totals(level, np.arange(len(self._blocks[level])) if changed is None else changed)
+            changed = None if changed is None else changed // self._BLOCK
+        self._update_top()
+        self._forget_changes()
 
-    def _pass_all_upwards(self) -> None:
-        for blocks, totals in zip(self._blocks, self._levels[1:]):
-            totals[: len(blocks)] = self._reduce(blocks, 1)
+    def _all_changed_blocks(self) -> np.ndarray:
+        if self._changed_leaves:
+            self._changed_blocks.append(np.array(self._changed_leaves) // self._BLOCK)
+        return self._changed_blocks[0] if len(self._changed_blocks) == 1 else np.concatenate(self._changed_blocks)
+
+    def _update_totals(self, level: int, changed: np.ndarray) -> None:
+        values = self._blocks[level].take(changed, 0)
+        if self._is_sum:
+            running = self._running[level][changed] = np.add.accumulate(values, 1)
+            self._levels[level + 1][changed] = running[:, -1]
+        else:
+            self._levels[level + 1][changed] = self._reduce(values, 1)
+
+    def _update_top(self) -> None:
+        if self._is_sum:
+            self._top_running = np.add.accumulate(self._levels[-1])
+            self._total = float(self._top_running[-1])
+        else:
+            self._total = float(self._reduce(self._levels[-1]))
 
     def sample(self, fractions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The leaves where the running sum first exceeds a fraction of the total (SUM trees).
 
-        :param fractions: [B], each in [0, 1)
+        :param fractions: [B], each from 0 to 1
         :return: [B] leaves and [B] their values
         :raises ValueError: all values are zero
         """
         self._pass_upwards()
-        top = self._levels[-1]
-        ends = np.add.accumulate(top)
-        if not ends[-1] > 0:
+        if not self._total > 0:
             raise ValueError("all values are zero")
-        return self._descend(top, ends, fractions * ends[-1])
+        rests = fractions * (self._total * _JUST_BELOW_ONE)
+        leaves = self._top_running.searchsorted(rests, "right")
+        values = self._levels[-1].take(leaves)
+        rests += values
+        rests -= self._top_running.take(leaves)
+        return self._descend(leaves, rests, values)
 
-    def _descend(self, top: np.ndarray, ends: np.ndarray, rests: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        leaves = np.minimum(ends.searchsorted(rests, "right"), len(top) - 1)
-        values = top.take(leaves)
-        rests = rests - ends.take(leaves) + values
-        for blocks, level in zip(self._blocks[-2::-1], self._levels[-2::-1]):
-            ends = np.add.accumulate(blocks.take(leaves, 0), 1)
+    def _descend(self, leaves: np.ndarray, rests: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        for level in range(len(self._blocks) - 1, -1, -1):
+            ends = self._running[level].take(leaves, 0)
             leaves = leaves * self._BLOCK
-            children = (ends > rests[:, None]).argmax(1)
-            if level is not self._levels[0]:
-                rests = rests - ends.ravel().take(self._row_starts(len(rests)) + children)
-            leaves += children
-            values = level.take(leaves)
-            if level is not self._levels[0]:
+            leaves += (ends > rests[:, None]).argmax(1)
+            values = self._levels[level].take(leaves)
+            if level:
                 rests += values
-        if not values.all():
+                rests -= self._running[level].take(leaves)
+        if np.count_nonzero(values) < len(values):
             self._leave_empty_leaves(leaves, values)
         return leaves, values
-
-    def _row_starts(self, count: int) -> np.ndarray:
-        return np.arange(0, count * self._BLOCK, self._BLOCK)
 
     def _leave_empty_leaves(self, leaves: np.ndarray, values: np.ndarray) -> None:
         # Once in 1e16 a sum is rounded to just past the last value of a block, where a leaf may be empty.
@@ -240,10 +269,12 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         rows, errors = np.asarray(indices, dtype=np.int64), np.asarray(error_values, dtype=np.float64)
         if rows.shape != errors.shape:
             raise CoachError(f"update_priorities got {rows.size} indices and {errors.size} errors")
-        if not (errors >= 0).all():
+        if rows.size and not errors.min() >= 0:
             raise CoachError("update_priorities got an error that is negative or not a number")
+        if not rows.size:
+            return
         priorities = errors + self.epsilon
-        self.maximal_priority = max(self.maximal_priority, float(priorities.max(initial=0.0)))
+        self.maximal_priority = max(self.maximal_priority, float(priorities.max()))
         self._set_priorities(rows, priorities)
 
     def sample(self, size: int) -> Batch:
