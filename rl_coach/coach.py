@@ -5,6 +5,7 @@ Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answ
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pathlib
 import shlex
@@ -227,9 +228,13 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         (args.distributed_coach_run_type, "--distributed_coach_run_type: distributed training"),
         (args.dump_worker_logs, "--dump_worker_logs: distributed training"),
         (args.export_onnx_graph, "-onnx: exporting the networks"),
+        (args.play and not _is_there("rl_coach.agents.human_agent"), "--play: playing yourself"),
+        (args.open_dashboard and not _is_there("rl_coach.dashboard.app"), "-d: the dashboard"),
     ):
         if is_asked:
             parser.error(f"{what} is not in this version yet")
+    if args.open_dashboard and not _is_there("panel"):
+        parser.error("-d: the dashboard's packages are not installed: pip install 'rl_coach[dashboard]'")
     if args.checkpoint_restore_dir and args.checkpoint_restore_file:
         parser.error("-crd and -crf both name a checkpoint: give one of them")
     for flag, path in (("-crd", args.checkpoint_restore_dir), ("-crf", args.checkpoint_restore_file)):
@@ -237,9 +242,14 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
             parser.error(f"{flag}: no checkpoint at '{path}'")
 
 
+def _is_there(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
 def _set_process_environment(args: argparse.Namespace) -> None:
     """What libraries read when they are imported."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", str(args.tf_verbosity))
+    if args.tf_verbosity is not None:
+        os.environ["TF_CPP_MIN_LOG_LEVEL"] = str(args.tf_verbosity)
     if args.verbosity == "low" and not sys.warnoptions:
         warnings.simplefilter("ignore")
     if args.use_cpu:
@@ -277,12 +287,8 @@ def _select_level(graph_manager: Any, level: str) -> None:
 
 
 def _hand_over_to_human(graph_manager: Any) -> None:
-    from importlib.util import find_spec
+    from rl_coach.utils import short_dynamic_import
 
-    from rl_coach.utils import CoachError, short_dynamic_import
-
-    if find_spec("rl_coach.agents.human_agent") is None:
-        raise CoachError("--play: playing yourself is not in this version yet")
     _check_has(graph_manager, "agent_params", "--play")
     graph_manager.agent_params = short_dynamic_import("rl_coach.agents.human_agent:HumanAgentParameters")()
     graph_manager.env_params.human_control = True

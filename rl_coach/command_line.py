@@ -184,9 +184,8 @@ def _add_output(group: Any) -> None:
         "-tfv",
         "--tf_verbosity",
         type=_from(0),
-        default=3,
         metavar="LEVEL",
-        help="TensorFlow's own messages: 0 all, 3 none but errors (default: %(default)s)",
+        help="TensorFlow's own messages: 0 all, 3 none but fatal ones (default: 3)",
     )
     group.add_argument("--nocolor", action="store_true", help="print without colours")
 
