@@ -1,0 +1,268 @@
+"""The Bokeh figure: made once, then given new data without touching what the user zoomed into."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Callable, Sequence
+
+import numpy as np
+from bokeh.events import RangesUpdate, Reset
+from bokeh.models import (
+    BasicTickFormatter,
+    ColumnDataSource,
+    GlyphRenderer,
+    HoverTool,
+    Legend,
+    LegendItem,
+    LinearAxis,
+    LogAxis,
+    LogScale,
+    Range1d,
+)
+from bokeh.plotting import figure
+
+from .colours import DASHES, PLOT, line_colour
+from .curves import Curve, bounds, thin
+
+MOST_LEGEND_ENTRIES = 24
+MOST_CURVES = 80
+_LONGEST_LABEL = 44
+_FONT = "Inter, system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
+_EMPTY = {"x": [], "y": [], "raw": [], "low": [], "high": [], "count": []}
+
+
+@dataclass
+class _Drawn:
+    source: ColumnDataSource
+    renderers: list[GlyphRenderer]
+    line: GlyphRenderer
+    style: tuple[Any, ...]
+
+
+class SignalPlot:
+    """Curves on one or two axes.
+
+    :param theme: ``light`` or ``dark``
+    :param zoomed: called with the ranges (x, left, right: two numbers each) after the user has zoomed or panned, and
+        with an empty tuple when everything is to be shown again
+    """
+
+    def __init__(self, theme: str, log_x: bool, log_y: bool, zoomed: Callable[[tuple[float, ...]], None]):
+        self.log_x, self.log_y = log_x, log_y
+        self._zoomed = zoomed
+        self._theme = theme
+        self._drawn: dict[tuple[str, str, str], _Drawn] = {}
+        self._curves: list[Curve] = []
+        self._zoom: tuple[float, ...] = ()
+        self.figure = self._make_figure()
+        self.legend = self._make_legend()
+        self.hover = HoverTool(
+            renderers=[], mode="mouse", line_policy="nearest", point_policy="snap_to_data", tooltips=_TOOLTIP
+        )
+        self.figure.add_tools(self.hover)
+        self.set_theme(theme)
+
+    def _make_figure(self) -> figure:
+        plot = figure(
+            sizing_mode="stretch_both",
+            x_axis_type="log" if self.log_x else "linear",
+            y_axis_type="log" if self.log_y else "linear",
+            x_range=Range1d(0, 1),
+            y_range=Range1d(0, 1),
+            tools="pan,box_zoom,wheel_zoom,reset",
+            toolbar_location="right",
+            min_border=6,
+            min_border_right=12,
+            output_backend="canvas",
+        )
+        plot.toolbar.logo = None
+        plot.extra_y_ranges = {"right": Range1d(0, 1)}
+        if self.log_y:
+            plot.extra_y_scales = {"right": LogScale()}
+        axis = LogAxis if self.log_y else LinearAxis
+        self.right_axis = axis(y_range_name="right", visible=False)
+        plot.add_layout(self.right_axis, "right")
+        for axis in [*plot.xaxis, *plot.yaxis, self.right_axis]:
+            axis.axis_label_text_font_style = "normal"
+            axis.axis_label_text_font = axis.major_label_text_font = _FONT
+            axis.axis_label_text_font_size, axis.major_label_text_font_size = "12px", "11.5px"
+            axis.minor_tick_line_color = None
+            axis.major_tick_in, axis.major_tick_out = 0, 4
+            axis.axis_label_standoff = 8
+        if not self.log_x:
+            plot.xaxis.formatter = BasicTickFormatter(use_scientific=False)
+        plot.on_event(RangesUpdate, self._on_ranges)
+        plot.on_event(Reset, self._on_reset)
+        return plot
+
+    def _make_legend(self) -> Legend:
+        legend = Legend(
+            items=[],
+            click_policy="hide",
+            border_line_color=None,
+            label_text_font=_FONT,
+            label_text_font_size="12px",
+            glyph_width=22,
+            spacing=2,
+            padding=6,
+            margin=4,
+            location="top_left",
+        )
+        self.figure.add_layout(legend, "right")
+        return legend
+
+    def set_theme(self, theme: str) -> None:
+        """Draw in light or dark colours."""
+        self._theme = theme
+        colours = PLOT[theme]
+        plot = self.figure
+        plot.background_fill_color = plot.border_fill_color = colours["paper"]
+        plot.outline_line_color = None
+        for grid in plot.grid:
+            grid.grid_line_color = colours["grid"]
+        for axis in [*plot.xaxis, *plot.yaxis, self.right_axis]:
+            axis.axis_line_color = axis.major_tick_line_color = colours["edge"]
+            axis.major_label_text_color = colours["faint"]
+            axis.axis_label_text_color = colours["ink"]
+        self.legend.background_fill_alpha = 0
+        self.legend.label_text_color = colours["ink"]
+        for curve in self._curves:
+            colour = line_colour(curve.colour, theme)
+            for renderer in self._drawn[curve.key].renderers:
+                if hasattr(renderer.glyph, "line_color"):
+                    renderer.glyph.line_color = colour
+                if hasattr(renderer.glyph, "fill_color"):
+                    renderer.glyph.fill_color = colour
+
+    def show(self, curves: Sequence[Curve], x_label: str, left_label: str, right_label: str) -> None:
+        """Draw these curves, those that stay only with new data; keep the ranges if the user set them."""
+        self._curves = list(curves[:MOST_CURVES])
+        wanted = {curve.key for curve in self._curves}
+        for key in [key for key in self._drawn if key not in wanted]:
+            self._remove(key)
+        for curve in self._curves:
+            self._draw(curve)
+        self._arrange_legend()
+        self.hover.renderers = [self._drawn[curve.key].line for curve in self._curves]
+        plot = self.figure
+        plot.xaxis.axis_label, plot.yaxis[0].axis_label = x_label, left_label
+        self.right_axis.axis_label = right_label
+        self.right_axis.visible = any(curve.right for curve in self._curves)
+        self.fit()
+
+    def _draw(self, curve: Curve) -> None:
+        style = (curve.colour, curve.dash, curve.right, curve.raw is None, curve.low is None, curve.label)
+        drawn = self._drawn.get(curve.key)
+        if drawn is not None and drawn.style != style:
+            self._remove(curve.key)
+            drawn = None
+        if drawn is None:
+            drawn = self._drawn[curve.key] = self._add(curve, style)
+        data = _data(thin(curve, self._zoom[:2] if self._zoom else None))
+        if not _same(drawn.source.data, data):
+            drawn.source.data = data
+
+    def _add(self, curve: Curve, style: tuple[Any, ...]) -> _Drawn:
+        source = ColumnDataSource(_EMPTY)
+        colour, dash = line_colour(curve.colour, self._theme), DASHES[curve.dash % len(DASHES)]
+        where = {"source": source, "y_range_name": "right" if curve.right else "default"}
+        renderers = []
+        if curve.low is not None:
+            band = self.figure.varea(
+                x="x", y1="low", y2="high", fill_color=colour, fill_alpha=0.16, level="underlay", **where
+            )
+            renderers.append(band)
+        if curve.raw is not None:
+            raw = self.figure.line(x="x", y="raw", line_color=colour, line_alpha=0.22, line_width=1, **where)
+            renderers.append(raw)
+        line = self.figure.line(x="x", y="y", line_color=colour, line_dash=dash, line_width=1.8, **where)
+        line.name = curve.label
+        return _Drawn(source, [*renderers, line], line, style)
+
+    def _remove(self, key: tuple[str, str, str]) -> None:
+        gone = self._drawn.pop(key).renderers
+        self.figure.renderers = [renderer for renderer in self.figure.renderers if renderer not in gone]
+
+    def _arrange_legend(self) -> None:
+        labels = [(curve.label, self._drawn[curve.key].renderers) for curve in self._curves[:MOST_LEGEND_ENTRIES]]
+        labels = [(_shorten(label), list(reversed(renderers))) for label, renderers in labels]
+        hidden = len(self._curves) - len(labels)
+        if hidden > 0:
+            labels.append((f"and {hidden} more", []))
+        now = [(item.label.value, item.renderers) for item in self.legend.items]
+        if now != labels:
+            self.legend.items = [LegendItem(label={"value": label}, renderers=drawn) for label, drawn in labels]
+
+    def fit(self) -> None:
+        """Show everything, unless the user has zoomed."""
+        ranges = self._zoom or self._everything()
+        plot = self.figure
+        for axis, start, end in zip(
+            (plot.x_range, plot.y_range, plot.extra_y_ranges["right"]), ranges[::2], ranges[1::2]
+        ):
+            if (axis.start, axis.end) != (start, end):
+                axis.update(start=start, end=end, reset_start=start, reset_end=end)
+
+    def _everything(self) -> tuple[float, ...]:
+        curves = self._curves
+        xs = bounds([curve.x for curve in curves], [curve.x for curve in curves], self.log_x, 0.015) or (0.0, 1.0)
+        ranges = list(xs)
+        for right in (False, True):
+            side = [curve for curve in curves if curve.right == right]
+            low = [values for curve in side for values in (curve.y, curve.low, curve.raw) if values is not None]
+            high = [values for curve in side for values in (curve.y, curve.high, curve.raw) if values is not None]
+            if self.log_y:
+                low = [values[values > 0] for values in low]
+            ranges += bounds(low, high, self.log_y, 0.05) or (1.0, 10.0)
+        return tuple(ranges)
+
+    def set_zoom(self, zoom: tuple[float, ...]) -> None:
+        """Show these ranges from now on; an empty tuple shows everything and follows what comes."""
+        self._zoom = tuple(zoom)
+        self._refine()
+        self.fit()
+
+    def _refine(self) -> None:
+        for curve in self._curves:
+            drawn = self._drawn[curve.key]
+            data = _data(thin(curve, self._zoom[:2] if self._zoom else None))
+            if not _same(drawn.source.data, data):
+                drawn.source.data = data
+
+    def _on_ranges(self, event: RangesUpdate) -> None:
+        plot = self.figure
+        right = plot.extra_y_ranges["right"]
+        ranges = (event.x0, event.x1, event.y0, event.y1, right.start, right.end)
+        if all(isinstance(number, (int, float)) and math.isfinite(number) for number in ranges):
+            shown = self._zoom or self._everything()
+            if not np.allclose(ranges[:4], shown[:4], rtol=1e-9, atol=0):
+                self._zoom = tuple(float(number) for number in ranges)
+                self._refine()
+                self._zoomed(self._zoom)
+
+    def _on_reset(self, event: Reset) -> None:
+        self.set_zoom(())
+        self._zoomed(())
+
+
+_TOOLTIP = """
+<div style="font: 12px/1.45 system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif; max-width: 320px">
+  <div style="font-weight: 600; color: $color">$name</div>
+  <div><span style="opacity: .65">x</span> @x{0,0.[00]}&ensp;<span style="opacity: .65">value</span> @y{0,0.[0000]}</div>
+</div>
+"""
+
+
+def _data(curve: Curve) -> dict[str, np.ndarray]:
+    empty = np.full(curve.x.size, np.nan)
+    values = {name: getattr(curve, name) for name in ("raw", "low", "high", "count")}
+    return {"x": curve.x, "y": curve.y, **{name: empty if value is None else value for name, value in values.items()}}
+
+
+def _same(old: Any, new: dict[str, np.ndarray]) -> bool:
+    return all(np.array_equal(old[name], values, equal_nan=True) for name, values in new.items())
+
+
+def _shorten(label: str) -> str:
+    return label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL // 2]}…{label[-_LONGEST_LABEL // 2 + 1 :]}"
