@@ -13,8 +13,8 @@ from rl_coach.experiments import (
     EPISODE,
     TOTAL_STEPS,
     TRAINING_ITERATION,
+    WALL_CLOCK,
     WALL_CLOCK_MINUTES,
-    WALL_CLOCK_SECONDS,
     SignalFile,
     wall_clock_minutes,
 )
@@ -22,7 +22,7 @@ from rl_coach.experiments import (
 POINTS_OF_A_CURVE = 1600
 """About as many as a wide plot has pixels: the smallest and the largest value of every other pixel."""
 POINTS_OF_A_GROUP = 600
-TIME_COLUMNS = (EPISODE, TRAINING_ITERATION, TOTAL_STEPS, WALL_CLOCK_SECONDS, WALL_CLOCK_MINUTES)
+TIME_COLUMNS = (EPISODE, TRAINING_ITERATION, TOTAL_STEPS, WALL_CLOCK, WALL_CLOCK_MINUTES)
 
 # Two-sided 95% quantiles of Student's t by degrees of freedom, from 1; the normal distribution's beyond.
 _T_95 = (
@@ -60,11 +60,15 @@ class Curve:
         return replace(self, **{name: getattr(self, name)[indices] for name in arrays if getattr(self, name) is not None})
 
 
-def x_values(file: SignalFile, axis: str) -> np.ndarray | None:
-    """Where a run's rows lie on an axis [rows], None if the run has no such column."""
+def x_values(file: SignalFile, axis: str, counts_minutes: bool) -> np.ndarray | None:
+    """Where a run's rows lie on an axis [rows], None if the run has no such column.
+
+    :param axis: a key of ``view.X_AXES``
+    :param counts_minutes: as in ``RunDescription``
+    """
     names = file.names
     if axis == "time":
-        minutes = wall_clock_minutes(names, file.column)
+        minutes = wall_clock_minutes(names, file.column, counts_minutes)
         return minutes if minutes.size else None
     wanted = {"episode": EPISODE, "iteration": TRAINING_ITERATION, "steps": TOTAL_STEPS}[axis]
     if wanted in names:

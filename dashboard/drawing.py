@@ -83,7 +83,7 @@ def _why_nothing(
 ) -> str:
     which = "This run" if len(chosen) == 1 else "None of these runs"
     has = "has no" if len(chosen) == 1 else "has a"
-    if all(x_values(files[run.id], view.x) is None for run in chosen):
+    if all(x_values(files[run.id], view.x, run.description.counts_minutes) is None for run in chosen):
         return f"{which} {has} column for “{X_AXES[view.x]}”. Choose another x-axis."
     if view.log_x or view.log_y:
         return "No positive values to show on a logarithmic axis."
@@ -91,8 +91,8 @@ def _why_nothing(
     return f"{which} {'has no' if len(chosen) == 1 else 'has'} values of {names} yet."
 
 
-def _line(view: View, file: SignalFile, signal: str) -> tuple[np.ndarray, np.ndarray]:
-    x = x_values(file, view.x)
+def _line(view: View, run: Run, file: SignalFile, signal: str) -> tuple[np.ndarray, np.ndarray]:
+    x = x_values(file, view.x, run.description.counts_minutes)
     if x is None or signal not in file.names:
         return np.empty(0), np.empty(0)
     return line_of(x, file.column(signal), view.log_x, view.log_y)
@@ -109,7 +109,7 @@ def _curves_of_runs(
     curves = []
     for run in chosen:
         for place, (signal, right) in enumerate(signals):
-            x, values = _line(view, files[run.id], signal)
+            x, values = _line(view, run, files[run.id], signal)
             smoothed = smooth(values, view.smoothing, view.window)
             curves.append(
                 Curve(
@@ -140,7 +140,7 @@ def _curves_of_groups(
     for name, members in groups.items():
         title = f"{name or 'none'} ({len(members)})"
         for place, (signal, right) in enumerate(signals):
-            lines = [_line(view, files[run.id], signal) for run in members]
+            lines = [_line(view, run, files[run.id], signal) for run in members]
             lines = [(x, smooth(values, view.smoothing, view.window)) for x, values in lines]
             mean = mean_of(lines, view.draw, view.log_x)
             if view.log_y and mean["low"].size:

@@ -144,7 +144,7 @@ class Page:
         style = {"stylesheets": [_WIDGETS], "margin": (8, 0, 8, 6), "height": 28, "css_classes": ["single"]}
         options = {name.capitalize(): name for name in TABS}
         self.tab = pn.widgets.RadioButtonGroup(
-            options=options, stylesheets=[_WIDGETS], css_classes=["tab"], margin=0, height=44
+            options=options, stylesheets=[_WIDGETS], css_classes=["tab"], margin=0, height=43
         )
         self.tab.param.watch(partial(self._on_widget, "tab"), "value")
         self._widgets["tab"] = self.tab

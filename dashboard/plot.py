@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Callable, Sequence
 
 import numpy as np
+from bokeh.core.validation import silence
+from bokeh.core.validation.warnings import MISSING_RENDERERS
 from bokeh.events import RangesUpdate, Reset
 from bokeh.models import (
     BasicTickFormatter,
     ColumnDataSource,
     GlyphRenderer,
     HoverTool,
+    InlineStyleSheet,
     Legend,
     LegendItem,
     LinearAxis,
@@ -25,10 +28,13 @@ from bokeh.plotting import figure
 from .colours import DASHES, PLOT, line_colour
 from .curves import Curve, bounds, thin
 
+# A figure is made before there is something to draw, and hidden as long.
+silence(MISSING_RENDERERS, True)
+
 MOST_LEGEND_ENTRIES = 24
 MOST_CURVES = 80
 _LONGEST_LABEL = 44
-_FONT = "Inter, system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
+_FONT = "Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 _EMPTY = {"x": [], "y": [], "raw": [], "low": [], "high": [], "count": []}
 
 
@@ -77,6 +83,7 @@ class SignalPlot:
             output_backend="canvas",
         )
         plot.toolbar.logo = None
+        plot.toolbar.stylesheets = [InlineStyleSheet(css=_TOOLBAR)]
         plot.extra_y_ranges = {"right": Range1d(0, 1)}
         if self.log_y:
             plot.extra_y_scales = {"right": LogScale()}
@@ -105,7 +112,7 @@ class SignalPlot:
             label_text_font_size="12px",
             glyph_width=22,
             spacing=2,
-            padding=6,
+            padding=12,
             margin=4,
             location="top_left",
         )
@@ -246,8 +253,12 @@ class SignalPlot:
         self._zoomed(())
 
 
+_TOOLBAR = """
+:host { margin-left: 10px; }
+.bk-divider { background-color: var(--edge); }
+"""
 _TOOLTIP = """
-<div style="font: 12px/1.45 system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif; max-width: 320px">
+<div style="font: 12px/1.45 Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif; max-width: 320px">
   <div style="font-weight: 600; color: $color">$name</div>
   <div><span style="opacity: .65">x</span> @x{0,0.[00]}&ensp;<span style="opacity: .65">value</span> @y{0,0.[0000]}</div>
 </div>

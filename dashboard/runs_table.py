@@ -25,17 +25,19 @@ GROUPINGS = {
     "worker": "Worker",
     "state": "State",
 }
+_ALWAYS_DIFFERENT = {"run.start_time", "run.command_line", "task.experiment_path", "task.checkpoint_save_dir"}
 _HERE = Path(__file__).parent
 
 
 class RunsTable(JSComponent):
     """The table in the browser. Filtering, sorting and selecting happen there, at once.
 
-    :param rows: every run, as ``row_of`` makes them; sent once
-    :param patch: ``{"rows": changed or new ones, "gone": ids}``
+    :param rows: every run, as ``row_of`` makes them, until the browser is ready
+    :param patch: from then on: ``{"rows": changed or new ones, "gone": ids}``
     :param selected: ids in the order of their selection
     """
 
+    ready = param.Boolean()
     rows = param.List()
     patch = param.Dict(default={})
     selected = param.List()
@@ -57,7 +59,9 @@ class RunsTable(JSComponent):
         changed = [row for run_id, row in wanted.items() if self._sent.get(run_id) != row]
         gone = [run_id for run_id in self._sent if run_id not in wanted]
         self._sent = wanted
-        if changed or gone:
+        if not self.ready:
+            self.rows = list(wanted.values())
+        elif changed or gone:
             self.patch = {"rows": changed, "gone": gone}
 
 
@@ -128,7 +132,8 @@ def differing_parameters(runs: Iterable[Run]) -> list[str]:
         for name, value in run.description.parameters.items():
             seen[name] += 1
             values.setdefault(name, set()).add(repr(value))
-    return sorted(name for name, found in values.items() if len(found) > 1 or seen[name] < count)
+    differing = (name for name, found in values.items() if len(found) > 1 or seen[name] < count)
+    return sorted(name for name in differing if name not in _ALWAYS_DIFFERENT)
 
 
 def _known(number: float) -> float | None:

@@ -171,19 +171,13 @@ class Store:
                 offset=kept["offset"],
                 seam=base64.b64decode(kept["seam"]),
             )
-        tail = read_tail(path)
-        summary = Summary()
-        summary.add(tail)
-        return replace(run, summary=summary, names=tuple(tail.column_names))
+        return _with_tail(run)
 
     def _read_on(self, run: Run, stat: os.stat_result) -> Run:
         if not run.description.parameters:
             run = replace(run, description=describe(run.path, self.root, run.id))
         if not run.offset:
-            tail = read_tail(run.path)
-            summary = Summary()
-            summary.add(tail)
-            run = replace(run, summary=summary, names=tuple(tail.column_names))
+            run = _with_tail(run)
         else:
             file = SignalFile(run.path, empty_table(run.names), run.offset, run.seam)
             file.refresh()
@@ -194,7 +188,7 @@ class Store:
         continues = run.offset > 0 and not file.restarts
         summary = replace(run.summary) if continues else Summary()
         if file.table is not None:
-            summary.add(file.table)
+            summary.add(file.table, run.description.counts_minutes)
         summary.complete = True
         self._summaries_changed = True
         return replace(run, summary=summary, names=tuple(file.names), offset=file.offset, seam=file.seam)
@@ -264,6 +258,13 @@ class Store:
             total = sum(file.nbytes for file in self._columns.values())
             while total > LARGEST_COLUMNS_BYTES and len(self._columns) > 1:
                 total -= self._columns.popitem(last=False)[1].nbytes
+
+
+def _with_tail(run: Run) -> Run:
+    tail = read_tail(run.path)
+    summary = Summary()
+    summary.add(tail, run.description.counts_minutes)
+    return replace(run, summary=summary, names=tuple(tail.column_names))
 
 
 def _kept(run: Run) -> dict[str, Any]:

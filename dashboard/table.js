@@ -47,6 +47,9 @@ const COLUMNS = [
   { key: "start", title: "Started", format: start, right: true },
   { key: "minutes", title: "Duration", format: duration, right: true },
 ];
+const FONT = "12px Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif";
+const WIDEST = { name: 300, preset: 220, agent: 180, environment: 220 };
+const NARROWEST = { name: 130, preset: 84, agent: 70, environment: 84 };
 const WORDS = ["name", "detail", "preset", "agent", "environment", "state"];
 
 function element(tag, className, text) {
@@ -123,6 +126,7 @@ export function render({ model, el }) {
   function take(row) {
     row.words = WORDS.map((key) => row[key] ?? "").join(" ").toLowerCase() + (row.seed === null ? "" : ` seed ${row.seed}`);
     rows.set(row.id, row);
+    widen(row);
   }
 
   function select(ids, on) {
@@ -131,7 +135,42 @@ export function render({ model, el }) {
     model.selected = [...chosen];
   }
 
+  // Columns are as wide as what is in them and never become narrower, so that nothing jumps while numbers change.
+  const widths = new Map();
+  const pen = document.createElement("canvas").getContext("2d");
+  function widen(row) {
+    for (const column of COLUMNS) {
+      const value = row[column.key];
+      const text = column.format ? column.format(value) : value ?? "";
+      pen.font = column.kind === "name" ? `600 ${FONT}` : FONT;
+      let width = pen.measureText(text).width + 14;
+      if (column.kind === "name") width += 18 + (row.detail ? pen.measureText(row.detail).width + 8 : 0);
+      if (column.kind === "state") width += 14;
+      width = Math.ceil(Math.min(width, WIDEST[column.key] ?? 120) / 6) * 6;
+      if (width > (widths.get(column.key) ?? 0)) widths.set(column.key, width);
+    }
+  }
+  function layOut() {
+    const wanted = Object.fromEntries(COLUMNS.map((column) => {
+      pen.font = `500 ${FONT}`;
+      const title = Math.ceil(pen.measureText(column.title).width) + (column.right ? 14 : 26);
+      return [column.key, Math.max(title, widths.get(column.key) ?? 0)];
+    }));
+    const room = scroller.clientWidth - 26 - 20;
+    let tooMuch = Object.values(wanted).reduce((a, b) => a + b, 0) - room;
+    for (const key of ["preset", "name", "environment", "agent"]) {
+      if (tooMuch <= 0) break;
+      const less = Math.min(tooMuch, Math.max(0, wanted[key] - NARROWEST[key]));
+      wanted[key] -= less;
+      tooMuch -= less;
+    }
+    const tracks = COLUMNS.map((column) => (column.key in WIDEST ? `minmax(${wanted[column.key]}px, ${wanted[column.key]}fr)` : `${wanted[column.key]}px`));
+    scroller.style.setProperty("--tracks", `26px ${tracks.join(" ")}`);
+    scroller.style.setProperty("--width", `${26 + 20 + Object.values(wanted).reduce((a, b) => a + b, 0)}px`);
+  }
+
   function arrange() {
+    layOut();
     let fits = () => true;
     search.classList.remove("wrong");
     search.title = "";
@@ -279,7 +318,7 @@ export function render({ model, el }) {
   regex.onclick = () => { model.regex = !model.regex; };
   clear.onclick = () => { model.selected = []; };
   scroller.onscroll = () => draw();
-  new ResizeObserver(draw).observe(scroller);
+  new ResizeObserver(() => { layOut(); draw(); }).observe(scroller);
 
   const showRegex = () => regex.setAttribute("aria-pressed", String(model.regex));
   model.on("rows", () => { rows.clear(); model.rows.forEach((row) => take({ ...row })); arrange(); });
@@ -295,5 +334,6 @@ export function render({ model, el }) {
   model.rows.forEach((row) => take({ ...row }));
   showRegex();
   arrange();
+  model.ready = true;
   return root;
 }

@@ -19,7 +19,7 @@ import re
 import socket
 import time
 from dataclasses import dataclass, field
-from typing import Any, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ from rl_coach.utils import CoachError
 EPISODE = "Episode #"
 TRAINING_ITERATION = "Training Iter"
 TOTAL_STEPS = "Total steps"
-WALL_CLOCK_SECONDS = "Wall-Clock Time"
+WALL_CLOCK = "Wall-Clock Time"
 WALL_CLOCK_MINUTES = "Wall-Clock Time (minutes)"
 TRAINING_REWARD = "Training Reward"
 EVALUATION_REWARD = "Evaluation Reward"
@@ -53,7 +53,7 @@ VIDEO_DIRECTORIES = ("gifs", "videos")
 _DIRECTORIES_WITHOUT_RUNS = {*VIDEO_DIRECTORIES, "checkpoint", "checkpoints", "policy", "tensorboard", "onnx"}
 _FILE_NAME = re.compile(r"^(?:worker_(?P<worker>\d+)\.)?(?P<source>.*?)(?:_(?P<index>\d+))?$")
 _EPISODE_FILE = re.compile(r"^episode_(\d+)\.csv$")
-_TIMESTAMP = re.compile(r"^(\d{1,2})_(\d{1,2})_(\d{4})-(\d{1,2})_(\d{1,2})(?:_\d+)?$")
+_TIMESTAMP = re.compile(r"^(\d{1,2})_(\d{1,2})_(\d{4})-(\d{1,2})_(\d{1,2})(?:[-_]\d+)?$")
 _MISSING = ["", "nan", "NaN", "NAN", "None", "null", "NULL", "N/A", "-nan"]
 _HEADER_BYTES = 1 << 20
 _MOST_CHUNKS = 16
@@ -238,19 +238,24 @@ def find_signal_files(root: str | os.PathLike) -> Iterator[os.DirEntry]:
         elif entry.name.endswith(".csv") and not _EPISODE_FILE.match(entry.name):
             yield entry
     for directory in below:
-        if not directory.name.startswith(".") and directory.name not in _DIRECTORIES_WITHOUT_RUNS:
+        if not directory.name.startswith(".") and not _holds_no_runs(directory.name):
             yield from find_signal_files(directory.path)
+
+
+def _holds_no_runs(name: str) -> bool:
+    return name in _DIRECTORIES_WITHOUT_RUNS or name.endswith(".episodes")
 
 
 def episode_files(signal_file: str | os.PathLike) -> dict[int, pathlib.Path]:
     """The in-episode CSVs of a run by episode number, in their order.
 
-    They lie in a folder beside the run's CSV that is named like it, with or without the file's number.
+    They lie in ``<name>.episodes`` beside the run's CSV; older releases left the ending away.
     """
     path = pathlib.Path(signal_file)
     stem = path.with_suffix("")
     found: dict[int, pathlib.Path] = {}
-    for folder in (stem.with_name(re.sub(r"_\d+$", "", stem.name)), stem):
+    name = re.sub(r"_\d+$", "", stem.name)
+    for folder in (stem.with_name(name), stem.with_name(f"{name}.episodes")):
         if folder.is_dir():
             for file in folder.iterdir():
                 if match := _EPISODE_FILE.match(file.name):
@@ -268,7 +273,7 @@ def videos(signal_file: str | os.PathLike) -> list[pathlib.Path]:
         for file in (directory / name).iterdir()
         if file.suffix in (".gif", ".mp4", ".webm")
     ]
-    return sorted(found, key=lambda file: file.name, reverse=True)
+    return sorted(found, key=lambda file: (file.stat().st_mtime, file.name), reverse=True)
 
 
 
@@ -282,6 +287,7 @@ class RunDescription:
     :param worker: which worker of the run, None if the file does not say
     :param source: graph, level and agent, as in the file's name
     :param start: seconds since the epoch
+    :param counts_minutes: whether its ``Wall-Clock Time`` is in minutes; older releases wrote seconds
     :param parameters: every setting by its dotted name
     """
 
@@ -295,6 +301,7 @@ class RunDescription:
     environment: str = ""
     seed: int | None = None
     start: float | None = None
+    counts_minutes: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -308,52 +315,71 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
     experiment_directory = directory.parent if timestamp is not None else directory
     below = os.path.relpath(experiment_directory, root)
     document = read_json(path.with_suffix(".json"))
-    parameters = flatten(document)
+    record = document.get("run") if isinstance(document.get("run"), dict) else {}
+    settings = document.get("parameters") if isinstance(document.get("parameters"), dict) else document
+    parameters = flatten(settings)
     experiment = experiment_directory.resolve().name if below.startswith(".") else below
-    start = _start(document, timestamp)
     return RunDescription(
         id=run_id,
         path=path,
-        experiment=str(document.get("experiment_name") or experiment),
+        experiment=experiment,
         worker=int(worker) if worker is not None else None,
         source=match.group("source") if match else path.stem,
-        preset=_first(parameters, "preset", "preset_name") or (experiment if timestamp is not None else ""),
+        preset=_preset(record, parameters) or (pathlib.PurePath(experiment).name if timestamp is not None else ""),
         agent=_agent(parameters),
-        environment=_first(parameters, "environment", "env_params.level", "environment.level", "level"),
+        environment=_first(parameters, *_LEVEL_NAMES),
         seed=_seed(parameters),
-        start=start,
-        parameters=parameters,
+        start=_start(record, timestamp),
+        counts_minutes=bool(record),
+        parameters={**parameters, **flatten(record, "run.")},
     )
 
 
+_LEVEL_NAMES = (
+    "environment.level",
+    "environment.level.selected_level",
+    "env_params.level",
+    "env_params.level.selected_level",
+    "environment",
+    "level",
+)
+
+
 def _first(parameters: Mapping[str, Any], *names: str) -> str:
+    """The first of these parameters that is a word or a whole number."""
     for name in names:
-        for key, value in parameters.items():
-            if (key == name or key.endswith("." + name)) and isinstance(value, (str, int)) and value != "":
-                return str(value)
+        value = parameters.get(name)
+        if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
+            return str(value)
     return ""
 
 
+def _preset(record: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    command_line = record.get("command_line")
+    if isinstance(command_line, list):
+        for flag, value in zip(command_line, command_line[1:]):
+            if flag in ("-p", "--preset"):
+                return str(value)
+    return _first(parameters, "preset", "preset_name")
+
+
 def _agent(parameters: Mapping[str, Any]) -> str:
-    named = _first(parameters, "agent", "agent_class", "agent_params.path", "agent_params.__class__", "agent_params")
+    named = _first(parameters, "agent.__class__", "agent_params.__class__", "agent", "agent_params.path")
     return re.sub(r"(Agent)?(Parameters)?$", "", named.rpartition(":")[2].rpartition(".")[2])
 
 
 def _seed(parameters: Mapping[str, Any]) -> int | None:
-    text = _first(parameters, "seed", "task_parameters.seed")
+    text = _first(parameters, "seed", "task.seed", "task_parameters.seed")
     return int(text) if re.fullmatch(r"-?\d+", text) else None
 
 
-def _start(document: Mapping[str, Any], timestamp: float | None) -> float | None:
-    for name in ("start_time", "started", "start"):
-        value = document.get(name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
-        if isinstance(value, str):
-            try:
-                return datetime.datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
-            except ValueError:
-                continue
+def _start(record: Mapping[str, Any], timestamp: float | None) -> float | None:
+    value = record.get("start_time")
+    if isinstance(value, str):
+        try:
+            return datetime.datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
+        except ValueError:
+            return timestamp
     return timestamp
 
 
@@ -432,15 +458,18 @@ def _process_is_gone(status: Mapping[str, Any]) -> bool:
     return False
 
 
-def wall_clock_minutes(names: Iterable[str], columns: Any) -> np.ndarray:
+def wall_clock_minutes(names: Iterable[str], column: Callable[[str], np.ndarray], counts_minutes: bool) -> np.ndarray:
     """Minutes since the start, from whichever wall-clock column there is; empty if none.
 
-    :param columns: a function from a column's name to its float64 values [rows]
+    :param column: gives a column's float64 values [rows] by its name
+    :param counts_minutes: whether a column that does not name its unit is in minutes; otherwise it is in seconds
     """
     present = set(names)
     if WALL_CLOCK_MINUTES in present:
-        return columns(WALL_CLOCK_MINUTES)
-    return columns(WALL_CLOCK_SECONDS) / 60.0 if WALL_CLOCK_SECONDS in present else np.empty(0)
+        return column(WALL_CLOCK_MINUTES)
+    if WALL_CLOCK not in present:
+        return np.empty(0)
+    return column(WALL_CLOCK) / (1.0 if counts_minutes else 60.0)
 
 
 @dataclass
@@ -463,15 +492,15 @@ class Summary:
         """Environment steps a second over the whole run."""
         return self.steps / (self.minutes * 60.0) if self.minutes > 0 else float("nan")
 
-    def add(self, table: pa.Table) -> None:
-        """Take newer rows into account."""
+    def add(self, table: pa.Table, counts_minutes: bool) -> None:
+        """Take newer rows into account; ``counts_minutes`` as in ``RunDescription``."""
         names = table.column_names
 
         def column(name: str) -> np.ndarray:
             values = table.column(name).to_numpy() if name in names else np.empty(0)
             return values[np.isfinite(values)]
 
-        steps, minutes = column(TOTAL_STEPS), wall_clock_minutes(names, column)
+        steps, minutes = column(TOTAL_STEPS), wall_clock_minutes(names, column, counts_minutes)
         rewards = column(EVALUATION_REWARD)
         self.steps = float(steps[-1]) if steps.size else self.steps
         self.minutes = float(minutes[-1]) if minutes.size else self.minutes
@@ -542,7 +571,7 @@ def load(path: str | os.PathLike | Sequence[str | os.PathLike] = "experiments") 
         signal_file.refresh()
         description = describe(file, root, run_id)
         runs.append(_run_row(description, signal_file))
-        signals.append(_signal_frame(run_id, signal_file))
+        signals.append(_signal_frame(description, signal_file))
         parameters[run_id] = dict(description.parameters)
     return Experiments(
         pd.DataFrame(runs).set_index("run"),
@@ -562,7 +591,7 @@ def _signal_files(path: str | os.PathLike) -> list[str]:
 def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, Any]:
     summary = Summary()
     if signal_file.table is not None:
-        summary.add(signal_file.table)
+        summary.add(signal_file.table, description.counts_minutes)
     start = description.start
     return {
         "run": description.id,
@@ -583,10 +612,10 @@ def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, 
     }
 
 
-def _signal_frame(run_id: str, signal_file: SignalFile) -> pd.DataFrame:
+def _signal_frame(description: RunDescription, signal_file: SignalFile) -> pd.DataFrame:
     frame = signal_file.table.to_pandas() if signal_file.table is not None else pd.DataFrame()
-    minutes = wall_clock_minutes(signal_file.names, signal_file.column)
+    minutes = wall_clock_minutes(signal_file.names, signal_file.column, description.counts_minutes)
     if minutes.size:
         frame["minutes"] = minutes
-    frame.insert(0, "run", run_id)
+    frame.insert(0, "run", description.id)
     return frame

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def signal_rows(rows: int, seed: int = 0, best: float = 200.0, first: int = 1) -
         lines.append(
             f"{episode[index]},{steps[index] // 4},{int(index < 5)},{min(40000, steps[index])},{episode[index]},"
             f"{int(reward[index])},{steps[index]},{max(0.01, 1 - steps[index] / 9000):.4f},{reward[index]},"
-            f"{reward[index]},{steps[index] // 100},{steps[index] / 900:.3f},{evaluated},{evaluated},{success},"
+            f"{reward[index]},{steps[index] // 100},{steps[index] / 54000:.5f},{evaluated},{evaluated},{success},"
             f"{loss[index]:.6f},{loss[index] / 3:.6f},{loss[index] * 3:.6f},{loss[index] / 9:.6f},0.00025,"
             f"{reward[index] / 7:.5f}"
         )
@@ -61,12 +62,20 @@ def write_run(
     path.write_text("\n".join(["Episode #," + ",".join(SIGNALS), *signal_rows(rows, seed, best)]) + "\n")
     agent = experiment.rpartition("_")[2]
     document = {
-        "preset": experiment,
-        "seed": seed,
-        "agent": f"rl_coach.agents.{agent.lower()}_agent:{agent}Agent",
-        "environment": experiment.partition("_")[0] + "-v1",
-        "command_line": f"coach -p {experiment} --seed {seed}",
-        "agent_params": {"algorithm": {"discount": 0.99, "num_steps_between_copying": 100}, **(parameters or {})},
+        "run": {
+            "start_time": datetime.datetime.strptime(start[:16], "%d_%m_%Y-%H_%M").isoformat(),
+            "command_line": ["coach", "-p", experiment, "--seed", str(seed)],
+            "versions": {"rl_coach": "2.0.0"},
+        },
+        "parameters": {
+            "seed": seed,
+            "agent": {
+                "__class__": f"{agent}AgentParameters",
+                "algorithm": {"discount": 0.99, "num_steps_between_copying_online_weights_to_target": 100},
+                **(parameters or {}),
+            },
+            "environment": {"__class__": "GymVectorEnvironment", "level": experiment.partition("_")[0] + "-v1"},
+        },
     }
     path.with_suffix(".json").write_text(json.dumps(document, indent=1))
     if status is not None:
