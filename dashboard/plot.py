@@ -259,7 +259,7 @@ _TOOLBAR = """
 """
 _TOOLTIP = """
 <div style="font: 12px/1.45 Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif; max-width: 320px">
-  <div style="font-weight: 600; color: $color">$name</div>
+  <div style="font-weight: 600">$name</div>
   <div><span style="opacity: .65">x</span> @x{0,0.[00]}&ensp;<span style="opacity: .65">value</span> @y{0,0.[0000]}</div>
 </div>
 """

@@ -22,7 +22,7 @@ from rl_coach.experiments import (
     describe,
     empty_table,
     find_signal_files,
-    read_tail,
+    read_end,
     run_ids,
     run_state,
 )
@@ -33,6 +33,7 @@ SCAN_EVERY_SECONDS = 1.5
 LARGEST_COLUMNS_BYTES = 256 << 20
 """Columns kept in memory; the least recently drawn go first."""
 _INDEXING_SLICE_SECONDS = 0.5
+_PAGES_GO_FIRST_SECONDS = 1.5
 _KEEP_SUMMARIES_EVERY_SECONDS = 30.0
 
 
@@ -92,6 +93,7 @@ class Store:
         self._columns: OrderedDict[str, SignalFile] = OrderedDict()
         self._columns_lock = threading.Lock()
         self._file_locks: dict[str, threading.Lock] = {}
+        self._asked_at = time.monotonic()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -115,7 +117,8 @@ class Store:
             # A slow disk is not asked more than a tenth of the time.
             deadline = started + max(SCAN_EVERY_SECONDS, 10 * took)
             while not self._stop.is_set() and time.monotonic() < deadline:
-                if not self.read_some():
+                waits = time.monotonic() - self._asked_at < _PAGES_GO_FIRST_SECONDS
+                if waits or not self.read_some():
                     break
             self._stop.wait(max(0.0, deadline - time.monotonic()))
 
@@ -171,13 +174,13 @@ class Store:
                 offset=kept["offset"],
                 seam=base64.b64decode(kept["seam"]),
             )
-        return _with_tail(run)
+        return _with_end(run)
 
     def _read_on(self, run: Run, stat: os.stat_result) -> Run:
         if not run.description.parameters:
             run = replace(run, description=describe(run.path, self.root, run.id))
         if not run.offset:
-            run = _with_tail(run)
+            run = _with_end(run)
         else:
             file = SignalFile(run.path, empty_table(run.names), run.offset, run.seam)
             file.refresh()
@@ -198,11 +201,11 @@ class Store:
         waiting = [run for run in self.runs.values() if not run.summary.complete]
         deadline = time.monotonic() + _INDEXING_SLICE_SECONDS
         read: dict[str, Run] = {}
-        with ThreadPoolExecutor(2, "read") as pool:
-            for start in range(0, len(waiting), 4):
-                read.update((run.id, run) for run in pool.map(self._read_whole, waiting[start : start + 4]) if run)
-                if time.monotonic() > deadline or self._stop.is_set():
-                    break
+        for run in waiting:
+            if (whole := self._read_whole(run)) is not None:
+                read[run.id] = whole
+            if time.monotonic() > deadline or self._stop.is_set():
+                break
         if read:
             self._publish({run_id: read.get(run_id, run) for run_id, run in self.runs.items()})
         elif time.monotonic() - self._summaries_kept_at > _KEEP_SUMMARIES_EVERY_SECONDS:
@@ -231,6 +234,7 @@ class Store:
 
     def columns(self, run_ids: Iterable[str]) -> dict[str, SignalFile]:
         """The signals of runs, up to date. Runs that are gone are left out."""
+        self._asked_at = time.monotonic()
         wanted = [run_id for run_id in run_ids if run_id in self.runs]
         with ThreadPoolExecutor(2, "columns") as pool:
             files = dict(zip(wanted, pool.map(self._column_file, wanted)))
@@ -260,11 +264,9 @@ class Store:
                 total -= self._columns.popitem(last=False)[1].nbytes
 
 
-def _with_tail(run: Run) -> Run:
-    tail = read_tail(run.path)
-    summary = Summary()
-    summary.add(tail, run.description.counts_minutes)
-    return replace(run, summary=summary, names=tuple(tail.column_names))
+def _with_end(run: Run) -> Run:
+    names, summary = read_end(run.path, run.description.counts_minutes)
+    return replace(run, summary=summary, names=tuple(names))
 
 
 def _kept(run: Run) -> dict[str, Any]:

@@ -10,7 +10,9 @@ grow while they are read: a row counts once its line has ended.
 
 from __future__ import annotations
 
+import csv
 import datetime
+import functools
 import io
 import json
 import os
@@ -26,7 +28,8 @@ import pandas as pd
 
 try:
     import pyarrow as pa
-    from pyarrow import compute, csv
+    from pyarrow import compute
+    from pyarrow import csv as arrow_csv
 except ImportError as error:  # pragma: no cover - depends on the installation
     raise ImportError("reading experiments needs pyarrow: pip install 'rl_coach[dashboard]'") from error
 
@@ -148,11 +151,20 @@ def read_header(file: io.BufferedReader) -> bytes:
     return line if line.endswith(b"\n") else b""
 
 
+@functools.lru_cache(maxsize=256)
+def _column_names(header: bytes) -> tuple[str, ...]:
+    line = header.decode("utf-8-sig", errors="replace").replace("\0", "")
+    names: list[str] = []
+    for place, name in enumerate(next(csv.reader([line]), [])):
+        name = name.strip() or f"column {place + 1}"
+        again = sum(other == name or other.startswith(f"{name} (") for other in names)
+        names.append(f"{name} ({again + 1})" if again else name)
+    return tuple(names)
+
+
 def column_names(header: bytes) -> list[str]:
     """The names in a header line, each made unique and none empty."""
-    text = header.decode("utf-8-sig", errors="replace")
-    frame = pd.read_csv(io.StringIO(text), nrows=0) if text.strip() else pd.DataFrame(columns=["Unnamed: 0"])
-    return [str(name) for name in frame.columns]
+    return list(_column_names(header))
 
 
 def whole_lines(data: bytes) -> bytes:
@@ -182,11 +194,11 @@ def parse(body: bytes, names: Sequence[str]) -> pa.Table:
 
 
 def _read_csv(body: bytes, names: Sequence[str], kind: pa.DataType) -> pa.Table:
-    return csv.read_csv(
+    return arrow_csv.read_csv(
         pa.BufferReader(body),
-        read_options=csv.ReadOptions(column_names=list(names), use_threads=False),
-        parse_options=csv.ParseOptions(invalid_row_handler=lambda row: "skip"),
-        convert_options=csv.ConvertOptions(
+        read_options=arrow_csv.ReadOptions(column_names=list(names), use_threads=False),
+        parse_options=arrow_csv.ParseOptions(invalid_row_handler=lambda row: "skip"),
+        convert_options=arrow_csv.ConvertOptions(
             column_types={name: kind for name in names},
             null_values=_MISSING,
             strings_can_be_null=True,
@@ -200,26 +212,6 @@ def _numbers(words: pa.ChunkedArray) -> pa.Array:
     text = pd.Series(raw, dtype=object)
     text = text.replace({"True": "1", "true": "1", "False": "0", "false": "0"})
     return pa.array(pd.to_numeric(text, errors="coerce").to_numpy(np.float64))
-
-
-def read_tail(path: str | os.PathLike, most_bytes: int = 1 << 15) -> pa.Table:
-    """The last rows of a CSV, as many as fit into ``most_bytes``: enough for where a run stands.
-
-    :raises OSError: if the file is gone or cannot be read
-    """
-    with open(path, "rb") as file:
-        header = read_header(file)
-        if not header:
-            return empty_table([])
-        size = os.fstat(file.fileno()).st_size
-        start = max(len(header), size - most_bytes)
-        file.seek(start)
-        data = file.read(most_bytes)
-    if start > len(header):
-        data = data[data.find(b"\n") + 1 :]
-    return parse(whole_lines(data), column_names(header))
-
-
 
 
 def find_signal_files(root: str | os.PathLike) -> Iterator[os.DirEntry]:
@@ -507,6 +499,55 @@ class Summary:
         if rewards.size:
             self.last_evaluation_reward = float(rewards[-1])
             self.best_evaluation_reward = float(np.fmax(self.best_evaluation_reward, rewards.max()))
+
+
+def read_end(path: str | os.PathLike, counts_minutes: bool, most_bytes: int = 1 << 14) -> tuple[list[str], Summary]:
+    """The names of a CSV's columns, and where the run stands by its last rows alone: quick, however long the file.
+
+    :param most_bytes: how far to look back for a value
+    :raises OSError: if the file is gone or cannot be read
+    """
+    with open(path, "rb") as file:
+        header = read_header(file)
+        size = os.fstat(file.fileno()).st_size
+        start = max(len(header), size - most_bytes)
+        file.seek(start)
+        data = file.read(most_bytes) if header else b""
+    if start > len(header):
+        data = data[data.find(b"\n") + 1 :]
+    names = column_names(header) if header else []
+    lines = whole_lines(data).decode("utf-8", "replace").replace("\0", "").splitlines()
+    found = _newest_values(lines, names)
+    minutes = wall_clock_minutes(found, lambda name: np.array([found[name]]), counts_minutes)
+    summary = Summary(
+        steps=found.get(TOTAL_STEPS, float("nan")),
+        minutes=float(minutes[0]) if minutes.size else float("nan"),
+        last_evaluation_reward=found.get(EVALUATION_REWARD, float("nan")),
+    )
+    return names, summary
+
+
+def _newest_values(lines: Sequence[str], names: Sequence[str]) -> dict[str, float]:
+    """The last finite value of each column that a summary is made of."""
+    wanted = (TOTAL_STEPS, EVALUATION_REWARD, WALL_CLOCK, WALL_CLOCK_MINUTES)
+    missing = {name: place for place, name in enumerate(names) if name in wanted}
+    found: dict[str, float] = {}
+    for cells in csv.reader(reversed(lines)):
+        if not missing:
+            break
+        for name, place in list(missing.items()):
+            value = _number(cells[place]) if len(cells) == len(names) else float("nan")
+            if np.isfinite(value):
+                found[name] = value
+                del missing[name]
+    return found
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")
 
 
 def run_ids(root: str | os.PathLike, paths: Sequence[str]) -> list[str]:

@@ -81,3 +81,32 @@ def write_run(
     if status is not None:
         (directory / "status.json").write_text(json.dumps(status))
     return path
+
+
+def write_episodes(path: Path, episodes: range, steps: int = 60) -> None:
+    """Write the in-episode signals of a run whose CSV is at ``path``."""
+    folder = path.with_name(path.stem.rpartition("_")[0] + ".episodes")
+    folder.mkdir(exist_ok=True)
+    for episode in episodes:
+        rng = np.random.default_rng(episode)
+        angle = np.cumsum(rng.normal(0, 0.02, steps))
+        rows = [f"{step},{angle[step]:.5f},{1.0},{int(angle[step] < 0)}" for step in range(steps)]
+        text = "\n".join(["Episode Steps,Pole angle,Reward,Action", *rows]) + "\n"
+        (folder / f"episode_{episode}.csv").write_text(text)
+
+
+def write_gif(path: Path, name: str, frames: int = 8) -> Path:
+    """Write a small GIF beside the CSV at ``path``."""
+    from PIL import Image
+
+    folder = path.parent / "gifs"
+    folder.mkdir(exist_ok=True)
+    images = []
+    for frame in range(frames):
+        picture = np.full((90, 120, 3), 245, np.uint8)
+        picture[60:66, 20:100] = (90, 90, 100)
+        picture[24:62, 50 + frame : 56 + frame] = (200, 120, 60)
+        images.append(Image.fromarray(picture))
+    file = folder / f"{name}.gif"
+    images[0].save(file, save_all=True, append_images=images[1:], duration=100, loop=0)
+    return file
