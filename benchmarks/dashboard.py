@@ -106,7 +106,7 @@ def measure(browser: Any, root: pathlib.Path, cache: pathlib.Path, runs: int) ->
         page = browser.new_page(viewport={"width": 1600, "height": 1000})
         started = time.perf_counter()
         page.goto(server.address)
-        page.wait_for_function(_ROWS_SHOWN, arg=runs, timeout=120_000)
+        page.wait_for_function(_ROWS_SHOWN, arg=runs, timeout=60_000)
         result = {"table": time.perf_counter() - started}
         result["plot of 10"] = _plot(page, server.address, _some(root, 10), 10, left="Q/Mean")
         many = _some(root, min(100, runs))
@@ -128,12 +128,12 @@ def _wait_for_reading(cache: pathlib.Path, runs: int) -> None:
 def _plot(page: Any, address: str, runs: list[str], lines: int, **view: Any) -> float:
     """Seconds from a click in the page to the lines on it: the page is opened without a selection first."""
     page.goto(f"{address}?{urlencode([('runs', runs[0]), *view.items()])}")
-    page.wait_for_function(_LINES_SHOWN, arg=1, timeout=120_000)
+    page.wait_for_function(_LINES_SHOWN, arg=1, timeout=60_000)
     started = time.perf_counter()
     page.evaluate(_SELECT, runs)
-    page.wait_for_function(_LINES_SHOWN, arg=lines, timeout=120_000)
+    page.wait_for_function(_LINES_SHOWN, arg=lines, timeout=60_000)
     if lines == 1:
-        page.wait_for_function(_LABEL_SHOWN, arg=f"All runs ({len(runs)})", timeout=120_000)
+        page.wait_for_function(_LABEL_SHOWN, arg=f"All runs ({len(runs)})", timeout=60_000)
     return time.perf_counter() - started
 
 

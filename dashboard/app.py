@@ -161,6 +161,7 @@ def _new_page(store: Store) -> pn.Template:
     for name in ("bar", "controls", "table", "tabs", "shown", "cover"):
         template.add_panel(name, getattr(page, name))
     page.look()
+    pn.state.onload(page.begin_drawing)
     pn.state.add_periodic_callback(page.look, period=LOOK_EVERY_MILLISECONDS)
     pn.state.on_session_destroyed(lambda context: page.close())
     return template

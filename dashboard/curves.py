@@ -114,13 +114,11 @@ def extremes(y: np.ndarray, points: int) -> np.ndarray:
     stretches = max(1, points // 2 - 1)
     if y.size <= max(points, 4):
         return np.arange(y.size)
-    length = y.size // stretches
-    whole = length * stretches
-    rows = y[:whole].reshape(stretches, length)
-    start = np.arange(stretches) * length
-    rest = [whole + int(np.argmin(y[whole:])), whole + int(np.argmax(y[whole:]))] if whole < y.size else []
-    picked = [start + rows.argmin(axis=1), start + rows.argmax(axis=1), [0, y.size - 1], rest]
-    return np.unique(np.concatenate([np.asarray(part, dtype=np.int64) for part in picked]))
+    length = -(-y.size // stretches)
+    padded = np.concatenate([y, np.full(-y.size % length, y[-1])]).reshape(-1, length)
+    start = np.arange(len(padded)) * length
+    picked = np.concatenate([start + padded.argmin(axis=1), start + padded.argmax(axis=1), [0, y.size - 1]])
+    return np.unique(np.minimum(picked, y.size - 1))
 
 
 def thin(curve: Curve, x_range: tuple[float, float] | None = None, points: int = POINTS_OF_A_CURVE) -> Curve:

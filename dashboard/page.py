@@ -23,8 +23,8 @@ from .colours import line_colour, lowest_free
 from .curves import TIME_COLUMNS, Curve
 from .drawing import Drawing, draw, labels_of
 from .panels import message, no_experiments, parameters_table, video_gallery
-from .plot import MOST_CURVES, SignalPlot
-from .runs_table import GROUPINGS, RunsTable, differing_parameters, rows_of
+from .plot import MOST_CURVES, STYLE, SignalPlot
+from .runs_table import GROUPINGS, RunsTable, differing_parameters, group_of, rows_of
 from .store import Run, Store
 from .view import LARGEST_WINDOW, TABS, X_AXES, View, from_query, to_query
 
@@ -75,7 +75,9 @@ class Page:
         self._pool = ThreadPoolExecutor(1, "page")
         self._drawing: Future | None = None
         self._draw_again = False
+        self._loaded = False
         self._closed = False
+        self._document = pn.state.curdoc
         self._drawn: Drawing | None = None
         self._plot = self._new_plot()
         self._build()
@@ -164,7 +166,7 @@ class Page:
 
     def _build_shown(self) -> None:
         whole: dict[str, Any] = {"sizing_mode": "stretch_both", "margin": 0}
-        self.plot_pane = pn.pane.Bokeh(self._plot.figure, visible=False, **whole)
+        self.plot_pane = pn.pane.Bokeh(self._plot.figure, visible=False, stylesheets=[STYLE], **whole)
         self.plot_message = pn.pane.HTML(message("Reading …"), stylesheets=[_WIDGETS], **whole)
         self.plot_tab = pn.Column(self.plot_message, self.plot_pane, **whole)
         self.episodes = EpisodesPanel(self)
@@ -337,8 +339,6 @@ class Page:
         self.table.show(rows_of(runs, self.view.group, colours))
 
     def _key_of_group(self, run: Run) -> str:
-        from .runs_table import group_of
-
         return f"group:{group_of(run, self.view.group) if self.view.group else 'All runs'}"
 
     def _offer_signals(self) -> None:
@@ -396,22 +396,25 @@ class Page:
 
     def redraw(self) -> None:
         """Read what is missing and draw, without holding the page; calls while it works become one more."""
+        if not self._loaded:
+            return
         if self._drawing is not None:
             self._draw_again = True
             return
         self._drawing = self._pool.submit(self._compute, self.view, self.store.runs)
-        document = pn.state.curdoc
-        self._drawing.add_done_callback(lambda future: self._hand_back(document, future))
+        self._drawing.add_done_callback(self._hand_back)
+
+    def begin_drawing(self) -> None:
+        """The browser has loaded the page: before, what another thread hands back could be lost."""
+        self._loaded = True
+        self.redraw()
 
     def _compute(self, view: View, runs: dict[str, Run]) -> Drawing:
-        return draw(view, runs, self.store.columns(view.runs), self._colour_of_drawn)
+        return draw(view, runs, self.store.columns(view.runs), self._colour_of)
 
-    def _colour_of_drawn(self, key: str) -> int:
-        return self._colour_of(key)
-
-    def _hand_back(self, document: Any, future: Future) -> None:
-        if not self._closed and document is not None:
-            document.add_next_tick_callback(partial(self._show_drawing, future))
+    def _hand_back(self, future: Future) -> None:
+        if not self._closed and self._document is not None:
+            self._document.add_next_tick_callback(partial(self._show_drawing, future))
 
     def _show_drawing(self, future: Future) -> None:
         self._drawing = None
@@ -463,7 +466,7 @@ class EpisodesPanel:
         self.plot = SignalPlot(page.theme, False, False, lambda zoom: None)
         self.plot.figure.name = "episode"
         whole: dict[str, Any] = {"sizing_mode": "stretch_both", "margin": 0}
-        self.figure = pn.pane.Bokeh(self.plot.figure, visible=False, **whole)
+        self.figure = pn.pane.Bokeh(self.plot.figure, visible=False, stylesheets=[STYLE], **whole)
         self.message = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
         self.choices = pn.Row(
             self.run, self.episode, self.before, self.after, self.signals,
@@ -493,7 +496,7 @@ class EpisodesPanel:
             if runs:
                 text = "No in-episode signals. A run keeps them with --dump_in_episode_signals."
             return self._say(text)
-        labels = labels_of([runs[run_id] for run_id in found])
+        labels = labels_of(list(runs.values()))
         run_id = self.run.value if self.run.value in found else next(iter(found))
         self._files = found[run_id]
         asked = self.page.view.episode

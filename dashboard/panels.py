@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import pathlib
 import re
+import shlex
 from typing import Any, Mapping, Sequence
 
 from rl_coach.experiments import videos
@@ -16,7 +17,7 @@ from .store import Run
 
 MOST_VIDEOS = 60
 MOST_COMPARED = 24
-_VIDEO_TIME = re.compile(r"^\d{4}-(\d{2}-\d{2})-(\d{2})-(\d{2})-(\d{2})_?(.*)$")
+_VIDEO_NAME = re.compile(r"^(?P<name>.*)_(?P<day>\d\d_\d\d_\d{4})-(?P<time>\d\d_\d\d_\d\d)(?:_\d+)?$")
 
 
 def message(text: str) -> str:
@@ -81,6 +82,8 @@ def _parameter_row(name: str, runs: Sequence[Run]) -> tuple[Any, ...]:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return shlex.join(value)
     return "–" if value is None else str(value)
 
 
@@ -112,9 +115,9 @@ def video_gallery(runs: Sequence[Run], root: pathlib.Path) -> str:
 
 def _video(path: pathlib.Path, label: str, root: pathlib.Path) -> str:
     address = html.escape(url_of(path, root))
-    match = _VIDEO_TIME.match(path.stem)
-    title = match.group(5) or path.stem if match else path.stem
-    when = f"{match.group(1)} {match.group(2)}:{match.group(3)}:{match.group(4)}" if match else ""
+    match = _VIDEO_NAME.match(path.stem)
+    title = match["name"] if match else path.stem
+    when = f"{match['day'].replace('_', '.')} {match['time'].replace('_', ':')}" if match else ""
     if path.suffix == ".gif":
         shown = f'<img src="{address}" alt="{html.escape(title)}" loading="lazy">'
     else:

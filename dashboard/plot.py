@@ -34,7 +34,9 @@ silence(MISSING_RENDERERS, True)
 MOST_LEGEND_ENTRIES = 24
 MOST_CURVES = 80
 _LONGEST_LABEL = 44
+_NEAR = 16
 _FONT = "Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
+STYLE = ":host, :host(:focus), .bk-events:focus { outline: none !important; }"
 _EMPTY = {"x": [], "y": [], "raw": [], "low": [], "high": [], "count": []}
 
 
@@ -42,7 +44,7 @@ _EMPTY = {"x": [], "y": [], "raw": [], "low": [], "high": [], "count": []}
 class _Drawn:
     source: ColumnDataSource
     renderers: list[GlyphRenderer]
-    line: GlyphRenderer
+    near: GlyphRenderer
     style: tuple[Any, ...]
 
 
@@ -64,7 +66,7 @@ class SignalPlot:
         self.figure = self._make_figure()
         self.legend = self._make_legend()
         self.hover = HoverTool(
-            renderers=[], mode="mouse", line_policy="nearest", point_policy="snap_to_data", tooltips=_TOOLTIP
+            renderers=[], mode="mouse", line_policy="nearest", point_policy="snap_to_data", tooltips=_TOOLTIP, show_arrow=False
         )
         self.figure.add_tools(self.hover)
         self.set_theme(theme)
@@ -76,7 +78,9 @@ class SignalPlot:
             y_axis_type="log" if self.log_y else "linear",
             x_range=Range1d(0, 1),
             y_range=Range1d(0, 1),
-            tools="pan,box_zoom,wheel_zoom,reset",
+            tools="box_zoom,pan,wheel_zoom,reset",
+            active_drag="box_zoom",
+            active_scroll="wheel_zoom",
             toolbar_location="right",
             min_border=6,
             min_border_right=12,
@@ -151,7 +155,7 @@ class SignalPlot:
         for curve in self._curves:
             self._draw(curve)
         self._arrange_legend()
-        self.hover.renderers = [self._drawn[curve.key].line for curve in self._curves]
+        self.hover.renderers = [self._drawn[curve.key].near for curve in self._curves]
         plot = self.figure
         plot.xaxis.axis_label, plot.yaxis[0].axis_label = x_label, left_label
         self.right_axis.axis_label = right_label
@@ -184,11 +188,13 @@ class SignalPlot:
             raw = self.figure.line(x="x", y="raw", line_color=colour, line_alpha=0.22, line_width=1, **where)
             renderers.append(raw)
         line = self.figure.line(x="x", y="y", line_color=colour, line_dash=dash, line_width=1.8, **where)
-        line.name = curve.label
-        return _Drawn(source, [*renderers, line], line, style)
+        # Far wider than the line and never seen: what the mouse has to come near to.
+        near = self.figure.line(x="x", y="y", line_alpha=0, line_width=_NEAR, name=curve.label, **where)
+        return _Drawn(source, [*renderers, line], near, style)
 
     def _remove(self, key: tuple[str, str, str]) -> None:
-        gone = self._drawn.pop(key).renderers
+        drawn = self._drawn.pop(key)
+        gone = [*drawn.renderers, drawn.near]
         self.figure.renderers = [renderer for renderer in self.figure.renderers if renderer not in gone]
 
     def _arrange_legend(self) -> None:
@@ -202,14 +208,15 @@ class SignalPlot:
             self.legend.items = [LegendItem(label={"value": label}, renderers=drawn) for label, drawn in labels]
 
     def fit(self) -> None:
-        """Show everything, unless the user has zoomed."""
-        ranges = self._zoom or self._everything()
+        """Show everything, unless the user has zoomed; a reset always shows everything."""
+        everything = self._everything()
+        shown = self._zoom + everything[len(self._zoom) :]
         plot = self.figure
-        for axis, start, end in zip(
-            (plot.x_range, plot.y_range, plot.extra_y_ranges["right"]), ranges[::2], ranges[1::2]
-        ):
-            if (axis.start, axis.end) != (start, end):
-                axis.update(start=start, end=end, reset_start=start, reset_end=end)
+        for place, axis in enumerate((plot.x_range, plot.y_range, plot.extra_y_ranges["right"])):
+            start, end = shown[2 * place : 2 * place + 2]
+            first, last = everything[2 * place : 2 * place + 2]
+            if (axis.start, axis.end, axis.reset_start, axis.reset_end) != (start, end, first, last):
+                axis.update(start=start, end=end, reset_start=first, reset_end=last)
 
     def _everything(self) -> tuple[float, ...]:
         curves = self._curves
@@ -241,12 +248,14 @@ class SignalPlot:
         plot = self.figure
         right = plot.extra_y_ranges["right"]
         ranges = (event.x0, event.x1, event.y0, event.y1, right.start, right.end)
-        if all(isinstance(number, (int, float)) and math.isfinite(number) for number in ranges):
-            shown = self._zoom or self._everything()
-            if not np.allclose(ranges[:4], shown[:4], rtol=1e-9, atol=0):
-                self._zoom = tuple(float(number) for number in ranges)
-                self._refine()
-                self._zoomed(self._zoom)
+        if not all(isinstance(number, (int, float)) and math.isfinite(number) for number in ranges):
+            return
+        if np.allclose(ranges[:4], (self._zoom or self._everything())[:4], rtol=1e-9, atol=0):
+            return
+        everything = np.allclose(ranges[:4], self._everything()[:4], rtol=1e-9, atol=0)
+        self._zoom = () if everything else tuple(float(number) for number in ranges)
+        self._refine()
+        self._zoomed(self._zoom)
 
     def _on_reset(self, event: Reset) -> None:
         self.set_zoom(())
@@ -257,10 +266,12 @@ _TOOLBAR = """
 :host { margin-left: 10px; }
 .bk-divider { background-color: var(--edge); }
 """
-_TOOLTIP = """
-<div style="font: 12px/1.45 Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif; max-width: 320px">
+_TOOLTIP = f"""
+<div style="margin: -6px; padding: 7px 10px; border: 1px solid var(--edge); border-radius: 6px; max-width: 340px;
+            background: var(--paper); color: var(--ink); font: 12px/1.5 {_FONT}; overflow-wrap: anywhere">
   <div style="font-weight: 600">$name</div>
-  <div><span style="opacity: .65">x</span> @x{0,0.[00]}&ensp;<span style="opacity: .65">value</span> @y{0,0.[0000]}</div>
+  <div><span style="color: var(--faint)">x</span> @x{{0,0.[00]}}
+  &ensp;<span style="color: var(--faint)">value</span> @y{{0,0.[0000]}}</div>
 </div>
 """
 

@@ -97,7 +97,7 @@ def row_of(run: Run, group: str, colour: str, alone: bool, now: float) -> dict[s
         "steps": _known(summary.steps),
         "speed": _known(summary.steps_per_second),
         "last": _known(summary.last_evaluation_reward),
-        "best": _known(summary.best_evaluation_reward),
+        "best": _known(summary.best_evaluation_reward) if summary.complete else None,
         "start": about.start,
         "minutes": _known(max(0.0, minutes)),
         "colour": colour,
