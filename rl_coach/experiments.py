@@ -602,7 +602,7 @@ def load(path: str | os.PathLike | Sequence[str | os.PathLike] = "experiments") 
     :raises CoachError: if there is no such path, or no signal CSV below it
     """
     given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
-    files = [file for one in given for file in _signal_files(one)]
+    files = list(dict.fromkeys(file for one in given for file in _signal_files(one)))
     if not files:
         raise CoachError(f"no signal CSV below {', '.join(repr(str(one)) for one in given)}")
     root = os.path.commonpath([os.path.abspath(one if os.path.isdir(one) else os.path.dirname(one)) for one in given])
