@@ -143,13 +143,12 @@ _ROWS_SHOWN = """(runs) => {
   return said && said.textContent.startsWith(runs.toLocaleString("en") + " run");
 }"""
 _LINES_SHOWN = """(lines) => {
-  const model = window.Bokeh?.documents.map((d) => d.get_model_by_name("signals")).find(Boolean);
-  const view = model && Bokeh.index.find_one(model);
-  return view && model.renderers.filter((r) => r.glyph.type === "Line" && r.data_source.data.x.length > 10).length === lines;
+  const [view] = window.Bokeh?.index?.query((view) => view.model.name === "signals") ?? [];
+  return view && view.model.renderers.filter((r) => r.name && r.data_source.data.x.length > 10).length === lines;
 }"""
 _LABEL_SHOWN = """(label) => {
-  const model = Bokeh.documents.map((d) => d.get_model_by_name("signals")).find(Boolean);
-  return model.renderers.some((r) => r.name === label);
+  const [view] = Bokeh.index.query((view) => view.model.name === "signals");
+  return view && view.model.renderers.some((r) => r.name === label);
 }"""
 _SELECT = """(runs) => {
   const table = Bokeh.documents[0].roots().map((r) => r.data).find((d) => d && d.properties && "selected" in d.properties);

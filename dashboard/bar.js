@@ -54,10 +54,13 @@ export function render({ model }) {
     copy.textContent = "Copied";
     setTimeout(() => { copy.textContent = "Copy link"; }, 1500);
   };
+  const showCover = () => { document.documentElement.toggleAttribute("data-covered", model.covered); };
+  model.on("covered", showCover);
   model.on("live", showLive);
   model.on("theme", showTheme);
   model.on("query", showAddress);
   showLive();
+  showCover();
   if (!model.theme) model.theme = document.documentElement.dataset.theme || "light";
   showTheme();
   return root;

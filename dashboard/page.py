@@ -33,8 +33,7 @@ _HERE = Path(__file__).parent
 _WIDGETS = (_HERE / "widgets.css").read_text()
 _EPISODE_SIGNALS_AT_FIRST = 1
 _EXPORT = """
-const model = Bokeh.documents.map((document) => document.get_model_by_name("%(figure)s")).find(Boolean);
-const view = model && Bokeh.index.find_one(model);
+const [view] = Bokeh.index.query((view) => view.model.name === "%(figure)s");
 if (view) view.export("%(kind)s").to_blob().then((blob) => {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
@@ -46,8 +45,9 @@ if (view) view.export("%(kind)s").to_blob().then((blob) => {
 
 
 class Bar(JSComponent):
-    """Live or paused, the page's address, light or dark."""
+    """Live or paused, the page's address, light or dark; and whether something covers all the rest."""
 
+    covered = param.Boolean()
     live = param.Boolean(default=True)
     theme = param.String()
     query = param.String()
@@ -124,11 +124,11 @@ class Page:
         self.x = _segments({"Episode": "episode", "Iteration": "iteration", "Steps": "steps", "Time": "time"}, common)
         self.smoothing = _segments({"None": "none", "Window": "window", "Exponential": "exponential"}, common)
         self.window = pn.widgets.IntSlider(name="Rows smoothed over", start=1, end=LARGEST_WINDOW, **common)
-        self.raw = pn.widgets.Checkbox(name="Keep the raw line, faintly", **common, css_classes=["check"])
+        self.raw = _switch("Keep the raw line, faintly", **common)
         self.group = pn.widgets.Select(name="Group runs by", **common)
         self.draw = _segments({"Each run": "runs", "Mean ± std": "std", "95%": "confidence"}, common)
-        self.log_x = pn.widgets.Checkbox(name="Logarithmic x-axis", **common, css_classes=["check"])
-        self.log_y = pn.widgets.Checkbox(name="Logarithmic y-axes", **common, css_classes=["check"])
+        self.log_x = _switch("Logarithmic x-axis", **common)
+        self.log_y = _switch("Logarithmic y-axes", **common)
         fields = ("left", "right", "x", "smoothing", "window", "raw", "group", "draw", "log_x", "log_y")
         self._widgets = {field: getattr(self, field) for field in fields}
         for field, widget in self._widgets.items():
@@ -175,9 +175,7 @@ class Page:
         self.words = pn.widgets.TextInput(
             placeholder="Find a parameter", width=240, stylesheets=[_WIDGETS], margin=(10, 8, 10, 16)
         )
-        self.differences = pn.widgets.Checkbox(
-            name="Only what differs", stylesheets=[_WIDGETS], css_classes=["check"], margin=(16, 8)
-        )
+        self.differences = _switch("Only what differs", stylesheets=[_WIDGETS], margin=(16, 8))
         self.parameters = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
         self.words.param.watch(lambda event: self._show_parameters(), "value_input")
         self.differences.param.watch(lambda event: self._show_parameters(), "value")
@@ -192,7 +190,11 @@ class Page:
     # What happens
 
     def _on_widget(self, field: str, event: Any) -> None:
-        if not self._writing_widgets:
+        if self._writing_widgets:
+            return
+        if isinstance(event.obj, pn.widgets.CheckBoxGroup):
+            self.change(**{field: bool(event.new)})
+        else:
             self.change(**{field: tuple(event.new) if isinstance(event.new, list) else event.new})
 
     def change(self, **fields: Any) -> None:
@@ -251,6 +253,8 @@ class Page:
             for field, widget in self._widgets.items():
                 value = getattr(self.view, field)
                 value = list(value) if isinstance(value, tuple) else value
+                if isinstance(widget, pn.widgets.CheckBoxGroup):
+                    value = list(widget.options) if value else []
                 if widget.value != value and (not hasattr(widget, "options") or _offers(widget, value)):
                     widget.value = value
             grouped = bool(self.view.group)
@@ -291,7 +295,7 @@ class Page:
         runs = self.store.runs
         view = self.view
         if not view.runs:
-            newest = max(runs.values(), key=lambda run: (run.description.start or run.modified, run.modified))
+            newest = max(runs.values(), key=_age_of)
             view = replace(view, runs=(newest.id,))
         if not view.left and not view.right:
             names = [name for run_id in view.runs if run_id in runs for name in runs[run_id].names]
@@ -323,9 +327,8 @@ class Page:
     def _show_cover(self) -> None:
         nothing = not self.store.runs
         text = no_experiments(self.store.root, self.store.root.is_dir()) if nothing else ""
-        text = f'<div class="shown-cover">{text}</div>' if nothing else ""
-        if self.cover.object != text:
-            self.cover.object = text
+        self._set(self.cover, text)
+        self.bar.covered = nothing
 
     def _show_table(self) -> None:
         runs = self.store.runs
@@ -379,7 +382,7 @@ class Page:
 
     def _show_parameters(self) -> None:
         colours = dict(zip(self.view.runs, self.view.colours))
-        words, only = self.words.value_input or "", self.differences.value
+        words, only = self.words.value_input or "", bool(self.differences.value)
         self._set(self.parameters, parameters_table(self.chosen(), colours, self.theme, words, only))
 
     @staticmethod
@@ -537,6 +540,11 @@ class EpisodesPanel:
         self.message.visible, self.figure.visible, self.choices.visible = True, False, choices
 
 
+def _age_of(run: Run) -> tuple[bool, float, float]:
+    """What is larger for newer runs; one without a signal is older than any other."""
+    return len(run.names) > 1, run.description.start or run.modified, run.modified
+
+
 def _episodes_of(run: Run) -> dict[int, Path]:
     try:
         return episode_files(run.path)
@@ -546,6 +554,11 @@ def _episodes_of(run: Run) -> dict[int, Path]:
 
 def _segments(options: dict[str, str], common: dict[str, Any]) -> pn.widgets.RadioButtonGroup:
     return pn.widgets.RadioButtonGroup(options=options, **common)
+
+
+def _switch(text: str, **settings: Any) -> pn.widgets.CheckBoxGroup:
+    """One checkbox whose words can be clicked too, which those of a ``Checkbox`` cannot."""
+    return pn.widgets.CheckBoxGroup(options=[text], css_classes=["check"], **settings)
 
 
 def _title(text: str) -> pn.pane.HTML:
