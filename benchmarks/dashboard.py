@@ -138,7 +138,8 @@ def _plot(page: Any, address: str, runs: list[str], lines: int, **view: Any) -> 
 
 
 _ROWS_SHOWN = """(runs) => {
-  const find = (root) => root.querySelector(".said") ?? [...root.querySelectorAll("*")].map((e) => e.shadowRoot && find(e.shadowRoot)).find(Boolean);
+  const inside = (root) => [...root.querySelectorAll("*")].map((e) => e.shadowRoot && find(e.shadowRoot));
+  const find = (root) => root.querySelector(".said") ?? inside(root).find(Boolean);
   const said = find(document);
   return said && said.textContent.startsWith(runs.toLocaleString("en") + " run");
 }"""
@@ -151,7 +152,8 @@ _LABEL_SHOWN = """(label) => {
   return view && view.model.renderers.some((r) => r.name === label);
 }"""
 _SELECT = """(runs) => {
-  const table = Bokeh.documents[0].roots().map((r) => r.data).find((d) => d && d.properties && "selected" in d.properties);
+  const components = Bokeh.documents[0].roots().map((root) => root.data).filter((data) => data?.properties);
+  const table = components.find((data) => "selected" in data.properties);
   table.selected = runs;
 }"""
 
@@ -166,7 +168,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--rows", type=int, default=10_000)
-    parser.add_argument("--directory", type=pathlib.Path, help="write the runs here and leave them (default: temporary)")
+    parser.add_argument(
+        "--directory", type=pathlib.Path, help="write the runs here and leave them (default: temporary)"
+    )
     parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("google-chrome"))
     options = parser.parse_args()
     from playwright.sync_api import sync_playwright

@@ -113,9 +113,10 @@ def make_server(store: Store, host: str, port: int | None) -> tuple[Server, int]
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
                 continue
             raise CoachError(f"cannot listen on '{host}': {error.strerror or error}") from None
+        got = server.port or candidate
         if candidate != wanted:
-            print(f"Port {wanted} is in use; taking {server.port}", flush=True)
-        return server, server.port
+            print(f"Port {wanted} is in use; taking {got}", flush=True)
+        return server, got
     raise CoachError(f"no free port from {wanted} on; name one with --port")
 
 

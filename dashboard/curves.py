@@ -57,7 +57,9 @@ class Curve:
     def take(self, indices: np.ndarray | slice) -> Curve:
         """The curve at some of its points."""
         arrays = ("x", "y", "raw", "low", "high", "count")
-        return replace(self, **{name: getattr(self, name)[indices] for name in arrays if getattr(self, name) is not None})
+        return replace(
+            self, **{name: getattr(self, name)[indices] for name in arrays if getattr(self, name) is not None}
+        )
 
 
 def x_values(file: SignalFile, axis: str, counts_minutes: bool) -> np.ndarray | None:
@@ -76,9 +78,7 @@ def x_values(file: SignalFile, axis: str, counts_minutes: bool) -> np.ndarray | 
     return file.column(names[0]) if axis == "episode" and names else None
 
 
-def line_of(
-    x: np.ndarray, y: np.ndarray, log_x: bool = False, log_y: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
+def line_of(x: np.ndarray, y: np.ndarray, log_x: bool = False, log_y: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The points that can be drawn, in the order of x: finite, and positive on a logarithmic axis."""
     drawable = np.isfinite(x) & np.isfinite(y)
     if log_x:
@@ -179,7 +179,9 @@ def _t_95(freedom: int) -> float:
     return _T_95[freedom - 1] if freedom <= len(_T_95) else _NORMAL_95
 
 
-def bounds(low: Sequence[np.ndarray], high: Sequence[np.ndarray], log: bool, margin: float) -> tuple[float, float] | None:
+def bounds(
+    low: Sequence[np.ndarray], high: Sequence[np.ndarray], log: bool, margin: float
+) -> tuple[float, float] | None:
     """A range that shows every value and a margin, as a share of the range, around them; None without values."""
     lows = [float(values.min()) for values in low if values.size]
     highs = [float(values.max()) for values in high if values.size]

@@ -67,7 +67,9 @@ def draw(
     signals = [(name, False) for name in view.left] + [(name, True) for name in view.right]
     left, right = _axis_label(view.left), _axis_label(view.right)
     if not chosen or not signals:
-        what = "Select a run in the table above to plot it." if not chosen else "Choose a signal on the left to plot it."
+        what = (
+            "Select a run in the table above to plot it." if not chosen else "Choose a signal on the left to plot it."
+        )
         return Drawing((), X_AXES[view.x], left, right, what)
     make = _curves_of_runs if view.draw == "runs" else _curves_of_groups
     curves = tuple(curve for curve in make(view, chosen, files, signals, colour_of) if curve.x.size)

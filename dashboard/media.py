@@ -20,8 +20,8 @@ class MediaHandler(StaticFileHandler):
     Anything else, and anything that a link or ``..`` leads out of the directory, is refused with 403.
     """
 
-    def initialize(self, path: str, default_filename: str | None = None) -> None:
-        super().initialize(os.path.realpath(path), default_filename)
+    def initialize(self, path: str, *args: Any, **kwargs: Any) -> None:
+        super().initialize(os.path.realpath(path), *args, **kwargs)
 
     def validate_absolute_path(self, root: str, absolute_path: str) -> str | None:
         """The file to serve.

@@ -53,7 +53,7 @@ class Bar(JSComponent):
     query = param.String()
 
     _esm = _HERE / "bar.js"
-    _stylesheets = [_HERE / "bar.css"]
+    _stylesheets = [(_HERE / "bar.css").read_text()]
 
 
 class Page:
@@ -160,8 +160,13 @@ class Page:
         )
         self.exports = pn.Row(self.png, self.svg, self.csv, margin=0)
         self.tabs = pn.Row(
-            self.tab, pn.Spacer(sizing_mode="stretch_width"), self.warned, self.exports,
-            sizing_mode="stretch_width", margin=0, height=44,
+            self.tab,
+            pn.Spacer(sizing_mode="stretch_width"),
+            self.warned,
+            self.exports,
+            sizing_mode="stretch_width",
+            margin=0,
+            height=44,
         )
 
     def _build_shown(self) -> None:
@@ -316,7 +321,9 @@ class Page:
 
     def _too_many(self) -> str:
         curves = len(self._drawn.curves) if self._drawn else 0
-        return f"The first {MOST_CURVES} of {curves} curves: group runs, or select fewer." if curves > MOST_CURVES else ""
+        return (
+            f"The first {MOST_CURVES} of {curves} curves: group runs, or select fewer." if curves > MOST_CURVES else ""
+        )
 
     def _warn(self, text: str) -> None:
         if text != self.warning:
@@ -339,7 +346,7 @@ class Page:
             for run_id, colour in zip(self.view.runs, self.view.colours)
             if run_id in runs
         }
-        self.table.show(rows_of(runs, self.view.group, colours))
+        self.table.show_rows(rows_of(runs, self.view.group, colours))
 
     def _key_of_group(self, run: Run) -> str:
         return f"group:{group_of(run, self.view.group) if self.view.group else 'All runs'}"
@@ -360,7 +367,11 @@ class Page:
         asked = self.view.group
         if asked and asked not in GROUPINGS and asked not in names:
             names.append(asked)
-        options = {"Nothing": "", **{title: name for name, title in GROUPINGS.items()}, **{name: name for name in names}}
+        options = {
+            "Nothing": "",
+            **{title: name for name, title in GROUPINGS.items()},
+            **{name: name for name in names},
+        }
         if self.group.options != options:
             self._writing_widgets = True
             self.group.param.update(options=options, value=asked)
@@ -472,17 +483,31 @@ class EpisodesPanel:
         self.figure = pn.pane.Bokeh(self.plot.figure, visible=False, stylesheets=[STYLE], **whole)
         self.message = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
         self.choices = pn.Row(
-            self.run, self.episode, self.before, self.after, self.signals,
-            sizing_mode="stretch_width", margin=(0, 10), visible=False,
+            self.run,
+            self.episode,
+            self.before,
+            self.after,
+            self.signals,
+            sizing_mode="stretch_width",
+            margin=(0, 10),
+            visible=False,
         )
         self.panel = pn.Column(self.choices, self.message, self.figure, visible=False, **whole)
         self._files: dict[int, Path] = {}
         self._writing = False
-        self.run.param.watch(lambda event: self._writing or self.show(), "value")
-        self.episode.param.watch(lambda event: self._writing or page.change(episode=event.new), "value")
-        self.signals.param.watch(lambda event: self._writing or page.change(steps=tuple(event.new)), "value")
+        self.run.param.watch(self._on_run, "value")
+        self.episode.param.watch(partial(self._on_widget, "episode"), "value")
+        self.signals.param.watch(partial(self._on_widget, "steps"), "value")
         self.before.on_click(lambda event: self._step(-1))
         self.after.on_click(lambda event: self._step(1))
+
+    def _on_run(self, event: Any) -> None:
+        if not self._writing:
+            self.show()
+
+    def _on_widget(self, field: str, event: Any) -> None:
+        if not self._writing:
+            self.page.change(**{field: tuple(event.new) if isinstance(event.new, list) else event.new})
 
     def _step(self, by: int) -> None:
         episodes = list(self._files)

@@ -9,20 +9,19 @@ from typing import Any, Callable, Sequence
 import numpy as np
 from bokeh.core.validation import silence
 from bokeh.core.validation.warnings import MISSING_RENDERERS
-from bokeh.events import RangesUpdate, Reset
+from bokeh.events import Event, RangesUpdate, Reset
 from bokeh.models import (
     BasicTickFormatter,
     ColumnDataSource,
-    GlyphRenderer,
     HoverTool,
     InlineStyleSheet,
-    Legend,
-    LegendItem,
     LinearAxis,
     LogAxis,
     LogScale,
     Range1d,
 )
+from bokeh.models.annotations import Legend, LegendItem
+from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from .colours import DASHES, PLOT, line_colour
@@ -37,7 +36,7 @@ _LONGEST_LABEL = 44
 _NEAR = 16
 _FONT = "Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 STYLE = ":host, :host(:focus), .bk-events:focus { outline: none !important; }"
-_EMPTY = {"x": [], "y": [], "raw": [], "low": [], "high": [], "count": []}
+_EMPTY: dict[str, list[float]] = {"x": [], "y": [], "raw": [], "low": [], "high": [], "count": []}
 
 
 @dataclass
@@ -63,10 +62,17 @@ class SignalPlot:
         self._drawn: dict[tuple[str, str, str], _Drawn] = {}
         self._curves: list[Curve] = []
         self._zoom: tuple[float, ...] = ()
+        self._legend_shows: list[tuple[str, list[Any]]] = []
+        self._ranges = [Range1d(start=0.0, end=1.0) for _ in range(3)]
         self.figure = self._make_figure()
         self.legend = self._make_legend()
         self.hover = HoverTool(
-            renderers=[], mode="mouse", line_policy="nearest", point_policy="snap_to_data", tooltips=_TOOLTIP, show_arrow=False
+            renderers=[],
+            mode="mouse",
+            line_policy="nearest",
+            point_policy="snap_to_data",
+            tooltips=_TOOLTIP,
+            show_arrow=False,
         )
         self.figure.add_tools(self.hover)
         self.set_theme(theme)
@@ -76,8 +82,8 @@ class SignalPlot:
             sizing_mode="stretch_both",
             x_axis_type="log" if self.log_x else "linear",
             y_axis_type="log" if self.log_y else "linear",
-            x_range=Range1d(0, 1),
-            y_range=Range1d(0, 1),
+            x_range=self._ranges[0],
+            y_range=self._ranges[1],
             tools="box_zoom,pan,wheel_zoom,reset",
             active_drag="box_zoom",
             active_scroll="wheel_zoom",
@@ -88,7 +94,7 @@ class SignalPlot:
         )
         plot.toolbar.logo = None
         plot.toolbar.stylesheets = [InlineStyleSheet(css=_TOOLBAR)]
-        plot.extra_y_ranges = {"right": Range1d(0, 1)}
+        plot.extra_y_ranges = {"right": self._ranges[2]}
         if self.log_y:
             plot.extra_y_scales = {"right": LogScale()}
         axis = LogAxis if self.log_y else LinearAxis
@@ -116,10 +122,10 @@ class SignalPlot:
             label_text_font_size="12px",
             glyph_width=22,
             spacing=2,
-            padding=12,
             margin=4,
             location="top_left",
         )
+        legend.padding = 12  # type: ignore[assignment]  # the stubs know only the longer forms
         self.figure.add_layout(legend, "right")
         return legend
 
@@ -170,15 +176,15 @@ class SignalPlot:
             drawn = None
         if drawn is None:
             drawn = self._drawn[curve.key] = self._add(curve, style)
-        data = _data(thin(curve, self._zoom[:2] if self._zoom else None))
+        data = _data(thin(curve, self._shown_x()))
         if not _same(drawn.source.data, data):
             drawn.source.data = data
 
     def _add(self, curve: Curve, style: tuple[Any, ...]) -> _Drawn:
         source = ColumnDataSource(_EMPTY)
         colour, dash = line_colour(curve.colour, self._theme), DASHES[curve.dash % len(DASHES)]
-        where = {"source": source, "y_range_name": "right" if curve.right else "default"}
-        renderers = []
+        where: dict[str, Any] = {"source": source, "y_range_name": "right" if curve.right else "default"}
+        renderers: list[Any] = []
         if curve.low is not None:
             band = self.figure.varea(
                 x="x", y1="low", y2="high", fill_color=colour, fill_alpha=0.16, level="underlay", **where
@@ -198,21 +204,22 @@ class SignalPlot:
         self.figure.renderers = [renderer for renderer in self.figure.renderers if renderer not in gone]
 
     def _arrange_legend(self) -> None:
-        labels = [(curve.label, self._drawn[curve.key].renderers) for curve in self._curves[:MOST_LEGEND_ENTRIES]]
-        labels = [(_shorten(label), list(reversed(renderers))) for label, renderers in labels]
+        labels: list[tuple[str, list[Any]]] = []
+        for curve in self._curves[:MOST_LEGEND_ENTRIES]:
+            drawn = self._drawn[curve.key]
+            labels.append((_shorten(curve.label), [*reversed(drawn.renderers), drawn.near]))
         hidden = len(self._curves) - len(labels)
         if hidden > 0:
             labels.append((f"and {hidden} more", []))
-        now = [(item.label.value, item.renderers) for item in self.legend.items]
-        if now != labels:
+        if labels != self._legend_shows:
+            self._legend_shows = labels
             self.legend.items = [LegendItem(label={"value": label}, renderers=drawn) for label, drawn in labels]
 
     def fit(self) -> None:
         """Show everything, unless the user has zoomed; a reset always shows everything."""
         everything = self._everything()
         shown = self._zoom + everything[len(self._zoom) :]
-        plot = self.figure
-        for place, axis in enumerate((plot.x_range, plot.y_range, plot.extra_y_ranges["right"])):
+        for place, axis in enumerate(self._ranges):
             start, end = shown[2 * place : 2 * place + 2]
             first, last = everything[2 * place : 2 * place + 2]
             if (axis.start, axis.end, axis.reset_start, axis.reset_end) != (start, end, first, last):
@@ -237,27 +244,29 @@ class SignalPlot:
         self._refine()
         self.fit()
 
+    def _shown_x(self) -> tuple[float, float] | None:
+        return (self._zoom[0], self._zoom[1]) if self._zoom else None
+
     def _refine(self) -> None:
         for curve in self._curves:
             drawn = self._drawn[curve.key]
-            data = _data(thin(curve, self._zoom[:2] if self._zoom else None))
+            data = _data(thin(curve, self._shown_x()))
             if not _same(drawn.source.data, data):
                 drawn.source.data = data
 
-    def _on_ranges(self, event: RangesUpdate) -> None:
-        plot = self.figure
-        right = plot.extra_y_ranges["right"]
-        ranges = (event.x0, event.x1, event.y0, event.y1, right.start, right.end)
-        if not all(isinstance(number, (int, float)) and math.isfinite(number) for number in ranges):
+    def _on_ranges(self, event: Event) -> None:
+        numbers = [number for axis in self._ranges for number in (axis.start, axis.end)]
+        ranges = tuple(float(number) for number in numbers if isinstance(number, (int, float)))
+        if len(ranges) != 6 or not all(math.isfinite(number) for number in ranges):
             return
         if np.allclose(ranges[:4], (self._zoom or self._everything())[:4], rtol=1e-9, atol=0):
             return
         everything = np.allclose(ranges[:4], self._everything()[:4], rtol=1e-9, atol=0)
-        self._zoom = () if everything else tuple(float(number) for number in ranges)
+        self._zoom = () if everything else ranges
         self._refine()
         self._zoomed(self._zoom)
 
-    def _on_reset(self, event: Reset) -> None:
+    def _on_reset(self, event: Event) -> None:
         self.set_zoom(())
         self._zoomed(())
 
@@ -287,4 +296,6 @@ def _same(old: Any, new: dict[str, np.ndarray]) -> bool:
 
 
 def _shorten(label: str) -> str:
-    return label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL // 2]}…{label[-_LONGEST_LABEL // 2 + 1 :]}"
+    return (
+        label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL // 2]}…{label[-_LONGEST_LABEL // 2 + 1 :]}"
+    )

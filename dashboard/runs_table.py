@@ -47,13 +47,13 @@ class RunsTable(JSComponent):
     grouped = param.Boolean()
 
     _esm = _HERE / "table.js"
-    _stylesheets = [_HERE / "table.css"]
+    _stylesheets = [(_HERE / "table.css").read_text()]
 
     def __init__(self, **params: Any):
         super().__init__(**params)
         self._sent: dict[str, dict[str, Any]] = {row["id"]: row for row in self.rows}
 
-    def show(self, rows: Iterable[dict[str, Any]]) -> None:
+    def show_rows(self, rows: Iterable[dict[str, Any]]) -> None:
         """Show these rows: send those that differ from what the browser has."""
         wanted = {row["id"]: row for row in rows}
         changed = [row for run_id, row in wanted.items() if self._sent.get(run_id) != row]

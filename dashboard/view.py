@@ -77,7 +77,7 @@ def to_query(view: View) -> str:
             pairs.extend((field.name, item) for item in value)
         else:
             pairs.append((field.name, str(int(value)) if isinstance(value, bool) else str(value)))
-    return "?" + urlencode(pairs, safe="/,:#") .replace("#", "%23") if pairs else ""
+    return "?" + urlencode(pairs, safe="/,:#").replace("#", "%23") if pairs else ""
 
 
 def from_query(query: str) -> View:

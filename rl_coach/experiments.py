@@ -14,6 +14,7 @@ import csv
 import datetime
 import functools
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -61,8 +62,6 @@ _MISSING = ["", "nan", "NaN", "NAN", "None", "null", "NULL", "N/A", "-nan"]
 _HEADER_BYTES = 1 << 20
 _MOST_CHUNKS = 16
 _SEAM_BYTES = 256
-
-
 
 
 class SignalFile:
@@ -199,7 +198,7 @@ def _read_csv(body: bytes, names: Sequence[str], kind: pa.DataType) -> pa.Table:
         read_options=arrow_csv.ReadOptions(column_names=list(names), use_threads=False),
         parse_options=arrow_csv.ParseOptions(invalid_row_handler=lambda row: "skip"),
         convert_options=arrow_csv.ConvertOptions(
-            column_types={name: kind for name in names},
+            column_types=dict.fromkeys(names, kind),
             null_values=_MISSING,
             strings_can_be_null=True,
             check_utf8=False,
@@ -214,13 +213,13 @@ def _numbers(words: pa.ChunkedArray) -> pa.Array:
     return pa.array(pd.to_numeric(text, errors="coerce").to_numpy(np.float64))
 
 
-def find_signal_files(root: str | os.PathLike) -> Iterator[os.DirEntry]:
+def find_signal_files(root: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
     """Every signal CSV below ``root``, in the order of directories; links to directories are not followed.
 
     Folders of a run that hold something else (videos, checkpoints, in-episode signals) are passed over.
     """
     try:
-        entries = sorted(os.scandir(root), key=lambda entry: entry.name)
+        entries = sorted(os.scandir(os.fspath(root)), key=lambda entry: entry.name)
     except OSError:
         return
     below = []
@@ -268,8 +267,6 @@ def videos(signal_file: str | os.PathLike) -> list[pathlib.Path]:
     return sorted(found, key=lambda file: (file.stat().st_mtime, file.name), reverse=True)
 
 
-
-
 @dataclass(frozen=True)
 class RunDescription:
     """What a run is, as its files' names and the JSON beside its CSV tell.
@@ -307,8 +304,8 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
     experiment_directory = directory.parent if timestamp is not None else directory
     below = os.path.relpath(experiment_directory, root)
     document = read_json(path.with_suffix(".json"))
-    record = document.get("run") if isinstance(document.get("run"), dict) else {}
-    settings = document.get("parameters") if isinstance(document.get("parameters"), dict) else document
+    record = _object(document.get("run"), {})
+    settings = _object(document.get("parameters"), document)
     parameters = flatten(settings)
     experiment = experiment_directory.resolve().name if below.startswith(".") else below
     return RunDescription(
@@ -325,6 +322,10 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
         counts_minutes=bool(record),
         parameters={**parameters, **flatten(record, "run.")},
     )
+
+
+def _object(value: Any, default: dict[str, Any]) -> dict[str, Any]:
+    return value if isinstance(value, dict) else default
 
 
 _LEVEL_NAMES = (
@@ -349,7 +350,7 @@ def _first(parameters: Mapping[str, Any], *names: str) -> str:
 def _preset(record: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     command_line = record.get("command_line")
     if isinstance(command_line, list):
-        for flag, value in zip(command_line, command_line[1:]):
+        for flag, value in itertools.pairwise(command_line):
             if flag in ("-p", "--preset"):
                 return str(value)
     return _first(parameters, "preset", "preset_name")
@@ -409,8 +410,6 @@ def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
-
-
 
 
 def run_state(signal_file: str | os.PathLike, modified: float, now: float | None = None) -> str:
@@ -562,8 +561,6 @@ def run_ids(root: str | os.PathLike, paths: Sequence[str]) -> list[str]:
         alone = count[directory] == 1 and below != "."
         ids.append(pathlib.PurePath(below if alone else os.path.relpath(path, root)[: -len(".csv")]).as_posix())
     return ids
-
-
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,13 @@ def test_what_is_no_number_is_nan_and_a_broken_line_is_left_out(tmp_path):
 
 
 def test_names_of_columns_are_unique_and_none_is_empty():
-    assert column_names(b'\xef\xbb\xbfEpisode #,,A,A,"Q, mean"\r\n') == ["Episode #", "column 2", "A", "A (2)", "Q, mean"]
+    assert column_names(b'\xef\xbb\xbfEpisode #,,A,A,"Q, mean"\r\n') == [
+        "Episode #",
+        "column 2",
+        "A",
+        "A (2)",
+        "Q, mean",
+    ]
 
 
 def test_runs_are_found_at_any_depth_but_not_among_what_a_run_keeps(tmp_path):
@@ -163,7 +169,12 @@ def test_timestamps():
 
 
 def test_flattens_nested_settings():
-    assert flatten({"a": {"b": [1, {"c": 2}], "d": {}}, "e": [1, 2]}) == {"a.b.0": 1, "a.b.1.c": 2, "a.d": {}, "e": [1, 2]}
+    assert flatten({"a": {"b": [1, {"c": 2}], "d": {}}, "e": [1, 2]}) == {
+        "a.b.0": 1,
+        "a.b.1.c": 2,
+        "a.d": {},
+        "e": [1, 2],
+    }
 
 
 @pytest.mark.parametrize(

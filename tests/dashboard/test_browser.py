@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import subprocess
@@ -12,9 +13,10 @@ from urllib.parse import urlencode
 import pytest
 
 pytest.importorskip("panel")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 
 from tests.dashboard.runs import signal_rows, write_episodes, write_gif, write_run
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 
 PLOT = """() => {
   const [view] = window.Bokeh?.index?.query((view) => view.model.name === "signals") ?? [];
@@ -196,7 +198,7 @@ def test_smooths_and_keeps_the_raw_line(dashboard, open_page):
 
 
 def _roughness(values):
-    return sum(abs(b - a) for a, b in zip(values, values[1:]))
+    return sum(abs(after - before) for before, after in itertools.pairwise(values))
 
 
 def test_changes_the_x_axis_and_uses_a_second_y_axis(dashboard, open_page, screenshot):
@@ -222,7 +224,9 @@ def test_zooms_into_the_address_and_resets(dashboard, open_page):
     page.mouse.move(640, 560)
     page.mouse.wheel(0, -400)
     page.wait_for_url("**zoom=**")
-    zoomed = plot_when(page, "(plot, want) => plot.x[1] - plot.x[0] < 0.9 * want", everything["x"][1] - everything["x"][0])
+    zoomed = plot_when(
+        page, "(plot, want) => plot.x[1] - plot.x[0] < 0.9 * want", everything["x"][1] - everything["x"][0]
+    )
     again = open_page(page.url)
     shown = plot_when(again, want=1)
     assert shown["x"] == pytest.approx(zoomed["x"], rel=1e-6) and shown["y"] == pytest.approx(zoomed["y"], rel=1e-6)
@@ -376,7 +380,10 @@ def test_follows_a_real_training(browser, start_dashboard, open_page, tmp_path, 
     page = open_page(start_dashboard(root).address)
     page.get_by_text("No experiments yet").wait_for()
     command = [sys.executable, "-m", "rl_coach.coach", "-p", "CartPole_DQN", "-e", "watched", "--seed", "1"]
-    settings = ["-cp", "improve_steps=EnvironmentSteps(12000); visualization_parameters.dump_signals_to_csv_every_x_episodes=1"]
+    settings = [
+        "-cp",
+        "improve_steps=EnvironmentSteps(12000); visualization_parameters.dump_signals_to_csv_every_x_episodes=1",
+    ]
     training = subprocess.Popen([*command, *settings], cwd=tmp_path, stdout=subprocess.DEVNULL)
     try:
         wait_for_text(page, ".said", "^1 run · 1 selected$", timeout=90_000)

@@ -24,7 +24,9 @@ def test_window_is_the_mean_of_the_last_values():
 
 def test_exponential_weighs_by_age():
     # span 3: alpha = 1/2, so weights 1, 1/2, 1/4, normalised
-    np.testing.assert_allclose(smooth(np.array([4.0, 2.0, 6.0]), "exponential", 3), [4, (2 + 2) / 1.5, (6 + 1 + 1) / 1.75])
+    np.testing.assert_allclose(
+        smooth(np.array([4.0, 2.0, 6.0]), "exponential", 3), [4, (2 + 2) / 1.5, (6 + 1 + 1) / 1.75]
+    )
 
 
 @pytest.mark.parametrize("kind", ["none", "window", "exponential"])
@@ -76,7 +78,9 @@ def test_lines_are_finite_positive_on_a_log_axis_and_ascending():
 
 def test_mean_over_runs_with_its_standard_deviation():
     x = np.array([1.0, 2.0, 3.0])
-    mean = mean_of([(x, np.array([1.0, 2.0, 3.0])), (x, np.array([3.0, 4.0, 5.0])), (x, np.array([2.0, 3.0, 4.0]))], "std")
+    mean = mean_of(
+        [(x, np.array([1.0, 2.0, 3.0])), (x, np.array([3.0, 4.0, 5.0])), (x, np.array([2.0, 3.0, 4.0]))], "std"
+    )
     np.testing.assert_allclose(mean["y"], [2, 3, 4])
     np.testing.assert_allclose(mean["high"] - mean["y"], [1, 1, 1])
     np.testing.assert_allclose(mean["count"], [3, 3, 3])
@@ -91,7 +95,9 @@ def test_confidence_is_students_t_over_the_root_of_n():
 
 
 def test_a_mean_is_over_the_runs_that_reach_so_far():
-    mean = mean_of([(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0])), (np.array([1.0, 2.0]), np.array([3.0, 3.0]))], "std")
+    mean = mean_of(
+        [(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0])), (np.array([1.0, 2.0]), np.array([3.0, 3.0]))], "std"
+    )
     np.testing.assert_allclose(mean["y"], [2, 2, 1])
     np.testing.assert_allclose(mean["count"], [2, 2, 1])
     assert mean["low"][-1] == mean["high"][-1] == 1

@@ -25,7 +25,9 @@ def root(tmp_path):
     directory = tmp_path / "experiments"
     for seed in range(2):
         write_run(directory, "CartPole_DQN", f"21_11_2026-10_3{seed}", seed=seed, rows=40, status={"state": "finished"})
-    write_run(directory, "CartPole_A3C", "22_11_2026-09_00", rows=30, status={"state": "failed"}, parameters={"extra": 1})
+    write_run(
+        directory, "CartPole_A3C", "22_11_2026-09_00", rows=30, status={"state": "failed"}, parameters={"extra": 1}
+    )
     write_run(directory, "CartPole_A3C", "22_11_2026-09_00", rows=30, worker=1)
     return directory
 

@@ -6,7 +6,17 @@ from hypothesis import strategies as st
 
 pytest.importorskip("panel")
 
-from rl_coach.dashboard.view import DRAWINGS, LARGEST_WINDOW, SMOOTHINGS, TABS, THEMES, X_AXES, View, from_query, to_query
+from rl_coach.dashboard.view import (
+    DRAWINGS,
+    LARGEST_WINDOW,
+    SMOOTHINGS,
+    TABS,
+    THEMES,
+    X_AXES,
+    View,
+    from_query,
+    to_query,
+)
 
 words = st.text(min_size=1, max_size=12)
 names = st.lists(words, max_size=4, unique=True).map(tuple)
@@ -54,7 +64,16 @@ def test_an_address_reads_well():
 
 @pytest.mark.parametrize(
     "query",
-    ["?x=sideways", "?window=many", "?zoom=1,2", "?zoom=1,2,3,nan", "?colours=a", "?tab=/etc", "?nothing=1", "?theme=pink"],
+    [
+        "?x=sideways",
+        "?window=many",
+        "?zoom=1,2",
+        "?zoom=1,2,3,nan",
+        "?colours=a",
+        "?tab=/etc",
+        "?nothing=1",
+        "?theme=pink",
+    ],
 )
 def test_what_cannot_be_meant_keeps_its_default(query):
     assert from_query(query) == View()
