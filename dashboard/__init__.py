@@ -1,1 +1,1 @@
-"""The web page over the signals that runs write."""
+"""The web page over what runs write: every signal of every run, live, in a browser."""

@@ -1,0 +1,199 @@
+"""The dashboard over many runs: how long the table and a plot take, and how much memory.
+
+    python -m benchmarks.dashboard                     1,000 runs × 20 signals × 10,000 rows: 2 GB of CSV
+    python -m benchmarks.dashboard --runs 100          a tenth of that
+
+The times are a user's: from asking a headless Chromium for the page until the rows, or the lines, are on it. They are
+taken twice: for a dashboard that has never seen these runs (``first``, while it still reads them), and for one that is
+started again (``again``). Memory is the resident set of the server's process at its largest. Needs the extra
+``dashboard``, playwright and Chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+SIGNALS = (
+    *("Training Iter", "In Heatup", "ER #Transitions", "ER #Episodes", "Episode Length", "Total steps", "Epsilon"),
+    *("Shaped Training Reward", "Training Reward", "Update Target Network", "Wall-Clock Time", "Evaluation Reward"),
+    *("Shaped Evaluation Reward", "Success Rate", "Loss/Mean", "Loss/Stdev", "Loss/Max", "Loss/Min"),
+    *("Learning Rate/Mean", "Q/Mean"),
+)
+LIMITS = {"table": 3.0, "plot of 10": 2.0, "memory": 1e9}
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def write_runs(root: pathlib.Path, runs: int, rows: int) -> int:
+    """Write runs as Coach does; how many bytes."""
+    total = 0
+    for index in range(runs):
+        preset = f"Preset_{index // 10 % 20}"
+        directory = root / preset / f"{1 + index % 28:02}_11_2026-{index // 60 % 24:02}_{index % 60:02}-{index}"
+        directory.mkdir(parents=True)
+        path = directory / "worker_0.simple_rl_graph.main_level.main_level.agent_0.csv"
+        csv.write_csv(_table(rows, index), path, csv.WriteOptions(quoting_style="none"))
+        parameters = {"seed": index, "agent": {"__class__": "DQNAgentParameters"}, "environment": {"level": "Env-v1"}}
+        path.with_suffix(".json").write_text(json.dumps({"run": {"command_line": []}, "parameters": parameters}))
+        (directory / "status.json").write_text('{"state": "finished"}')
+        total += path.stat().st_size
+    return total
+
+
+def _table(rows: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    columns: dict[str, Any] = {"Episode #": np.arange(1, rows + 1)}
+    for place, name in enumerate(SIGNALS):
+        values = np.round(np.cumsum(rng.normal(0.01, 1, rows)) + place, 5)
+        if name in ("Training Iter", "Total steps", "ER #Transitions", "ER #Episodes", "Episode Length"):
+            columns[name] = np.arange(1, rows + 1) * 100
+        elif name == "Wall-Clock Time":
+            columns[name] = np.round(np.arange(1, rows + 1) / 600, 4)
+        elif "Evaluation" in name or name == "Success Rate":
+            columns[name] = pa.array(values, mask=np.arange(rows) % 50 != 49)
+        else:
+            columns[name] = values
+    return pa.table(columns)
+
+
+class _Server:
+    """A dashboard in a process of its own, with a watch on its memory."""
+
+    def __init__(self, root: pathlib.Path, cache: pathlib.Path):
+        environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+        command = [sys.executable, "-m", "dashboard.app", "-d", str(root), "--port", "0", "--no-open"]
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        assert self.process.stdout is not None
+        self.address = next(match[0] for line in self.process.stdout if (match := re.search(r"http://\S+", line)))
+        self.largest = 0
+        self._watch = threading.Thread(target=self._look, daemon=True)
+        self._watch.start()
+
+    def _look(self) -> None:
+        status = pathlib.Path(f"/proc/{self.process.pid}/status")
+        while self.process.poll() is None:
+            try:
+                found = re.search(r"VmRSS:\s+(\d+) kB", status.read_text())
+            except OSError:
+                return
+            self.largest = max(self.largest, int(found[1]) * 1024 if found else 0)
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(20)
+
+
+def measure(browser: Any, root: pathlib.Path, cache: pathlib.Path, runs: int) -> dict[str, float]:
+    """Open the page and plot 10 runs, then 100 as one band."""
+    server = _Server(root, cache)
+    try:
+        page = browser.new_page(viewport={"width": 1600, "height": 1000})
+        started = time.perf_counter()
+        page.goto(server.address)
+        page.wait_for_function(_ROWS_SHOWN, arg=runs, timeout=60_000)
+        result = {"table": time.perf_counter() - started}
+        result["plot of 10"] = _plot(page, server.address, _some(root, 10), 10, left="Q/Mean")
+        many = _some(root, min(100, runs))
+        result[f"band over {len(many)}"] = _plot(page, server.address, many, 1, left="Loss/Mean", draw="std")
+        _wait_for_reading(cache, runs)
+        result["memory"] = float(server.largest)
+        page.close()
+        return result
+    finally:
+        server.stop()
+
+
+def _wait_for_reading(cache: pathlib.Path, runs: int) -> None:
+    deadline = time.monotonic() + 180
+    while sum(1 for _ in cache.rglob("*.arrow")) < runs and time.monotonic() < deadline:
+        time.sleep(0.5)
+
+
+def _plot(page: Any, address: str, runs: list[str], lines: int, **view: Any) -> float:
+    """Seconds from a click in the page to the lines on it: the page is opened without a selection first."""
+    page.goto(f"{address}?{urlencode([('runs', runs[0]), *view.items()])}")
+    page.wait_for_function(_LINES_SHOWN, arg=1, timeout=60_000)
+    started = time.perf_counter()
+    page.evaluate(_SELECT, runs)
+    page.wait_for_function(_LINES_SHOWN, arg=lines, timeout=60_000)
+    if lines == 1:
+        page.wait_for_function(_LABEL_SHOWN, arg=f"All runs ({len(runs)})", timeout=60_000)
+    return time.perf_counter() - started
+
+
+_ROWS_SHOWN = """(runs) => {
+  const inside = (root) => [...root.querySelectorAll("*")].map((e) => e.shadowRoot && find(e.shadowRoot));
+  const find = (root) => root.querySelector(".said") ?? inside(root).find(Boolean);
+  const said = find(document);
+  return said && said.textContent.startsWith(runs.toLocaleString("en") + " run");
+}"""
+_LINES_SHOWN = """(lines) => {
+  const [view] = window.Bokeh?.index?.query((view) => view.model.name === "signals") ?? [];
+  return view && view.model.renderers.filter((r) => r.name && r.data_source.data.x.length > 10).length === lines;
+}"""
+_LABEL_SHOWN = """(label) => {
+  const [view] = Bokeh.index.query((view) => view.model.name === "signals");
+  return view && view.model.renderers.some((r) => r.name === label);
+}"""
+_SELECT = """(runs) => {
+  const components = Bokeh.documents[0].roots().map((root) => root.data).filter((data) => data?.properties);
+  const table = components.find((data) => "selected" in data.properties);
+  table.selected = runs;
+}"""
+
+
+def _some(root: pathlib.Path, count: int) -> list[str]:
+    paths = sorted(root.rglob("*.csv"))[:count]
+    return [path.parent.relative_to(root).as_posix() for path in paths]
+
+
+def main() -> int:
+    """Measure, print, and fail if a limit is passed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument(
+        "--directory", type=pathlib.Path, help="write the runs here and leave them (default: temporary)"
+    )
+    parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("google-chrome"))
+    options = parser.parse_args()
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        root = options.directory or pathlib.Path(scratch, "experiments")
+        if not root.exists():
+            started = time.perf_counter()
+            size = write_runs(root, options.runs, options.rows)
+            print(f"wrote {options.runs} runs, {size / 1e9:.2f} GB, in {time.perf_counter() - started:.0f} s")
+        browser = playwright.chromium.launch(
+            executable_path=options.chromium, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        passed = True
+        for name in ("first", "again"):
+            for what, value in measure(browser, root, pathlib.Path(scratch, "cache"), options.runs).items():
+                fits = value <= LIMITS.get(what, float("inf"))
+                passed &= fits
+                shown = f"{value / 1e6:.0f} MB" if what == "memory" else f"{value:.2f} s"
+                print(f"{name:6} {what:15} {shown:>9}{'' if fits else '  over the limit'}", flush=True)
+        browser.close()
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+"""The ``dashboard`` command: serve the page over a directory of experiments."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import os
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+import panel as pn
+from bokeh.server.server import Server
+
+from rl_coach.utils import CoachError
+
+from .cache import ColumnCache, default_directory
+from .media import MediaHandler
+from .page import LOOK_EVERY_MILLISECONDS, Page
+from .store import Store
+
+DEFAULT_PORT = 12345
+_PORTS_TRIED = 100
+_HERE = Path(__file__).parent
+
+
+def arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="dashboard", description="See what Coach's runs do, in a browser.")
+    parser.add_argument(
+        "-d", "--experiment_dir", metavar="DIR", help="show every run below this directory (default: ./experiments)"
+    )
+    parser.add_argument(
+        "-f", "--experiment_files", metavar="CSV", nargs="+", default=[], help="show only these signal CSVs"
+    )
+    parser.add_argument("-p", "--port", type=int, default=None, help=f"(default: {DEFAULT_PORT}, or the next free one)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1, this machine only)"
+    )
+    parser.add_argument(
+        "--open", action=argparse.BooleanOptionalAction, default=True, help="open the page in a browser"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="keep no parsed columns in the user's cache directory")
+    return parser.parse_args(command_line)
+
+
+def main(command_line: Sequence[str] | None = None) -> int:
+    """The entry point of the ``dashboard`` command; the exit status."""
+    options = arguments(command_line)
+    try:
+        root, files = _where(options.experiment_dir, options.experiment_files)
+        serve(root, files, options.host, options.port, options.open, cached=not options.no_cache)
+    except CoachError as error:
+        print(f"dashboard: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def open_dashboard(experiment_path: str | os.PathLike) -> threading.Thread:
+    """Show a directory of experiments in the browser from within a process that does something else.
+
+    The page is served on this machine only, from a thread that ends with the process.
+    """
+    root, files = _where(os.fspath(experiment_path), [])
+    thread = threading.Thread(target=serve, args=(root, files), kwargs={"show": True}, daemon=True, name="dashboard")
+    thread.start()
+    return thread
+
+
+def serve(
+    root: Path,
+    files: Sequence[str] = (),
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    show: bool = False,
+    cached: bool = True,
+) -> None:
+    """Serve the page until interrupted.
+
+    :param files: only these CSVs, if any are named
+    :param port: where to listen; if it is taken, or None and the default is, the next free one, which is said
+    :param show: open a browser
+    :raises CoachError: if the host is not an address of this machine, or no port is free
+    """
+    # A thread other than the main one has no event loop of its own.
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    store = Store(root, files, ColumnCache(default_directory(), root) if cached else None)
+    server, port = make_server(store, host, port)
+    address = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::') else host}:{port}/"
+    print(f"The dashboard of {root} is at {address} (Ctrl+C ends it)", flush=True)
+    if show:
+        server.io_loop.add_callback(webbrowser.open, address)
+    store.start()
+    try:
+        server.run_until_shutdown() if threading.current_thread() is threading.main_thread() else server.io_loop.start()
+    finally:
+        store.stop()
+
+
+def make_server(store: Store, host: str, port: int | None) -> tuple[Server, int]:
+    """A server of the page, listening, and its port."""
+    wanted = DEFAULT_PORT if port is None else port
+    for candidate in range(wanted, min(wanted + _PORTS_TRIED, 65536)) if wanted else [0]:
+        try:
+            server = _listen(store, host, candidate)
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                continue
+            raise CoachError(f"cannot listen on '{host}': {error.strerror or error}") from None
+        got = server.port or candidate
+        if candidate != wanted:
+            print(f"Port {wanted} is in use; taking {got}", flush=True)
+        return server, got
+    raise CoachError(f"no free port from {wanted} on; name one with --port")
+
+
+def _listen(store: Store, host: str, port: int) -> Server:
+    server = pn.io.server.get_server(
+        {"/": lambda: _new_page(store)},
+        port=port,
+        address=host,
+        title={"/": "Coach"},
+        extra_patterns=[(r"/media/(.*)", MediaHandler, {"path": str(store.root)})],
+        show=False,
+        start=False,
+        # A tab that was closed is forgotten soon; one whose connection was lost may come back meanwhile.
+        check_unused_sessions_milliseconds=5000,
+        unused_session_lifetime_milliseconds=15000,
+    )
+    # Bokeh's own option takes no wildcard for the port, although its check of an origin does.
+    server._tornado.websocket_origins.update(_origins(host))
+    return server
+
+
+def _origins(host: str) -> list[str]:
+    """Whose pages may talk to the server: this machine under any port, so that SSH forwarding works."""
+    names = {"localhost", "127.0.0.1", "[::1]", host}
+    if host in ("0.0.0.0", "::", ""):
+        names |= {socket.gethostname(), socket.getfqdn(), *_addresses()}
+    return [f"{name}:*" for name in sorted(names - {"0.0.0.0", "::", ""})]
+
+
+def _addresses() -> set[str]:
+    try:
+        return {str(found[4][0]) for found in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+    except OSError:
+        return set()
+
+
+def _new_page(store: Store) -> pn.Template:
+    query = pn.state.location.search if pn.state.location else ""
+    page = Page(store, query)
+    template = pn.Template((_HERE / "page.html").read_text())
+    template.add_variable("page_css", (_HERE / "page.css").read_text())
+    template.add_variable("root_title", str(store.root))
+    for name in ("bar", "controls", "table", "tabs", "shown", "cover"):
+        template.add_panel(name, getattr(page, name))
+    page.look()
+    pn.state.onload(page.begin_drawing)
+    pn.state.add_periodic_callback(page.look, period=LOOK_EVERY_MILLISECONDS)
+    pn.state.on_session_destroyed(lambda context: page.close())
+    return template
+
+
+def _where(directory: str | None, files: Sequence[str]) -> tuple[Path, list[str]]:
+    missing = [file for file in files if not os.path.isfile(file)]
+    if missing:
+        raise CoachError(f"no file '{missing[0]}'")
+    if directory and os.path.isfile(directory):
+        raise CoachError(f"'{directory}' is a file; show it with --experiment_files {directory}")
+    if directory or not files:
+        return Path(directory or "experiments").expanduser().absolute(), list(files)
+    return Path(os.path.commonpath([os.path.dirname(os.path.abspath(file)) for file in files])), list(files)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

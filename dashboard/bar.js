@@ -1,0 +1,67 @@
+// The switches at the top right, and what belongs to the browser's window: its address, its theme, its exports.
+const SUN = '<svg viewBox="0 0 20 20"><circle cx="10" cy="10" r="3.6"/><path d="M10 1.8v2.4M10 15.8v2.4M1.8 10h2.4M15.8 10h2.4M4.2 4.2l1.7 1.7M14.1 14.1l1.7 1.7M4.2 15.8l1.7-1.7M14.1 5.9l1.7-1.7"/></svg>';
+const MOON = '<svg viewBox="0 0 20 20"><path d="M16.6 11.9A7 7 0 0 1 8.1 3.4a7 7 0 1 0 8.5 8.5z"/></svg>';
+
+function element(tag, className, text) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+export function render({ model }) {
+  const root = element("div", "bar");
+  const live = element("button", "live");
+  const lamp = element("i", "lamp");
+  const liveText = element("span", "", "Live");
+  live.append(lamp, liveText);
+  live.title = "Show new rows as they are written";
+  const copy = element("button", "", "Copy link");
+  copy.title = "The address holds this whole view";
+  const theme = element("button", "icon");
+  root.append(live, copy, theme);
+
+  const showLive = () => {
+    live.setAttribute("aria-pressed", String(model.live));
+    liveText.textContent = model.live ? "Live" : "Paused";
+  };
+  const showTheme = () => {
+    if (!model.theme) return;
+    document.documentElement.dataset.theme = model.theme;
+    theme.innerHTML = model.theme === "dark" ? SUN : MOON;
+    const other = model.theme === "dark" ? "light" : "dark";
+    theme.title = `Change to the ${other} theme`;
+    theme.setAttribute("aria-label", theme.title);
+  };
+  const showAddress = () => {
+    history.replaceState(null, "", model.query || location.pathname);
+  };
+
+  live.onclick = () => { model.live = !model.live; };
+  theme.onclick = () => { model.theme = model.theme === "dark" ? "light" : "dark"; };
+  copy.onclick = async () => {
+    try {
+      await navigator.clipboard.writeText(location.href);
+    } catch {
+      // Without https there is no clipboard API except on localhost.
+      const field = element("textarea");
+      field.value = location.href;
+      document.body.append(field);
+      field.select();
+      document.execCommand("copy");
+      field.remove();
+    }
+    copy.textContent = "Copied";
+    setTimeout(() => { copy.textContent = "Copy link"; }, 1500);
+  };
+  const showCover = () => { document.documentElement.toggleAttribute("data-covered", model.covered); };
+  model.on("covered", showCover);
+  model.on("live", showLive);
+  model.on("theme", showTheme);
+  model.on("query", showAddress);
+  showLive();
+  showCover();
+  if (!model.theme) model.theme = document.documentElement.dataset.theme || "light";
+  showTheme();
+  return root;
+}

@@ -1,0 +1,102 @@
+"""Columns and summaries kept on disk between two starts, so that no CSV is parsed twice.
+
+The cache lies in the user's cache directory, never among the experiments, and may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+import pyarrow as pa
+
+from rl_coach.experiments import SignalFile, read_json
+
+SMALLEST_FILE_BYTES = 1 << 19
+"""A smaller CSV is parsed faster than its columns are looked up."""
+LARGEST_CACHE_BYTES = 4 << 30
+
+
+def default_directory() -> pathlib.Path:
+    """``rl_coach/dashboard`` in the user's cache directory."""
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(base) / "rl_coach" / "dashboard"
+
+
+class ColumnCache:
+    """Arrow files of parsed columns, memory-mapped when read, and one JSON with every run's summary.
+
+    A directory that cannot be written is no error: the cache then keeps nothing.
+    """
+
+    def __init__(self, directory: str | os.PathLike, root: str | os.PathLike):
+        self.directory = pathlib.Path(directory) / _digest(os.path.abspath(root))
+        self._bytes = self._forget_the_oldest()
+
+    def _forget_the_oldest(self) -> int:
+        files = [(entry.stat().st_mtime, entry) for entry in self.directory.glob("*.arrow")]
+        total = 0
+        for _, file in sorted(files, reverse=True):
+            size = file.stat().st_size
+            if total + size > LARGEST_CACHE_BYTES:
+                file.unlink(missing_ok=True)
+            else:
+                total += size
+        return total
+
+    def _file(self, path: str | os.PathLike) -> pathlib.Path:
+        return self.directory / f"{_digest(os.fspath(path))}.arrow"
+
+    def read(self, path: str | os.PathLike) -> SignalFile:
+        """The reader of a CSV, with whatever columns of it are kept."""
+        try:
+            with pa.memory_map(str(self._file(path))) as source:
+                table = pa.ipc.open_file(source).read_all()
+        except (OSError, pa.ArrowInvalid):
+            return SignalFile(path)
+        metadata = table.schema.metadata or {}
+        if b"offset" not in metadata:
+            return SignalFile(path)
+        seam = base64.b64decode(metadata[b"seam"])
+        return SignalFile(path, table.replace_schema_metadata(None), int(metadata[b"offset"]), seam)
+
+    def write(self, file: SignalFile) -> None:
+        """Keep what has been read of a CSV, if it is large enough to be worth it."""
+        if file.table is None or file.offset < SMALLEST_FILE_BYTES:
+            return
+        if self._bytes + file.nbytes > LARGEST_CACHE_BYTES:
+            return
+        metadata = {"offset": str(file.offset), "seam": base64.b64encode(file.seam).decode()}
+        table = file.table.combine_chunks().replace_schema_metadata(metadata)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        self._bytes += self._put(self._file(file.path), sink.getvalue())
+
+    def read_summaries(self) -> dict[str, Any]:
+        """What ``write_summaries`` kept, by the CSV's path."""
+        return read_json(self.directory / "summaries.json")
+
+    def write_summaries(self, summaries: dict[str, Any]) -> None:
+        """Keep every run's summary."""
+        self._put(self.directory / "summaries.json", json.dumps(summaries).encode())
+
+    def _put(self, path: pathlib.Path, data: Any) -> int:
+        """Write in one move, so that another dashboard never sees half a file; how many bytes were written."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self.directory, suffix=".part", delete=False) as file:
+                file.write(data)
+            os.replace(file.name, path)
+        except OSError:
+            return 0
+        return len(data)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:24]

@@ -1,0 +1,196 @@
+"""From columns to lines: smoothing, means over groups, bands, and no more points than a screen shows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Sequence
+
+import numpy as np
+import pandas as pd
+
+from rl_coach.experiments import (
+    EPISODE,
+    TOTAL_STEPS,
+    TRAINING_ITERATION,
+    WALL_CLOCK,
+    WALL_CLOCK_MINUTES,
+    SignalFile,
+    wall_clock_minutes,
+)
+
+POINTS_OF_A_CURVE = 1600
+"""About as many as a wide plot has pixels: the smallest and the largest value of every other pixel."""
+POINTS_OF_A_GROUP = 600
+TIME_COLUMNS = (EPISODE, TRAINING_ITERATION, TOTAL_STEPS, WALL_CLOCK, WALL_CLOCK_MINUTES)
+
+# Two-sided 95% quantiles of Student's t by degrees of freedom, from 1; the normal distribution's beyond.
+_T_95 = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131),
+    *(2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
+)
+_NORMAL_95 = 1.960
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of the plot; every array is float64 [points].
+
+    :param key: what the line stays with over updates
+    :param raw: the values before smoothing, None if they are what is drawn
+    :param low: the lower edge of the band, None if there is none
+    :param count: how many runs each point is the mean of, None for a single run
+    """
+
+    key: tuple[str, str, str]
+    label: str
+    colour: int
+    dash: int
+    right: bool
+    x: np.ndarray
+    y: np.ndarray
+    raw: np.ndarray | None = None
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+    count: np.ndarray | None = None
+
+    def take(self, indices: np.ndarray | slice) -> Curve:
+        """The curve at some of its points."""
+        arrays = ("x", "y", "raw", "low", "high", "count")
+        return replace(
+            self, **{name: getattr(self, name)[indices] for name in arrays if getattr(self, name) is not None}
+        )
+
+
+def x_values(file: SignalFile, axis: str, counts_minutes: bool) -> np.ndarray | None:
+    """Where a run's rows lie on an axis [rows], None if the run has no such column.
+
+    :param axis: a key of ``view.X_AXES``
+    :param counts_minutes: as in ``RunDescription``
+    """
+    names = file.names
+    if axis == "time":
+        minutes = wall_clock_minutes(names, file.column, counts_minutes)
+        return minutes if minutes.size else None
+    wanted = {"episode": EPISODE, "iteration": TRAINING_ITERATION, "steps": TOTAL_STEPS}[axis]
+    if wanted in names:
+        return file.column(wanted)
+    return file.column(names[0]) if axis == "episode" and names else None
+
+
+def line_of(x: np.ndarray, y: np.ndarray, log_x: bool = False, log_y: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The points that can be drawn, in the order of x: finite, and positive on a logarithmic axis."""
+    drawable = np.isfinite(x) & np.isfinite(y)
+    if log_x:
+        drawable &= x > 0
+    if log_y:
+        drawable &= y > 0
+    x, y = x[drawable], y[drawable]
+    if x.size > 1 and np.any(np.diff(x) < 0):
+        order = np.argsort(x, kind="stable")
+        x, y = x[order], y[order]
+    return x, y
+
+
+def smooth(y: np.ndarray, kind: str, window: int) -> np.ndarray:
+    """Smooth values without NaN [points] over ``window`` of them.
+
+    ``window`` takes the mean of the last ``window`` values (of fewer at the start); ``exponential`` weighs them by
+    (1 - 2 / (window + 1))^age, normalised, so that it lags as much as the window does.
+    """
+    if kind == "none" or window <= 1 or y.size == 0:
+        return y
+    series = pd.Series(y)
+    if kind == "window":
+        return series.rolling(window, min_periods=1).mean().to_numpy()
+    return series.ewm(span=window).mean().to_numpy()
+
+
+def extremes(y: np.ndarray, points: int) -> np.ndarray:
+    """The indices of at most ``points`` values that draw like all of them: each stretch's smallest and largest.
+
+    The first and the last are among them. y is [points] without NaN.
+    """
+    stretches = max(1, points // 2 - 1)
+    if y.size <= max(points, 4):
+        return np.arange(y.size)
+    length = -(-y.size // stretches)
+    padded = np.concatenate([y, np.full(-y.size % length, y[-1])]).reshape(-1, length)
+    start = np.arange(len(padded)) * length
+    picked = np.concatenate([start + padded.argmin(axis=1), start + padded.argmax(axis=1), [0, y.size - 1]])
+    return np.unique(np.minimum(picked, y.size - 1))
+
+
+def thin(curve: Curve, x_range: tuple[float, float] | None = None, points: int = POINTS_OF_A_CURVE) -> Curve:
+    """No more points than can be seen: fine within ``x_range``, coarse beside it, so that panning meets no void."""
+    if curve.x.size <= points:
+        return curve
+    shape = curve.raw if curve.raw is not None else curve.y
+    if x_range is None:
+        return curve.take(extremes(shape, points))
+    left, right = np.searchsorted(curve.x, x_range)
+    left, right = max(0, int(left) - 1), min(curve.x.size, int(right) + 1)
+    coarse = points // 4
+    parts = [
+        extremes(shape[:left], coarse),
+        left + extremes(shape[left:right], points),
+        right + extremes(shape[right:], coarse),
+    ]
+    return curve.take(np.concatenate(parts))
+
+
+def mean_of(lines: Sequence[tuple[np.ndarray, np.ndarray]], band: str, log_x: bool = False) -> dict[str, np.ndarray]:
+    """The mean over runs and its band, on a grid that all runs share; the runs' lines are interpolated onto it.
+
+    At each x the mean is over those runs that reach from before to behind it. ``std`` draws mean ± the sample
+    standard deviation, ``confidence`` the 95% interval of the mean by Student's t; a single run has no band.
+
+    :param lines: x and y of each run, x ascending
+    :return: x, y, low, high and count, each [points]
+    """
+    lines = [(x, y) for x, y in lines if x.size]
+    if not lines:
+        return {name: np.empty(0) for name in ("x", "y", "low", "high", "count")}
+    grid = _grid([x for x, _ in lines], log_x)
+    values = np.stack([np.interp(grid, x, y, left=np.nan, right=np.nan) for x, y in lines])
+    count = np.isfinite(values).sum(axis=0)
+    grid, values, count = grid[count > 0], values[:, count > 0], count[count > 0]
+    mean = np.nansum(values, axis=0) / count
+    variance = np.nansum((values - mean) ** 2, axis=0) / np.maximum(count - 1, 1)
+    spread = np.sqrt(variance)
+    if band == "confidence":
+        spread *= np.array([_t_95(int(n) - 1) for n in count]) / np.sqrt(count)
+    return {"x": grid, "y": mean, "low": mean - spread, "high": mean + spread, "count": count.astype(float)}
+
+
+def _grid(xs: Sequence[np.ndarray], log_x: bool) -> np.ndarray:
+    first, last = min(x[0] for x in xs), max(x[-1] for x in xs)
+    longest = max(xs, key=len)
+    if longest.size <= POINTS_OF_A_GROUP:
+        return np.unique(np.concatenate([longest, [first, last]]))
+    if log_x:
+        return np.geomspace(first, last, POINTS_OF_A_GROUP)
+    return np.linspace(first, last, POINTS_OF_A_GROUP)
+
+
+def _t_95(freedom: int) -> float:
+    if freedom < 1:
+        return 0.0
+    return _T_95[freedom - 1] if freedom <= len(_T_95) else _NORMAL_95
+
+
+def bounds(
+    low: Sequence[np.ndarray], high: Sequence[np.ndarray], log: bool, margin: float
+) -> tuple[float, float] | None:
+    """A range that shows every value and a margin, as a share of the range, around them; None without values."""
+    lows = [float(values.min()) for values in low if values.size]
+    highs = [float(values.max()) for values in high if values.size]
+    if not lows:
+        return None
+    first, last = min(lows), max(highs)
+    if log and first > 0:
+        first, last = math.log10(first), math.log10(last)
+        space = (last - first) * margin or 0.5
+        return 10 ** (first - space), 10 ** (last + space)
+    space = (last - first) * margin or abs(first) * 0.1 or 1.0
+    return first - space, last + space

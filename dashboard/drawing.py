@@ -1,0 +1,164 @@
+"""Which lines a view asks for: of runs, or of groups of runs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Callable, Mapping, Sequence
+
+import numpy as np
+
+from rl_coach.experiments import SignalFile
+
+from .colours import DASHES
+from .curves import Curve, line_of, mean_of, smooth, x_values
+from .runs_table import detail_of, group_of
+from .store import Run
+from .view import X_AXES, View
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What to draw, and what to say where there is nothing to draw."""
+
+    curves: tuple[Curve, ...]
+    x_label: str
+    left_label: str
+    right_label: str
+    message: str = ""
+
+
+def labels_of(runs: Sequence[Run]) -> dict[str, str]:
+    """A short name for each run that tells it from the others: its experiment, and what else it takes."""
+    parts = {run.id: _parts(run) for run in runs}
+    if len(runs) > 1:
+        for place in range(len(_parts(runs[0]))):
+            if len({part[place] for part in parts.values()}) == 1:
+                for part in parts.values():
+                    part[place] = ""
+    labels = {run.id: "" for run in runs}
+    for place in range(4):
+        if len(set(labels.values())) == len(runs) and "" not in labels.values():
+            break
+        labels = {
+            run_id: " · ".join(part for part in (label, parts[run_id][place]) if part)
+            for run_id, label in labels.items()
+        }
+    unique = len(set(labels.values())) == len(runs)
+    return {run_id: label if label and unique else run_id for run_id, label in labels.items()}
+
+
+def _parts(run: Run) -> list[str]:
+    about = run.description
+    seed = f"seed {about.seed}" if about.seed is not None else ""
+    start = time.strftime("%d %b %H:%M", time.localtime(about.start)) if about.start is not None else ""
+    return [about.experiment, seed, detail_of(run), start]
+
+
+def draw(
+    view: View, runs: Mapping[str, Run], files: Mapping[str, SignalFile], colour_of: Callable[[str], int]
+) -> Drawing:
+    """The curves of a view.
+
+    :param files: the columns of the runs that could be read
+    :param colour_of: the colour of a run's id, or of a group's name with ``group:`` before it
+    """
+    chosen = [runs[run_id] for run_id in view.runs if run_id in files]
+    signals = [(name, False) for name in view.left] + [(name, True) for name in view.right]
+    left, right = _axis_label(view.left), _axis_label(view.right)
+    if not chosen or not signals:
+        what = (
+            "Select a run in the table above to plot it." if not chosen else "Choose a signal on the left to plot it."
+        )
+        return Drawing((), X_AXES[view.x], left, right, what)
+    make = _curves_of_runs if view.draw == "runs" else _curves_of_groups
+    curves = tuple(curve for curve in make(view, chosen, files, signals, colour_of) if curve.x.size)
+    return Drawing(curves, X_AXES[view.x], left, right, "" if curves else _why_nothing(view, chosen, files, signals))
+
+
+def _axis_label(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+
+
+def _why_nothing(
+    view: View, chosen: Sequence[Run], files: Mapping[str, SignalFile], signals: Sequence[tuple[str, bool]]
+) -> str:
+    which = "This run" if len(chosen) == 1 else "None of these runs"
+    has = "has no" if len(chosen) == 1 else "has a"
+    if all(x_values(files[run.id], view.x, run.description.counts_minutes) is None for run in chosen):
+        return f"{which} {has} column for “{X_AXES[view.x]}”. Choose another x-axis."
+    if view.log_x or view.log_y:
+        return "No positive values to show on a logarithmic axis."
+    names = ", ".join(f"“{name}”" for name, _ in signals)
+    return f"{which} {'has no' if len(chosen) == 1 else 'has'} values of {names} yet."
+
+
+def _line(view: View, run: Run, file: SignalFile, signal: str) -> tuple[np.ndarray, np.ndarray]:
+    x = x_values(file, view.x, run.description.counts_minutes)
+    if x is None or signal not in file.names:
+        return np.empty(0), np.empty(0)
+    return line_of(x, file.column(signal), view.log_x, view.log_y)
+
+
+def _curves_of_runs(
+    view: View,
+    chosen: Sequence[Run],
+    files: Mapping[str, SignalFile],
+    signals: Sequence[tuple[str, bool]],
+    colour_of: Callable[[str], int],
+) -> list[Curve]:
+    labels = labels_of(chosen)
+    curves = []
+    for run in chosen:
+        for place, (signal, right) in enumerate(signals):
+            x, values = _line(view, run, files[run.id], signal)
+            smoothed = smooth(values, view.smoothing, view.window)
+            curves.append(
+                Curve(
+                    key=(run.id, signal, "right" if right else "left"),
+                    label=_label(labels[run.id], signal, len(signals)),
+                    colour=colour_of(run.id),
+                    dash=place % len(DASHES),
+                    right=right,
+                    x=x,
+                    y=smoothed,
+                    raw=values if view.raw and smoothed is not values else None,
+                )
+            )
+    return curves
+
+
+def _curves_of_groups(
+    view: View,
+    chosen: Sequence[Run],
+    files: Mapping[str, SignalFile],
+    signals: Sequence[tuple[str, bool]],
+    colour_of: Callable[[str], int],
+) -> list[Curve]:
+    groups: dict[str, list[Run]] = {}
+    for run in chosen:
+        groups.setdefault(group_of(run, view.group) if view.group else "All runs", []).append(run)
+    curves = []
+    for name, members in groups.items():
+        title = f"{name or 'none'} ({len(members)})"
+        for place, (signal, right) in enumerate(signals):
+            lines = [_line(view, run, files[run.id], signal) for run in members]
+            lines = [(x, smooth(values, view.smoothing, view.window)) for x, values in lines]
+            mean = mean_of(lines, view.draw, view.log_x)
+            if view.log_y and mean["low"].size:
+                mean["low"] = np.where(mean["low"] > 0, mean["low"], mean["y"].min())
+            curves.append(
+                Curve(
+                    key=(f"group:{name}", signal, "right" if right else "left"),
+                    label=_label(title, signal, len(signals)),
+                    colour=colour_of(f"group:{name}"),
+                    dash=place % len(DASHES),
+                    right=right,
+                    **mean,
+                )
+            )
+    return curves
+
+
+def _label(label: str, signal: str, signals: int) -> str:
+    return label if signals == 1 else f"{label} · {signal}"

@@ -1,0 +1,49 @@
+"""Serving a run's GIFs and videos, and nothing else of the disk."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+from urllib.parse import quote
+
+from tornado.web import HTTPError, StaticFileHandler
+
+from rl_coach.experiments import VIDEO_DIRECTORIES
+
+SUFFIXES = (".gif", ".mp4", ".webm")
+
+
+class MediaHandler(StaticFileHandler):
+    """Serves ``<run>/gifs/*`` and ``<run>/videos/*`` below the experiments directory.
+
+    Anything else, and anything that a link or ``..`` leads out of the directory, is refused with 403.
+    """
+
+    def initialize(self, path: str, *args: Any, **kwargs: Any) -> None:
+        super().initialize(os.path.realpath(path), *args, **kwargs)
+
+    def validate_absolute_path(self, root: str, absolute_path: str) -> str | None:
+        """The file to serve.
+
+        :raises HTTPError: 403 for a path outside, 404 for a file that is not there
+        """
+        real = pathlib.Path(os.path.realpath(absolute_path))
+        if not is_media(real, pathlib.Path(root)):
+            raise HTTPError(403, "%s is not a video below the experiments directory", self.path)
+        return super().validate_absolute_path(root, str(real))
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Say what is wrong in one line."""
+        self.set_header("Content-Type", "text/plain")
+        self.finish(f"{status_code}: {self._reason}\n")
+
+
+def is_media(path: pathlib.Path, root: pathlib.Path) -> bool:
+    """Whether a resolved path is a GIF or a video of a run below ``root``."""
+    return path.is_relative_to(root) and path.suffix in SUFFIXES and path.parent.name in VIDEO_DIRECTORIES
+
+
+def url_of(path: pathlib.Path, root: pathlib.Path) -> str:
+    """The address of a GIF or a video, relative to the page."""
+    return "media/" + quote(pathlib.PurePath(os.path.relpath(path, root)).as_posix())

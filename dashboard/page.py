@@ -1,0 +1,617 @@
+"""One open page: its widgets, and what happens when one of them is used or a run grows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import panel as pn
+import param
+from panel.custom import JSComponent
+
+from rl_coach.experiments import EVALUATION_REWARD, TRAINING_REWARD, SignalFile, episode_files
+
+from .colours import line_colour, lowest_free
+from .curves import TIME_COLUMNS, Curve
+from .drawing import Drawing, draw, labels_of
+from .panels import message, no_experiments, parameters_table, video_gallery
+from .plot import MOST_CURVES, STYLE, SignalPlot
+from .runs_table import GROUPINGS, RunsTable, differing_parameters, group_of, rows_of
+from .store import Run, Store
+from .view import LARGEST_WINDOW, TABS, X_AXES, View, from_query, to_query
+
+LOOK_EVERY_MILLISECONDS = 750
+_HERE = Path(__file__).parent
+_WIDGETS = (_HERE / "widgets.css").read_text()
+_EPISODE_SIGNALS_AT_FIRST = 1
+_EXPORT = """
+const [view] = Bokeh.index.query((view) => view.model.name === "%(figure)s");
+if (view) view.export("%(kind)s").to_blob().then((blob) => {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = "signals.%(kind)s";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+});
+"""
+
+
+class Bar(JSComponent):
+    """Live or paused, the page's address, light or dark; and whether something covers all the rest."""
+
+    covered = param.Boolean()
+    live = param.Boolean(default=True)
+    theme = param.String()
+    query = param.String()
+
+    _esm = _HERE / "bar.js"
+    _stylesheets = [(_HERE / "bar.css").read_text()]
+
+
+class Page:
+    """A view of a store in one browser tab.
+
+    ``view`` is the only state; every widget writes one of its fields through ``change`` and shows it again.
+
+    :param query: the query string of the page's address
+    """
+
+    def __init__(self, store: Store, query: str):
+        self.store = store
+        self.view = from_query(query)
+        self.warning = ""
+        self._first_look = True
+        self._seen_version = -1
+        self._colours: dict[str, int] = dict(zip(self.view.runs, self.view.colours))
+        self._writing_widgets = False
+        self._pool = ThreadPoolExecutor(1, "page")
+        self._drawing: Future | None = None
+        self._draw_again = False
+        self._loaded = False
+        self._closed = False
+        self._document = pn.state.curdoc
+        self._drawn: Drawing | None = None
+        self._plot = self._new_plot()
+        self._build()
+
+    def _new_plot(self) -> SignalPlot:
+        plot = SignalPlot(self.theme, self.view.log_x, self.view.log_y, lambda zoom: self.change(zoom=zoom))
+        plot.figure.name = "signals"
+        return plot
+
+    @property
+    def theme(self) -> str:
+        """``light`` or ``dark``; light until the browser has told what it prefers."""
+        return self.view.theme or "light"
+
+    # What is on the page
+
+    def _build(self) -> None:
+        self.bar = Bar(live=self.view.live, theme=self.view.theme, sizing_mode="stretch_width")
+        self.table = RunsTable(
+            selected=list(self.view.runs),
+            filter=self.view.filter,
+            regex=self.view.regex,
+            sort=self.view.sort,
+            grouped=bool(self.view.group),
+            sizing_mode="stretch_both",
+        )
+        self._build_controls()
+        self._build_tabs()
+        self._build_shown()
+        self.cover = pn.pane.HTML("", stylesheets=[_WIDGETS], sizing_mode="stretch_both", margin=0)
+        for component, names in (
+            (self.bar, ("live", "theme")),
+            (self.table, ("filter", "regex", "sort")),
+        ):
+            for name in names:
+                component.param.watch(lambda event: self.change(**{event.name: event.new}), name)
+        self.table.param.watch(lambda event: self.change(runs=tuple(event.new)), "selected")
+
+    def _build_controls(self) -> None:
+        common: dict[str, Any] = {"stylesheets": [_WIDGETS], "sizing_mode": "stretch_width", "margin": (0, 14, 12, 14)}
+        choice = {**common, "solid": False, "delete_button": True, "search_option_limit": 100, "option_limit": 100}
+        self.left = pn.widgets.MultiChoice(name="Signals", placeholder="Add a signal", **choice)
+        self.right = pn.widgets.MultiChoice(name="Signals on the right axis", placeholder="Add a signal", **choice)
+        self.x = _segments({"Episode": "episode", "Iteration": "iteration", "Steps": "steps", "Time": "time"}, common)
+        self.smoothing = _segments({"None": "none", "Window": "window", "Exponential": "exponential"}, common)
+        self.window = pn.widgets.IntSlider(name="Rows smoothed over", start=1, end=LARGEST_WINDOW, **common)
+        self.raw = _switch("Keep the raw line, faintly", **common)
+        self.group = pn.widgets.Select(name="Group runs by", **common)
+        self.draw = _segments({"Each run": "runs", "Mean ± std": "std", "95%": "confidence"}, common)
+        self.log_x = _switch("Logarithmic x-axis", **common)
+        self.log_y = _switch("Logarithmic y-axes", **common)
+        fields = ("left", "right", "x", "smoothing", "window", "raw", "group", "draw", "log_x", "log_y")
+        self._widgets = {field: getattr(self, field) for field in fields}
+        for field, widget in self._widgets.items():
+            watched = "value_throttled" if field == "window" else "value"
+            widget.param.watch(partial(self._on_widget, field), watched)
+        titles = {"x": "X-axis", "smoothing": "Smoothing", "draw": "Draw"}
+        parts: list[Any] = [pn.Spacer(height=12, margin=0)]
+        for field in fields:
+            if field in titles:
+                parts.append(_title(titles[field]))
+            parts.append(self._widgets[field])
+        self.controls = pn.Column(*parts, sizing_mode="stretch_width", margin=0)
+
+    def _build_tabs(self) -> None:
+        style = {"stylesheets": [_WIDGETS], "margin": (8, 0, 8, 6), "height": 28, "css_classes": ["single"]}
+        options = {name.capitalize(): name for name in TABS}
+        self.tab = pn.widgets.RadioButtonGroup(
+            options=options, stylesheets=[_WIDGETS], css_classes=["tab"], margin=0, height=43
+        )
+        self.tab.param.watch(partial(self._on_widget, "tab"), "value")
+        self._widgets["tab"] = self.tab
+        self.warned = pn.pane.HTML("", stylesheets=[_WIDGETS], margin=(8, 6), visible=False)
+        self.png = pn.widgets.Button(name="PNG", width=52, **style)
+        self.svg = pn.widgets.Button(name="SVG", width=52, **style)
+        for kind, button in (("png", self.png), ("svg", self.svg)):
+            button.js_on_click(code=_EXPORT % {"kind": kind, "figure": "signals"})
+        self.csv = pn.widgets.FileDownload(
+            callback=self._export_csv, filename="signals.csv", label="CSV", width=52, button_type="default", **style
+        )
+        self.exports = pn.Row(self.png, self.svg, self.csv, margin=0)
+        self.tabs = pn.Row(
+            self.tab,
+            pn.Spacer(sizing_mode="stretch_width"),
+            self.warned,
+            self.exports,
+            sizing_mode="stretch_width",
+            margin=0,
+            height=44,
+        )
+
+    def _build_shown(self) -> None:
+        whole: dict[str, Any] = {"sizing_mode": "stretch_both", "margin": 0}
+        self.plot_pane = pn.pane.Bokeh(self._plot.figure, visible=False, stylesheets=[STYLE], **whole)
+        self.plot_message = pn.pane.HTML(message("Reading …"), stylesheets=[_WIDGETS], **whole)
+        self.plot_tab = pn.Column(self.plot_message, self.plot_pane, **whole)
+        self.episodes = EpisodesPanel(self)
+        self.videos = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
+        self.videos_tab = pn.Column(self.videos, scroll=True, visible=False, **whole)
+        self.words = pn.widgets.TextInput(
+            placeholder="Find a parameter", width=240, stylesheets=[_WIDGETS], margin=(10, 8, 10, 16)
+        )
+        self.differences = _switch("Only what differs", stylesheets=[_WIDGETS], margin=(16, 8))
+        self.parameters = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
+        self.words.param.watch(lambda event: self._show_parameters(), "value_input")
+        self.differences.param.watch(lambda event: self._show_parameters(), "value")
+        self.parameters_tab = pn.Column(
+            pn.Row(self.words, self.differences, margin=0, height=52),
+            pn.Column(self.parameters, scroll=True, **whole),
+            visible=False,
+            **whole,
+        )
+        self.shown = pn.Column(self.plot_tab, self.episodes.panel, self.videos_tab, self.parameters_tab, **whole)
+
+    # What happens
+
+    def _on_widget(self, field: str, event: Any) -> None:
+        if self._writing_widgets:
+            return
+        if isinstance(event.obj, pn.widgets.CheckBoxGroup):
+            self.change(**{field: bool(event.new)})
+        else:
+            self.change(**{field: tuple(event.new) if isinstance(event.new, list) else event.new})
+
+    def change(self, **fields: Any) -> None:
+        """Change the view, and show it."""
+        old, self.view = self.view, replace(self.view, **fields)
+        if self.view == old:
+            return
+        changed = {name for name in fields if getattr(old, name) != getattr(self.view, name)}
+        if changed & {"x", "log_x", "log_y"} and self.view.zoom:
+            self.view = replace(self.view, zoom=())
+        if changed & {"log_x", "log_y"}:
+            self._plot = self._new_plot()
+            self.plot_pane.object = self._plot.figure
+            self._drawn = None
+        self._keep_colours()
+        self.show(changed)
+
+    def _keep_colours(self) -> None:
+        """Give each selected run a colour of its own, which it keeps as long as it is selected."""
+        runs = self.view.runs
+        keep = {run_id: colour for run_id, colour in self._colours.items() if run_id in runs or ":" in run_id}
+        for run_id in runs:
+            if run_id not in keep:
+                keep[run_id] = lowest_free(colour for key, colour in keep.items() if key in runs)
+        self._colours = keep
+        self.view = replace(self.view, colours=tuple(keep[run_id] for run_id in runs))
+
+    def _colour_of(self, key: str) -> int:
+        if key not in self._colours:
+            taken = [colour for other, colour in self._colours.items() if other.startswith("group:")]
+            self._colours[key] = lowest_free(taken)
+        return self._colours[key]
+
+    def show(self, changed: Iterable[str]) -> None:
+        """Show the view where these of its fields have changed."""
+        changed = set(changed)
+        self._write_widgets()
+        self.bar.query = to_query(self.view)
+        if "theme" in changed:
+            self._plot.set_theme(self.theme)
+            self.episodes.plot.set_theme(self.theme)
+        if changed & {"runs", "group", "theme"}:
+            self._show_table()
+        if "runs" in changed:
+            self._offer_signals()
+        if "zoom" in changed:
+            self._plot.set_zoom(self.view.zoom)
+        if changed - {"zoom", "filter", "regex", "sort", "live", "theme", "tab", "episode", "steps"}:
+            self.redraw()
+        if changed & {"tab", "runs", "theme", "episode", "steps"}:
+            self._show_tab()
+
+    def _write_widgets(self) -> None:
+        self._writing_widgets = True
+        try:
+            for field, widget in self._widgets.items():
+                value = getattr(self.view, field)
+                value = list(value) if isinstance(value, tuple) else value
+                if isinstance(widget, pn.widgets.CheckBoxGroup):
+                    value = list(widget.options) if value else []
+                if widget.value != value and (not hasattr(widget, "options") or _offers(widget, value)):
+                    widget.value = value
+            grouped = bool(self.view.group)
+            self.table.param.update(
+                selected=list(self.view.runs),
+                filter=self.view.filter,
+                regex=self.view.regex,
+                sort=self.view.sort,
+                grouped=grouped,
+            )
+            self.window.disabled = self.raw.disabled = self.view.smoothing == "none"
+            self.raw.visible = self.view.draw == "runs"
+        finally:
+            self._writing_widgets = False
+
+    def look(self) -> None:
+        """Show what has changed on disk since the last look; called every so often."""
+        if not self.store.scanned.is_set() or self.store.version == self._seen_version:
+            return
+        if not self.view.live and not self._first_look:
+            return
+        self._seen_version = self.store.version
+        self._show_cover()
+        if self._first_look and self.store.runs:
+            self._begin()
+        self._show_table()
+        self._offer_signals()
+        self._offer_groups()
+        self._write_widgets()
+        self._say_what_is_missing()
+        self.redraw()
+        if self.view.tab != "plot":
+            self._show_tab()
+
+    def _begin(self) -> None:
+        """Choose what to show where the address does not say it: the newest run and its reward."""
+        self._first_look = False
+        runs = self.store.runs
+        view = self.view
+        if not view.runs:
+            newest = max(runs.values(), key=_age_of)
+            view = replace(view, runs=(newest.id,))
+        if not view.left and not view.right:
+            names = [name for run_id in view.runs if run_id in runs for name in runs[run_id].names]
+            signals = [name for name in (TRAINING_REWARD, EVALUATION_REWARD, *names) if name in names]
+            view = replace(view, left=tuple(name for name in signals if name not in TIME_COLUMNS)[:1])
+        self.view = view
+        self._keep_colours()
+        self.bar.query = to_query(self.view)
+        self._plot.set_zoom(view.zoom)
+        self._show_tab()
+
+    def _say_what_is_missing(self) -> None:
+        gone = [run_id for run_id in self.view.runs if run_id not in self.store.runs]
+        text = f"Not below this directory: {gone[0]}" if gone else ""
+        if len(gone) > 1:
+            text += f" and {len(gone) - 1} more"
+        self._warn(text or self._too_many())
+
+    def _too_many(self) -> str:
+        curves = len(self._drawn.curves) if self._drawn else 0
+        return (
+            f"The first {MOST_CURVES} of {curves} curves: group runs, or select fewer." if curves > MOST_CURVES else ""
+        )
+
+    def _warn(self, text: str) -> None:
+        if text != self.warning:
+            self.warning = text
+            self.warned.object = message(text).replace("message", "warning")
+            self.warned.visible = bool(text)
+
+    def _show_cover(self) -> None:
+        nothing = not self.store.runs
+        text = no_experiments(self.store.root, self.store.root.is_dir()) if nothing else ""
+        self._set(self.cover, text)
+        self.bar.covered = nothing
+
+    def _show_table(self) -> None:
+        runs = self.store.runs
+        colours = {
+            run_id: line_colour(
+                self._colour_of(self._key_of_group(runs[run_id])) if self.view.draw != "runs" else colour, self.theme
+            )
+            for run_id, colour in zip(self.view.runs, self.view.colours)
+            if run_id in runs
+        }
+        self.table.show_rows(rows_of(runs, self.view.group, colours))
+
+    def _key_of_group(self, run: Run) -> str:
+        return f"group:{group_of(run, self.view.group) if self.view.group else 'All runs'}"
+
+    def _offer_signals(self) -> None:
+        runs = self.store.runs
+        chosen = [runs[run_id] for run_id in self.view.runs if run_id in runs] or list(runs.values())[:1]
+        names = list(dict.fromkeys(name for run in chosen for name in run.names[1:]))
+        for widget, shown in ((self.left, self.view.left), (self.right, self.view.right)):
+            options = names + [name for name in shown if name not in names]
+            if widget.options != options:
+                self._writing_widgets = True
+                widget.param.update(options=options, value=list(shown))
+                self._writing_widgets = False
+
+    def _offer_groups(self) -> None:
+        names = [name for name in differing_parameters(self.store.runs.values()) if name not in GROUPINGS]
+        asked = self.view.group
+        if asked and asked not in GROUPINGS and asked not in names:
+            names.append(asked)
+        options = {
+            "Nothing": "",
+            **{title: name for name, title in GROUPINGS.items()},
+            **{name: name for name in names},
+        }
+        if self.group.options != options:
+            self._writing_widgets = True
+            self.group.param.update(options=options, value=asked)
+            self._writing_widgets = False
+
+    def _show_tab(self) -> None:
+        tab = self.view.tab
+        self.plot_tab.visible = tab == "plot"
+        self.episodes.panel.visible = tab == "episodes"
+        self.videos_tab.visible = tab == "videos"
+        self.parameters_tab.visible = tab == "parameters"
+        self.exports.visible = tab == "plot"
+        if tab == "videos":
+            self._set(self.videos, video_gallery(self.chosen(), self.store.root))
+        if tab == "parameters":
+            self._show_parameters()
+        if tab == "episodes":
+            self.episodes.show()
+
+    def _show_parameters(self) -> None:
+        colours = dict(zip(self.view.runs, self.view.colours))
+        words, only = self.words.value_input or "", bool(self.differences.value)
+        self._set(self.parameters, parameters_table(self.chosen(), colours, self.theme, words, only))
+
+    @staticmethod
+    def _set(pane: pn.pane.HTML, text: str) -> None:
+        if pane.object != text:
+            pane.object = text
+
+    def chosen(self) -> list[Run]:
+        """The selected runs that exist."""
+        runs = self.store.runs
+        return [runs[run_id] for run_id in self.view.runs if run_id in runs]
+
+    # Reading and computing, off the page's thread
+
+    def redraw(self) -> None:
+        """Read what is missing and draw, without holding the page; calls while it works become one more."""
+        if not self._loaded:
+            return
+        if self._drawing is not None:
+            self._draw_again = True
+            return
+        self._drawing = self._pool.submit(self._compute, self.view, self.store.runs)
+        self._drawing.add_done_callback(self._hand_back)
+
+    def begin_drawing(self) -> None:
+        """The browser has loaded the page: before, what another thread hands back could be lost."""
+        self._loaded = True
+        self.redraw()
+
+    def _compute(self, view: View, runs: dict[str, Run]) -> Drawing:
+        return draw(view, runs, self.store.columns(view.runs), self._colour_of)
+
+    def _hand_back(self, future: Future) -> None:
+        if not self._closed and self._document is not None:
+            self._document.add_next_tick_callback(partial(self._show_drawing, future))
+
+    def _show_drawing(self, future: Future) -> None:
+        self._drawing = None
+        drawing = future.result()
+        if self._draw_again:
+            self._draw_again = False
+            self.redraw()
+            return
+        self._drawn = drawing
+        if drawing.curves:
+            self._plot.show(drawing.curves, drawing.x_label, drawing.left_label, drawing.right_label)
+        elif drawing.message:
+            self._set(self.plot_message, message(drawing.message))
+        self.plot_message.visible = not drawing.curves
+        self.plot_pane.visible = bool(drawing.curves)
+        for button in (self.png, self.svg, self.csv):
+            button.disabled = not drawing.curves
+        self._say_what_is_missing()
+        if self.view.draw != "runs":
+            self._show_table()
+
+    def _export_csv(self) -> io.BytesIO:
+        curves = self._drawn.curves if self._drawn else ()
+        return io.BytesIO(curves_as_csv(curves, X_AXES[self.view.x], self.view.zoom).encode())
+
+    def close(self) -> None:
+        """The tab was closed."""
+        self._closed = True
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class EpisodesPanel:
+    """The steps of one episode of one run."""
+
+    def __init__(self, page: Page):
+        self.page = page
+        style: dict[str, Any] = {"stylesheets": [_WIDGETS], "margin": (10, 6, 8, 6)}
+        self.run = pn.widgets.Select(name="Run", width=260, **style)
+        self.episode = pn.widgets.Select(name="Episode", width=110, **style)
+        self.before = pn.widgets.Button(
+            name="‹", width=30, stylesheets=[_WIDGETS], margin=(28, 0, 8, 2), css_classes=["single"]
+        )
+        self.after = pn.widgets.Button(
+            name="›", width=30, stylesheets=[_WIDGETS], margin=(28, 0, 8, 2), css_classes=["single"]
+        )
+        self.signals = pn.widgets.MultiChoice(
+            name="Signals of each step", placeholder="Add a signal", solid=False, sizing_mode="stretch_width", **style
+        )
+        self.plot = SignalPlot(page.theme, False, False, lambda zoom: None)
+        self.plot.figure.name = "episode"
+        whole: dict[str, Any] = {"sizing_mode": "stretch_both", "margin": 0}
+        self.figure = pn.pane.Bokeh(self.plot.figure, visible=False, stylesheets=[STYLE], **whole)
+        self.message = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
+        self.choices = pn.Row(
+            self.run,
+            self.episode,
+            self.before,
+            self.after,
+            self.signals,
+            sizing_mode="stretch_width",
+            margin=(0, 10),
+            visible=False,
+        )
+        self.panel = pn.Column(self.choices, self.message, self.figure, visible=False, **whole)
+        self._files: dict[int, Path] = {}
+        self._writing = False
+        self.run.param.watch(self._on_run, "value")
+        self.episode.param.watch(partial(self._on_widget, "episode"), "value")
+        self.signals.param.watch(partial(self._on_widget, "steps"), "value")
+        self.before.on_click(lambda event: self._step(-1))
+        self.after.on_click(lambda event: self._step(1))
+
+    def _on_run(self, event: Any) -> None:
+        if not self._writing:
+            self.show()
+
+    def _on_widget(self, field: str, event: Any) -> None:
+        if not self._writing:
+            self.page.change(**{field: tuple(event.new) if isinstance(event.new, list) else event.new})
+
+    def _step(self, by: int) -> None:
+        episodes = list(self._files)
+        if self.episode.value in episodes:
+            place = episodes.index(self.episode.value) + by
+            self.page.change(episode=episodes[min(max(place, 0), len(episodes) - 1)])
+
+    def show(self) -> None:
+        """Show the episode that the view names, or the newest."""
+        runs = {run.id: run for run in self.page.chosen()}
+        found = {run_id: files for run_id, run in runs.items() if (files := _episodes_of(run))}
+        if not found:
+            text = "Select a run in the table above to see its episodes."
+            if runs:
+                text = "No in-episode signals. A run keeps them with --dump_in_episode_signals."
+            return self._say(text)
+        labels = labels_of(list(runs.values()))
+        run_id = self.run.value if self.run.value in found else next(iter(found))
+        self._files = found[run_id]
+        asked = self.page.view.episode
+        number = asked if asked in self._files else next(reversed(self._files))
+        file = SignalFile(self._files[number])
+        try:
+            file.refresh()
+        except OSError:
+            return self._say(f"Episode {number} is gone.")
+        self._offer({labels[key]: key for key in found}, run_id, number, file.names[1:])
+        self._draw(run_id, number, file)
+
+    def _offer(self, runs: dict[str, str], run_id: str, number: int, names: list[str]) -> None:
+        signals = list(self.page.view.steps) or names[:_EPISODE_SIGNALS_AT_FIRST]
+        options = names + [name for name in signals if name not in names]
+        self._writing = True
+        self.run.param.update(options=runs, value=run_id)
+        self.episode.param.update(options=list(self._files), value=number)
+        self.signals.param.update(options=options, value=signals)
+        self._writing = False
+        episodes = list(self._files)
+        self.before.disabled, self.after.disabled = number == episodes[0], number == episodes[-1]
+
+    def _draw(self, run_id: str, number: int, file: SignalFile) -> None:
+        curves = []
+        for place, name in enumerate(self.signals.value):
+            x, y = file.column(file.names[0]), file.column(name)
+            good = np.isfinite(x) & np.isfinite(y)
+            if good.any():
+                curves.append(Curve((run_id, str(number), name), name, place, 0, False, x[good], y[good]))
+        if not curves:
+            return self._say(f"Episode {number} has no values of these signals.", choices=True)
+        self.plot.show(curves, "Step of the episode", ", ".join(self.signals.value[:3]), "")
+        self.message.visible, self.figure.visible, self.choices.visible = False, True, True
+
+    def _say(self, text: str, choices: bool = False) -> None:
+        self.message.object = message(text)
+        self.message.visible, self.figure.visible, self.choices.visible = True, False, choices
+
+
+def _age_of(run: Run) -> tuple[bool, float, float]:
+    """What is larger for newer runs; one without a signal is older than any other."""
+    return len(run.names) > 1, run.description.start or run.modified, run.modified
+
+
+def _episodes_of(run: Run) -> dict[int, Path]:
+    try:
+        return episode_files(run.path)
+    except OSError:
+        return {}
+
+
+def _segments(options: dict[str, str], common: dict[str, Any]) -> pn.widgets.RadioButtonGroup:
+    return pn.widgets.RadioButtonGroup(options=options, **common)
+
+
+def _switch(text: str, **settings: Any) -> pn.widgets.CheckBoxGroup:
+    """One checkbox whose words can be clicked too, which those of a ``Checkbox`` cannot."""
+    return pn.widgets.CheckBoxGroup(options=[text], css_classes=["check"], **settings)
+
+
+def _title(text: str) -> pn.pane.HTML:
+    style = "label { display: block; }"
+    return pn.pane.HTML(f"<label>{text}</label>", stylesheets=[_WIDGETS, style], margin=(0, 14), height=20)
+
+
+def _offers(widget: Any, value: Any) -> bool:
+    options = widget.options.values() if isinstance(widget.options, dict) else widget.options
+    return all(item in options for item in value) if isinstance(value, list) else value in options
+
+
+def curves_as_csv(curves: Iterable[Curve], x_name: str, zoom: tuple[float, ...] = ()) -> str:
+    """The values drawn, every point of them, within the x-range shown: one line a point."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["run", "signal", x_name, "value", "raw", "low", "high", "runs"])
+    first, last = (zoom[0], zoom[1]) if zoom else (-math.inf, math.inf)
+    for curve in curves:
+        inside = curve.take((curve.x >= first) & (curve.x <= last))
+        extra = (inside.raw, inside.low, inside.high, inside.count)
+        cells: list[Callable[[int], Any]] = [_cell(values) for values in (inside.x, inside.y, *extra)]
+        for row in range(inside.x.size):
+            writer.writerow([curve.key[0], curve.key[1], *(cell(row) for cell in cells)])
+    return text.getvalue()
+
+
+def _cell(values: np.ndarray | None) -> Callable[[int], Any]:
+    if values is None:
+        return lambda row: ""
+    return lambda row: format(float(values[row]), ".10g")

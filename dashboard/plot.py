@@ -1,0 +1,301 @@
+"""The Bokeh figure: made once, then given new data without touching what the user zoomed into."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Callable, Sequence
+
+import numpy as np
+from bokeh.core.validation import silence
+from bokeh.core.validation.warnings import MISSING_RENDERERS
+from bokeh.events import Event, RangesUpdate, Reset
+from bokeh.models import (
+    BasicTickFormatter,
+    ColumnDataSource,
+    HoverTool,
+    InlineStyleSheet,
+    LinearAxis,
+    LogAxis,
+    LogScale,
+    Range1d,
+)
+from bokeh.models.annotations import Legend, LegendItem
+from bokeh.models.renderers import GlyphRenderer
+from bokeh.plotting import figure
+
+from .colours import DASHES, PLOT, line_colour
+from .curves import Curve, bounds, thin
+
+# A figure is made before there is something to draw, and hidden as long.
+silence(MISSING_RENDERERS, True)
+
+MOST_LEGEND_ENTRIES = 24
+MOST_CURVES = 80
+_LONGEST_LABEL = 44
+_NEAR = 16
+_FONT = "Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
+STYLE = ":host, :host(:focus), .bk-events:focus { outline: none !important; }"
+_EMPTY: dict[str, list[float]] = {"x": [], "y": [], "raw": [], "low": [], "high": [], "count": []}
+
+
+@dataclass
+class _Drawn:
+    source: ColumnDataSource
+    renderers: list[GlyphRenderer]
+    near: GlyphRenderer
+    style: tuple[Any, ...]
+
+
+class SignalPlot:
+    """Curves on one or two axes.
+
+    :param theme: ``light`` or ``dark``
+    :param zoomed: called with the ranges (x, left, right: two numbers each) after the user has zoomed or panned, and
+        with an empty tuple when everything is to be shown again
+    """
+
+    def __init__(self, theme: str, log_x: bool, log_y: bool, zoomed: Callable[[tuple[float, ...]], None]):
+        self.log_x, self.log_y = log_x, log_y
+        self._zoomed = zoomed
+        self._theme = theme
+        self._drawn: dict[tuple[str, str, str], _Drawn] = {}
+        self._curves: list[Curve] = []
+        self._zoom: tuple[float, ...] = ()
+        self._legend_shows: list[tuple[str, list[Any]]] = []
+        self._ranges = [Range1d(start=0.0, end=1.0) for _ in range(3)]
+        self.figure = self._make_figure()
+        self.legend = self._make_legend()
+        self.hover = HoverTool(
+            renderers=[],
+            mode="mouse",
+            line_policy="nearest",
+            point_policy="snap_to_data",
+            tooltips=_TOOLTIP,
+            show_arrow=False,
+        )
+        self.figure.add_tools(self.hover)
+        self.set_theme(theme)
+
+    def _make_figure(self) -> figure:
+        plot = figure(
+            sizing_mode="stretch_both",
+            x_axis_type="log" if self.log_x else "linear",
+            y_axis_type="log" if self.log_y else "linear",
+            x_range=self._ranges[0],
+            y_range=self._ranges[1],
+            tools="box_zoom,pan,wheel_zoom,reset",
+            active_drag="box_zoom",
+            active_scroll="wheel_zoom",
+            toolbar_location="right",
+            min_border=6,
+            min_border_right=12,
+            output_backend="canvas",
+        )
+        plot.toolbar.logo = None
+        plot.toolbar.stylesheets = [InlineStyleSheet(css=_TOOLBAR)]
+        plot.extra_y_ranges = {"right": self._ranges[2]}
+        if self.log_y:
+            plot.extra_y_scales = {"right": LogScale()}
+        axis = LogAxis if self.log_y else LinearAxis
+        self.right_axis = axis(y_range_name="right", visible=False)
+        plot.add_layout(self.right_axis, "right")
+        for axis in [*plot.xaxis, *plot.yaxis, self.right_axis]:
+            axis.axis_label_text_font_style = "normal"
+            axis.axis_label_text_font = axis.major_label_text_font = _FONT
+            axis.axis_label_text_font_size, axis.major_label_text_font_size = "12px", "11.5px"
+            axis.minor_tick_line_color = None
+            axis.major_tick_in, axis.major_tick_out = 0, 4
+            axis.axis_label_standoff = 8
+        if not self.log_x:
+            plot.xaxis.formatter = BasicTickFormatter(use_scientific=False)
+        plot.on_event(RangesUpdate, self._on_ranges)
+        plot.on_event(Reset, self._on_reset)
+        return plot
+
+    def _make_legend(self) -> Legend:
+        legend = Legend(
+            items=[],
+            click_policy="hide",
+            border_line_color=None,
+            label_text_font=_FONT,
+            label_text_font_size="12px",
+            glyph_width=22,
+            spacing=2,
+            margin=4,
+            location="top_left",
+        )
+        legend.padding = 12  # type: ignore[assignment]  # the stubs know only the longer forms
+        self.figure.add_layout(legend, "right")
+        return legend
+
+    def set_theme(self, theme: str) -> None:
+        """Draw in light or dark colours."""
+        self._theme = theme
+        colours = PLOT[theme]
+        plot = self.figure
+        plot.background_fill_color = plot.border_fill_color = colours["paper"]
+        plot.outline_line_color = None
+        for grid in plot.grid:
+            grid.grid_line_color = colours["grid"]
+        for axis in [*plot.xaxis, *plot.yaxis, self.right_axis]:
+            axis.axis_line_color = axis.major_tick_line_color = colours["edge"]
+            axis.major_label_text_color = colours["faint"]
+            axis.axis_label_text_color = colours["ink"]
+        self.legend.background_fill_alpha = 0
+        self.legend.label_text_color = colours["ink"]
+        for curve in self._curves:
+            colour = line_colour(curve.colour, theme)
+            for renderer in self._drawn[curve.key].renderers:
+                if hasattr(renderer.glyph, "line_color"):
+                    renderer.glyph.line_color = colour
+                if hasattr(renderer.glyph, "fill_color"):
+                    renderer.glyph.fill_color = colour
+
+    def show(self, curves: Sequence[Curve], x_label: str, left_label: str, right_label: str) -> None:
+        """Draw these curves, those that stay only with new data; keep the ranges if the user set them."""
+        self._curves = list(curves[:MOST_CURVES])
+        wanted = {curve.key for curve in self._curves}
+        for key in [key for key in self._drawn if key not in wanted]:
+            self._remove(key)
+        for curve in self._curves:
+            self._draw(curve)
+        self._arrange_legend()
+        self.hover.renderers = [self._drawn[curve.key].near for curve in self._curves]
+        plot = self.figure
+        plot.xaxis.axis_label, plot.yaxis[0].axis_label = x_label, left_label
+        self.right_axis.axis_label = right_label
+        self.right_axis.visible = any(curve.right for curve in self._curves)
+        self.fit()
+
+    def _draw(self, curve: Curve) -> None:
+        style = (curve.colour, curve.dash, curve.right, curve.raw is None, curve.low is None, curve.label)
+        drawn = self._drawn.get(curve.key)
+        if drawn is not None and drawn.style != style:
+            self._remove(curve.key)
+            drawn = None
+        if drawn is None:
+            drawn = self._drawn[curve.key] = self._add(curve, style)
+        data = _data(thin(curve, self._shown_x()))
+        if not _same(drawn.source.data, data):
+            drawn.source.data = data
+
+    def _add(self, curve: Curve, style: tuple[Any, ...]) -> _Drawn:
+        source = ColumnDataSource(_EMPTY)
+        colour, dash = line_colour(curve.colour, self._theme), DASHES[curve.dash % len(DASHES)]
+        where: dict[str, Any] = {"source": source, "y_range_name": "right" if curve.right else "default"}
+        renderers: list[Any] = []
+        if curve.low is not None:
+            band = self.figure.varea(
+                x="x", y1="low", y2="high", fill_color=colour, fill_alpha=0.16, level="underlay", **where
+            )
+            renderers.append(band)
+        if curve.raw is not None:
+            raw = self.figure.line(x="x", y="raw", line_color=colour, line_alpha=0.22, line_width=1, **where)
+            renderers.append(raw)
+        line = self.figure.line(x="x", y="y", line_color=colour, line_dash=dash, line_width=1.8, **where)
+        # Far wider than the line and never seen: what the mouse has to come near to.
+        near = self.figure.line(x="x", y="y", line_alpha=0, line_width=_NEAR, name=curve.label, **where)
+        return _Drawn(source, [*renderers, line], near, style)
+
+    def _remove(self, key: tuple[str, str, str]) -> None:
+        drawn = self._drawn.pop(key)
+        gone = [*drawn.renderers, drawn.near]
+        self.figure.renderers = [renderer for renderer in self.figure.renderers if renderer not in gone]
+
+    def _arrange_legend(self) -> None:
+        labels: list[tuple[str, list[Any]]] = []
+        for curve in self._curves[:MOST_LEGEND_ENTRIES]:
+            drawn = self._drawn[curve.key]
+            labels.append((_shorten(curve.label), [*reversed(drawn.renderers), drawn.near]))
+        hidden = len(self._curves) - len(labels)
+        if hidden > 0:
+            labels.append((f"and {hidden} more", []))
+        if labels != self._legend_shows:
+            self._legend_shows = labels
+            self.legend.items = [LegendItem(label={"value": label}, renderers=drawn) for label, drawn in labels]
+
+    def fit(self) -> None:
+        """Show everything, unless the user has zoomed; a reset always shows everything."""
+        everything = self._everything()
+        shown = self._zoom + everything[len(self._zoom) :]
+        for place, axis in enumerate(self._ranges):
+            start, end = shown[2 * place : 2 * place + 2]
+            first, last = everything[2 * place : 2 * place + 2]
+            if (axis.start, axis.end, axis.reset_start, axis.reset_end) != (start, end, first, last):
+                axis.update(start=start, end=end, reset_start=first, reset_end=last)
+
+    def _everything(self) -> tuple[float, ...]:
+        curves = self._curves
+        xs = bounds([curve.x for curve in curves], [curve.x for curve in curves], self.log_x, 0.015) or (0.0, 1.0)
+        ranges = list(xs)
+        for right in (False, True):
+            side = [curve for curve in curves if curve.right == right]
+            low = [values for curve in side for values in (curve.y, curve.low, curve.raw) if values is not None]
+            high = [values for curve in side for values in (curve.y, curve.high, curve.raw) if values is not None]
+            if self.log_y:
+                low = [values[values > 0] for values in low]
+            ranges += bounds(low, high, self.log_y, 0.05) or (1.0, 10.0)
+        return tuple(ranges)
+
+    def set_zoom(self, zoom: tuple[float, ...]) -> None:
+        """Show these ranges from now on; an empty tuple shows everything and follows what comes."""
+        self._zoom = tuple(zoom)
+        self._refine()
+        self.fit()
+
+    def _shown_x(self) -> tuple[float, float] | None:
+        return (self._zoom[0], self._zoom[1]) if self._zoom else None
+
+    def _refine(self) -> None:
+        for curve in self._curves:
+            drawn = self._drawn[curve.key]
+            data = _data(thin(curve, self._shown_x()))
+            if not _same(drawn.source.data, data):
+                drawn.source.data = data
+
+    def _on_ranges(self, event: Event) -> None:
+        numbers = [number for axis in self._ranges for number in (axis.start, axis.end)]
+        ranges = tuple(float(number) for number in numbers if isinstance(number, (int, float)))
+        if len(ranges) != 6 or not all(math.isfinite(number) for number in ranges):
+            return
+        if np.allclose(ranges[:4], (self._zoom or self._everything())[:4], rtol=1e-9, atol=0):
+            return
+        everything = np.allclose(ranges[:4], self._everything()[:4], rtol=1e-9, atol=0)
+        self._zoom = () if everything else ranges
+        self._refine()
+        self._zoomed(self._zoom)
+
+    def _on_reset(self, event: Event) -> None:
+        self.set_zoom(())
+        self._zoomed(())
+
+
+_TOOLBAR = """
+:host { margin-left: 10px; }
+.bk-divider { background-color: var(--edge); }
+"""
+_TOOLTIP = f"""
+<div style="margin: -6px; padding: 7px 10px; border: 1px solid var(--edge); border-radius: 6px; max-width: 340px;
+            background: var(--paper); color: var(--ink); font: 12px/1.5 {_FONT}; overflow-wrap: anywhere">
+  <div style="font-weight: 600">$name</div>
+  <div><span style="color: var(--faint)">x</span> @x{{0,0.[00]}}
+  &ensp;<span style="color: var(--faint)">value</span> @y{{0,0.[0000]}}</div>
+</div>
+"""
+
+
+def _data(curve: Curve) -> dict[str, np.ndarray]:
+    empty = np.full(curve.x.size, np.nan)
+    values = {name: getattr(curve, name) for name in ("raw", "low", "high", "count")}
+    return {"x": curve.x, "y": curve.y, **{name: empty if value is None else value for name, value in values.items()}}
+
+
+def _same(old: Any, new: dict[str, np.ndarray]) -> bool:
+    return all(np.array_equal(old[name], values, equal_nan=True) for name, values in new.items())
+
+
+def _shorten(label: str) -> str:
+    return (
+        label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL // 2]}…{label[-_LONGEST_LABEL // 2 + 1 :]}"
+    )

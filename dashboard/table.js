@@ -1,0 +1,339 @@
+// The run table: sorts, filters, groups and selects in the browser; draws only the rows in sight.
+const ROW = 30;
+const SPARE = 8;
+
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, useGrouping: false });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+
+function number(value) {
+  if (value === null || value === undefined) return "";
+  if (Math.abs(value) >= 100000) return compact.format(value);
+  return plain.format(value).replace("-", "−");
+}
+
+function count(value) {
+  if (value === null || value === undefined) return "";
+  return value < 10000 ? String(Math.round(value * 10) / 10) : compact.format(value);
+}
+
+function duration(minutes) {
+  if (minutes === null || minutes === undefined) return "";
+  const seconds = Math.round(minutes * 60);
+  if (seconds < 60) return `${seconds}s`;
+  const [hours, rest] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
+  if (hours >= 24) return `${Math.floor(hours / 24)}d ${hours % 24}h`;
+  return hours ? `${hours}h ${String(rest).padStart(2, "0")}m` : `${rest}m ${String(seconds % 60).padStart(2, "0")}s`;
+}
+
+function start(seconds) {
+  if (seconds === null || seconds === undefined) return "";
+  const date = new Date(seconds * 1000);
+  return `${day.format(date)} ${clock.format(date)}`;
+}
+
+const COLUMNS = [
+  { key: "name", title: "Run", kind: "name" },
+  { key: "preset", title: "Preset" },
+  { key: "agent", title: "Agent" },
+  { key: "environment", title: "Environment" },
+  { key: "seed", title: "Seed", format: (value) => (value === null ? "" : String(value)), right: true },
+  { key: "state", title: "State", kind: "state" },
+  { key: "steps", title: "Steps", format: count, right: true },
+  { key: "speed", title: "Steps/s", format: count, right: true },
+  { key: "last", title: "Last eval", format: number, right: true },
+  { key: "best", title: "Best eval", format: number, right: true },
+  { key: "start", title: "Started", format: start, right: true },
+  { key: "minutes", title: "Duration", format: duration, right: true },
+];
+const FONT = "12px Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif";
+const WIDEST = { name: 300, preset: 220, agent: 180, environment: 220 };
+const NARROWEST = { name: 130, preset: 84, agent: 70, environment: 84 };
+const WORDS = ["name", "detail", "preset", "agent", "environment", "state"];
+
+function element(tag, className, text) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function compare(a, b) {
+  const missingA = a === null || a === undefined || a === "";
+  const missingB = b === null || b === undefined || b === "";
+  if (missingA || missingB) return missingA - missingB || 0;
+  return typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b;
+}
+
+function matcher(filter, regex) {
+  if (!filter) return () => true;
+  if (!regex) {
+    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+    return (row) => words.every((word) => row.words.includes(word));
+  }
+  const pattern = new RegExp(filter, "i");
+  return (row) => pattern.test(row.words);
+}
+
+export function render({ model, el }) {
+  const rows = new Map();
+  const folded = new Set();
+  let lines = [];
+  let anchor = null;
+
+  const root = element("div", "runs");
+  const bar = element("div", "bar");
+  const search = element("input", "search");
+  search.type = "search";
+  search.placeholder = "Filter runs";
+  search.setAttribute("aria-label", "Filter runs");
+  search.spellcheck = false;
+  search.value = model.filter;
+  const regex = element("button", "toggle", ".*");
+  regex.title = "Filter by a regular expression";
+  regex.setAttribute("aria-label", "Regular expression");
+  const said = element("span", "said");
+  const clear = element("button", "plain", "Clear selection");
+  bar.append(search, regex, said, clear);
+
+  const scroller = element("div", "scroller");
+  const head = element("div", "row head");
+  const body = element("div", "body");
+  scroller.append(head, body);
+  scroller.setAttribute("role", "grid");
+  scroller.setAttribute("aria-label", "Runs");
+  root.append(bar, scroller);
+
+  const all = element("input");
+  all.type = "checkbox";
+  all.title = "Select every run shown";
+  all.setAttribute("aria-label", "Select every run shown");
+  const allCell = element("label", "cell check");
+  allCell.append(all);
+  head.append(allCell);
+  for (const column of COLUMNS) {
+    const cell = element("button", `cell title ${column.key}${column.right ? " right" : ""}`, column.title);
+    cell.dataset.key = column.key;
+    cell.onclick = () => {
+      const down = `-${column.key}`;
+      const first = column.right ? down : column.key;
+      model.sort = model.sort === first ? (first === down ? column.key : down) : first;
+    };
+    head.append(cell);
+  }
+
+  function take(row) {
+    row.words = WORDS.map((key) => row[key] ?? "").join(" ").toLowerCase() + (row.seed === null ? "" : ` seed ${row.seed}`);
+    rows.set(row.id, row);
+    widen(row);
+  }
+
+  function select(ids, on) {
+    const chosen = new Set(model.selected);
+    for (const id of ids) on ? chosen.add(id) : chosen.delete(id);
+    model.selected = [...chosen];
+  }
+
+  // Columns are as wide as what is in them and never become narrower, so that nothing jumps while numbers change.
+  const widths = new Map();
+  const pen = document.createElement("canvas").getContext("2d");
+  function widen(row) {
+    for (const column of COLUMNS) {
+      const value = row[column.key];
+      const text = column.format ? column.format(value) : value ?? "";
+      pen.font = column.kind === "name" ? `600 ${FONT}` : FONT;
+      let width = pen.measureText(text).width + 14;
+      if (column.kind === "name") width += 18 + (row.detail ? pen.measureText(row.detail).width + 8 : 0);
+      if (column.kind === "state") width += 14;
+      width = Math.ceil(Math.min(width, WIDEST[column.key] ?? 120) / 6) * 6;
+      if (width > (widths.get(column.key) ?? 0)) widths.set(column.key, width);
+    }
+  }
+  function layOut() {
+    const wanted = Object.fromEntries(COLUMNS.map((column) => {
+      pen.font = `500 ${FONT}`;
+      const title = Math.ceil(pen.measureText(column.title).width) + (column.right ? 14 : 26);
+      return [column.key, Math.max(title, widths.get(column.key) ?? 0)];
+    }));
+    const room = scroller.clientWidth - 26 - 20;
+    let tooMuch = Object.values(wanted).reduce((a, b) => a + b, 0) - room;
+    for (const key of ["preset", "name", "environment", "agent"]) {
+      if (tooMuch <= 0) break;
+      const less = Math.min(tooMuch, Math.max(0, wanted[key] - NARROWEST[key]));
+      wanted[key] -= less;
+      tooMuch -= less;
+    }
+    const tracks = COLUMNS.map((column) => (column.key in WIDEST ? `minmax(${wanted[column.key]}px, ${wanted[column.key]}fr)` : `${wanted[column.key]}px`));
+    scroller.style.setProperty("--tracks", `26px ${tracks.join(" ")}`);
+    scroller.style.setProperty("--width", `${26 + 20 + Object.values(wanted).reduce((a, b) => a + b, 0)}px`);
+  }
+
+  function arrange() {
+    layOut();
+    let fits = () => true;
+    search.classList.remove("wrong");
+    search.title = "";
+    try {
+      fits = matcher(model.filter, model.regex);
+    } catch (error) {
+      search.classList.add("wrong");
+      search.title = `Not a regular expression: ${error.message}`;
+    }
+    const down = model.sort.startsWith("-");
+    const key = down ? model.sort.slice(1) : model.sort;
+    const shown = [...rows.values()].filter(fits);
+    shown.sort((a, b) => {
+      const [x, y] = [a[key], b[key]];
+      const missing = (value) => value === null || value === undefined || value === "";
+      if (missing(x) !== missing(y)) return missing(x) ? 1 : -1;
+      return (down ? compare(y, x) : compare(x, y)) || compare(a.id, b.id);
+    });
+    lines = model.grouped ? byGroup(shown) : shown.map((row) => ({ row }));
+    for (const cell of head.querySelectorAll(".title")) {
+      const sorted = cell.dataset.key === key;
+      cell.setAttribute("aria-sort", sorted ? (down ? "descending" : "ascending") : "none");
+    }
+    const chosen = model.selected.filter((id) => rows.has(id)).length;
+    const total = rows.size.toLocaleString("en");
+    const visible = shown.length === rows.size ? total : `${shown.length.toLocaleString("en")} of ${total}`;
+    said.textContent = `${visible} ${rows.size === 1 ? "run" : "runs"} · ${chosen} selected`;
+    said.setAttribute("role", "status");
+    clear.hidden = chosen === 0;
+    const here = new Set(model.selected);
+    const inSight = shown.filter((row) => here.has(row.id)).length;
+    all.checked = shown.length > 0 && inSight === shown.length;
+    all.indeterminate = inSight > 0 && inSight < shown.length;
+    all.onchange = () => select(shown.map((row) => row.id), all.checked);
+    body.style.height = `${Math.max(1, lines.length) * ROW}px`;
+    draw();
+  }
+
+  function byGroup(shown) {
+    const groups = new Map();
+    for (const row of shown) {
+      if (!groups.has(row.group)) groups.set(row.group, []);
+      groups.get(row.group).push(row);
+    }
+    const made = [];
+    for (const name of [...groups.keys()].sort(compare)) {
+      const members = groups.get(name);
+      made.push({ group: name, members });
+      if (!folded.has(name)) made.push(...members.map((row) => ({ row })));
+    }
+    return made;
+  }
+
+  function draw() {
+    const first = Math.max(0, Math.floor(scroller.scrollTop / ROW) - SPARE);
+    const last = Math.min(lines.length, Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW) + SPARE);
+    const chosen = new Set(model.selected);
+    const made = [];
+    for (let index = first; index < last; index++) {
+      const line = lines[index].row ? rowLine(lines[index].row, chosen) : groupLine(lines[index], chosen);
+      line.style.top = `${index * ROW}px`;
+      made.push(line);
+    }
+    if (!lines.length && rows.size) made.push(element("div", "nothing", "No run fits this filter."));
+    body.replaceChildren(...made);
+  }
+
+  function rowLine(row, chosen) {
+    const line = element("div", "row line");
+    const on = chosen.has(row.id);
+    line.classList.toggle("on", on);
+    line.dataset.id = row.id;
+    line.setAttribute("role", "row");
+    line.setAttribute("aria-selected", String(on));
+    const check = element("input");
+    check.type = "checkbox";
+    check.checked = on;
+    check.tabIndex = -1;
+    check.setAttribute("aria-label", `Select ${row.name} ${row.detail}`);
+    const cell = element("span", "cell check");
+    cell.append(check);
+    if (on && row.colour) check.style.accentColor = row.colour;
+    line.append(cell, ...COLUMNS.map((column) => cellOf(column, row, on)));
+    line.onclick = (event) => {
+      event.preventDefault();
+      if (event.shiftKey && anchor) return selectTo(row.id, !on);
+      anchor = row.id;
+      select([row.id], !on);
+    };
+    return line;
+  }
+
+  function selectTo(id, on) {
+    const ids = lines.filter((line) => line.row).map((line) => line.row.id);
+    const [from, to] = [ids.indexOf(anchor), ids.indexOf(id)].sort((a, b) => a - b);
+    select(from < 0 ? [id] : ids.slice(from, to + 1), on);
+  }
+
+  function cellOf(column, row, on) {
+    const cell = element("span", `cell ${column.key}${column.right ? " right" : ""}`);
+    const value = row[column.key];
+    if (column.kind === "name") {
+      const swatch = element("i", "swatch");
+      if (on && row.colour) swatch.style.background = row.colour;
+      cell.append(swatch, element("b", "", row.name), element("em", "", row.detail));
+      cell.title = row.id;
+    } else if (column.kind === "state") {
+      cell.append(element("i", `dot ${value}`), document.createTextNode(value));
+    } else {
+      cell.textContent = column.format ? column.format(value) : value;
+      if (!column.format && value) cell.title = value;
+    }
+    return cell;
+  }
+
+  function groupLine({ group, members }, chosen) {
+    const line = element("div", "row group");
+    const check = element("input");
+    check.type = "checkbox";
+    const on = members.filter((row) => chosen.has(row.id)).length;
+    check.checked = on === members.length;
+    check.indeterminate = on > 0 && on < members.length;
+    check.setAttribute("aria-label", `Select the group ${group}`);
+    check.onclick = (event) => event.stopPropagation();
+    check.onchange = () => select(members.map((row) => row.id), on < members.length);
+    const cell = element("label", "cell check");
+    cell.onclick = (event) => event.stopPropagation();
+    cell.append(check);
+    const name = element("span", "cell");
+    const fold = element("i", "fold", folded.has(group) ? "▸" : "▾");
+    name.append(fold, element("b", "", group || "none"), element("em", "", `${members.length} ${members.length === 1 ? "run" : "runs"}`));
+    line.append(cell, name);
+    line.onclick = () => {
+      folded.has(group) ? folded.delete(group) : folded.add(group);
+      arrange();
+    };
+    return line;
+  }
+
+  let waiting = null;
+  search.oninput = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { model.filter = search.value; }, 120);
+  };
+  regex.onclick = () => { model.regex = !model.regex; };
+  clear.onclick = () => { model.selected = []; };
+  scroller.onscroll = () => draw();
+  new ResizeObserver(() => { layOut(); draw(); }).observe(scroller);
+
+  const showRegex = () => regex.setAttribute("aria-pressed", String(model.regex));
+  model.on("rows", () => { rows.clear(); model.rows.forEach((row) => take({ ...row })); arrange(); });
+  model.on("patch", () => {
+    for (const id of model.patch.gone ?? []) rows.delete(id);
+    for (const row of model.patch.rows ?? []) take({ ...rows.get(row.id), ...row });
+    arrange();
+  });
+  model.on(["selected", "sort", "grouped"], arrange);
+  model.on("regex", () => { showRegex(); arrange(); });
+  model.on("filter", () => { if (search.value !== model.filter) search.value = model.filter; scroller.scrollTop = 0; arrange(); });
+
+  model.rows.forEach((row) => take({ ...row }));
+  showRegex();
+  arrange();
+  model.ready = true;
+  return root;
+}

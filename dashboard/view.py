@@ -1,0 +1,118 @@
+"""What a page shows, as one value, and its form in the page's address."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, Iterable, Mapping
+from urllib.parse import parse_qsl, urlencode
+
+X_AXES = {"episode": "Episode", "iteration": "Training iteration", "steps": "Environment steps", "time": "Minutes"}
+SMOOTHINGS = ("none", "window", "exponential")
+DRAWINGS = ("runs", "std", "confidence")
+TABS = ("plot", "episodes", "videos", "parameters")
+THEMES = ("", "light", "dark")
+LARGEST_WINDOW = 500
+_MOST_ITEMS = 2000
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything that can be set on the page.
+
+    :param runs: the ids of the selected runs
+    :param colours: which colour of the palette each of them has
+    :param left: the signals on the left axis
+    :param right: the signals on the right axis
+    :param x: a key of ``X_AXES``
+    :param smoothing: one of ``SMOOTHINGS``
+    :param window: how many rows are smoothed over; 1 smooths nothing
+    :param raw: whether the raw line stays, faintly, behind a smoothed one
+    :param group: what runs are grouped by: empty for nothing, a column of the table, or a parameter's dotted name
+    :param draw: ``runs`` draws each run; ``std`` and ``confidence`` draw each group's mean in a band
+    :param zoom: x, left and right ranges, two numbers each; empty shows everything
+    :param sort: a column of the table, with ``-`` before it for the largest first
+    :param episode: the episode whose steps are shown; -1 for the newest
+    :param steps: the in-episode signals
+    """
+
+    runs: tuple[str, ...] = ()
+    colours: tuple[int, ...] = ()
+    left: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+    x: str = "episode"
+    smoothing: str = "none"
+    window: int = 20
+    raw: bool = True
+    group: str = ""
+    draw: str = "runs"
+    log_x: bool = False
+    log_y: bool = False
+    zoom: tuple[float, ...] = ()
+    filter: str = ""
+    regex: bool = False
+    sort: str = "-start"
+    tab: str = "plot"
+    episode: int = -1
+    steps: tuple[str, ...] = ()
+    live: bool = True
+    theme: str = ""
+
+
+_CHOICES = {"x": tuple(X_AXES), "smoothing": SMOOTHINGS, "draw": DRAWINGS, "tab": TABS, "theme": THEMES}
+_NUMBERS_IN = {"colours": int, "zoom": float}
+
+
+def to_query(view: View) -> str:
+    """The view as a query string, ``?`` included; what has its default is left out."""
+    default = View()
+    pairs: list[tuple[str, str]] = []
+    for field in fields(View):
+        value = getattr(view, field.name)
+        if value == getattr(default, field.name):
+            continue
+        if field.name in _NUMBERS_IN:
+            pairs.append((field.name, ",".join(format(number, ".10g") for number in value)))
+        elif isinstance(value, tuple):
+            pairs.extend((field.name, item) for item in value)
+        else:
+            pairs.append((field.name, str(int(value)) if isinstance(value, bool) else str(value)))
+    return "?" + urlencode(pairs, safe="/,:#").replace("#", "%23") if pairs else ""
+
+
+def from_query(query: str) -> View:
+    """The view that a query string holds; whatever cannot be meant so keeps its default."""
+    given: dict[str, list[str]] = {}
+    for name, value in parse_qsl(query.lstrip("?"), keep_blank_values=True)[:_MOST_ITEMS]:
+        given.setdefault(name, []).append(value)
+    return View(**dict(_read_fields(given)))
+
+
+def _read_fields(given: Mapping[str, list[str]]) -> Iterable[tuple[str, Any]]:
+    default = View()
+    for field in fields(View):
+        if field.name in given:
+            try:
+                yield field.name, _read(field.name, getattr(default, field.name), given[field.name])
+            except ValueError:
+                continue
+
+
+def _read(name: str, default: Any, texts: list[str]) -> Any:
+    text = texts[-1]
+    if name == "zoom":
+        zoom = tuple(float(part) for part in text.split(","))
+        if len(zoom) not in (4, 6) or not all(math.isfinite(number) for number in zoom):
+            raise ValueError(name)
+        return zoom
+    if name in _NUMBERS_IN:
+        return tuple(max(0, int(part)) for part in text.split(","))
+    if isinstance(default, tuple):
+        return tuple(dict.fromkeys(texts))
+    if isinstance(default, bool):
+        return text in ("1", "true", "True")
+    if isinstance(default, int):
+        return min(max(int(text), 1), LARGEST_WINDOW) if name == "window" else int(text)
+    if name in _CHOICES and text not in _CHOICES[name]:
+        raise ValueError(name)
+    return text

@@ -1,0 +1,659 @@
+"""Reading what runs wrote: signal CSVs, the JSON beside them, and whether a run still lives.
+
+    >>> experiments = load("experiments/CartPole_DQN")
+    >>> experiments.runs[["seed", "state", "best_evaluation_reward"]]
+    >>> experiments.signals.groupby("run")["Training Reward"].max()
+
+A run is one signal CSV: one agent of one worker of one experiment. Files are only ever read, never locked, and may
+grow while they are read: a row counts once its line has ended.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import functools
+import io
+import itertools
+import json
+import os
+import pathlib
+import re
+import socket
+import time
+from dataclasses import dataclass, field
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+try:
+    import pyarrow as pa
+    from pyarrow import compute
+    from pyarrow import csv as arrow_csv
+except ImportError as error:  # pragma: no cover - depends on the installation
+    raise ImportError("reading experiments needs pyarrow: pip install 'rl_coach[dashboard]'") from error
+
+from rl_coach.utils import CoachError
+
+EPISODE = "Episode #"
+TRAINING_ITERATION = "Training Iter"
+TOTAL_STEPS = "Total steps"
+WALL_CLOCK = "Wall-Clock Time"
+WALL_CLOCK_MINUTES = "Wall-Clock Time (minutes)"
+TRAINING_REWARD = "Training Reward"
+EVALUATION_REWARD = "Evaluation Reward"
+
+RUNNING, FINISHED, FAILED, STALLED = "running", "finished", "failed", "stalled"
+STATES = (RUNNING, FINISHED, FAILED, STALLED)
+
+STALLED_AFTER_SECONDS = 300.0
+"""A run that says it is running but has written nothing for so long is stalled."""
+FOREIGN_RUN_ENDS_AFTER_SECONDS = 120.0
+"""A CSV without a status beside it counts as running until it has not grown for so long."""
+
+STATUS_FILE = "status.json"
+VIDEO_DIRECTORIES = ("gifs", "videos")
+_DIRECTORIES_WITHOUT_RUNS = {*VIDEO_DIRECTORIES, "checkpoint", "checkpoints", "policy", "tensorboard", "onnx"}
+_FILE_NAME = re.compile(r"^(?:worker_(?P<worker>\d+)\.)?(?P<source>.*?)(?:_(?P<index>\d+))?$")
+_EPISODE_FILE = re.compile(r"^episode_(\d+)\.csv$")
+_TIMESTAMP = re.compile(r"^(\d{1,2})_(\d{1,2})_(\d{4})-(\d{1,2})_(\d{1,2})(?:[-_]\d+)?$")
+_MISSING = ["", "nan", "NaN", "NAN", "None", "null", "NULL", "N/A", "-nan"]
+_HEADER_BYTES = 1 << 20
+_MOST_CHUNKS = 16
+_SEAM_BYTES = 256
+
+
+class SignalFile:
+    """The columns of one CSV, read once and then only where the file has grown.
+
+    Every value is a float64; an empty cell, a word or a missing value is NaN. Lines with too many or too few cells
+    and lines without a number in the first column are left out. A file that shrinks or is replaced is read anew.
+
+    :param path: the CSV
+    :param table: columns read earlier (from a cache), up to ``offset``
+    :param offset: how many bytes of the file ``table`` covers
+    :param seam: the last bytes before ``offset``; where they differ from the file's, it is another file
+    """
+
+    def __init__(self, path: str | os.PathLike, table: pa.Table | None = None, offset: int = 0, seam: bytes = b""):
+        self.path = pathlib.Path(path)
+        self.table = table
+        self.offset = offset if table is not None else 0
+        self.seam = seam
+        self.restarts = 0
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, the index first; empty before the header has been written."""
+        return list(self.table.column_names) if self.table is not None else []
+
+    @property
+    def rows(self) -> int:
+        """How many rows have been read."""
+        return self.table.num_rows if self.table is not None else 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the columns take."""
+        return self.table.nbytes if self.table is not None else 0
+
+    def column(self, name: str) -> np.ndarray:
+        """The column ``name`` as float64 [rows]; all NaN if there is none of that name."""
+        if self.table is None or name not in self.table.column_names:
+            return np.full(self.rows, np.nan)
+        return self.table.column(name).to_numpy()
+
+    def refresh(self) -> bool:
+        """Read what the file has gained; whether anything changed.
+
+        :raises OSError: if the file is gone or cannot be read
+        """
+        with open(self.path, "rb") as file:
+            header = read_header(file)
+            restarted = self._restart_unless_the_same(file, header)
+            if not header:
+                return restarted
+            file.seek(self.offset)
+            body = whole_lines(file.read())
+        if not body:
+            return restarted
+        self._append(parse(body, self.names))
+        self.offset += len(body)
+        self.seam = (self.seam + body)[-_SEAM_BYTES:]
+        return True
+
+    def _restart_unless_the_same(self, file: io.BufferedReader, header: bytes) -> bool:
+        names = column_names(header) if header else []
+        if self.table is not None and names == self.names and self._seam_fits(file):
+            return False
+        had_rows = self.table is not None
+        self.restarts += had_rows
+        self.table = empty_table(names) if names else None
+        self.offset, self.seam = len(header), header[-_SEAM_BYTES:]
+        return had_rows or bool(names)
+
+    def _seam_fits(self, file: io.BufferedReader) -> bool:
+        file.seek(self.offset - len(self.seam))
+        return file.read(len(self.seam)) == self.seam
+
+    def _append(self, table: pa.Table) -> None:
+        self.table = pa.concat_tables([self.table, table]) if self.rows else table
+        if self.table.num_columns and self.table.column(0).num_chunks > _MOST_CHUNKS:
+            self.table = self.table.combine_chunks()
+
+
+def read_header(file: io.BufferedReader) -> bytes:
+    """The first line with its end, empty if it has not been written to its end yet."""
+    file.seek(0)
+    line = file.readline(_HEADER_BYTES)
+    return line if line.endswith(b"\n") else b""
+
+
+@functools.lru_cache(maxsize=256)
+def _column_names(header: bytes) -> tuple[str, ...]:
+    line = header.decode("utf-8-sig", errors="replace").replace("\0", "")
+    names: list[str] = []
+    for place, name in enumerate(next(csv.reader([line]), [])):
+        name = name.strip() or f"column {place + 1}"
+        again = sum(other == name or other.startswith(f"{name} (") for other in names)
+        names.append(f"{name} ({again + 1})" if again else name)
+    return tuple(names)
+
+
+def column_names(header: bytes) -> list[str]:
+    """The names in a header line, each made unique and none empty."""
+    return list(_column_names(header))
+
+
+def whole_lines(data: bytes) -> bytes:
+    """``data`` up to its last line end: the rest of the line may still be on its way."""
+    return data[: data.rfind(b"\n") + 1]
+
+
+def empty_table(names: Sequence[str]) -> pa.Table:
+    """A table of float64 columns without rows."""
+    return pa.table({name: pa.array([], pa.float64()) for name in names})
+
+
+def parse(body: bytes, names: Sequence[str]) -> pa.Table:
+    """Whole CSV lines without their header as float64 columns; what is not a number becomes NaN."""
+    if not body.strip(b"\r\n"):
+        return empty_table(names)
+    body = body.replace(b"\0", b"") if b"\0" in body else body
+    try:
+        table = _read_csv(body, names, pa.float64())
+    except pa.ArrowInvalid:
+        words = _read_csv(body, names, pa.string())
+        table = pa.table({name: _numbers(words.column(name)) for name in names})
+    columns = [compute.fill_null(column, float("nan")) for column in table.columns]
+    table = pa.table(columns, names=list(names))
+    has_index = compute.is_finite(table.column(0))
+    return table if compute.all(has_index).as_py() else table.filter(has_index)
+
+
+def _read_csv(body: bytes, names: Sequence[str], kind: pa.DataType) -> pa.Table:
+    return arrow_csv.read_csv(
+        pa.BufferReader(body),
+        read_options=arrow_csv.ReadOptions(column_names=list(names), use_threads=False),
+        parse_options=arrow_csv.ParseOptions(invalid_row_handler=lambda row: "skip"),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, kind),
+            null_values=_MISSING,
+            strings_can_be_null=True,
+            check_utf8=False,
+        ),
+    )
+
+
+def _numbers(words: pa.ChunkedArray) -> pa.Array:
+    raw = [value.as_buffer().to_pybytes().decode("utf-8", "replace") if value.is_valid else None for value in words]
+    text = pd.Series(raw, dtype=object)
+    text = text.replace({"True": "1", "true": "1", "False": "0", "false": "0"})
+    return pa.array(pd.to_numeric(text, errors="coerce").to_numpy(np.float64))
+
+
+def find_signal_files(root: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
+    """Every signal CSV below ``root``, in the order of directories; links to directories are not followed.
+
+    Folders of a run that hold something else (videos, checkpoints, in-episode signals) are passed over.
+    """
+    try:
+        entries = sorted(os.scandir(os.fspath(root)), key=lambda entry: entry.name)
+    except OSError:
+        return
+    below = []
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            below.append(entry)
+        elif entry.name.endswith(".csv") and not _EPISODE_FILE.match(entry.name):
+            yield entry
+    for directory in below:
+        if not directory.name.startswith(".") and not _holds_no_runs(directory.name):
+            yield from find_signal_files(directory.path)
+
+
+def _holds_no_runs(name: str) -> bool:
+    return name in _DIRECTORIES_WITHOUT_RUNS or name.endswith(".episodes")
+
+
+def episode_files(signal_file: str | os.PathLike) -> dict[int, pathlib.Path]:
+    """The in-episode CSVs of a run by episode number, in their order.
+
+    They lie in ``<name>.episodes`` beside the run's CSV; older releases left the ending away.
+    """
+    path = pathlib.Path(signal_file)
+    stem = path.with_suffix("")
+    found: dict[int, pathlib.Path] = {}
+    name = re.sub(r"_\d+$", "", stem.name)
+    for folder in (stem.with_name(name), stem.with_name(f"{name}.episodes")):
+        if folder.is_dir():
+            for file in folder.iterdir():
+                if match := _EPISODE_FILE.match(file.name):
+                    found[int(match.group(1))] = file
+    return dict(sorted(found.items()))
+
+
+def videos(signal_file: str | os.PathLike) -> list[pathlib.Path]:
+    """The GIFs and videos of the experiment that a run belongs to, newest first."""
+    directory = pathlib.Path(signal_file).parent
+    found = [
+        file
+        for name in VIDEO_DIRECTORIES
+        if (directory / name).is_dir()
+        for file in (directory / name).iterdir()
+        if file.suffix in (".gif", ".mp4", ".webm")
+    ]
+    return sorted(found, key=lambda file: (file.stat().st_mtime, file.name), reverse=True)
+
+
+@dataclass(frozen=True)
+class RunDescription:
+    """What a run is, as its files' names and the JSON beside its CSV tell.
+
+    :param id: the CSV's path below the root, without ``.csv``; only the directory if it holds one run alone
+    :param experiment: the experiment's name
+    :param worker: which worker of the run, None if the file does not say
+    :param source: graph, level and agent, as in the file's name
+    :param start: seconds since the epoch
+    :param counts_minutes: whether its ``Wall-Clock Time`` is in minutes; older releases wrote seconds
+    :param parameters: every setting by its dotted name
+    """
+
+    id: str
+    path: pathlib.Path
+    experiment: str
+    worker: int | None = None
+    source: str = ""
+    preset: str = ""
+    agent: str = ""
+    environment: str = ""
+    seed: int | None = None
+    start: float | None = None
+    counts_minutes: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> RunDescription:
+    """Read what is known of the run whose signals are at ``path``."""
+    path = pathlib.Path(path)
+    match = _FILE_NAME.match(path.stem)
+    worker = match.group("worker") if match else None
+    directory = path.parent
+    timestamp = parse_timestamp(directory.name)
+    experiment_directory = directory.parent if timestamp is not None else directory
+    below = os.path.relpath(experiment_directory, root)
+    document = read_json(path.with_suffix(".json"))
+    record = _object(document.get("run"), {})
+    settings = _object(document.get("parameters"), document)
+    parameters = flatten(settings)
+    experiment = experiment_directory.resolve().name if below.startswith(".") else below
+    return RunDescription(
+        id=run_id,
+        path=path,
+        experiment=experiment,
+        worker=int(worker) if worker is not None else None,
+        source=match.group("source") if match else path.stem,
+        preset=_preset(record, parameters) or (pathlib.PurePath(experiment).name if timestamp is not None else ""),
+        agent=_agent(parameters),
+        environment=_first(parameters, *_LEVEL_NAMES),
+        seed=_seed(parameters),
+        start=_start(record, timestamp),
+        counts_minutes=bool(record),
+        parameters={**parameters, **flatten(record, "run.")},
+    )
+
+
+def _object(value: Any, default: dict[str, Any]) -> dict[str, Any]:
+    return value if isinstance(value, dict) else default
+
+
+_LEVEL_NAMES = (
+    "environment.level",
+    "environment.level.selected_level",
+    "env_params.level",
+    "env_params.level.selected_level",
+    "environment",
+    "level",
+)
+
+
+def _first(parameters: Mapping[str, Any], *names: str) -> str:
+    """The first of these parameters that is a word or a whole number."""
+    for name in names:
+        value = parameters.get(name)
+        if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
+            return str(value)
+    return ""
+
+
+def _preset(record: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    command_line = record.get("command_line")
+    if isinstance(command_line, list):
+        for flag, value in itertools.pairwise(command_line):
+            if flag in ("-p", "--preset"):
+                return str(value)
+    return _first(parameters, "preset", "preset_name")
+
+
+def _agent(parameters: Mapping[str, Any]) -> str:
+    named = _first(parameters, "agent.__class__", "agent_params.__class__", "agent", "agent_params.path")
+    return re.sub(r"(Agent)?(Parameters)?$", "", named.rpartition(":")[2].rpartition(".")[2])
+
+
+def _seed(parameters: Mapping[str, Any]) -> int | None:
+    text = _first(parameters, "seed", "task.seed", "task_parameters.seed")
+    return int(text) if re.fullmatch(r"-?\d+", text) else None
+
+
+def _start(record: Mapping[str, Any], timestamp: float | None) -> float | None:
+    value = record.get("start_time")
+    if isinstance(value, str):
+        try:
+            return datetime.datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
+        except ValueError:
+            return timestamp
+    return timestamp
+
+
+def parse_timestamp(name: str) -> float | None:
+    """The start that a directory name ``dd_mm_yyyy-hh_mm`` tells, in local time; None for another name."""
+    match = _TIMESTAMP.match(name)
+    if match is None:
+        return None
+    day, month, year, hour, minute = (int(part) for part in match.groups())
+    try:
+        return datetime.datetime(year, month, day, hour, minute).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def read_json(path: str | os.PathLike) -> dict[str, Any]:
+    """A JSON object; empty if the file is missing, half written or holds something else."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one level of dotted names; lists of plain values stay lists."""
+    flat: dict[str, Any] = {}
+    for key, value in document.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict) and value:
+            flat.update(flatten(value, f"{name}."))
+        elif isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+            flat.update(flatten({str(index): item for index, item in enumerate(value)}, f"{name}."))
+        else:
+            flat[name] = value
+    return flat
+
+
+def run_state(signal_file: str | os.PathLike, modified: float, now: float | None = None) -> str:
+    """Whether a run is running, finished, failed or stalled.
+
+    ``status.json`` in the run's directory decides: ``{"state": "running", "pid": 4711, "host": "name", "updated":
+    seconds}``. A run that says ``running`` but whose process has gone has failed; one that is silent for
+    ``STALLED_AFTER_SECONDS`` is stalled. Without a status, a file that has not grown for
+    ``FOREIGN_RUN_ENDS_AFTER_SECONDS`` is taken for finished.
+
+    :param modified: when the CSV last changed, seconds since the epoch
+    """
+    now = time.time() if now is None else now
+    status = read_json(pathlib.Path(signal_file).with_name(STATUS_FILE))
+    state = status.get("state")
+    if state not in STATES:
+        return RUNNING if now - modified < FOREIGN_RUN_ENDS_AFTER_SECONDS else FINISHED
+    if state != RUNNING:
+        return str(state)
+    if _process_is_gone(status):
+        return FAILED
+    updated = status.get("updated")
+    newest = max(modified, float(updated)) if isinstance(updated, (int, float)) else modified
+    return STALLED if now - newest > STALLED_AFTER_SECONDS else RUNNING
+
+
+def _process_is_gone(status: Mapping[str, Any]) -> bool:
+    pid = status.get("pid")
+    if not isinstance(pid, int) or pid <= 0 or status.get("host", socket.gethostname()) != socket.gethostname():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OSError, OverflowError):
+        return False
+    return False
+
+
+def wall_clock_minutes(names: Iterable[str], column: Callable[[str], np.ndarray], counts_minutes: bool) -> np.ndarray:
+    """Minutes since the start, from whichever wall-clock column there is; empty if none.
+
+    :param column: gives a column's float64 values [rows] by its name
+    :param counts_minutes: whether a column that does not name its unit is in minutes; otherwise it is in seconds
+    """
+    present = set(names)
+    if WALL_CLOCK_MINUTES in present:
+        return column(WALL_CLOCK_MINUTES)
+    if WALL_CLOCK not in present:
+        return np.empty(0)
+    return column(WALL_CLOCK) / (1.0 if counts_minutes else 60.0)
+
+
+@dataclass
+class Summary:
+    """Where a run stands; NaN for what it has not said.
+
+    :param steps: environment steps so far
+    :param minutes: wall-clock time so far
+    :param complete: whether the whole file was read: only then is the best evaluation reward known for sure
+    """
+
+    steps: float = float("nan")
+    minutes: float = float("nan")
+    last_evaluation_reward: float = float("nan")
+    best_evaluation_reward: float = float("nan")
+    complete: bool = False
+
+    @property
+    def steps_per_second(self) -> float:
+        """Environment steps a second over the whole run."""
+        return self.steps / (self.minutes * 60.0) if self.minutes > 0 else float("nan")
+
+    def add(self, table: pa.Table, counts_minutes: bool) -> None:
+        """Take newer rows into account; ``counts_minutes`` as in ``RunDescription``."""
+        names = table.column_names
+
+        def column(name: str) -> np.ndarray:
+            values = table.column(name).to_numpy() if name in names else np.empty(0)
+            return values[np.isfinite(values)]
+
+        steps, minutes = column(TOTAL_STEPS), wall_clock_minutes(names, column, counts_minutes)
+        rewards = column(EVALUATION_REWARD)
+        self.steps = float(steps[-1]) if steps.size else self.steps
+        self.minutes = float(minutes[-1]) if minutes.size else self.minutes
+        if rewards.size:
+            self.last_evaluation_reward = float(rewards[-1])
+            self.best_evaluation_reward = float(np.fmax(self.best_evaluation_reward, rewards.max()))
+
+
+def read_end(path: str | os.PathLike, counts_minutes: bool, most_bytes: int = 1 << 14) -> tuple[list[str], Summary]:
+    """The names of a CSV's columns, and where the run stands by its last rows alone: quick, however long the file.
+
+    :param most_bytes: how far to look back for a value
+    :raises OSError: if the file is gone or cannot be read
+    """
+    with open(path, "rb") as file:
+        header = read_header(file)
+        size = os.fstat(file.fileno()).st_size
+        start = max(len(header), size - most_bytes)
+        file.seek(start)
+        data = file.read(most_bytes) if header else b""
+    if start > len(header):
+        data = data[data.find(b"\n") + 1 :]
+    names = column_names(header) if header else []
+    lines = whole_lines(data).decode("utf-8", "replace").replace("\0", "").splitlines()
+    found = _newest_values(lines, names)
+    minutes = wall_clock_minutes(found, lambda name: np.array([found[name]]), counts_minutes)
+    summary = Summary(
+        steps=found.get(TOTAL_STEPS, float("nan")),
+        minutes=float(minutes[0]) if minutes.size else float("nan"),
+        last_evaluation_reward=found.get(EVALUATION_REWARD, float("nan")),
+    )
+    return names, summary
+
+
+def _newest_values(lines: Sequence[str], names: Sequence[str]) -> dict[str, float]:
+    """The last finite value of each column that a summary is made of."""
+    wanted = (TOTAL_STEPS, EVALUATION_REWARD, WALL_CLOCK, WALL_CLOCK_MINUTES)
+    missing = {name: place for place, name in enumerate(names) if name in wanted}
+    found: dict[str, float] = {}
+    for cells in csv.reader(reversed(lines)):
+        if not missing:
+            break
+        for name, place in list(missing.items()):
+            value = _number(cells[place]) if len(cells) == len(names) else float("nan")
+            if np.isfinite(value):
+                found[name] = value
+                del missing[name]
+    return found
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")
+
+
+def run_ids(root: str | os.PathLike, paths: Sequence[str]) -> list[str]:
+    """A short, unique id for each CSV: its directory below ``root``, and its own name where that has several."""
+    directories = [os.path.dirname(path) for path in paths]
+    count: dict[str, int] = {}
+    for directory in directories:
+        count[directory] = count.get(directory, 0) + 1
+    ids = []
+    for path, directory in zip(paths, directories):
+        below = os.path.relpath(directory, root)
+        alone = count[directory] == 1 and below != "."
+        ids.append(pathlib.PurePath(below if alone else os.path.relpath(path, root)[: -len(".csv")]).as_posix())
+    return ids
+
+
+@dataclass(frozen=True)
+class Experiments:
+    """One or many runs as data frames.
+
+    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, worker, state, steps,
+        steps_per_second, last_evaluation_reward, best_evaluation_reward, start, minutes, path
+    :param signals: a row for each row of each CSV: ``run``, then every signal of any run; NaN where a run has none
+    :param parameters: a row for each run, a column for each setting by its dotted name
+    """
+
+    runs: pd.DataFrame
+    signals: pd.DataFrame
+    parameters: pd.DataFrame
+
+    def tidy(self, *names: str) -> pd.DataFrame:
+        """One value a row: run, episode, iteration, steps and minutes, then ``signal`` and ``value``, without NaN.
+
+        :param names: the signals wanted; all if none is named
+        """
+        times = {EPISODE: "episode", TRAINING_ITERATION: "iteration", TOTAL_STEPS: "steps", "minutes": "minutes"}
+        wide = self.signals.rename(columns=times)
+        keys = ["run", *(name for name in times.values() if name in wide)]
+        unknown = [name for name in names if name not in wide]
+        if unknown:
+            raise CoachError(f"no signal '{unknown[0]}'; there are: {', '.join(wide.columns.difference(keys))}")
+        wanted = list(names) or [name for name in wide.columns if name not in keys]
+        long = wide.melt(id_vars=keys, value_vars=wanted, var_name="signal", value_name="value")
+        return long.dropna(subset="value").reset_index(drop=True)
+
+
+def load(path: str | os.PathLike | Sequence[str | os.PathLike] = "experiments") -> Experiments:
+    """Read the runs below a directory, one CSV, or several of either.
+
+    :raises CoachError: if there is no such path, or no signal CSV below it
+    """
+    given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    files = list(dict.fromkeys(file for one in given for file in _signal_files(one)))
+    if not files:
+        raise CoachError(f"no signal CSV below {', '.join(repr(str(one)) for one in given)}")
+    root = os.path.commonpath([os.path.abspath(one if os.path.isdir(one) else os.path.dirname(one)) for one in given])
+    runs, signals, parameters = [], [], {}
+    for file, run_id in zip(files, run_ids(root, files)):
+        signal_file = SignalFile(file)
+        signal_file.refresh()
+        description = describe(file, root, run_id)
+        runs.append(_run_row(description, signal_file))
+        signals.append(_signal_frame(description, signal_file))
+        parameters[run_id] = dict(description.parameters)
+    return Experiments(
+        pd.DataFrame(runs).set_index("run"),
+        pd.concat(signals, ignore_index=True),
+        pd.DataFrame.from_dict(parameters, orient="index").rename_axis("run"),
+    )
+
+
+def _signal_files(path: str | os.PathLike) -> list[str]:
+    if os.path.isdir(path):
+        return [os.path.abspath(entry.path) for entry in find_signal_files(path)]
+    if os.path.isfile(path):
+        return [os.path.abspath(path)]
+    raise CoachError(f"no file or directory '{os.fspath(path)}'")
+
+
+def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, Any]:
+    summary = Summary()
+    if signal_file.table is not None:
+        summary.add(signal_file.table, description.counts_minutes)
+    start = description.start
+    return {
+        "run": description.id,
+        "experiment": description.experiment,
+        "preset": description.preset,
+        "agent": description.agent,
+        "environment": description.environment,
+        "seed": description.seed,
+        "worker": description.worker,
+        "state": run_state(description.path, description.path.stat().st_mtime),
+        "steps": summary.steps,
+        "steps_per_second": summary.steps_per_second,
+        "last_evaluation_reward": summary.last_evaluation_reward,
+        "best_evaluation_reward": summary.best_evaluation_reward,
+        "start": pd.Timestamp(start, unit="s") if start is not None else pd.NaT,
+        "minutes": summary.minutes,
+        "path": str(description.path),
+    }
+
+
+def _signal_frame(description: RunDescription, signal_file: SignalFile) -> pd.DataFrame:
+    frame = signal_file.table.to_pandas() if signal_file.table is not None else pd.DataFrame()
+    minutes = wall_clock_minutes(signal_file.names, signal_file.column, description.counts_minutes)
+    if minutes.size:
+        frame["minutes"] = minutes
+    frame.insert(0, "run", description.id)
+    return frame

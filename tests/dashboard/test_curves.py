@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+pytest.importorskip("panel")
+
+from rl_coach.dashboard.curves import Curve, bounds, extremes, line_of, mean_of, smooth, thin
+
+values = arrays(np.float64, st.integers(0, 400), elements=st.floats(-1e6, 1e6))
+
+
+def curve(y, **arrays):
+    y = np.asarray(y, dtype=float)
+    return Curve(("run", "signal", "left"), "run", 0, 0, False, np.arange(y.size, dtype=float), y, **arrays)
+
+
+def test_window_is_the_mean_of_the_last_values():
+    np.testing.assert_allclose(smooth(np.array([1.0, 3.0, 5.0, 7.0]), "window", 2), [1, 2, 4, 6])
+
+
+def test_exponential_weighs_by_age():
+    # span 3: alpha = 1/2, so weights 1, 1/2, 1/4, normalised
+    np.testing.assert_allclose(
+        smooth(np.array([4.0, 2.0, 6.0]), "exponential", 3), [4, (2 + 2) / 1.5, (6 + 1 + 1) / 1.75]
+    )
+
+
+@pytest.mark.parametrize("kind", ["none", "window", "exponential"])
+def test_a_window_of_one_changes_nothing(kind):
+    y = np.array([1.0, -4.0])
+    assert smooth(y, kind, 1) is y
+
+
+@given(values, st.sampled_from(["window", "exponential"]), st.integers(2, 50))
+def test_smoothing_stays_between_the_extremes(y, kind, window):
+    smoothed = smooth(y, kind, window)
+    assert smoothed.shape == y.shape
+    if y.size:
+        slack = 1e-6 * max(1.0, np.abs(y).max())
+        assert y.min() - slack <= smoothed.min() and smoothed.max() <= y.max() + slack
+
+
+@given(values, st.integers(8, 60))
+def test_thinning_keeps_the_extremes_and_the_ends(y, points):
+    picked = extremes(y, points)
+    assert picked.size <= max(points + 2, 4)
+    assert np.all(np.diff(picked) > 0)
+    if y.size:
+        assert {0, y.size - 1} <= set(picked.tolist())
+        assert y[picked].min() == y.min() and y[picked].max() == y.max()
+
+
+def test_thinning_leaves_no_stretch_out():
+    picked = extremes(np.random.default_rng(0).normal(size=10_000), 1600)
+    assert np.diff(picked).max() < 2 * 10_000 / 799
+
+
+def test_zoomed_in_all_points_are_there_and_the_rest_stays_in_outline():
+    full = curve(np.random.default_rng(0).normal(size=100_000))
+    thinned = thin(full, (50_000, 50_300), 1000)
+    inside = (thinned.x >= 50_000) & (thinned.x <= 50_300)
+    assert inside.sum() == 301
+    assert thinned.x[0] == 0 and thinned.x[-1] == 99_999
+    assert thinned.x.size < 2000
+
+
+def test_lines_are_finite_positive_on_a_log_axis_and_ascending():
+    x = np.array([3.0, 1.0, 2.0, np.nan, 5.0, 0.0])
+    y = np.array([30.0, 10.0, np.nan, 4.0, -5.0, 1.0])
+    np.testing.assert_array_equal(line_of(x, y)[0], [0, 1, 3, 5])
+    np.testing.assert_array_equal(line_of(x, y, log_x=True)[0], [1, 3, 5])
+    np.testing.assert_array_equal(line_of(x, y, log_x=True, log_y=True)[1], [10, 30])
+
+
+def test_mean_over_runs_with_its_standard_deviation():
+    x = np.array([1.0, 2.0, 3.0])
+    mean = mean_of(
+        [(x, np.array([1.0, 2.0, 3.0])), (x, np.array([3.0, 4.0, 5.0])), (x, np.array([2.0, 3.0, 4.0]))], "std"
+    )
+    np.testing.assert_allclose(mean["y"], [2, 3, 4])
+    np.testing.assert_allclose(mean["high"] - mean["y"], [1, 1, 1])
+    np.testing.assert_allclose(mean["count"], [3, 3, 3])
+
+
+def test_confidence_is_students_t_over_the_root_of_n():
+    x = np.array([1.0])
+    lines = [(x, np.array([value])) for value in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    mean = mean_of(lines, "confidence")
+    # standard deviation sqrt(2.5), t(0.975, 4) = 2.776
+    np.testing.assert_allclose(mean["high"] - mean["y"], [2.776 * np.sqrt(2.5 / 5)], rtol=1e-6)
+
+
+def test_a_mean_is_over_the_runs_that_reach_so_far():
+    mean = mean_of(
+        [(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0])), (np.array([1.0, 2.0]), np.array([3.0, 3.0]))], "std"
+    )
+    np.testing.assert_allclose(mean["y"], [2, 2, 1])
+    np.testing.assert_allclose(mean["count"], [2, 2, 1])
+    assert mean["low"][-1] == mean["high"][-1] == 1
+    assert mean_of([(np.empty(0), np.empty(0))], "std")["x"].size == 0
+
+
+def test_bounds_leave_a_margin_and_never_collapse():
+    assert bounds([np.array([0.0, 10.0])], [np.array([0.0, 10.0])], False, 0.05) == (-0.5, 10.5)
+    assert bounds([np.array([5.0])], [np.array([5.0])], False, 0.05) == (4.5, 5.5)
+    assert bounds([np.array([0.0])], [np.array([0.0])], False, 0.05) == (-1, 1)
+    assert bounds([], [], False, 0.05) is None
+    low, high = bounds([np.array([1.0, 100.0])], [np.array([1.0, 100.0])], True, 0.5)
+    np.testing.assert_allclose([low, high], [0.1, 1000])

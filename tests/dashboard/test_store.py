@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+pytest.importorskip("panel")
+
+from rl_coach.dashboard import cache as cache_module
+from rl_coach.dashboard.cache import ColumnCache
+from rl_coach.dashboard.drawing import draw, labels_of
+from rl_coach.dashboard.media import is_media, url_of
+from rl_coach.dashboard.panels import no_experiments, parameters_table, video_gallery
+from rl_coach.dashboard.runs_table import differing_parameters, group_of, rows_of
+from rl_coach.dashboard.store import Store
+from rl_coach.dashboard.view import View
+from rl_coach.experiments import FAILED, FINISHED, RUNNING, SignalFile
+from tests.dashboard.runs import signal_rows, write_gif, write_run
+
+
+@pytest.fixture
+def root(tmp_path):
+    directory = tmp_path / "experiments"
+    for seed in range(2):
+        write_run(directory, "CartPole_DQN", f"21_11_2026-10_3{seed}", seed=seed, rows=40, status={"state": "finished"})
+    write_run(
+        directory, "CartPole_A3C", "22_11_2026-09_00", rows=30, status={"state": "failed"}, parameters={"extra": 1}
+    )
+    write_run(directory, "CartPole_A3C", "22_11_2026-09_00", rows=30, worker=1)
+    return directory
+
+
+def scanned(root, **settings):
+    store = Store(root, **settings)
+    store.scan()
+    while store.read_some():
+        pass
+    return store
+
+
+def test_finds_runs_and_what_they_reached(root):
+    store = scanned(root)
+    run = store.runs["CartPole_DQN/21_11_2026-10_31"]
+    whole = SignalFile(run.path)
+    whole.refresh()
+    assert run.state == FINISHED and run.summary.complete
+    assert run.summary.steps == whole.column("Total steps")[-1]
+    assert run.summary.best_evaluation_reward == np.nanmax(whole.column("Evaluation Reward"))
+    assert sum(run.state == FAILED for run in store.runs.values()) == 2
+
+
+def test_the_first_look_knows_the_last_values_and_reading_on_the_best(root):
+    store = Store(root)
+    store.scan()
+    first = store.runs["CartPole_DQN/21_11_2026-10_30"].summary
+    assert first.steps > 0 and not first.complete
+    assert next(row for row in rows_of(store.runs, "", {}) if row["seed"] == 0)["best"] is None
+    while store.read_some():
+        pass
+    assert store.runs["CartPole_DQN/21_11_2026-10_30"].summary.complete
+
+
+def test_a_look_at_nothing_new_changes_nothing(root):
+    store = scanned(root)
+    version = store.version
+    assert not store.scan() and store.version == version
+
+
+def test_new_rows_new_runs_and_runs_that_vanish(root):
+    store = scanned(root)
+    run = store.runs["CartPole_DQN/21_11_2026-10_30"]
+    with open(run.path, "a") as file:
+        file.write("\n".join(signal_rows(5, first=41)) + "\n")
+    (root / "CartPole_DQN" / "21_11_2026-10_30" / "status.json").unlink()
+    assert store.scan()
+    grown = store.runs[run.id]
+    assert grown.summary.steps > 0 and grown.offset > run.offset and grown.state == RUNNING
+    write_run(root, "New", "23_11_2026-09_00")
+    shutil.rmtree(root / "CartPole_A3C")
+    store.scan()
+    assert set(store.runs) == {f"CartPole_DQN/21_11_2026-10_3{seed}" for seed in range(2)} | {"New/23_11_2026-09_00"}
+    shutil.rmtree(root)
+    store.scan()
+    assert store.runs == {}
+
+
+def test_columns_are_up_to_date_and_missing_runs_left_out(root):
+    store = scanned(root)
+    run_id = "CartPole_DQN/21_11_2026-10_30"
+    assert store.columns([run_id, "../../etc/passwd"])[run_id].rows == 40
+    with open(store.runs[run_id].path, "a") as file:
+        file.write(signal_rows(1, first=41)[0] + "\n")
+    assert store.columns([run_id])[run_id].rows == 41
+    shutil.rmtree(root)
+    assert store.columns([run_id]) == {}
+
+
+def test_only_the_files_asked_for(root):
+    path = next(root.rglob("*.csv"))
+    store = scanned(root, files=[path])
+    assert [run.path for run in store.runs.values()] == [str(path)]
+
+
+def test_what_was_read_is_kept_for_the_next_start(root, tmp_path, monkeypatch):
+    monkeypatch.setattr(cache_module, "SMALLEST_FILE_BYTES", 0)
+    cache = ColumnCache(tmp_path / "cache", root)
+    scanned(root, cache=cache).stop()
+    again = Store(root, cache=ColumnCache(tmp_path / "cache", root))
+    again.scan()
+    assert all(run.summary.complete for run in again.runs.values())
+    path = again.runs["CartPole_DQN/21_11_2026-10_30"].path
+    kept = cache.read(path)
+    assert kept.rows == 40 and not kept.refresh()
+    with open(path, "a") as file:
+        file.write(signal_rows(1, first=41)[0] + "\n")
+    assert kept.refresh() and kept.rows == 41
+    with open(path, "w") as file:
+        file.write("Episode #,A\n1,2\n")
+    assert cache.read(path).refresh()
+
+
+def test_a_cache_that_cannot_be_written_keeps_nothing(root, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    scanned(root, cache=ColumnCache(blocked, root)).stop()
+
+
+def test_groups_and_what_differs(root):
+    store = scanned(root)
+    runs = list(store.runs.values())
+    assert {group_of(run, "experiment") for run in runs} == {"CartPole_DQN", "CartPole_A3C"}
+    assert {group_of(run, "agent.extra") for run in runs} == {"", "1"}
+    assert "seed" in differing_parameters(runs) and "agent.algorithm.discount" not in differing_parameters(runs)
+    row = next(row for row in rows_of(store.runs, "worker", {}) if row["group"] == "1")
+    assert row["detail"] == "worker 1 · agent"
+
+
+def test_labels_say_what_tells_runs_apart(root):
+    runs = scanned(root).runs
+    dqn = [run for run in runs.values() if run.description.preset == "CartPole_DQN"]
+    assert sorted(labels_of(dqn).values()) == ["seed 0", "seed 1"]
+    assert list(labels_of(dqn[:1]).values()) == ["CartPole_DQN"]
+    assert len(set(labels_of(list(runs.values())).values())) == len(runs)
+
+
+def test_draws_runs_and_groups(root):
+    store = scanned(root)
+    view = View(runs=tuple(store.runs), left=("Training Reward",), right=("Loss/Mean",), smoothing="window")
+    files = store.columns(view.runs)
+    drawn = draw(view, store.runs, files, lambda key: 0)
+    assert len(drawn.curves) == 2 * len(store.runs)
+    assert {curve.dash for curve in drawn.curves if curve.right} == {1}
+    assert all(curve.raw is not None for curve in drawn.curves)
+    grouped = View(runs=view.runs, left=view.left, group="experiment", draw="confidence")
+    curves = draw(grouped, store.runs, files, lambda key: 0).curves
+    assert sorted(curve.label for curve in curves) == ["CartPole_A3C (2)", "CartPole_DQN (2)"]
+    assert all(np.all(curve.low <= curve.y) for curve in curves)
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        (View(left=("Loss/Mean",)), "Select a run"),
+        (View(runs=("CartPole_DQN/21_11_2026-10_30",)), "Choose a signal"),
+        (View(runs=("CartPole_DQN/21_11_2026-10_30",), left=("Nothing",)), "has no values of “Nothing”"),
+    ],
+)
+def test_says_why_there_is_nothing_to_draw(root, view, message):
+    store = scanned(root)
+    drawn = draw(view, store.runs, store.columns(view.runs), lambda key: 0)
+    assert not drawn.curves and message in drawn.message
+
+
+def test_parameters_are_compared_and_escaped(root):
+    runs = list(scanned(root).runs.values())
+    table = parameters_table(runs, {}, "light", "", only_differences=True)
+    assert "extra" in table and "discount" not in table
+    assert "No parameter fits" in parameters_table(runs, {}, "light", "zzz", False)
+    assert "<script>" not in parameters_table(runs, {}, "light", "<script>", False)
+
+
+def test_videos_are_served_from_the_runs_alone(root, tmp_path):
+    runs = list(scanned(root).runs.values())
+    assert "No videos" in video_gallery(runs, root)
+    gif = write_gif(root / "CartPole_DQN" / "21_11_2026-10_30" / "run.csv", "CartPole_21_11_2026-10_40_00_000001")
+    assert url_of(gif, root) in video_gallery(runs, root)
+    assert "21.11.2026 10:40:00" in video_gallery(runs, root)
+    assert is_media(gif, root)
+    outside = write_gif(tmp_path / "run.csv", "outside")
+    assert not is_media(outside, root)
+    assert not is_media(root / "CartPole_DQN" / "secret.gif", root)
+    assert not is_media(gif.with_suffix(".csv"), root)
+    os.symlink(outside, gif.with_name("link.gif"))
+    assert not is_media(gif.with_name("link.gif").resolve(), root)
+
+
+def test_a_directory_without_runs_says_how_to_make_one(tmp_path):
+    assert "coach -p CartPole_DQN" in no_experiments(tmp_path, True)
+    assert "does not exist" in no_experiments(tmp_path / "<b>", False)
+    assert "<b>" not in no_experiments(tmp_path / "<b>", False)
