@@ -57,6 +57,10 @@ test: lint
 golden: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -m golden -s tests/golden
 
+$(VENV)/.bench-installed: $(BIN)/python $(METADATA)
+	$(BIN)/python -m pip install --quiet --editable '.[bench,jax,atari]'
+	@touch $@ $(VENV)/.run-installed
+
 bench: $(VENV)/.bench-installed
 	$(BIN)/python -m benchmarks
 

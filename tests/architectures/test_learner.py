@@ -299,7 +299,7 @@ def test_online_and_target_network_draw_noise_of_their_own_at_each_update():
         target = networks["main"].target(batch.states)[0]["q"]
         return Update({"main": 0.0 * ops.sum(online)}, signals={"online": ops.sum(online), "target": ops.sum(target)})
 
-    wrapper, learner = wrapper_and_learner(rule, [QHeadParameters(dense_layer=NoisyNetDense)], optimizer_type="SGD")
+    _, learner = wrapper_and_learner(rule, [QHeadParameters(dense_layer=NoisyNetDense)], optimizer_type="SGD")
     row = {name: np.repeat(column, 3, axis=0) for name, column in columns(1).items()}
     first, second = (learner.train(row, num_updates=3, follow={"main": 1.0}) for _ in range(2))
     drawn = np.concatenate([result.signals[name] for result in (first, second) for name in ("online", "target")])
