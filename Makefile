@@ -58,7 +58,7 @@ golden: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -m golden -s tests/golden
 
 $(VENV)/.bench-installed: $(BIN)/python $(METADATA)
-	$(BIN)/python -m pip install --quiet --editable '.[bench,jax,atari]'
+	$(INSTALL) '.[bench,jax,atari]'
 	@touch $@ $(VENV)/.run-installed
 
 bench: $(VENV)/.bench-installed
