@@ -442,6 +442,7 @@ class TaskParameters(Parameters):
     :param checkpoint_save_episodes: training episodes between checkpoints; None for none
     :param checkpoint_keep: how many of the newest checkpoints stay besides the best; 0 keeps all, None leaves it to the
         graph manager
+    :param preset: the name of the preset, for the records
     :param resume: go on with the run that wrote ``checkpoint_restore_path``, in its directory
     """
 
@@ -464,6 +465,7 @@ class TaskParameters(Parameters):
         checkpoint_save_episodes: int | None = None,
         checkpoint_keep: int | None = None,
         resume: bool = False,
+        preset: str | None = None,
     ):
         self.framework_type = framework_type
         self.task_index = 0
@@ -482,6 +484,7 @@ class TaskParameters(Parameters):
         self.checkpoint_save_episodes = checkpoint_save_episodes
         self.checkpoint_keep = checkpoint_keep
         self.resume = resume
+        self.preset = preset
 
 
 class DistributedTaskParameters(TaskParameters):

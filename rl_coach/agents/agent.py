@@ -856,6 +856,15 @@ class Agent(AgentInterface):
         for name in self._counters:
             setattr(self, name, state["counters"][name])
 
+    def _set_learner_state(self, state: dict[str, Any]) -> None:
+        if state:
+            self.learner.set_state(state)
+        elif self._learner is not None:
+            self._learner.set_state(dict.fromkeys(self.networks, 0))
+
+    def fits(self) -> dict[str, str]:
+        return {**super().fits(), **{f"network {name}": network.layout for name, network in self.networks.items()}}
+
     def get_episode_state(self) -> dict[str, Any] | None:
         """The episode in progress, its signals and the state of recurrent networks included.
 
@@ -871,6 +880,7 @@ class Agent(AgentInterface):
         return {"packed": packed, "steps_logger": self.agent_episode_logger.get_state()}
 
     def set_episode_state(self, state: dict[str, Any]) -> None:
+        """Go on in the middle of an episode; ``set_state`` came before."""
         episode = episode_state.unpack(state["packed"])
         for name, value in episode["fields"].items():
             setattr(self, name, value)

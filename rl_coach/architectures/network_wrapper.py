@@ -217,6 +217,11 @@ class NetworkWrapper:
         )
         return self.framework.make_learner(step, {self.name: self.state}, (self.name,))
 
+    @property
+    def layout(self) -> str:
+        """The shapes of the weights, which another network must have to take this one's state."""
+        return " ".join("x".join(map(str, array.shape)) for array in self.state.arrays("weights"))
+
     def get_state(self) -> dict:
         """Weights, buffers, optimizer state and target as arrays by name, gradients waiting to be applied, the number of
         updates, and the noise."""
