@@ -237,6 +237,7 @@ class Agent(AgentInterface):
                 task.experiment_path,
                 logger_prefix=stem,
                 task_id=task.task_index,
+                resume=task.resume,
                 tensorboard=visualization.tensorboard,
             )
         if visualization.dump_in_episode_signals:
@@ -855,12 +856,6 @@ class Agent(AgentInterface):
             self._rule_signal(name)
         for name in self._counters:
             setattr(self, name, state["counters"][name])
-
-    def _set_learner_state(self, state: dict[str, Any]) -> None:
-        if state:
-            self.learner.set_state(state)
-        elif self._learner is not None:
-            self._learner.set_state(dict.fromkeys(self.networks, 0))
 
     def fits(self) -> dict[str, str]:
         return {**super().fits(), **{f"network {name}": network.layout for name, network in self.networks.items()}}
