@@ -31,6 +31,7 @@ STATE_FILE = "state.json"
 MANIFEST_FILE = "manifest.json"
 BEST_CHECKPOINT_FILE = ".best_checkpoint"
 CHECKPOINT_DIRECTORY = "checkpoint"
+BEST = "best"
 _TEMPORARY_PREFIX = ".saving-"
 _ARRAY_KEY = "__array__"
 _CHUNK = 1 << 22
@@ -282,12 +283,14 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def find_checkpoint(path: Path) -> str:
-    """The checkpoint that ``path`` means: itself, one of its files, or the newest of a directory of checkpoints or of
-    an experiment.
+    """The checkpoint that ``path`` means: itself, one of its files, the newest of a directory of checkpoints or of an
+    experiment, or the best of one with ``DIR/best``.
 
     :raises CoachError: there is none
     """
     place = pathlib.Path(path).expanduser()
+    if place.name == BEST and not place.exists():
+        return _find_best(place.parent)
     if not place.exists():
         raise CoachError(f"no checkpoint at '{path}': there is no such file or directory")
     if place.is_file():
@@ -299,6 +302,14 @@ def find_checkpoint(path: Path) -> str:
         if latest is not None:
             return str(directory / latest.name)
     raise CoachError(f"no checkpoint in '{path}'")
+
+
+def _find_best(place: pathlib.Path) -> str:
+    for directory in (place, place / CHECKPOINT_DIRECTORY):
+        name = best_checkpoint(directory)
+        if name is not None:
+            return str(directory / name)
+    raise CoachError(f"no checkpoint in '{place}' is named the best: no evaluation was held before one was saved")
 
 
 def mark_best(directory: Path, name: str) -> None:

@@ -27,6 +27,7 @@ from rl_coach.core_types import TimeTypes
 from rl_coach.utils import CoachError
 
 _EVENT_FLUSH_SECONDS = 10
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Colors:
@@ -263,6 +264,8 @@ class BaseLogger:
             try:
                 self._append_to_file([self._rows[index] for index in indices])
             except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
                 self._warn_of_file(error)
                 return
         for index in indices:
@@ -403,7 +406,11 @@ class Logger(BaseLogger):
         if self.doc_path is None:
             return
         os.makedirs(os.path.dirname(os.path.abspath(self.doc_path)), exist_ok=True)
-        text = json.dumps({"run": run_record(), "parameters": unfold_dict_or_list(parameters)}, indent=2, default=str)
+        document = {"run": run_record(), "parameters": unfold_dict_or_list(parameters)}
+        if os.path.exists(self.doc_path):
+            before = json.loads(pathlib.Path(self.doc_path).read_text(encoding="utf-8"))
+            document |= {"run": before["run"], "resumed": [*before.get("resumed", []), document["run"]]}
+        text = json.dumps(document, indent=2, default=str)
         write_file_atomically(self.doc_path, text + "\n")
 
     def close(self) -> None:
