@@ -159,7 +159,7 @@ class CheckpointStateReader:
     def get_latest(self) -> SingleCheckpoint | None:
         """The newest checkpoint, None if there is none."""
         named = self._state_file.read()
-        if named is not None:
+        if named is not None and os.path.exists(os.path.join(self._checkpoint_dir, named)):
             return self._parser.parse(named)
         if not self._checkpoint_state_optional:
             return None
@@ -328,7 +328,10 @@ def keep_checkpoints(directory: Path, last: int) -> None:
     best = best_checkpoint(directory)
     for checkpoint in CheckpointStateReader(str(directory)).get_all()[:-last] if last else []:
         if checkpoint.name != best:
-            shutil.rmtree(os.path.join(directory, checkpoint.name))
+            # a kill half-way through leaves nothing that looks like a checkpoint
+            doomed = os.path.join(directory, f"{_TEMPORARY_PREFIX}{checkpoint.name}")
+            os.replace(os.path.join(directory, checkpoint.name), doomed)
+            shutil.rmtree(doomed)
 
 
 def remove_unfinished(directory: Path) -> None:

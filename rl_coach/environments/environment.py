@@ -325,7 +325,10 @@ class Environment(EnvironmentInterface):
         :return: None if the episode was not recorded from its beginning, or its actions cannot be saved
         """
         state = self._record.get_state()
-        return None if state is None else {**state, "fingerprint": self._fingerprint()}
+        if state is None:
+            return None
+        actions = self._action_space.rng.bit_generator.state
+        return {**state, "fingerprint": self._fingerprint(), "action_space": actions}
 
     def set_episode_state(self, state: dict[str, Any]) -> bool:
         """Go through an episode again, up to where ``get_episode_state`` was called. Takes the place of ``set_state``.
@@ -342,6 +345,8 @@ class Environment(EnvironmentInterface):
                 break
             self.step(action)
         self._phase = before
+        # the agent draws random actions from the same space
+        self._action_space.rng.bit_generator.state = state["action_space"]
         return self._fingerprint() == state["fingerprint"]
 
     def _fingerprint(self) -> str:
