@@ -76,8 +76,8 @@ AGENTS = {
 }
 
 
-def make(name: str, steps: int, directory: pathlib.Path, **task: Any) -> BasicRLGraphManager:
-    """A graph that is created and wants ``steps`` steps of training; an evaluation of two episodes every 100."""
+def plan_of(name: str, steps: int) -> BasicRLGraphManager:
+    """A graph that wants ``steps`` steps of training; an evaluation of two episodes every 100."""
     agent, level = AGENTS[name][0](), AGENTS[name][1]
     for network in agent.network_wrappers.values():
         network.batch_size = min(network.batch_size, 32)
@@ -89,8 +89,12 @@ def make(name: str, steps: int, directory: pathlib.Path, **task: Any) -> BasicRL
     plan.evaluation_steps = EnvironmentEpisodes(2)
     plan.steps_between_evaluation_periods = EnvironmentSteps(100)
     plan.improve_steps = EnvironmentSteps(steps)
-    environment = GymVectorEnvironment(level=level)
-    graph = BasicRLGraphManager(agent, environment, plan, VisualizationParameters())
+    return BasicRLGraphManager(agent, GymVectorEnvironment(level=level), plan, VisualizationParameters())
+
+
+def make(name: str, steps: int, directory: pathlib.Path, **task: Any) -> BasicRLGraphManager:
+    """A graph that is created and writes to ``directory``."""
+    graph = plan_of(name, steps)
     settings = {"experiment_path": str(directory), "seed": 5, **task}
     graph.create_graph(TaskParameters(**settings))
     return graph
