@@ -323,14 +323,19 @@ class LevelManager(EnvironmentInterface):
             self.evaluation_environment = self.evaluation_environment or self._evaluation_environment_factory()
             self.evaluation_environment.set_state(environments["evaluation"])
 
-    def evaluation_state(self) -> dict[str, Any] | None:
-        """The environment for evaluation before an evaluation begins; None if there is none yet."""
-        return None if self.evaluation_environment is None else self.evaluation_environment.get_state()
+    def evaluation_state(self) -> dict[str, Any]:
+        """What an evaluation changes at this level, before it begins."""
+        environment = self.evaluation_environment
+        return {
+            "environment": None if environment is None else environment.get_state(),
+            "environment_steps": self.environment_steps,
+        }
 
-    def undo_evaluation(self, state: dict[str, Any] | None) -> None:
+    def undo_evaluation(self, state: dict[str, Any]) -> None:
         """Go back to ``evaluation_state``: an evaluation that was broken off is held again from its beginning."""
-        if state is not None:
-            self.evaluation_environment.set_state(state)
+        self.environment_steps = state["environment_steps"]
+        if state["environment"] is not None:
+            self.evaluation_environment.set_state(state["environment"])
         elif self.evaluation_environment is not None:
             self.evaluation_environment.close()
             self.evaluation_environment = None

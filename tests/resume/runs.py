@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.layers import Dense
+from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme, TaskParameters, VisualizationParameters
 from rl_coach.checkpoint import find_checkpoint, load_checkpoint
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.exploration_policies.parameter_noise import ParameterNoiseParameters
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
@@ -67,11 +71,28 @@ def _soft_actor_critic() -> AgentParameters:
     return parameters
 
 
+def _ddqn() -> AgentParameters:
+    parameters = DDQNAgentParameters()
+    parameters.exploration = ParameterNoiseParameters(parameters)
+    parameters.algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(10)
+    return parameters
+
+
+def _actor_critic() -> AgentParameters:
+    parameters = ActorCriticAgentParameters()
+    parameters.algorithm.apply_gradients_every_x_episodes = 1
+    parameters.algorithm.num_steps_between_gradient_updates = 25
+    parameters.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=8)
+    return parameters
+
+
 AGENTS = {
     "DQN": (_dqn, "CartPole-v1"),
     "DQN with prioritized replay": (_prioritized_dqn, "CartPole-v1"),
     "PG": (_policy_gradients, "CartPole-v1"),
     "ClippedPPO": (_clipped_ppo, "CartPole-v1"),
+    "DDQN with noisy layers": (_ddqn, "CartPole-v1"),
+    "actor-critic with an LSTM": (_actor_critic, "CartPole-v1"),
     "SAC": (_soft_actor_critic, "Pendulum-v1"),
 }
 
