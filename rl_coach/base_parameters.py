@@ -429,7 +429,7 @@ class TaskParameters(Parameters):
     :param use_cpu: use no GPU
     :param experiment_path: the directory that the run writes to
     :param seed: makes the run repeatable; None draws one
-    :param checkpoint_save_secs: seconds between checkpoints; None for no checkpoints
+    :param checkpoint_save_secs: seconds between checkpoints; None for none
     :param checkpoint_restore_dir: deprecated name of ``checkpoint_restore_path``
     :param checkpoint_restore_path: the checkpoint to start from
     :param checkpoint_save_dir: where checkpoints are written
@@ -438,6 +438,12 @@ class TaskParameters(Parameters):
     :param num_gpu: how many GPUs to use
     :param checkpoint_memory: keep the replay memory in checkpoints, which an exact continuation needs; a checkpoint
         then takes the room of the memory's filled part
+    :param checkpoint_save_steps: environment steps of training between checkpoints; None for none
+    :param checkpoint_save_episodes: training episodes between checkpoints; None for none
+    :param checkpoint_keep: how many of the newest checkpoints stay besides the best; 0 keeps all, None leaves it to the
+        graph manager
+    :param preset: the name of the preset, for the records
+    :param resume: go on with the run that wrote ``checkpoint_restore_path``, in its directory
     """
 
     def __init__(
@@ -455,6 +461,11 @@ class TaskParameters(Parameters):
         apply_stop_condition: bool = False,
         num_gpu: int = 1,
         checkpoint_memory: bool = True,
+        checkpoint_save_steps: int | None = None,
+        checkpoint_save_episodes: int | None = None,
+        checkpoint_keep: int | None = None,
+        resume: bool = False,
+        preset: str | None = None,
     ):
         self.framework_type = framework_type
         self.task_index = 0
@@ -469,6 +480,11 @@ class TaskParameters(Parameters):
         self.apply_stop_condition = apply_stop_condition
         self.num_gpu = num_gpu
         self.checkpoint_memory = checkpoint_memory
+        self.checkpoint_save_steps = checkpoint_save_steps
+        self.checkpoint_save_episodes = checkpoint_save_episodes
+        self.checkpoint_keep = checkpoint_keep
+        self.resume = resume
+        self.preset = preset
 
 
 class DistributedTaskParameters(TaskParameters):

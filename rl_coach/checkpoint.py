@@ -31,6 +31,7 @@ STATE_FILE = "state.json"
 MANIFEST_FILE = "manifest.json"
 BEST_CHECKPOINT_FILE = ".best_checkpoint"
 CHECKPOINT_DIRECTORY = "checkpoint"
+BEST = "best"
 _TEMPORARY_PREFIX = ".saving-"
 _ARRAY_KEY = "__array__"
 _CHUNK = 1 << 22
@@ -158,7 +159,7 @@ class CheckpointStateReader:
     def get_latest(self) -> SingleCheckpoint | None:
         """The newest checkpoint, None if there is none."""
         named = self._state_file.read()
-        if named is not None:
+        if named is not None and os.path.exists(os.path.join(self._checkpoint_dir, named)):
             return self._parser.parse(named)
         if not self._checkpoint_state_optional:
             return None
@@ -282,12 +283,14 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def find_checkpoint(path: Path) -> str:
-    """The checkpoint that ``path`` means: itself, one of its files, or the newest of a directory of checkpoints or of
-    an experiment.
+    """The checkpoint that ``path`` means: itself, one of its files, the newest of a directory of checkpoints or of an
+    experiment, or the best of one with ``DIR/best``.
 
     :raises CoachError: there is none
     """
     place = pathlib.Path(path).expanduser()
+    if place.name == BEST and not place.exists():
+        return _find_best(place.parent)
     if not place.exists():
         raise CoachError(f"no checkpoint at '{path}': there is no such file or directory")
     if place.is_file():
@@ -299,6 +302,14 @@ def find_checkpoint(path: Path) -> str:
         if latest is not None:
             return str(directory / latest.name)
     raise CoachError(f"no checkpoint in '{path}'")
+
+
+def _find_best(place: pathlib.Path) -> str:
+    for directory in (place, place / CHECKPOINT_DIRECTORY):
+        name = best_checkpoint(directory)
+        if name is not None:
+            return str(directory / name)
+    raise CoachError(f"no checkpoint in '{place}' is named the best: no evaluation was held before one was saved")
 
 
 def mark_best(directory: Path, name: str) -> None:
@@ -317,7 +328,10 @@ def keep_checkpoints(directory: Path, last: int) -> None:
     best = best_checkpoint(directory)
     for checkpoint in CheckpointStateReader(str(directory)).get_all()[:-last] if last else []:
         if checkpoint.name != best:
-            shutil.rmtree(os.path.join(directory, checkpoint.name))
+            # a kill half-way through leaves nothing that looks like a checkpoint
+            doomed = os.path.join(directory, f"{_TEMPORARY_PREFIX}{checkpoint.name}")
+            os.replace(os.path.join(directory, checkpoint.name), doomed)
+            shutil.rmtree(doomed)
 
 
 def remove_unfinished(directory: Path) -> None:

@@ -14,7 +14,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Sequence
 
-from rl_coach import command_line, preset_catalogue
+from rl_coach import command_line, experiment_record, preset_catalogue
 
 if TYPE_CHECKING:
     import argparse
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from rl_coach.base_parameters import TaskParameters
     from rl_coach.graph_managers.graph_manager import GraphManager
 
-DONE, TRAINING_FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
-"""The exit codes of ``coach``."""
+DONE, TRAINING_FAILED, BAD_INPUT, STOPPED, TERMINATED = 0, 1, 2, 130, 143
+"""The exit codes of ``coach``. Stopped by Ctrl-C or terminated by SIGTERM, a run has saved a checkpoint and said where;
+a second signal exits at once, with the same code."""
 
 
 class CoachLauncher:
@@ -55,6 +56,10 @@ class CoachLauncher:
         :raises CoachError: for a flag or a value that does not exist, or a flag that this version does not serve
         """
         args = parser.parse_args(arguments)
+        if args.resume:
+            stored, settings = experiment_record.resumed_arguments(args.resume, args, _defaults(parser))
+            args = parser.parse_args(arguments, type(args)(**stored))
+            args.custom_parameter = settings or None
         if not args.list:
             _check(args, parser)
             _set_process_environment(args)
@@ -123,12 +128,14 @@ class CoachLauncher:
         if args.nocolor:
             logger.screen.set_use_colors(False)
         name = logger.get_experiment_name(args.experiment_name, default=preset_catalogue.name_of(args.preset))
-        directory = ExperimentDirectory(name, args.experiment_path or None)
+        directory = ExperimentDirectory(name, args.experiment_path or None, existing=args.resume)
         graph_manager.prints_summary = not args.no_summary
         if args.evaluate is None:
             graph_manager.playback_hint = _playback_hint(args, directory.path)
+            graph_manager.resume_hint = shlex.join(["coach", "--resume", _shown(directory.path)])
         try:
             graph_manager.create_graph(self.create_task_parameters(graph_manager, args, directory.path))
+            experiment_record.write(directory.path, args, _defaults(self.get_argument_parser()), graph_manager.seed)
         except BaseException:
             directory.remove()
             raise
@@ -147,10 +154,16 @@ class CoachLauncher:
             experiment_path=str(experiment_path),
             seed=args.seed,
             checkpoint_save_secs=args.checkpoint_save_secs,
-            checkpoint_restore_path=args.checkpoint_restore_dir or args.checkpoint_restore_file,
+            checkpoint_restore_path=args.checkpoint_restore_dir or args.checkpoint_restore_file or args.resume,
             checkpoint_save_dir=str(experiment_path / "checkpoint"),
             export_onnx_graph=args.export_onnx_graph,
             apply_stop_condition=args.apply_stop_condition,
+            checkpoint_memory=args.checkpoint_memory,
+            checkpoint_save_steps=args.checkpoint_save_steps,
+            checkpoint_save_episodes=args.checkpoint_save_episodes,
+            checkpoint_keep=args.checkpoint_keep,
+            resume=bool(args.resume),
+            preset=preset_catalogue.name_of(args.preset),
         )
 
     def start_single_process(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
@@ -191,6 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The program ``coach``.
 
     :return: the exit code: 0 done, 1 training failed, 2 bad input, 130 stopped from the keyboard
+    :raises SystemExit: with code 143, terminated by SIGTERM
     """
     try:
         CoachLauncher().launch(arguments)
@@ -238,8 +252,14 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if args.checkpoint_restore_dir and args.checkpoint_restore_file:
         parser.error("-crd and -crf both name a checkpoint: give one of them")
     for flag, path in (("-crd", args.checkpoint_restore_dir), ("-crf", args.checkpoint_restore_file)):
-        if path and not os.path.exists(path):
+        if path and not os.path.exists(path) and os.path.basename(path) != "best":
             parser.error(f"{flag}: no checkpoint at '{path}'")
+    if args.checkpoint_restore_file and os.path.exists(os.path.join(args.checkpoint_restore_file, ".coach_checkpoint")):
+        parser.error("-crf names one checkpoint; for the newest of a directory use -crd")
+
+
+def _defaults(parser: argparse.ArgumentParser) -> dict[str, Any]:
+    return vars(parser.parse_args([]))
 
 
 def _is_there(module: str) -> bool:
@@ -315,20 +335,31 @@ def _playback_hint(args: argparse.Namespace, experiment_path: pathlib.Path) -> s
     from rl_coach.utils import program
 
     level = ["-lvl", args.level] if args.level else []
-    path = os.path.relpath(experiment_path) if experiment_path.is_relative_to(pathlib.Path.cwd()) else experiment_path
     window = ["--render"] if has_display() else []
-    return shlex.join([program("coach"), "-p", args.preset, *level, "-crd", str(path), "--evaluate", "1000", *window])
+    words = [program("coach"), "-p", args.preset, *level, "-crd", _shown(experiment_path), "--evaluate", "1000", *window]
+    return shlex.join(words)
+
+
+def _shown(path: pathlib.Path) -> str:
+    """A path as the user can type it here."""
+    return os.path.relpath(path) if path.is_relative_to(pathlib.Path.cwd()) else str(path)
 
 
 class ExperimentDirectory:
     """The directory of one run, which is taken away again if the run never starts.
 
+    :param existing: the directory of a run that goes on, which is left as it is
     :raises CoachError: if it cannot be written
     """
 
-    def __init__(self, name: str, base: str | None):
+    def __init__(self, name: str, base: str | None, existing: str | None = None):
         from rl_coach import logger
 
+        self._absent: list[pathlib.Path] = []
+        self._is_new = existing is None
+        if existing is not None:
+            self.path = pathlib.Path(existing).absolute()
+            return
         above = pathlib.Path(logger.get_experiment_path(name, base, create_path=False)).absolute().parents
         self._absent = [directory for directory in above if not directory.exists()]
         try:
@@ -343,8 +374,9 @@ class ExperimentDirectory:
 
     def remove(self) -> None:
         """Take away the directory with all that was written into it, and those above that were made for it."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        self._remove_above()
+        if self._is_new:
+            shutil.rmtree(self.path, ignore_errors=True)
+            self._remove_above()
 
     def _remove_above(self) -> None:
         for directory in self._absent:

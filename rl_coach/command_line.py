@@ -14,10 +14,13 @@ examples:
     coach -p CartPole_DQN -asc
   choose the level, name the experiment, save a checkpoint every ten minutes:
     coach -p Atari_DQN -lvl pong -e my_pong -s 600 --seed 1
+  go on with a run that was stopped:
+    coach --resume experiments/my_pong/01_02_2026-10_00
   change settings of the preset:
     coach -p CartPole_PG -cp "agent_params.algorithm.discount=0.9; improve_steps=EnvironmentSteps(20000)"
 """
 
+NEGATABLE = ("checkpoint_memory",)
 FRAMEWORKS = ("tensorflow", "jax", "mxnet")
 
 
@@ -158,9 +161,37 @@ def _add_checkpoints(group: Any) -> None:
         help="save a checkpoint every SECONDS, under the experiment's directory",
     )
     group.add_argument(
-        "-crd", "--checkpoint_restore_dir", metavar="DIR", help="start from the newest checkpoint in DIR"
+        "--checkpoint_save_steps", type=_from(1), metavar="N", help="save a checkpoint every N steps of training"
+    )
+    group.add_argument(
+        "--checkpoint_save_episodes", type=_from(1), metavar="N", help="save a checkpoint every N training episodes"
+    )
+    group.add_argument(
+        "--checkpoint_keep",
+        type=_from(0),
+        metavar="K",
+        help="keep the newest K checkpoints and the best (default: 5); 0 keeps all",
+    )
+    group.add_argument(
+        "--checkpoint_memory",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="keep the replay memory in checkpoints (default), which resuming exactly needs; costs disk, time and"
+        " while saving RAM as large as its filled part, up to 7 GB for a million Atari frames",
+    )
+    group.add_argument(
+        "-crd",
+        "--checkpoint_restore_dir",
+        metavar="DIR",
+        help="start from the newest checkpoint in DIR, from DIR/NAME.ckpt, or from the best with DIR/best",
     )
     group.add_argument("-crf", "--checkpoint_restore_file", metavar="FILE", help="start from this checkpoint")
+    group.add_argument(
+        "--resume",
+        metavar="EXPERIMENT_DIR",
+        help="go on in place with an experiment that was stopped, as if it never had been; takes preset and settings"
+        " from there; -cp adds to them, -crd names a checkpoint other than the newest",
+    )
     group.add_argument("-onnx", "--export_onnx_graph", action="store_true", help="export the networks as ONNX")
 
 
@@ -223,12 +254,15 @@ def _from(smallest: int) -> Any:
 def arguments_from_keywords(keywords: dict[str, Any]) -> list[str]:
     """Keywords such as ``preset="CartPole_DQN", render=True`` as the arguments of a command line.
 
-    True stands for the flag alone; False and None leave it out.
+    True stands for the flag alone; False and None leave it out, but a flag that is on by default is switched off by
+    False.
     """
     arguments = []
     for name, value in keywords.items():
         if value is True:
             arguments.append(f"--{name}")
+        elif value is False and name in NEGATABLE:
+            arguments.append(f"--no-{name}")
         elif value is not None and value is not False:
             arguments.append(f"--{name}={value}")
     return arguments

@@ -270,7 +270,8 @@ class LevelManager(EnvironmentInterface):
         return all(agent.get_success_rate() >= target for agent in self.agents.values())
 
     def get_state(self) -> dict[str, Any]:
-        """All that is needed to go on exactly, the environments' random streams included."""
+        """All that is needed to go on exactly: agents, environments with their random streams, and the episode in
+        progress, where that can be saved."""
         environments = {}
         if self.has_real_environment:
             environments["training"] = self.environment.get_state()
@@ -280,7 +281,35 @@ class LevelManager(EnvironmentInterface):
             "agents": {name: agent.get_state() for name, agent in self.agents.items()},
             "environments": environments,
             "environment_steps": self.environment_steps,
+            "episode": self._episode_state(),
         }
+
+    def _episode_state(self) -> dict[str, Any] | None:
+        if self._phase is RunPhase.TEST:
+            return None
+        state: dict[str, Any] = {
+            "agents": {name: agent.get_episode_state() for name, agent in self.agents.items()},
+            "flags": [self.episode_over, self._observation_due, self._reset_due],
+        }
+        if self.has_real_environment:
+            state["environment"] = self.environment.get_episode_state()
+        return None if None in state["agents"].values() or state.get("environment", state) is None else state
+
+    def resume_saved_episode(self, state: dict[str, Any]) -> bool:
+        """Go on in the middle of the episode of ``get_state``; ``set_state`` came before.
+
+        :return: False if it was not saved, or the simulator does not repeat it; a new one must begin then
+        """
+        episode = state["episode"]
+        if episode is None:
+            return False
+        if self.has_real_environment and not self.environment.set_episode_state(episode["environment"]):
+            self.environment.set_state(state["environments"]["training"])
+            return False
+        for name, agent in self.agents.items():
+            agent.set_episode_state(episode["agents"][name])
+        self.episode_over, self._observation_due, self._reset_due = episode["flags"]
+        return True
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from ``get_state``, with a new episode."""
@@ -293,6 +322,23 @@ class LevelManager(EnvironmentInterface):
         if "evaluation" in environments and self._evaluation_environment_factory is not None:
             self.evaluation_environment = self.evaluation_environment or self._evaluation_environment_factory()
             self.evaluation_environment.set_state(environments["evaluation"])
+
+    def evaluation_state(self) -> dict[str, Any]:
+        """What an evaluation changes at this level, before it begins."""
+        environment = self.evaluation_environment
+        return {
+            "environment": None if environment is None else environment.get_state(),
+            "environment_steps": self.environment_steps,
+        }
+
+    def undo_evaluation(self, state: dict[str, Any]) -> None:
+        """Go back to ``evaluation_state``: an evaluation that was broken off is held again from its beginning."""
+        self.environment_steps = state["environment_steps"]
+        if state["environment"] is not None:
+            self.evaluation_environment.set_state(state["environment"])
+        elif self.evaluation_environment is not None:
+            self.evaluation_environment.close()
+            self.evaluation_environment = None
 
     def close(self) -> None:
         """Write what agents have not written yet, and close the environments."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import errno
 import functools
 import io
 import json
@@ -21,10 +22,12 @@ from typing import Any, Iterable, Sequence
 import numpy as np
 
 from rl_coach.base_parameters import unfold_dict_or_list
+from rl_coach.checkpoint import write_file_atomically
 from rl_coach.core_types import TimeTypes
 from rl_coach.utils import CoachError
 
 _EVENT_FLUSH_SECONDS = 10
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Colors:
@@ -155,6 +158,8 @@ class BaseLogger:
         self._columns_in_file: list[str] = []
         self._rows: dict[int, dict[str, Any]] = {}
         self._first_open_time: int | None = None
+        self._is_cut_due = False
+        self._has_warned = False
         self._seconds_before = 0.0
         self._started = time.monotonic()
 
@@ -239,14 +244,14 @@ class BaseLogger:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``: rows that a file got after that moment are taken out again."""
+        """Go on from ``get_state``. Rows that the file got after that moment are taken out again before the next are
+        written, and not sooner: a state that proves useless has then changed nothing."""
         self.time = state["time"]
         self._columns = dict.fromkeys(state["columns"])
         self._rows = {row["index"]: dict(zip(row["names"], row["values"])) for row in state["rows"]}
         self._first_open_time = state["first_open_time"]
         self._seconds_before, self._started = state["seconds"], time.monotonic()
-        if self.csv_path is not None and os.path.exists(self.csv_path):
-            self._cut_file()
+        self._is_cut_due = True
 
     def _open_index(self, time: int | None) -> int:
         index = self.time if time is None else time
@@ -255,18 +260,40 @@ class BaseLogger:
     def _write_rows(self, indices: list[int]) -> None:
         if not indices:
             return
-        rows = [self._rows.pop(index) for index in indices]
+        if self.csv_path is not None:
+            try:
+                self._append_to_file([self._rows[index] for index in indices])
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+                self._warn_of_file(error)
+                return
+        for index in indices:
+            del self._rows[index]
         self._first_open_time = indices[-1] + 1
-        if self.csv_path is None:
-            return
+
+    def _append_to_file(self, rows: list[dict[str, Any]]) -> None:
+        assert self.csv_path is not None
+        if self._is_cut_due and os.path.exists(self.csv_path):
+            self._cut_file()
+        self._is_cut_due = False
         if not self._columns_in_file:
             self._write_header()
         elif len(self._columns_in_file) < len(self._columns):
             self._widen_file()
-        lines = [[row.get(name) for name in (self.index_name, *self._columns)] for row in rows]
+        lines = _csv_lines([[row.get(name) for name in (self.index_name, *self._columns)] for row in rows])
         # one write of whole lines: a reader never sees a part of one
         with open(self.csv_path, "ab", buffering=0) as file:
-            file.write(_csv_lines(lines))
+            before = file.tell()
+            if file.write(lines) != len(lines):
+                file.truncate(before)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _warn_of_file(self, error: OSError) -> None:
+        """The rows stay in memory and are written with the next, once there is room again."""
+        if not self._has_warned:
+            self._has_warned = True
+            screen.warning(f"'{self.csv_path}' cannot be written: {error.strerror}; its rows are kept for later")
 
     def _header(self) -> bytes:
         return _csv_lines([[self.index_name, *self._columns]])
@@ -302,12 +329,7 @@ class BaseLogger:
 
     def _replace_file(self, lines: list[list[str]]) -> None:
         assert self.csv_path is not None
-        temporary = f"{self.csv_path}.tmp"
-        with open(temporary, "wb") as file:
-            file.write(self._header() + _csv_lines(lines))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, self.csv_path)
+        write_file_atomically(self.csv_path, (self._header() + _csv_lines(lines)).decode())
         self._columns_in_file = list(self._columns)
 
 
@@ -370,7 +392,7 @@ class Logger(BaseLogger):
         self.csv_path, self.doc_path = f"{path}.csv", f"{path}.json"
         if resume and os.path.exists(self.csv_path):
             with open(self.csv_path, encoding="utf-8", newline="") as file:
-                self._columns_in_file = next(csv.reader(file))[1:]
+                self._columns_in_file = next(csv.reader(file), [""])[1:]
             self._columns = dict.fromkeys(self._columns_in_file)
         if tensorboard:
             self._board_directory = os.path.join(_experiments_path, "tensorboard", os.path.basename(path))
@@ -384,8 +406,12 @@ class Logger(BaseLogger):
         if self.doc_path is None:
             return
         os.makedirs(os.path.dirname(os.path.abspath(self.doc_path)), exist_ok=True)
-        text = json.dumps({"run": run_record(), "parameters": unfold_dict_or_list(parameters)}, indent=2, default=str)
-        pathlib.Path(self.doc_path).write_text(text + "\n", encoding="utf-8")
+        document = {"run": run_record(), "parameters": unfold_dict_or_list(parameters)}
+        if os.path.exists(self.doc_path):
+            before = json.loads(pathlib.Path(self.doc_path).read_text(encoding="utf-8"))
+            document |= {"run": before["run"], "resumed": [*before.get("resumed", []), document["run"]]}
+        text = json.dumps(document, indent=2, default=str)
+        write_file_atomically(self.doc_path, text + "\n")
 
     def close(self) -> None:
         super().close()

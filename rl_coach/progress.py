@@ -47,6 +47,7 @@ class Progress:
         self._live: Any = None
         self._shown_at = -math.inf
         self._started = time.monotonic()
+        self._seconds_before = 0.0
         self._rewards: deque[float] = deque(maxlen=_EPISODES_IN_MEAN)
         self._samples: deque[tuple[float, int, float]] = deque(maxlen=256)
         self.last_evaluation: float | None = None
@@ -55,8 +56,23 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Since the start."""
-        return time.monotonic() - self._started
+        """Since the start of the run, not counting breaks."""
+        return self._seconds_before + time.monotonic() - self._started
+
+    def get_state(self) -> dict[str, Any]:
+        """What a resumed run shows and goes by."""
+        return {
+            "last_evaluation": self.last_evaluation,
+            "best_evaluation": self.best_evaluation,
+            "rewards": list(self._rewards),
+            "seconds": self.seconds,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from ``get_state``."""
+        self.last_evaluation, self.best_evaluation = state["last_evaluation"], state["best_evaluation"]
+        self._rewards = deque(state["rewards"], maxlen=_EPISODES_IN_MEAN)
+        self._seconds_before, self._started = state["seconds"], time.monotonic()
 
     def start(self) -> None:
         """Begin to show."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.agents import episode_state
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.network_wrapper import NetworkWrapper
@@ -236,6 +237,7 @@ class Agent(AgentInterface):
                 task.experiment_path,
                 logger_prefix=stem,
                 task_id=task.task_index,
+                resume=task.resume,
                 tensorboard=visualization.tensorboard,
             )
         if visualization.dump_in_episode_signals:
@@ -305,8 +307,10 @@ class Agent(AgentInterface):
             network.online_network.reset_internal_memory()
 
     def suspend_episode(self) -> None:
-        """Park the training episode, its signals and the filters' histories included."""
+        """Park the training episode, with its signals, the filters' histories and the random streams: training goes on
+        as if there had been no evaluation."""
         self._suspended = {name: getattr(self, name) for name in self._episode_fields}
+        self._suspended["streams"] = self._streams()
         self._suspended["signals"] = [signal.values for signal in self.episode_signals + self.step_signals]
         self._suspended["input_filter"] = self.input_filter.suspend()
         self._suspended["exploration"] = self.exploration_policy.get_state()
@@ -324,7 +328,22 @@ class Agent(AgentInterface):
         self.exploration_policy.set_state(self._suspended["exploration"])
         for name, state in self._suspended["recurrent"].items():
             self.networks[name].online_network.recurrent_state = state
+        self._set_streams(self._suspended["streams"])
         self._suspended = None
+
+    def _streams(self) -> dict[str, Any]:
+        """Where the random streams stand, except those of memory and exploration."""
+        return {
+            "agent": self.rng.bit_generator.state,
+            "actions": self.spaces.action.rng.bit_generator.state,
+            "networks": {name: network.rng.bit_generator.state for name, network in self.networks.items()},
+        }
+
+    def _set_streams(self, states: dict[str, Any]) -> None:
+        self.rng.bit_generator.state = states["agent"]
+        self.spaces.action.rng.bit_generator.state = states["actions"]
+        for name, network in self.networks.items():
+            network.rng.bit_generator.state = states["networks"][name]
 
     def observe(self, env_response: EnvResponse) -> bool:
         """Take in what the environment answered: the first state of an episode, or the outcome of the last action.
@@ -698,9 +717,12 @@ class Agent(AgentInterface):
 
     def _log_rule_signals(self, result: LearningResult) -> None:
         for name, values in result.signals.items():
-            if name not in self._rule_signals:
-                self._rule_signals[name] = self.register_signal(name)
-            self._rule_signals[name].add_sample(values)
+            self._rule_signal(name).add_sample(values)
+
+    def _rule_signal(self, name: str) -> Signal:
+        if name not in self._rule_signals:
+            self._rule_signals[name] = self.register_signal(name)
+        return self._rule_signals[name]
 
     def _log_training(self) -> None:
         """Take down the learning rate. What was learned since the episode ended belongs to that episode's row, for the
@@ -813,6 +835,7 @@ class Agent(AgentInterface):
             "rng": self.rng.bit_generator.state,
             "action_rng": self.spaces.action.rng.bit_generator.state,
             "logger": self.agent_logger.get_state(),
+            "rule_signals": list(self._rule_signals),
             "counters": {name: getattr(self, name) for name in self._counters},
         }
         return state
@@ -821,7 +844,7 @@ class Agent(AgentInterface):
         """Go on from ``get_state``, with a new episode."""
         for name, network in self.networks.items():
             network.set_state(state["networks"][name])
-        if state["memory"] is not None:
+        if state["memory"] is not None and not self._is_evaluating_only:
             self.memory.set_state(state["memory"])
         self.exploration_policy.set_state(state["exploration"])
         for name in self._filters:
@@ -829,8 +852,41 @@ class Agent(AgentInterface):
         self.rng.bit_generator.state = state["rng"]
         self.spaces.action.rng.bit_generator.state = state["action_rng"]
         self.agent_logger.set_state(state["logger"])
+        for name in state["rule_signals"]:
+            self._rule_signal(name)
         for name in self._counters:
             setattr(self, name, state["counters"][name])
+
+    def fits(self) -> dict[str, str]:
+        return {**super().fits(), **{f"network {name}": network.layout for name, network in self.networks.items()}}
+
+    def get_episode_state(self) -> dict[str, Any] | None:
+        """The episode in progress, its signals and the state of recurrent networks included.
+
+        :return: None if it holds something that cannot be saved
+        """
+        signals = {signal.name: signal.values for signal in self.episode_signals + self.step_signals}
+        recurrent = {name: network.online_network.recurrent_state for name, network in self.networks.items()}
+        fields = {name: getattr(self, name) for name in self._episode_fields}
+        try:
+            packed = episode_state.pack({"fields": fields, "signals": signals, "recurrent": recurrent})
+        except episode_state.UnsavableError:
+            return None
+        return {"packed": packed, "steps_logger": self.agent_episode_logger.get_state()}
+
+    def set_episode_state(self, state: dict[str, Any]) -> None:
+        """Go on in the middle of an episode; ``set_state`` came before."""
+        episode = episode_state.unpack(state["packed"])
+        for name, value in episode["fields"].items():
+            setattr(self, name, value)
+        for signal in self.episode_signals + self.step_signals:
+            signal.values = episode["signals"][signal.name]
+        for name, recurrent in episode["recurrent"].items():
+            self.networks[name].online_network.recurrent_state = recurrent
+        self.agent_episode_logger.set_episode_idx(self.current_episode)
+        self.agent_episode_logger.set_state(state["steps_logger"])
+        if not self._stores_whole_episodes:
+            self.call_memory("recognise", (self.curr_state,))
 
     @property
     def _checkpoints_memory(self) -> bool:

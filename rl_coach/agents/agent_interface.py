@@ -141,5 +141,18 @@ class AgentInterface:
         """Go on from what ``get_state`` returned."""
         raise NotImplementedError(f"{type(self).__name__} cannot be restored")
 
+    def fits(self) -> dict[str, str]:
+        """What another agent must have in common with this one to take its state, as texts by name."""
+        return {"agent": type(self).__name__}
+
+    def get_episode_state(self) -> dict[str, Any] | None:
+        """What an agent holds in the middle of an episode, beside ``get_state``; None if it cannot be saved, and a run
+        that goes on from here begins a new episode."""
+        return None
+
+    def set_episode_state(self, state: dict[str, Any]) -> None:
+        """Go on in the middle of the episode that ``get_episode_state`` saw; ``set_state`` came before."""
+        raise NotImplementedError(f"{type(self).__name__} does not go on in the middle of an episode")
+
     def close(self) -> None:
         """Write what has not been written yet. May be called more than once."""

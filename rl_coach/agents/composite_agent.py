@@ -326,6 +326,18 @@ class CompositeAgent(AgentInterface):
         self._reward_so_far = state["reward_so_far"]
         self.incoming_action = state["incoming_action"]
 
+    def fits(self) -> dict[str, str]:
+        parts = {f"{what} {name}": text for name, agent in self.agents.items() for what, text in agent.fits().items()}
+        return {**super().fits(), **parts}
+
+    def get_episode_state(self) -> dict[str, Any] | None:
+        states = {name: agent.get_episode_state() for name, agent in self.agents.items()}
+        return None if None in states.values() else states
+
+    def set_episode_state(self, state: dict[str, Any]) -> None:
+        for name, agent in self.agents.items():
+            agent.set_episode_state(state[name])
+
     def close(self) -> None:
         for agent in self.agents.values():
             agent.close()

@@ -172,6 +172,7 @@ class PolicyOptimizationAgent(Agent):
         return ActionInfo(action, all_action_probabilities=probabilities)
 
     _episode_fields = (*Agent._episode_fields, "last_gradient_update_step_idx")
+    _counters = (*Agent._counters, "mean_discounted_return", "std_discounted_return")
 
     def get_state(self) -> dict[str, Any]:
         means = self.return_means

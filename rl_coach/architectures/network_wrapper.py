@@ -78,15 +78,15 @@ class NetworkWrapper:
         self.has_target = has_target
         self.has_global = has_global
         self.network_parameters = agent_parameters.network_wrappers[name]
-        self._rng = np.random.default_rng() if rng is None else rng
+        self.rng = np.random.default_rng() if rng is None else rng
         task = agent_parameters.task_parameters
         self.framework = load_framework(task.framework_type if task else Frameworks.tensorflow)
-        self.state = self.framework.make_network(self.network_parameters, spaces, name, self._rng, has_target)
+        self.state = self.framework.make_network(self.network_parameters, spaces, name, self.rng, has_target)
         self._optimizer = Optimizer(self.network_parameters)
         self._exported: ExportedNetwork | None = None
         self._accumulated: list[dict[str, np.ndarray]] = []
-        self.online_network = OnlineNetwork(self, self.state, "weights", self.exported, self._rng)
-        self._target = Architecture(self.state, "target_weights", self.exported, self._rng) if has_target else None
+        self.online_network = OnlineNetwork(self, self.state, "weights", self.exported, self.rng)
+        self._target = Architecture(self.state, "target_weights", self.exported, self.rng) if has_target else None
 
     @property
     def target_network(self) -> Architecture:
@@ -217,13 +217,24 @@ class NetworkWrapper:
         )
         return self.framework.make_learner(step, {self.name: self.state}, (self.name,))
 
+    @property
+    def layout(self) -> str:
+        """The shapes of the weights, which another network must have to take this one's state."""
+        return " ".join("x".join(map(str, array.shape)) for array in self.state.arrays("weights"))
+
     def get_state(self) -> dict:
-        """Weights, buffers, optimizer state and target as arrays by name, the number of updates, and the noise."""
-        arrays = {
+        """Weights, buffers, optimizer state and target as arrays by name, gradients waiting to be applied, the number of
+        updates, and the noise."""
+        arrays: dict[str, Any] = {
             group: {f"{i:03d}": np.array(array) for i, array in enumerate(self.state.arrays(group))}
             for group in self.state.groups()
         }
-        return {**arrays, "updates": self.state.updates, "rng": self._rng.bit_generator.state}
+        return {
+            **arrays,
+            "accumulated": list(self._accumulated),
+            "updates": self.state.updates,
+            "rng": self.rng.bit_generator.state,
+        }
 
     def set_state(self, state: dict) -> None:
         """Restore what ``get_state`` gave.
@@ -232,8 +243,9 @@ class NetworkWrapper:
         """
         for group in self.state.groups():
             self.state.set_arrays(group, [state[group][name] for name in sorted(state[group])])
+        self._accumulated = list(state["accumulated"])
         self.state.updates = state["updates"]
-        self._rng.bit_generator.state = state["rng"]
+        self.rng.bit_generator.state = state["rng"]
 
     def summary(self) -> str:
         """The layers with their shapes and numbers of parameters, as text."""

@@ -45,10 +45,15 @@ class ArcadeRules:
     def get_state(self) -> dict[str, Any]:
         """The random state and that of the console, its own randomness included."""
         console = self._ale.cloneState(include_rng=True).serialize()
-        return {"rng": self.rng.bit_generator.state, "console": np.frombuffer(console, dtype=np.uint8).copy()}
+        return {
+            "rng": self.rng.bit_generator.state,
+            "console": np.frombuffer(console, dtype=np.uint8).copy(),
+            "lives": self._lives,
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         from ale_py import ALEState
 
         self.rng.bit_generator.state = state["rng"]
+        self._lives = state["lives"]
         self._ale.restoreState(ALEState(np.asarray(state["console"], np.uint8).tobytes()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Sequence, Union
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from rl_coach.base_parameters import Parameters, VisualizationParameters
 from rl_coach.core_types import ActionType, EnvResponse, GoalType, RunPhase, StateType
 from rl_coach.environments.environment_interface import EnvironmentInterface
+from rl_coach.environments.episode_record import EpisodeRecord, actions_of
 from rl_coach.environments.rendering import EpisodeVideo, Window, has_display
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace, ObservationSpace, RewardSpace, StateSpace
 from rl_coach.utils import CoachError, did_you_mean, force_list
@@ -184,6 +186,7 @@ class Environment(EnvironmentInterface):
         self.current_episode_steps_counter = 0
         self.total_reward_in_current_episode: Any = 0.0
         self.total_steps_counter = 0
+        self._record = EpisodeRecord()
 
         self._prepare_rendering(visualization_parameters)
 
@@ -222,6 +225,7 @@ class Environment(EnvironmentInterface):
         if action is None:
             action = self.last_action
         self.last_action = action
+        self._record.actions.append(action)
         if self._dumps_video and self.current_episode_steps_counter == 0:
             self._begin_video()
         self.current_episode_steps_counter += 1
@@ -247,6 +251,9 @@ class Environment(EnvironmentInterface):
         :return: the first state, with reward 0
         """
         self.handle_episode_ended()
+        self._record = EpisodeRecord()
+        if self._phase is not RunPhase.UNDEFINED:
+            self._record.begin(self.get_state(), force_environment_reset, self._phase)
         if self.current_episode_steps_counter > 0 and self._phase is not RunPhase.UNDEFINED:
             self.episode_idx += 1
         self._restart_environment_episode(force_environment_reset)
@@ -293,21 +300,62 @@ class Environment(EnvironmentInterface):
         """The counters and random state for a checkpoint.
 
         What the simulator holds in the middle of an episode is not part of it: a restored environment begins with
-        ``reset_internal_state(True)``, and goes on exactly as the saved one would have after its own next reset.
+        ``reset_internal_state``, and goes on exactly as the saved one would have after its own next reset. See
+        ``get_episode_state`` for the rest.
         """
         return {
             "episode_idx": self.episode_idx,
             "current_episode_steps_counter": self.current_episode_steps_counter,
             "total_steps_counter": self.total_steps_counter,
+            "truncated": bool(self.truncated),
             "action_space": self._action_space.rng.bit_generator.state,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore what ``get_state`` gave; ``reset_internal_state(True)`` comes next."""
+        """Restore what ``get_state`` gave; ``reset_internal_state`` comes next."""
         self.episode_idx = state["episode_idx"]
         self.current_episode_steps_counter = state["current_episode_steps_counter"]
         self.total_steps_counter = state["total_steps_counter"]
+        self.truncated = state["truncated"]
         self._action_space.rng.bit_generator.state = state["action_space"]
+
+    def get_episode_state(self) -> dict[str, Any] | None:
+        """The episode in progress: how it began and what has been done since, to be done again.
+
+        :return: None if the episode was not recorded from its beginning, or its actions cannot be saved
+        """
+        state = self._record.get_state()
+        if state is None:
+            return None
+        actions = self._action_space.rng.bit_generator.state
+        return {**state, "fingerprint": self._fingerprint(), "action_space": actions}
+
+    def set_episode_state(self, state: dict[str, Any]) -> bool:
+        """Go through an episode again, up to where ``get_episode_state`` was called. Takes the place of ``set_state``.
+
+        :return: whether it came out the same; a simulator whose ``reset`` does not begin anew in every respect, or that
+            runs by the clock, may differ, and a new episode should be begun then
+        """
+        before = self._phase
+        self.set_state(state["start"])
+        self._phase = RunPhase[state["phase"]]
+        self.reset_internal_state(state["is_forced"])
+        for action in actions_of(state):
+            if self.done:
+                break
+            self.step(action)
+        self._phase = before
+        # the agent draws random actions from the same space
+        self._action_space.rng.bit_generator.state = state["action_space"]
+        return self._fingerprint() == state["fingerprint"]
+
+    def _fingerprint(self) -> str:
+        """Equal where two environments stand at the same point of the same episode."""
+        digest = hashlib.sha256(repr((self.current_episode_steps_counter, bool(self.done))).encode())
+        digest.update(np.asarray(self.total_reward_in_current_episode, np.float64).tobytes())
+        for name in sorted(self.state):
+            digest.update(np.asarray(self.state[name]).tobytes())
+        return digest.hexdigest()
 
     def get_action_from_user(self) -> ActionType:
         """The action of the keys that are held down now, the default action if none are.

@@ -345,6 +345,7 @@ class GymEnvironment(Environment):
         state["next_seed"] = self._next_seed
         state["simulator"] = generator.bit_generator.state if isinstance(generator, np.random.Generator) else None
         state["arcade"] = None if self._arcade is None else self._arcade.get_state()
+        state["elapsed_steps"] = {str(i): wrapper._elapsed_steps for i, wrapper in enumerate(self._time_limits())}
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -354,6 +355,17 @@ class GymEnvironment(Environment):
             self._simulator.np_random.bit_generator.state = state["simulator"]
         if self._arcade is not None:
             self._arcade.set_state(state["arcade"])
+        for wrapper, elapsed in zip(self._time_limits(), state["elapsed_steps"].values()):
+            wrapper._elapsed_steps = elapsed
+
+    def _time_limits(self) -> list[Any]:
+        """The wrappers that count steps towards a limit: they go on counting from one life of a game to the next."""
+        found, env = [], self.env
+        while env is not None:
+            if "_elapsed_steps" in vars(env):
+                found.append(env)
+            env = vars(env).get("env")
+        return found
 
     def close(self) -> None:
         super().close()

@@ -34,6 +34,7 @@ from rl_coach.core_types import (
     TotalStepsCounter,
     TrainingSteps,
 )
+from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit, fits_of
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status, duration
@@ -43,8 +44,6 @@ _UNITS: dict[str, type[StepMethod]] = {
     unit.__name__: unit for unit in (EnvironmentSteps, EnvironmentEpisodes, TrainingSteps)
 }
 _ONE_STEP = EnvironmentSteps(1)
-# a checkpoint that is due waits for the end of an episode, where a resumed run agrees exactly, but not for ever
-_LONGEST_WAIT_FOR_EPISODE_END = 60.0
 
 
 class ScheduleParameters(Parameters):
@@ -121,6 +120,7 @@ class GraphManager:
 
     :ivar checkpoints_to_keep: how many of the newest checkpoints stay besides the best; 0 for all
     :ivar playback_hint: how the user can play the trained agent back, for the summary
+    :ivar resume_hint: how the user can go on with this run, for one that is interrupted
     :ivar prints_summary: say at the end what came of the run
     """
 
@@ -138,6 +138,7 @@ class GraphManager:
         self.reset_required = True
         self.checkpoints_to_keep = 5
         self.playback_hint: str | None = None
+        self.resume_hint: str | None = None
         self.prints_summary = True
         self.seed: int | None = None
         self.progress = Progress()
@@ -154,7 +155,12 @@ class GraphManager:
         self._shown_phases: tuple[RunPhase, ...] = (RunPhase.HEATUP, RunPhase.TRAIN)
         self._continues = False
         self._next_checkpoint_number = 0
-        self._checkpoint_due_at = math.inf
+        self._checkpoints: CheckpointSchedule = CheckpointSchedule(
+            self.task_parameters, self.total_steps_counters[RunPhase.TRAIN]
+        )
+        self._next_evaluation: int | None = None
+        self._is_episode_kept = False
+        self._warned_of_lost_episodes = False
         self._attention_at = 0.0
         self._stop_signal: int | None = None
         self._stopped_between_steps = False
@@ -176,6 +182,9 @@ class GraphManager:
         """
         self.task_parameters = TaskParameters() if task_parameters is None else copy.copy(task_parameters)
         self._check_schedule()
+        self._checkpoints = CheckpointSchedule(self.task_parameters, self.total_steps_counters[RunPhase.TRAIN])
+        if self.task_parameters.checkpoint_keep is not None:
+            self.checkpoints_to_keep = self.task_parameters.checkpoint_keep
         self._seed_everything()
         self.level_managers, self.environments = self._create_graph(self.task_parameters)
         self.top_level_manager = self.level_managers[0]
@@ -186,7 +195,7 @@ class GraphManager:
         self.phase = RunPhase.UNDEFINED
         self.setup_logger()
         if self.task_parameters.checkpoint_restore_path is not None:
-            self.restore_checkpoint()
+            self.restore_checkpoint(continue_run=self.task_parameters.resume)
         return self
 
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
@@ -332,6 +341,7 @@ class GraphManager:
         end = counts[unit] + steps.num_steps
         while counts[unit] < end or (wait_for_full_episodes and not self.reset_required):
             self._step()
+            self._stop_if_asked()
 
     def _step(self) -> EnvResponse:
         """One step of the top level, at an episode's start also the reset, at its end also the bookkeeping."""
@@ -355,12 +365,15 @@ class GraphManager:
         self._force_next_reset = not response.game_over
 
     def _attend(self) -> None:
-        """What is done a few times a second, between two steps: show the progress, stop if asked to."""
+        """What is done a few times a second, between two steps: show the progress."""
         self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
+        self.progress.update(self._status())
+
+    def _stop_if_asked(self) -> None:
+        """Called where a step is complete, the training that belongs to it included."""
         if self._stop_signal is not None:
             self._stopped_between_steps = True
             raise _exception_of(self._stop_signal)
-        self.progress.update(self._status())
 
     def train(self) -> None:
         """Let the agents learn, if the time has come for them. Updates of the networks count as training steps; where
@@ -387,7 +400,8 @@ class GraphManager:
         if steps.num_steps <= 0:
             return
         with self.phase_context(RunPhase.HEATUP):
-            self.reset_required = self._force_next_reset = True
+            if not self._is_episode_kept:
+                self.reset_required = self._force_next_reset = True
             self.act(steps, wait_for_full_episodes=True)
             self._force_next_reset = True
 
@@ -406,6 +420,7 @@ class GraphManager:
                 self.act(_ONE_STEP)
                 self.train()
                 self.occasionally_save_checkpoint()
+                self._stop_if_asked()
 
     def sync(self) -> None:
         """Have the agents take the newest weights."""
@@ -422,20 +437,29 @@ class GraphManager:
         if steps.num_steps <= 0:
             return False
         rewards: list[float] = []
+        before = [level.evaluation_state() for level in self.level_managers]
+        counts_before = dict(self.total_steps_counters[RunPhase.TEST].counters)
         with self.phase_context(RunPhase.TEST):
             self.sync()
             try:
                 self._evaluation_episodes(steps, rewards)
             except BaseException:
-                for level in self.level_managers:
-                    level.discard_evaluation()
+                self._undo_evaluation(before, counts_before)
                 raise
             best = self.progress.best_evaluation
             reward = float(np.mean(rewards))
             self.progress.add_evaluation(reward, len(rewards), self._status())
-        if self._saves_checkpoints_regularly and (best is None or reward > best):
+        self._next_evaluation = None
+        if self._improve_end is not None and self._checkpoints.is_regular and (best is None or reward > best):
             self.save_checkpoint()
         return self.should_stop()
+
+    def _undo_evaluation(self, before: list[Any], counts_before: dict[type[StepMethod], int]) -> None:
+        """Leave no trace of an evaluation that was broken off, so that it can be held again."""
+        self.total_steps_counters[RunPhase.TEST].counters.update(counts_before)
+        for level, state in zip(self.level_managers, before):
+            level.discard_evaluation()
+            level.undo_evaluation(state)
 
     def _evaluation_episodes(self, steps: StepMethod, rewards: list[float]) -> None:
         counts, unit = self._counts, type(steps)
@@ -476,11 +500,15 @@ class GraphManager:
             unit = type(self.improve_steps)
             end = start[unit] + self.improve_steps.num_steps
             self._improve_end = unit(end)
-            while counts[unit] < end:
+            if counts[unit] >= end and self._next_evaluation is None:
+                screen.warning(f"{self.improve_steps!r} are done already: ask for more improve_steps to go on")
+                return
+            while counts[unit] < end or self._next_evaluation is not None:
                 self.train_and_act(self._left_of_period(start))
                 if self.evaluate(self.evaluation_steps):
                     screen.success("the stop condition holds: every agent's success rate has reached its target")
                     break
+                self._next_evaluation = None
             self.save_checkpoint()
         self._summarize()
 
@@ -490,21 +518,31 @@ class GraphManager:
         :return: the training counters from which ``improve_steps`` count
         """
         if not self._continues:
-            self._improve_start = None
+            self._improve_start, self._next_evaluation, self._is_episode_kept = None, None, False
         if self._improve_start is None:
-            unit = type(self.heatup_steps)
-            done = self.total_steps_counters[RunPhase.HEATUP][unit] if self._continues else 0
-            self.heatup(unit(self.heatup_steps.num_steps - done))
+            self._heat_up()
             self._improve_start = dict(self.total_steps_counters[RunPhase.TRAIN].counters)
-        self._continues = False
+        self._continues = self._is_episode_kept = False
         return self._improve_start
 
+    def _heat_up(self) -> None:
+        unit, steps = type(self.heatup_steps), self.heatup_steps.num_steps
+        done = self.total_steps_counters[RunPhase.HEATUP][unit] if self._continues else 0
+        if done < steps or not self._is_episode_kept:
+            self.heatup(unit(steps - done))
+        else:
+            with self.phase_context(RunPhase.HEATUP):
+                self.act(unit(0), wait_for_full_episodes=True)
+                self._force_next_reset = True
+
     def _left_of_period(self, start: dict[type[StepMethod], int]) -> StepMethod:
-        """What is left of the present period between evaluations; periods are counted from the start of improving, so
-        that a resumed run evaluates where an uninterrupted one does."""
+        """What is left of the present period between evaluations, 0 where its evaluation alone is left. Periods are
+        counted from the start of improving, so that a resumed run evaluates where an uninterrupted one does."""
         unit, length = type(self.steps_between_evaluation_periods), self.steps_between_evaluation_periods.num_steps
-        done = self.total_steps_counters[RunPhase.TRAIN][unit] - start[unit]
-        return unit(length - done % length)
+        now = self.total_steps_counters[RunPhase.TRAIN][unit]
+        if self._next_evaluation is None:
+            self._next_evaluation = now + length - (now - start[unit]) % length
+        return unit(self._next_evaluation - now)
 
     def _evaluate_only(self, num_steps: int) -> None:
         """:param num_steps: environment steps, in whole episodes; 0 goes on until interrupted"""
@@ -520,7 +558,7 @@ class GraphManager:
     def _running(self, saves_checkpoints: bool) -> Iterator[None]:
         """Show the progress, and end cleanly whatever happens: the display closed, signals written, a checkpoint
         saved."""
-        self._schedule_checkpoint()
+        self._checkpoints.restart()
         self._stopped_between_steps = False
         self.progress.start()
         try:
@@ -528,6 +566,7 @@ class GraphManager:
                 yield
         except (KeyboardInterrupt, SystemExit):
             # a second signal comes in the middle of a step: what lies in memory then is not worth keeping
+            self.progress.stop()
             if saves_checkpoints and self._stopped_between_steps:
                 self._save_after_interrupt()
             raise
@@ -560,12 +599,14 @@ class GraphManager:
         if self._stop_signal is not None:
             raise _exception_of(number)
         self._stop_signal = number
-        self._attention_at = 0.0
+        screen.warning("stopping after this step; once more to exit at once, without a checkpoint")
 
     def _save_after_interrupt(self) -> None:
         path = self.save_checkpoint()
         if path is not None:
             screen.warning(f"interrupted; saved {path}")
+            if self.resume_hint:
+                screen.print(f"go on with it: {self.resume_hint}")
 
     def _status(self) -> Status:
         shown = [self.total_steps_counters[phase] for phase in self._shown_phases]
@@ -619,21 +660,9 @@ class GraphManager:
         task = self.task_parameters
         return str(task.checkpoint_save_dir or os.path.join(str(task.experiment_path), CHECKPOINT_DIRECTORY))
 
-    @property
-    def _saves_checkpoints_regularly(self) -> bool:
-        return self._improve_end is not None and self.task_parameters.checkpoint_save_secs is not None
-
-    def _schedule_checkpoint(self) -> None:
-        seconds = self.task_parameters.checkpoint_save_secs
-        self._checkpoint_due_at = math.inf if seconds is None else time.monotonic() + seconds
-
     def occasionally_save_checkpoint(self) -> None:
-        """Save a checkpoint if ``checkpoint_save_secs`` have passed since the last one and an episode has ended, or
-        does not end for long."""
-        if self._checkpoint_due_at is math.inf:
-            return
-        overdue = time.monotonic() - self._checkpoint_due_at
-        if overdue >= 0 and (self.reset_required or overdue >= _LONGEST_WAIT_FOR_EPISODE_END):
+        """Save a checkpoint if one is due."""
+        if self._checkpoints.is_due(self.reset_required):
             self.save_checkpoint()
 
     def save_checkpoint(self, failed: bool = False) -> str | None:
@@ -643,20 +672,26 @@ class GraphManager:
         :return: the checkpoint's path; None if it could not be written, or if another worker writes checkpoints
         """
         self.verify_graph_was_created()
-        self._schedule_checkpoint()
+        self._checkpoints.restart()
         if self.task_parameters.task_index:
             return None
         try:
-            path = save_checkpoint(
-                self.checkpoint_dir, self._checkpoint_name(failed), self.get_state(), self._manifest()
-            )
+            state = self.get_state()
+            path = save_checkpoint(self.checkpoint_dir, self._checkpoint_name(failed), state, self._manifest())
             if not failed:
                 self._tidy_checkpoints(os.path.basename(path))
         except OSError as error:
             screen.warning(f"no checkpoint was saved in '{self.checkpoint_dir}': {error.strerror}; the last one stands")
             return None
         self.last_checkpoint_path = path
+        self._warn_of_lost_episode(state)
         return path
+
+    def _warn_of_lost_episode(self, state: dict[str, Any]) -> None:
+        lost = not self.reset_required and any(level["episode"] is None for level in state["levels"].values())
+        if lost and not self._warned_of_lost_episodes:
+            self._warned_of_lost_episodes = True
+            screen.warning("this episode cannot be saved half-way: a run resumed from here begins a new one")
 
     def _checkpoint_name(self, failed: bool) -> str:
         """A name with a number above that of any checkpoint that is there."""
@@ -677,6 +712,7 @@ class GraphManager:
         counter = self.total_steps_counters[RunPhase.TRAIN]
         return {
             "graph": self.name,
+            "preset": self.task_parameters.preset,
             "framework": self.task_parameters.framework_type.name,
             "steps": counter[EnvironmentSteps],
             "episodes": counter[EnvironmentEpisodes],
@@ -686,16 +722,7 @@ class GraphManager:
         }
 
     def _fits(self) -> dict[str, str]:
-        """What a graph must have in common with a checkpoint's to be restored from it."""
-        fits = {"framework": self.task_parameters.framework_type.name}
-        for level in self.level_managers:
-            spaces = level.spaces_definition
-            for name, agent in level.agents.items():
-                fits[f"agent {level.name}/{name}"] = type(agent).__name__
-            for name, space in spaces.state.sub_spaces.items():
-                fits[f"observation space {level.name}/{name}"] = repr(space)
-            fits[f"action space {level.name}"] = repr(spaces.action)
-        return fits
+        return fits_of(self.level_managers, self.task_parameters)
 
     def get_state(self) -> dict[str, Any]:
         """All that is needed to go on exactly."""
@@ -707,16 +734,19 @@ class GraphManager:
             },
             "improve_start": self._improve_start
             and {unit.__name__: count for unit, count in self._improve_start.items()},
+            "next_evaluation": self._next_evaluation,
+            "reset_required": [self.reset_required, self._force_next_reset],
             "levels": {level.name: level.get_state() for level in self.level_managers},
-            "best_evaluation": self.progress.best_evaluation,
-            "last_evaluation": self.progress.last_evaluation,
+            "progress": self.progress.get_state(),
             "python_random": _plain_lists(random.getstate()),
             "numpy_random": np.random.get_state(legacy=False),
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``. The environments begin a new episode, for a simulator cannot be saved in the
-        middle of one; a state that was saved between two episodes goes on exactly."""
+    def set_state(self, state: dict[str, Any], with_episode: bool = False) -> None:
+        """Go on from ``get_state``.
+
+        :param with_episode: in the middle of the episode, if there was one; otherwise with a new one
+        """
         self.seed = state["seed"]
         for phase, counts in state["counters"].items():
             for unit, count in counts.items():
@@ -725,12 +755,28 @@ class GraphManager:
         self._improve_start = start and {_UNITS[unit]: count for unit, count in start.items()}
         for level in self.level_managers:
             level.set_state(state["levels"][level.name])
-        self.progress.best_evaluation = state["best_evaluation"]
-        self.progress.last_evaluation = state["last_evaluation"]
+        self._next_evaluation = state["next_evaluation"]
+        self.progress.set_state(state["progress"])
         version, internal, gauss_next = state["python_random"]
         random.setstate((version, tuple(internal), gauss_next))
         np.random.set_state(state["numpy_random"])
         self.reset_required = self._force_next_reset = True
+        if with_episode:
+            self._resume_episode(state)
+        self._checkpoints.restart()
+
+    def _resume_episode(self, state: dict[str, Any]) -> None:
+        is_over, is_forced = state["reset_required"]
+        if is_over:
+            self._force_next_reset = is_forced
+            return
+        levels = {level: state["levels"][level.name] for level in self.level_managers}
+        # the environment stands at the bottom; if it cannot go on, no level does
+        resumed = all(level.resume_saved_episode(saved) for level, saved in reversed(levels.items()))
+        self._is_episode_kept = resumed
+        self.reset_required = self._force_next_reset = not resumed
+        if not resumed:
+            screen.warning("the episode in which the checkpoint was saved cannot be taken up again: a new one begins")
 
     def restore_checkpoint(self, path: str | None = None, continue_run: bool = False) -> None:
         """Go on from a checkpoint.
@@ -747,21 +793,18 @@ class GraphManager:
             raise CoachError("no checkpoint to restore: name one, or set checkpoint_restore_path")
         path = find_checkpoint(path)
         state, manifest = load_checkpoint(path)
-        self._check_fit(path, manifest)
-        try:
-            self.set_state(state)
-        except (KeyError, ValueError, TypeError) as error:
-            raise CoachError(f"the checkpoint '{path}' does not fit this graph: {error}") from error
+        check_fit(path, self._fits(), manifest.get("fits", {}))
+        self._set_state_or_nothing(path, state, continue_run)
         self._continues = continue_run
 
-    def _check_fit(self, path: str, manifest: dict[str, Any]) -> None:
-        here, there = self._fits(), manifest.get("fits", {})
-        for name in sorted({*here, *there}):
-            if here.get(name) != there.get(name):
-                raise CoachError(
-                    f"the checkpoint '{path}' does not fit: its {name} is {there.get(name)}, "
-                    f"here it is {here.get(name)}"
-                )
+    def _set_state_or_nothing(self, path: str, state: dict[str, Any], with_episode: bool) -> None:
+        """Take a state, or stay as before if any part of it cannot be taken."""
+        before = self.get_state()
+        try:
+            self.set_state(state, with_episode)
+        except (CoachError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError) as error:
+            self.set_state(before)
+            raise CoachError(f"the checkpoint '{path}' does not fit this graph: {error}") from error
 
 
 def _exception_of(signal_number: int) -> BaseException:

@@ -219,6 +219,9 @@ class VectorObservations:
         self.states.move(sources, targets, capacity)
         self.next_states.move(sources, targets, capacity)
 
+    def recognise(self, observation: Any) -> None:
+        """Nothing is shared between rows."""
+
     def clear(self) -> None:
         """Forget all rows."""
 
@@ -455,6 +458,23 @@ class FrameObservations:
             self.indices = allocate(capacity, self.indices.shape[1:], self.indices.dtype, self.name)
         self.indices[targets] = kept
         self._mark_users(targets, serials)
+
+    def recognise(self, observation: Any) -> None:
+        """Know an observation's frames again by their content, where they are among the newest of the ring."""
+        _, frames = _frames_of(observation)
+        oldest = max(0, self.next_frame - self.size)
+        serial = self.next_frame - 1
+        for frame in reversed(frames):
+            if id(frame) in self._known:
+                continue
+            while serial >= oldest and not np.array_equal(self.frames[serial % self.size], frame):
+                serial -= 1
+                if self.next_frame - serial > 2 * self.depth:
+                    return
+            if serial < oldest:
+                return
+            self._known[id(frame)] = (frame, serial)
+            serial -= 1
 
     def clear(self) -> None:
         """Forget all rows and start the ring anew, so that few rows touch little memory."""

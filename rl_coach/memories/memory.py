@@ -129,6 +129,11 @@ class Memory:
         self.rng.bit_generator.state = state["rng"]
         self.frozen = state["frozen"]
 
+    def recognise(self, state: dict[str, Any]) -> None:
+        """Take the state of an episode in progress, restored like this memory, for the one stored last: frames that
+        it has in common with the transitions to come are then not stored again."""
+        self._store.recognise(state)
+
     def _uniform(self, count: int, size: int) -> np.ndarray:
         # A third of the time that Generator.integers takes, and its bias is below 1e-9 for a billion rows.
         return (self.rng.random(size) * count).astype(np.int64)

@@ -386,6 +386,12 @@ class TransitionStore:
             {name: column.take(rows) for name, column in self.info.items()},
         )
 
+    def recognise(self, state: dict[str, Any]) -> None:
+        """Know the frames of a state whose step before is the newest row."""
+        for name, column in self.observations.items() if self.length else ():
+            if name in state:
+                column.recognise(state[name])
+
     def get_state(self) -> dict[str, Any]:
         """The filled rows as plain data."""
         rows = self.all_rows()

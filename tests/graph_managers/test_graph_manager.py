@@ -435,7 +435,7 @@ def test_a_signal_stops_between_two_steps_with_everything_saved(tmp_path, number
     with pytest.raises(error):
         graph.run()
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
-    assert os.path.basename(graph.last_checkpoint_path) == "0_Step-14.ckpt"
+    assert os.path.basename(graph.last_checkpoint_path) == "0_Step-13.ckpt"
     assert list(pandas.read_csv(tmp_path / CSV)["Episode #"]) == [1, 2]
     assert environments(graph)[0].is_closed
 
@@ -480,7 +480,7 @@ def test_a_checkpoint_of_something_else_is_refused_with_the_mismatch(tmp_path):
         "observation"
     ]
     weights = graph.get_agent().weights
-    with pytest.raises(CoachError, match="observation space main_level/more is None, here it is Vector"):
+    with pytest.raises(CoachError, match="it has no observation space main_level/more, here it is Vector"):
         graph.restore_checkpoint(str(tmp_path))
     assert graph.get_agent().weights is weights
 

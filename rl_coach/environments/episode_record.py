@@ -1,0 +1,48 @@
+"""What has been done in an episode, so that it can be done again: simulators cannot be saved, but they repeat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.core_types import RunPhase
+
+
+class EpisodeRecord:
+    """An environment's state before the episode's reset, and the actions since."""
+
+    def __init__(self) -> None:
+        self.actions: list[Any] = []
+        self._start: dict[str, Any] | None = None
+
+    def begin(self, start: dict[str, Any], is_forced: bool, phase: RunPhase) -> None:
+        """Note how the episode begins.
+
+        :param start: the environment's state before the reset
+        :param is_forced: how the reset was called
+        """
+        self._start = {"start": start, "is_forced": bool(is_forced), "phase": phase.name}
+
+    def get_state(self) -> dict[str, Any] | None:
+        """All of it as plain data; None if its beginning was not noted, or the actions are of a kind that is not
+        saved."""
+        actions = _plain_actions(self.actions)
+        return None if self._start is None or actions is None else {**self._start, **actions}
+
+
+def actions_of(state: dict[str, Any]) -> list[Any]:
+    """The actions of a saved record."""
+    actions = state["actions"]
+    return [int(action) for action in actions] if state["are_integers"] else list(actions)
+
+
+def _plain_actions(actions: list[Any]) -> dict[str, Any] | None:
+    """Integers as one array, arrays of one shape and type as one, anything else not."""
+    if all(isinstance(action, (int, np.integer)) for action in actions):
+        return {"actions": np.asarray(actions, np.int64), "are_integers": True}
+    if not all(isinstance(action, np.ndarray) and action.dtype.kind in "biuf" for action in actions):
+        return None
+    if len({(action.dtype, action.shape) for action in actions}) > 1:
+        return None
+    return {"actions": np.stack(actions), "are_integers": False}

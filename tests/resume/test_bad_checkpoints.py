@@ -1,0 +1,179 @@
+"""What is no good checkpoint for a graph is refused whole, with a line that names the file and the mismatch."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import resource
+import shutil
+
+import numpy as np
+import pytest
+
+from rl_coach.base_parameters import Frameworks, TaskParameters
+from rl_coach.checkpoint import MANIFEST_FILE, find_checkpoint, load_checkpoint, save_checkpoint
+from rl_coach.core_types import EnvironmentSteps
+from rl_coach.utils import CoachError
+from tests.graph_managers.counting import create, schedule
+from tests.resume.runs import differences, leaves, plan_of
+
+
+CSV = "worker_0.simple_rl_graph.main_level.agent_0.csv"
+
+
+@pytest.fixture(scope="module")
+def dqn(tmp_path_factory):
+    """A DQN graph for CartPole and a checkpoint of it."""
+    directory = tmp_path_factory.mktemp("dqn")
+    graph = build("DQN", directory)
+    return graph, graph.save_checkpoint()
+
+
+def build(name, directory, **changes):
+    graph = plan_of(name, 100)
+    for path, value in changes.items():
+        *above, last = path.split("__")
+        target = graph
+        for part in above:
+            target = getattr(target, part)
+        setattr(target, last, value)
+    return graph.create_graph(TaskParameters(experiment_path=str(directory), seed=1))
+
+
+def state_of(graph):
+    # the clocks go on
+    return {path: leaf for path, leaf in leaves(graph.get_state()) if not path.endswith("/seconds")}
+
+
+def assert_refused(graph, path, message):
+    before = state_of(graph)
+    with pytest.raises(CoachError, match=message) as caught:
+        graph.restore_checkpoint(str(path))
+    assert "\n" not in str(caught.value)
+    assert differences(before, state_of(graph)) == []
+
+
+@pytest.mark.parametrize(
+    "name, changes, message",
+    [
+        ("PG", {}, "it has DQNAgent as its agent of main_level/agent, here it is PolicyGradientsAgent"),
+        ("DQN", {"env_params__level": "Acrobot-v1"}, "it has Vector.* as its observation space main_level/observation"),
+        ("DQN", {"env_params__level": "MountainCar-v0"}, "observation space"),
+    ],
+)
+def test_a_checkpoint_of_another_preset(dqn, tmp_path, name, changes, message):
+    assert_refused(build(name, tmp_path, **changes), dqn[1], message)
+
+
+def test_other_layers(dqn, tmp_path):
+    from rl_coach.base_parameters import MiddlewareScheme
+
+    graph = plan_of("DQN", 100)
+    graph.agent_params.network_wrappers["main"].middleware_parameters.scheme = MiddlewareScheme.Shallow
+    graph.create_graph(TaskParameters(experiment_path=str(tmp_path), seed=1))
+    assert_refused(graph, dqn[1], "it has 4x16 .* as its network main of main_level/agent, here it is 4x64")
+
+
+def test_what_only_shows_while_it_is_restored_leaves_everything_as_it_was(dqn, tmp_path):
+    """Another size of the memory, and another exploration policy, after the networks have been restored."""
+    from rl_coach.exploration_policies.boltzmann import BoltzmannParameters
+    from rl_coach.memories.memory import MemoryGranularity
+    from rl_coach.schedules import ConstantSchedule
+
+    smaller = plan_of("DQN", 100)
+    smaller.agent_params.memory.max_size = (MemoryGranularity.Transitions, 7)
+    smaller.create_graph(TaskParameters(experiment_path=str(tmp_path), seed=1))
+    assert_refused(smaller, dqn[1], f"'{dqn[1]}' does not fit this graph: the saved memory has room for 300")
+    other = plan_of("DQN", 100)
+    other.agent_params.exploration = BoltzmannParameters()
+    other.agent_params.exploration.temperature_schedule = ConstantSchedule(1)
+    other.create_graph(TaskParameters(experiment_path=str(tmp_path), seed=1))
+    assert_refused(other, dqn[1], "does not fit this graph: the checkpoint's exploration state")
+
+
+def test_another_framework(dqn, monkeypatch):
+    graph, path = dqn
+    monkeypatch.setattr(graph.task_parameters, "framework_type", Frameworks.jax)
+    assert_refused(graph, path, "it has tensorflow as its framework, here it is jax")
+
+
+@pytest.mark.parametrize("name", ["arrays.safetensors", "state.json", "manifest.json"])
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "removed"])
+def test_damaged_files(dqn, tmp_path, name, damage):
+    graph, path = dqn
+    copy = pathlib.Path(shutil.copytree(path, tmp_path / "0_Step-0.ckpt"))
+    file = copy / name
+    content = file.read_bytes()
+    changed = bytearray(content)
+    changed[len(changed) // 2] ^= 1
+    if damage == "removed":
+        file.unlink()
+    else:
+        file.write_bytes({"cut": content[:-10], "changed": bytes(changed), "empty": b""}[damage])
+    if name == "manifest.json" and damage == "changed":
+        return  # a flipped bit of a text there may mean something else, or nothing
+    assert_refused(graph, copy, str(copy) if damage == "removed" and name == "manifest.json" else name)
+
+
+def test_an_empty_directory_and_none(dqn, tmp_path):
+    assert_refused(dqn[0], tmp_path, f"no checkpoint in '{tmp_path}'")
+    assert_refused(dqn[0], tmp_path / "nowhere", "there is no such file or directory")
+    assert_refused(dqn[0], tmp_path / "best", "is named the best")
+
+
+def test_one_from_a_newer_version(dqn, tmp_path):
+    copy = pathlib.Path(shutil.copytree(dqn[1], tmp_path / "0_Step-0.ckpt"))
+    manifest = json.loads((copy / MANIFEST_FILE).read_text())
+    (copy / MANIFEST_FILE).write_text(json.dumps({**manifest, "format_version": 99}))
+    assert_refused(dqn[0], copy, "has checkpoint format 99, this version reads up to 1; update rl_coach")
+
+
+def test_a_state_that_lacks_a_part(dqn, tmp_path):
+    state, manifest = load_checkpoint(dqn[1])
+    del state["levels"]["main_level"]["agents"]["agent"]["counters"]["current_episode"]
+    assert_refused(dqn[0], save_checkpoint(tmp_path, "0_Step-0.ckpt", state, manifest), "does not fit.*current_episode")
+
+
+@pytest.fixture
+def little_room():
+    """Files may have that many bytes, as on a disk that is nearly full; the system says EFBIG instead of ENOSPC."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(size):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+
+    yield limit
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_fills_up_in_the_middle_of_a_save_and_of_a_row(tmp_path, little_room, capsys):
+    graph = create(tmp_path, schedule(EnvironmentSteps(400)), checkpoint_save_steps=50, checkpoint_keep=0)
+    good = graph.save_checkpoint()
+    train = graph.get_agent().train
+
+    def train_and_fill_up():
+        if graph.get_agent().total_steps_counter == 120:
+            little_room(max(100, os.path.getsize(tmp_path / CSV) + 7))
+        if graph.get_agent().total_steps_counter == 260:
+            little_room(resource.RLIM_INFINITY)
+        return train()
+
+    graph.get_agent().train = train_and_fill_up
+    graph.improve()
+    text = capsys.readouterr().out
+    assert "no checkpoint was saved in" in text and "File too large; the last one stands" in text
+    assert "its rows are kept for later" in text
+    lines = (tmp_path / CSV).read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["Episode #", *map(str, range(1, 81))]
+    steps = [int(path.name.partition("-")[2].removesuffix(".ckpt")) for path in (tmp_path / "checkpoint").glob("*.ckpt")]
+    assert 150 not in steps and 200 not in steps and 300 in steps and os.path.exists(good)
+    assert not [name for name in os.listdir(tmp_path / "checkpoint") if name.startswith(".saving")]
+    load_checkpoint(find_checkpoint(tmp_path))
+
+
+def test_weights_are_those_of_the_checkpoint(dqn, tmp_path):
+    graph = plan_of("DQN", 100).create_graph(TaskParameters(experiment_path=str(tmp_path), seed=2))
+    graph.restore_checkpoint(dqn[1])
+    for one, other in zip(*(g.get_agent().networks["main"].online_network.get_weights() for g in (graph, dqn[0]))):
+        np.testing.assert_array_equal(one, other)
