@@ -135,7 +135,7 @@ class CoachLauncher:
             graph_manager.resume_hint = shlex.join(["coach", "--resume", _shown(directory.path)])
         try:
             graph_manager.create_graph(self.create_task_parameters(graph_manager, args, directory.path))
-            experiment_record.write(directory.path, args, _defaults(self.get_argument_parser()), graph_manager.seed)
+            experiment_record.write(directory.path, args, _defaults(self.get_argument_parser()), graph_manager.task_parameters.seed)
         except BaseException:
             directory.remove()
             raise

@@ -1,0 +1,119 @@
+"""``experiment.json`` and what ``--resume`` makes of it."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+
+from rl_coach.coach import BAD_INPUT, DONE, CoachInterface, main
+from tests.test_coach import PRESET
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
+    (tmp_path / "recorder.py").write_text(PRESET)
+
+
+def run(*flags: str) -> pathlib.Path:
+    assert main(["-p", "recorder.py", "-e", "mine", *flags]) == DONE
+    (directory,) = pathlib.Path("experiments/mine").iterdir()
+    return directory
+
+
+def record_of(directory):
+    return json.loads((directory / "experiment.json").read_text())
+
+
+def test_how_a_run_was_started_is_written_down():
+    run_of = record_of(run("--seed", "3", "-lvl", "Acrobot-v1"))
+    assert run_of["run"]["seed"] == 3
+    assert {"command_line", "git_revision", "platform", "versions", "start_time"} <= run_of["run"].keys()
+    assert run_of["arguments"] == {
+        "preset": str(pathlib.Path("recorder.py").absolute()), "seed": 3, "level": "Acrobot-v1",
+    }  # fmt: skip
+
+
+def test_the_directory_alone_says_how_to_go_on(monkeypatch, tmp_path):
+    directory = run("--seed", "3", "-lvl", "Acrobot-v1", "-cp", "heatup_steps=EnvironmentSteps(7);", "-s", "60").absolute()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    settings = "improve_steps=EnvironmentSteps(99)"
+    manager = CoachInterface(resume=str(directory), custom_parameter=settings, checkpoint_save_secs=5).graph_manager
+    task = manager.task_parameters
+    assert (task.resume, task.checkpoint_restore_path) == (True, str(directory))
+    assert (task.experiment_path, task.checkpoint_save_dir) == (str(directory), str(directory / "checkpoint"))
+    assert (task.seed, task.checkpoint_save_secs, manager.env_params.level) == (3, 5, "Acrobot-v1")
+    assert (manager.heatup_steps.num_steps, manager.improve_steps.num_steps) == (7, 99)
+    record = record_of(directory)
+    assert len(record["resumed"]) == 1 and record["arguments"]["checkpoint_save_secs"] == 5
+    again = CoachInterface(resume=str(directory)).graph_manager
+    assert (again.heatup_steps.num_steps, again.improve_steps.num_steps) == (7, 99)
+
+
+def test_another_checkpoint_than_the_newest():
+    directory = run()
+    (directory / "old.ckpt").mkdir()
+    task = CoachInterface(
+        resume=str(directory), checkpoint_restore_dir=str(directory / "old.ckpt")
+    ).graph_manager.task_parameters
+    assert (task.resume, task.checkpoint_restore_path) == (True, str(directory / "old.ckpt"))
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (("-p", "CartPole_DQN"), "--preset"),
+        (("-lvl", "Acrobot-v1"), "--level None"),
+        (("--seed", "4"), "--seed 3"),
+        (("-f", "jax"), "--framework tensorflow"),
+        (("-e", "other"), "leave out --experiment_name"),
+        (("--evaluate",), "to evaluate or play, start anew with -crd"),
+    ],
+)
+def test_what_contradicts_the_run_is_refused(capsys, flags, message):
+    directory = run("--seed", "3")
+    before = (directory / "experiment.json").read_text()
+    assert main(["--resume", str(directory), *flags]) == BAD_INPUT
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert (directory / "experiment.json").read_text() == before
+
+
+def test_a_directory_that_is_no_experiment(capsys):
+    directory = run()
+    assert main(["--resume", "nowhere"]) == BAD_INPUT
+    assert "no experiment in 'nowhere', which has no experiment.json" in capsys.readouterr().err
+    assert main(["--resume", str(directory.parent)]) == BAD_INPUT
+    assert f"did you mean '{directory}'?" in capsys.readouterr().err
+    (directory / "experiment.json").write_text("{")
+    assert main(["--resume", str(directory)]) == BAD_INPUT
+    assert "is damaged" in capsys.readouterr().err
+
+
+def test_a_run_that_only_evaluated_has_nothing_to_go_on_with(capsys):
+    directory = run("--evaluate", "10")
+    assert main(["--resume", str(directory)]) == BAD_INPUT
+    assert "only evaluated" in capsys.readouterr().err
+
+
+def test_what_goes_wrong_while_resuming_leaves_the_experiment_alone(capsys):
+    directory = run()
+    (directory / "signals.csv").unlink()
+    text = "env_params.additional_simulator_parameters={'run': 'bad'}"
+    assert main(["--resume", str(directory), "-cp", text]) == BAD_INPUT
+    assert (directory / "experiment.json").exists()
+
+
+def test_the_flags_of_checkpoints_reach_the_task():
+    manager = CoachInterface(
+        preset="recorder.py", checkpoint_save_steps=100, checkpoint_save_episodes=7, checkpoint_keep=0,
+        checkpoint_memory=False,
+    ).graph_manager  # fmt: skip
+    task = manager.task_parameters
+    assert (task.checkpoint_save_steps, task.checkpoint_save_episodes, task.checkpoint_keep) == (100, 7, 0)
+    assert (task.checkpoint_memory, task.preset) == (False, "recorder")
+    assert CoachInterface(preset="recorder.py").graph_manager.task_parameters.checkpoint_memory
