@@ -604,9 +604,14 @@ class Agent(AgentInterface):
 
     @property
     def _learns_one_by_one(self) -> bool:
-        """Updates are separate calls where each depends on the host: the agent computes its own targets, or priorities
-        change from one to the next."""
-        return type(self).learn_from_batch is not Agent.learn_from_batch or self._has_priorities
+        """Updates are separate calls where each depends on the host: the agent computes its own targets, or the memory
+        does not draw the batches of several updates at once."""
+        return type(self).learn_from_batch is not Agent.learn_from_batch or self._draws_each_batch
+
+    @property
+    def _draws_each_batch(self) -> bool:
+        """Priorities change from one batch to the next, or no transition may be twice in a batch."""
+        return self._has_priorities or not getattr(self.memory, "allow_duplicates", True)
 
     @property
     def _has_priorities(self) -> bool:

@@ -135,7 +135,7 @@ class DQNAgent(ValueOptimizationAgent):
     @property
     def _learns_one_by_one(self) -> bool:
         overridden = type(self).learn_from_batch is not DQNAgent.learn_from_batch
-        return overridden or self._selects_its_own_actions or self._has_priorities
+        return overridden or self._selects_its_own_actions or self._draws_each_batch
 
     def learn_from_batch(self, batch: Batch) -> tuple[float, list[float], float]:
         if not self._selects_its_own_actions:

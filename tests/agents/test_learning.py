@@ -152,6 +152,15 @@ def test_the_last_training_phase_is_cut_to_the_updates_wanted(parameters, tmp_pa
         assert agent.learner.num_compilations == 2  # three updates in a loop, and a single one
 
 
+def test_batches_without_duplicates_are_drawn_one_by_one(tmp_path):
+    parameters = dqn()
+    parameters.algorithm.num_consecutive_training_steps = 3
+    parameters.memory.allow_duplicates_in_batch_sampling = False
+    manager = graph(parameters, Bandit, tmp_path, schedule(4, heatup=20))  # fewer transitions than three batches have
+    manager.improve()
+    assert manager.get_agent().training_iteration == 6
+
+
 def test_ppo_over_episodes_of_any_length_compiles_few_steps(tmp_path):
     parameters = clipped_ppo()
     parameters.algorithm.num_consecutive_playing_steps = EnvironmentEpisodes(3)
