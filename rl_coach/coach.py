@@ -135,7 +135,9 @@ class CoachLauncher:
             graph_manager.resume_hint = shlex.join(["coach", "--resume", _shown(directory.path)])
         try:
             graph_manager.create_graph(self.create_task_parameters(graph_manager, args, directory.path))
-            experiment_record.write(directory.path, args, _defaults(self.get_argument_parser()), graph_manager.task_parameters.seed)
+            experiment_record.write(
+                directory.path, args, _defaults(self.get_argument_parser()), graph_manager.task_parameters.seed
+            )
         except BaseException:
             directory.remove()
             raise
@@ -336,7 +338,17 @@ def _playback_hint(args: argparse.Namespace, experiment_path: pathlib.Path) -> s
 
     level = ["-lvl", args.level] if args.level else []
     window = ["--render"] if has_display() else []
-    words = [program("coach"), "-p", args.preset, *level, "-crd", _shown(experiment_path), "--evaluate", "1000", *window]
+    words = [
+        program("coach"),
+        "-p",
+        args.preset,
+        *level,
+        "-crd",
+        _shown(experiment_path),
+        "--evaluate",
+        "1000",
+        *window,
+    ]
     return shlex.join(words)
 
 

@@ -38,7 +38,8 @@ def test_how_a_run_was_started_is_written_down():
 
 
 def test_the_directory_alone_says_how_to_go_on(monkeypatch, tmp_path):
-    directory = run("--seed", "3", "-lvl", "Acrobot-v1", "-cp", "heatup_steps=EnvironmentSteps(7);", "-s", "60").absolute()
+    flags = ("--seed", "3", "-lvl", "Acrobot-v1", "-cp", "heatup_steps=EnvironmentSteps(7);", "-s", "60")
+    directory = run(*flags).absolute()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     settings = "improve_steps=EnvironmentSteps(99)"

@@ -872,9 +872,15 @@ class Agent(AgentInterface):
         """
         signals = {signal.name: signal.values for signal in self.episode_signals + self.step_signals}
         recurrent = {name: network.online_network.recurrent_state for name, network in self.networks.items()}
-        fields = {name: getattr(self, name) for name in self._episode_fields}
+        episode = {
+            "fields": {name: getattr(self, name) for name in self._episode_fields},
+            "signals": signals,
+            "recurrent": recurrent,
+            # the frames that it will stack are those of the present state, and the memory knows them as such
+            "input_filter": self.input_filter.suspend(),
+        }
         try:
-            packed = episode_state.pack({"fields": fields, "signals": signals, "recurrent": recurrent})
+            packed = episode_state.pack(episode)
         except episode_state.UnsavableError:
             return None
         return {"packed": packed, "steps_logger": self.agent_episode_logger.get_state()}
@@ -888,6 +894,7 @@ class Agent(AgentInterface):
             signal.values = episode["signals"][signal.name]
         for name, recurrent in episode["recurrent"].items():
             self.networks[name].online_network.recurrent_state = recurrent
+        self.input_filter.resume(episode["input_filter"])
         self.agent_episode_logger.set_episode_idx(self.current_episode)
         self.agent_episode_logger.set_state(state["steps_logger"])
         if not self._stores_whole_episodes:
@@ -906,7 +913,7 @@ class Agent(AgentInterface):
         "total_shaped_reward_in_current_episode",
     )
     _filters = ("input_filter", "output_filter", "pre_network_filter")
-    _counters = (
+    _counters: tuple[str, ...] = (
         "total_steps_counter",
         "current_episode",
         "_training_iteration",

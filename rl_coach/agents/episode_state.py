@@ -151,7 +151,7 @@ def _make_deque(unpacker: _Unpacker, number: int, kind: str, parts: list[Any]) -
 
 def _make_record(unpacker: _Unpacker, number: int, kind: str, parts: list[Any]) -> None:
     cls, fields = _CLASSES[kind]
-    made = unpacker.keep(number, cls.__new__(cls))
+    made = unpacker.keep(number, object.__new__(cls))
     for field, value in zip(fields, unpacker.values(parts)):
         setattr(made, field, value)
 

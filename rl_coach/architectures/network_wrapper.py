@@ -223,7 +223,7 @@ class NetworkWrapper:
         return " ".join("x".join(map(str, array.shape)) for array in self.state.arrays("weights"))
 
     def get_state(self) -> dict:
-        """Weights, buffers, optimizer state and target as arrays by name, gradients waiting to be applied, the number of
+        """Weights, buffers, optimizer state and target as arrays by name, gradients waiting to be applied, number of
         updates, and the noise."""
         arrays: dict[str, Any] = {
             group: {f"{i:03d}": np.array(array) for i, array in enumerate(self.state.arrays(group))}

@@ -360,7 +360,8 @@ class GymEnvironment(Environment):
 
     def _time_limits(self) -> list[Any]:
         """The wrappers that count steps towards a limit: they go on counting from one life of a game to the next."""
-        found, env = [], self.env
+        found: list[Any] = []
+        env: Any = self.env
         while env is not None:
             if "_elapsed_steps" in vars(env):
                 found.append(env)

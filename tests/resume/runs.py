@@ -19,7 +19,7 @@ from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameter
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme, TaskParameters, VisualizationParameters
 from rl_coach.checkpoint import find_checkpoint, load_checkpoint
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
-from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.environments.gym_environment import Atari, GymVectorEnvironment
 from rl_coach.exploration_policies.parameter_noise import ParameterNoiseParameters
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
@@ -97,20 +97,34 @@ AGENTS = {
 }
 
 
+def _breakout() -> AgentParameters:
+    parameters = DQNAgentParameters()
+    parameters.memory.max_size = (MemoryGranularity.Transitions, 150)
+    parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(25)
+    return parameters
+
+
+def _schedule(steps: int) -> ScheduleParameters:
+    plan = ScheduleParameters()
+    plan.heatup_steps = EnvironmentSteps(60)
+    plan.evaluation_steps = EnvironmentEpisodes(2)
+    plan.steps_between_evaluation_periods = EnvironmentSteps(100)
+    plan.improve_steps = EnvironmentSteps(steps)
+    return plan
+
+
 def plan_of(name: str, steps: int) -> BasicRLGraphManager:
     """A graph that wants ``steps`` steps of training; an evaluation of two episodes every 100."""
+    if name == "DQN on Breakout":
+        environment: Any = Atari(level="BreakoutDeterministic-v4")
+        return BasicRLGraphManager(_breakout(), environment, _schedule(steps), VisualizationParameters())
     agent, level = AGENTS[name][0](), AGENTS[name][1]
     for network in agent.network_wrappers.values():
         network.batch_size = min(network.batch_size, 32)
         network.middleware_parameters.scheme = [Dense(16)]
         for embedder in network.input_embedders_parameters.values():
             embedder.scheme = EmbedderScheme.Empty
-    plan = ScheduleParameters()
-    plan.heatup_steps = EnvironmentSteps(60)
-    plan.evaluation_steps = EnvironmentEpisodes(2)
-    plan.steps_between_evaluation_periods = EnvironmentSteps(100)
-    plan.improve_steps = EnvironmentSteps(steps)
-    return BasicRLGraphManager(agent, GymVectorEnvironment(level=level), plan, VisualizationParameters())
+    return BasicRLGraphManager(agent, GymVectorEnvironment(level=level), _schedule(steps), VisualizationParameters())
 
 
 def make(name: str, steps: int, directory: pathlib.Path, **task: Any) -> BasicRLGraphManager:

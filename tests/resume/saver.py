@@ -40,7 +40,7 @@ def check(state: dict) -> int:
 def main(directory: str, size: int) -> None:
     number = check(load_checkpoint(find_checkpoint(directory))[0])
     while True:
-        # as a run does: a kill between a checkpoint's last rename and its naming as the newest leaves it beside the rest
+        # as a run does: a kill between a checkpoint's last rename and its naming as the newest leaves it there
         number = max(number, CheckpointStateReader(directory).get_all()[-1].num) + 1
         state = content(number, size)
         print("saving", number, flush=True)

@@ -18,7 +18,6 @@ from rl_coach.utils import CoachError
 from tests.graph_managers.counting import create, schedule
 from tests.resume.runs import differences, leaves, plan_of
 
-
 CSV = "worker_0.simple_rl_graph.main_level.agent_0.csv"
 
 
@@ -166,7 +165,9 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_save_and_of_a_row(tmp_path, lit
     assert "its rows are kept for later" in text
     lines = (tmp_path / CSV).read_text().splitlines()
     assert [line.split(",")[0] for line in lines] == ["Episode #", *map(str, range(1, 81))]
-    steps = [int(path.name.partition("-")[2].removesuffix(".ckpt")) for path in (tmp_path / "checkpoint").glob("*.ckpt")]
+    steps = [
+        int(path.name.partition("-")[2].removesuffix(".ckpt")) for path in (tmp_path / "checkpoint").glob("*.ckpt")
+    ]
     assert 150 not in steps and 200 not in steps and 300 in steps and os.path.exists(good)
     assert not [name for name in os.listdir(tmp_path / "checkpoint") if name.startswith(".saving")]
     load_checkpoint(find_checkpoint(tmp_path))

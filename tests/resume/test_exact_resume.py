@@ -79,3 +79,11 @@ def test_without_its_memory_a_run_goes_on_all_the_same(tmp_path):
     assert second.get_agent().memory.num_transitions() == 0
     second.run()
     assert second.get_agent().total_steps_counter >= 240
+
+
+def test_atari_in_the_middle_of_a_life_with_each_frame_stored_once(tmp_path):
+    pytest.importorskip("ale_py")
+    make("DQN on Breakout", 200, tmp_path / "whole").run()
+    make("DQN on Breakout", 100, tmp_path / "parts").run()
+    resume("DQN on Breakout", 200, tmp_path / "parts").run()
+    assert_equal_runs(tmp_path / "whole", tmp_path / "parts")

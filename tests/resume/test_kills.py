@@ -17,8 +17,8 @@ from tests.resume.runs import differences, final_state, rows
 
 pytestmark = pytest.mark.resume
 
-KILLS_OF_SAVER = 92
-KILLS_OF_COACH = 8
+KILLS_OF_SAVER = 94
+KILLS_OF_COACH = 6
 MEMORY_BYTES = 8 << 20
 ROOT = pathlib.Path(__file__).parents[2]
 

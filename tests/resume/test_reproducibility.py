@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.resume.runs import AGENTS, differences, final_state, make, rows
