@@ -130,6 +130,7 @@ class CoachLauncher:
         name = logger.get_experiment_name(args.experiment_name, default=preset_catalogue.name_of(args.preset))
         directory = ExperimentDirectory(name, args.experiment_path or None, existing=args.resume)
         graph_manager.prints_summary = not args.no_summary
+        graph_manager.preset = preset_catalogue.name_of(args.preset)
         if args.evaluate is None:
             graph_manager.playback_hint = _playback_hint(args, directory.path)
             graph_manager.resume_hint = shlex.join(["coach", "--resume", _shown(directory.path)])
@@ -241,7 +242,6 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         (args.data_store_params, "--data_store_params: distributed training"),
         (args.distributed_coach_run_type, "--distributed_coach_run_type: distributed training"),
         (args.dump_worker_logs, "--dump_worker_logs: distributed training"),
-        (args.export_onnx_graph, "-onnx: exporting the networks"),
         (args.play and not _is_there("rl_coach.agents.human_agent"), "--play: playing yourself"),
         (args.open_dashboard and not _is_there("rl_coach.dashboard.app"), "-d: the dashboard"),
     ):

@@ -37,6 +37,7 @@ from rl_coach.core_types import (
 from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit, fits_of
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
+from rl_coach.policy_export import checkpoint_files
 from rl_coach.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status, duration
 from rl_coach.utils import CoachError, TrainingError, program
 
@@ -121,6 +122,7 @@ class GraphManager:
     :ivar checkpoints_to_keep: how many of the newest checkpoints stay besides the best; 0 for all
     :ivar playback_hint: how the user can play the trained agent back, for the summary
     :ivar resume_hint: how the user can go on with this run, for one that is interrupted
+    :ivar preset: the name of the preset that it comes from, if it does
     :ivar prints_summary: say at the end what came of the run
     """
 
@@ -140,6 +142,7 @@ class GraphManager:
         self.playback_hint: str | None = None
         self.resume_hint: str | None = None
         self.prints_summary = True
+        self.preset: str | None = None
         self.seed: int | None = None
         self.progress = Progress()
         self.last_checkpoint_path: str | None = None
@@ -164,6 +167,7 @@ class GraphManager:
         self._attention_at = 0.0
         self._stop_signal: int | None = None
         self._stopped_between_steps = False
+        self._told: set[str] = set()
 
     def set_schedule_params(self, schedule_params: ScheduleParameters) -> None:
         """Take another schedule."""
@@ -677,7 +681,9 @@ class GraphManager:
             return None
         try:
             state = self.get_state()
-            path = save_checkpoint(self.checkpoint_dir, self._checkpoint_name(failed), state, self._manifest())
+            attachments = {} if failed else self._attachments()
+            name = self._checkpoint_name(failed)
+            path = save_checkpoint(self.checkpoint_dir, name, state, self._manifest(), attachments)
             if not failed:
                 self._tidy_checkpoints(os.path.basename(path))
         except OSError as error:
@@ -692,6 +698,18 @@ class GraphManager:
         if lost and not self._warned_of_lost_episodes:
             self._warned_of_lost_episodes = True
             screen.warning("this episode cannot be saved half-way: a run resumed from here begins a new one")
+
+    def _attachments(self) -> dict[str, bytes]:
+        """What a checkpoint carries for those who deploy what was trained."""
+        about = {name: value for name, value in self._manifest().items() if name != "fits"}
+        files, troubles = checkpoint_files(
+            self.level_managers, {"preset": self.preset, **about}, self.task_parameters.export_onnx_graph
+        )
+        for trouble in troubles:
+            if trouble not in self._told:
+                screen.warning(trouble)
+                self._told.add(trouble)
+        return files
 
     def _checkpoint_name(self, failed: bool) -> str:
         """A name with a number above that of any checkpoint that is there."""
