@@ -386,8 +386,8 @@ def _write_contents(
         path = os.path.join(directory, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         files[name] = _write_synced(path, iter([data]))
-    for folder in sorted({os.path.dirname(os.path.join(directory, name)) for name in attachments}):
-        _sync_directory(folder)
+    for folder in {parent for name in attachments for parent in pathlib.PurePath(name).parents}:
+        _sync_directory(os.path.join(directory, folder))
     text = json.dumps({**manifest, "format_version": FORMAT_VERSION, "files": files}, indent=1)
     _write_synced(os.path.join(directory, MANIFEST_FILE), iter([text.encode()]))
     _sync_directory(directory)

@@ -37,12 +37,27 @@ class CoachLauncher:
         :raises CoachError: for bad input
         :raises TrainingError: if training itself fails
         """
+        arguments = sys.argv[1:] if arguments is None else list(arguments)
+        if arguments[:1] == [command_line.EXPORT]:
+            self.export(arguments[1:])
+            return
         parser = self.get_argument_parser()
         args = self.get_config_args(parser, arguments)
         if args.list:
             self.display_all_presets_and_exit()
         graph_manager = self.get_graph_manager_from_args(args)
         self.run_graph_manager(graph_manager, args)
+
+    def export(self, arguments: Sequence[str]) -> None:
+        """``coach export``: write a trained policy into a folder of its own.
+
+        :raises CoachError: for bad input
+        """
+        args = command_line.get_export_parser().parse_args(arguments)
+        from rl_coach import policy_export  # after --help has answered
+
+        folder = policy_export.export(args.experiment, args.output, args.agent, args.best)
+        print(f"exported to {args.output}; {folder.name}/{policy_export.README_FILE} says how to use it")
 
     def get_argument_parser(self) -> argparse.ArgumentParser:
         """The parser of the command line."""
