@@ -60,7 +60,9 @@ class Policy:
         self.action_space: ActionSpace = reader.space(document["action"])
         self._build_filters(document["filters"], reader)
         self._mask_name: str | None = document["action_mask"]
-        self._choice: ActionChoice = CHOICES[document["choice"]["kind"]](**reader.decode(document["choice"]["settings"]))
+        self._choice: ActionChoice = CHOICES[document["choice"]["kind"]](
+            **reader.decode(document["choice"]["settings"])
+        )
         self._build_network(document["network"], model, num_threads)
         self._observed = [*self._inputs, *([self._mask_name] if self._mask_name else [])]
         self._shapes = {name: tuple(self._spaces[name].shape.tolist()) for name in self._observed}
@@ -136,7 +138,9 @@ class Policy:
             chain.reset()
         self._output_filter.reset()
         if row is None:
-            self._recurrent = {name: np.zeros((0, *shape), np.float32) for name, shape in self._recurrent_shapes.items()}
+            self._recurrent = {
+                name: np.zeros((0, *shape), np.float32) for name, shape in self._recurrent_shapes.items()
+            }
         else:
             for state in self._recurrent.values():
                 state[row : row + 1] = 0
@@ -289,7 +293,7 @@ def _of_agent(checkpoint: pathlib.Path, folders: dict[str, pathlib.Path], agent:
             f"(policy_description), or an older version saved it"
         )
     if agent in folders:
-        return folders[agent]  # type: ignore[index]
+        return folders[agent]
     names = ", ".join(f"'{name}'" for name in sorted(folders))
     asked = f"no agent '{agent}'{did_you_mean(agent, folders)}" if agent else "several agents"
     raise CoachError(f"the checkpoint '{checkpoint}' carries {asked}: choose agent= of {names}")

@@ -34,7 +34,9 @@ _ACTING = (
 )
 
 
-def checkpoint_files(levels: list[Any], about: dict[str, Any], with_networks: bool) -> tuple[dict[str, bytes], list[str]]:
+def checkpoint_files(
+    levels: list[Any], about: dict[str, Any], with_networks: bool
+) -> tuple[dict[str, bytes], list[str]]:
     """What a checkpoint carries for those who deploy: a policy for each agent that can say how it acts, and, if
     asked, all networks as ONNX models.
 
@@ -44,30 +46,37 @@ def checkpoint_files(levels: list[Any], about: dict[str, Any], with_networks: bo
     :return: the files by their path within the checkpoint, and why agents have no policy
     """
     agents = list(_agents(levels))
-    policies: dict[str, dict[str, bytes]] = {}
     files: dict[str, bytes] = {}
     troubles = []
     for level, agent in agents:
-        facts = {**about, "versions": versions(about["framework"]), "agent": f"{level}.{agent.name}"}
-        facts["agent_class"] = f"{type(agent).__module__}:{type(agent).__qualname__}"
+        facts = _facts(level, agent, about)
         if with_networks:
-            files |= {
-                f"{ONNX_DIRECTORY}/{level}/{agent.name}/{name}/{policy_files.MODEL_FILE}": network.online_network.onnx_model(
-                    _metadata(agent, facts)
-                )
-                for name, network in agent.networks.items()
-            }
+            files |= _network_files(f"{ONNX_DIRECTORY}/{level}/{agent.name}", agent, facts)
         try:
-            packed = policy_of(agent, facts)
+            packed = policy_of(agent, facts) or {}
         except CoachError as error:
             troubles.append(f"agent '{agent.name}' leaves no policy to deploy: {error}")
             continue
-        if packed is not None:
-            policies[facts["agent"]] = packed
-    for name, packed in policies.items():
-        folder = POLICY_DIRECTORY if len(agents) == 1 else f"{POLICY_DIRECTORY}/{name}"
+        folder = POLICY_DIRECTORY if len(agents) == 1 else f"{POLICY_DIRECTORY}/{facts['agent']}"
         files |= {f"{folder}/{file}": data for file, data in packed.items()}
     return files, troubles
+
+
+def _facts(level: str, agent: Any, about: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **about,
+        "versions": versions(about["framework"]),
+        "agent": f"{level}.{agent.name}",
+        "agent_class": f"{type(agent).__module__}:{type(agent).__qualname__}",
+    }
+
+
+def _network_files(folder: str, agent: Any, about: dict[str, Any]) -> dict[str, bytes]:
+    metadata = _metadata(agent, about)
+    return {
+        f"{folder}/{name}/{policy_files.MODEL_FILE}": network.online_network.onnx_model(metadata)
+        for name, network in agent.networks.items()
+    }
 
 
 def policy_of(agent: Any, about: dict[str, Any]) -> dict[str, bytes] | None:
@@ -187,7 +196,7 @@ def _metadata(agent: Any, about: dict[str, Any]) -> dict[str, str]:
 
 
 def _brief(space: Space) -> dict[str, Any]:
-    found = {"class": type(space).__name__, "shape": [int(length) for length in space.shape]}
+    found: dict[str, Any] = {"class": type(space).__name__, "shape": [int(length) for length in space.shape]}
     if isinstance(space, DiscreteActionSpace):
         found["num_actions"] = space.num_actions
     return found

@@ -110,7 +110,7 @@ class Architecture:
         """The network as an ONNX model that stands alone, its present weights inside; NoisyNet's noise is zero.
 
         :param metadata: becomes the model's ``metadata_props``
-        :param outputs: which outputs to keep, of ``output_names`` and the recurrent state's ``next_…``; all if not given
+        :param outputs: which to keep, of ``output_names`` and ``recurrent_outputs``; all if not given
         :return: the serialised ``ModelProto``
         """
         arrays = list(self._arrays())
