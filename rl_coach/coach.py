@@ -56,7 +56,7 @@ class CoachLauncher:
         args = command_line.get_export_parser().parse_args(arguments)
         from rl_coach import policy_export  # after --help has answered
 
-        folder = policy_export.export(args.experiment, args.output, args.agent, args.best)
+        folder = policy_export.export(args.experiment, args.output, args.agent)
         print(f"exported to {args.output}; {folder.name}/{policy_export.README_FILE} says how to use it")
 
     def get_argument_parser(self) -> argparse.ArgumentParser:
@@ -145,7 +145,6 @@ class CoachLauncher:
         name = logger.get_experiment_name(args.experiment_name, default=preset_catalogue.name_of(args.preset))
         directory = ExperimentDirectory(name, args.experiment_path or None, existing=args.resume)
         graph_manager.prints_summary = not args.no_summary
-        graph_manager.preset = preset_catalogue.name_of(args.preset)
         if args.evaluate is None:
             graph_manager.playback_hint = _playback_hint(args, directory.path)
             graph_manager.resume_hint = shlex.join(["coach", "--resume", _shown(directory.path)])
@@ -351,7 +350,17 @@ def _playback_hint(args: argparse.Namespace, experiment_path: pathlib.Path) -> s
 
     level = ["-lvl", args.level] if args.level else []
     window = ["--render"] if has_display() else []
-    words = [program("coach"), "-p", args.preset, *level, "-crd", _shown(experiment_path), "--evaluate", "1000", *window]
+    words = [
+        program("coach"),
+        "-p",
+        args.preset,
+        *level,
+        "-crd",
+        _shown(experiment_path),
+        "--evaluate",
+        "1000",
+        *window,
+    ]
     return shlex.join(words)
 
 

@@ -29,7 +29,7 @@ examples:
   the newest checkpoint of an experiment:
     coach export experiments/my_run/01_02_2026-10_00 -o my_policy
   the one of the best evaluation:
-    coach export experiments/my_run/01_02_2026-10_00 -o my_policy --best
+    coach export experiments/my_run/01_02_2026-10_00/best -o my_policy
 """
 
 NEGATABLE = ("checkpoint_memory",)
@@ -105,9 +105,12 @@ def get_export_parser() -> Parser:
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("experiment", metavar="EXPERIMENT", help="an experiment's directory, or a checkpoint")
+    parser.add_argument(
+        "experiment",
+        metavar="EXPERIMENT",
+        help="an experiment (its newest checkpoint is taken), EXPERIMENT/best, or a checkpoint",
+    )
     parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write, a new one")
-    parser.add_argument("--best", action="store_true", help="the checkpoint of the best evaluation, not the newest")
     parser.add_argument("--agent", metavar="LEVEL.AGENT", help="which agent, where a run has several")
     return parser
 

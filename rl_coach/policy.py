@@ -19,7 +19,7 @@ import numpy as np
 from rl_coach import policy_files
 from rl_coach.action_choice import CHOICES, ActionChoice
 from rl_coach.architectures.onnx_predictor import ExportedNetwork, OnnxPredictor
-from rl_coach.checkpoint import CHECKPOINT_DIRECTORY, Path, best_checkpoint, find_checkpoint
+from rl_coach.checkpoint import Path, find_checkpoint
 from rl_coach.core_types import ActionInfo
 from rl_coach.filters.description import DescriptionReader
 from rl_coach.filters.filter import InputFilter
@@ -75,7 +75,6 @@ class Policy:
         path: Path,
         *,
         agent: str | None = None,
-        best: bool = False,
         allow_filters_from: Iterable[str] = (),
         num_threads: int = 1,
         seed: int | None = None,
@@ -83,15 +82,14 @@ class Policy:
         """The policy of an exported folder, a checkpoint, or an experiment.
 
         :param path: a folder that ``coach export`` wrote, a checkpoint, or a directory of checkpoints or an experiment,
-            of which the newest is taken
+            of which the newest is taken, or the best with ``DIR/best``
         :param agent: which agent, ``level.agent``, where there are several
-        :param best: take the checkpoint of the best evaluation instead of the newest
         :param allow_filters_from: modules of your own whose filters may be built; loading imports them
         :param num_threads: threads for one prediction; 1 is best for small networks
         :param seed: where draws start; None for anywhere
         :raises CoachError: there is no policy, it is damaged, a newer version wrote it, or a filter is not allowed
         """
-        folder = find_policy(path, agent, best)
+        folder = find_policy(path, agent)
         document, model = policy_files.read(folder)
         try:
             return cls(document, model, DescriptionReader(allow_filters_from), num_threads, seed)
@@ -254,35 +252,29 @@ class Policy:
         return f"Policy({self.about.get('agent_class')}, {self.observation_shapes} -> {self.action_space})"
 
 
-def find_policy(path: Path, agent: str | None = None, best: bool = False) -> pathlib.Path:
+def find_policy(path: Path, agent: str | None = None) -> pathlib.Path:
     """The folder of the policy that ``path`` means; see ``Policy.load``.
 
     :raises CoachError: there is none
     """
     place = pathlib.Path(path).expanduser()
-    if not place.exists():
-        raise CoachError(f"no policy at '{path}': there is no such file or directory")
     if place.is_file():
         place = place.parent
     if (place / policy_files.POLICY_FILE).is_file():
         return place
-    checkpoint = place if (place / POLICY_DIRECTORY).is_dir() else _checkpoint(place, best)
+    checkpoint = place if (place / POLICY_DIRECTORY).is_dir() else _checkpoint(place)
     folder = checkpoint / POLICY_DIRECTORY
     if (folder / policy_files.POLICY_FILE).is_file():
         return folder
     return _of_agent(checkpoint, {file.parent.name: file.parent for file in folder.glob("*/policy.json")}, agent)
 
 
-def _checkpoint(place: pathlib.Path, best: bool) -> pathlib.Path:
-    for directory in (place, place / CHECKPOINT_DIRECTORY) if best else ():
-        name = best_checkpoint(directory)
-        if name is not None:
-            return directory / name
-    if best:
-        raise CoachError(f"no checkpoint in '{place}' is marked as the best: take the newest, or name one")
+def _checkpoint(place: pathlib.Path) -> pathlib.Path:
     try:
         return pathlib.Path(find_checkpoint(place))
     except CoachError:
+        if not place.is_dir():
+            raise
         raise CoachError(f"no policy in '{place}': it is no exported folder, no checkpoint and no experiment") from None
 
 

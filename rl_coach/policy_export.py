@@ -118,7 +118,7 @@ def _document(agent: Any, description: PolicyDescription, about: dict[str, Any])
     }
 
 
-def export(path: Path, directory: Path, agent: str | None = None, best: bool = False) -> pathlib.Path:
+def export(path: Path, directory: Path, agent: str | None = None) -> pathlib.Path:
     """Copy the policy of an experiment or a checkpoint into a folder of its own, with a README that says how to use it.
 
     The folder is complete or not there: it is written under another name first.
@@ -126,11 +126,10 @@ def export(path: Path, directory: Path, agent: str | None = None, best: bool = F
     :param path: as for ``Policy.load``
     :param directory: must not exist, or be empty
     :param agent: which agent, where there are several
-    :param best: take the checkpoint of the best evaluation instead of the newest
     :return: the folder
     :raises CoachError: there is no policy, it is damaged, or the folder cannot be written
     """
-    source = find_policy(path, agent, best)
+    source = find_policy(path, agent)
     document, _ = policy_files.read(source)
     target = pathlib.Path(directory).expanduser().absolute()
     try:

@@ -203,8 +203,8 @@ def test_places_without_a_policy_are_named(tmp_path):
         Policy.load(tmp_path / "nowhere")
     with pytest.raises(CoachError, match="it is no exported folder, no checkpoint and no experiment"):
         Policy.load(tmp_path)
-    with pytest.raises(CoachError, match="marked as the best"):
-        Policy.load(tmp_path, best=True)
+    with pytest.raises(CoachError, match="named the best"):
+        Policy.load(tmp_path / "best")
     (tmp_path / "policy").mkdir()
     with pytest.raises(CoachError, match="carries no policy"):
         Policy.load(tmp_path)

@@ -108,10 +108,10 @@ def cartpole(tmp_path: pathlib.Path, **changes: Any) -> BasicRLGraphManager:
     schedule = SimpleSchedule(EnvironmentSteps(40), EnvironmentEpisodes(1), EnvironmentEpisodes(1))
     graph = BasicRLGraphManager(parameters, GymVectorEnvironment("CartPole-v1"), schedule)
     graph.prints_summary = False
-    graph.preset = "a_preset"
     for name, value in changes.items():
         setattr(graph.agent_params, name, value)
-    return graph.create_graph(TaskParameters(experiment_path=str(tmp_path / "run"), seed=1, export_onnx_graph=True))
+    task = TaskParameters(experiment_path=str(tmp_path / "run"), seed=1, export_onnx_graph=True, preset="a_preset")
+    return graph.create_graph(task)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,7 @@ def test_a_checkpoint_carries_policy_and_models_and_restores_as_before(experimen
 
 def test_the_newest_checkpoint_is_taken_unless_another_is_asked_for(experiment):
     observations = np.random.default_rng(0).normal(size=(20, 4))
-    newest, best = Policy.load(experiment), Policy.load(experiment, best=True)
+    newest, best = Policy.load(experiment), Policy.load(experiment / "best")
     older = Policy.load(sorted((experiment / "checkpoint").glob("*.ckpt"))[0])
     np.testing.assert_array_equal(best.act_batch(observations), older.act_batch(observations))
     assert not np.array_equal(newest.act_batch(observations), best.act_batch(observations))
@@ -172,10 +172,10 @@ def test_export_writes_a_folder_that_its_readme_shows_how_to_use(experiment, tmp
 
 
 def test_export_takes_the_best_on_demand(experiment, tmp_path):
-    policy_export.export(experiment, tmp_path / "best", best=True)
+    policy_export.export(experiment / "best", tmp_path / "exported")
     observations = np.random.default_rng(0).normal(size=(20, 4))
-    expected = Policy.load(experiment, best=True).act_batch(observations)
-    np.testing.assert_array_equal(Policy.load(tmp_path / "best").act_batch(observations), expected)
+    expected = Policy.load(experiment / "best").act_batch(observations)
+    np.testing.assert_array_equal(Policy.load(tmp_path / "exported").act_batch(observations), expected)
 
 
 def test_export_names_what_is_wrong_and_leaves_nothing_behind(experiment, tmp_path, capsys):
@@ -196,7 +196,7 @@ def test_export_names_what_is_wrong_and_leaves_nothing_behind(experiment, tmp_pa
     assert "model.onnx' has" in fails_with(damaged, "-o", tmp_path / "x")
     assert "not an empty directory" in fails_with(experiment, "-o", damaged)
     assert "-o/--output (see coach export --help)" in fails_with(experiment)
-    assert "unknown flag '--bset'; did you mean '--best'" in fails_with(experiment, "-o", "x", "--bset")
+    assert "unknown flag '--agnet'; did you mean '--agent'" in fails_with(experiment, "-o", "x", "--agnet")
 
 
 class Opaque(ObservationFilter):

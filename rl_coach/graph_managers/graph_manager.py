@@ -122,7 +122,6 @@ class GraphManager:
     :ivar checkpoints_to_keep: how many of the newest checkpoints stay besides the best; 0 for all
     :ivar playback_hint: how the user can play the trained agent back, for the summary
     :ivar resume_hint: how the user can go on with this run, for one that is interrupted
-    :ivar preset: the name of the preset that it comes from, if it does
     :ivar prints_summary: say at the end what came of the run
     """
 
@@ -142,7 +141,6 @@ class GraphManager:
         self.playback_hint: str | None = None
         self.resume_hint: str | None = None
         self.prints_summary = True
-        self.preset: str | None = None
         self.seed: int | None = None
         self.progress = Progress()
         self.last_checkpoint_path: str | None = None
@@ -702,9 +700,7 @@ class GraphManager:
     def _attachments(self) -> dict[str, bytes]:
         """What a checkpoint carries for those who deploy what was trained."""
         about = {name: value for name, value in self._manifest().items() if name != "fits"}
-        files, troubles = checkpoint_files(
-            self.level_managers, {"preset": self.preset, **about}, self.task_parameters.export_onnx_graph
-        )
+        files, troubles = checkpoint_files(self.level_managers, about, self.task_parameters.export_onnx_graph)
         for trouble in troubles:
             if trouble not in self._told:
                 screen.warning(trouble)
