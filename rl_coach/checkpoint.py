@@ -1,10 +1,12 @@
 """Checkpoints: written so that a kill at any moment leaves the last good one, read so that nothing bad is loaded.
 
-A checkpoint is a directory, ``<num>_Step-<steps>.ckpt``, with three files:
+A checkpoint is a directory, ``<num>_Step-<steps>.ckpt``, with these files:
 
 - ``arrays.safetensors``: all arrays, in the safetensors format, so that any tool reads them;
 - ``state.json``: the plain values, and where each array belongs among them;
-- ``manifest.json``: the format version, size and SHA-256 of the other two, and what the run says about itself.
+- ``manifest.json``: the format version, size and SHA-256 of the others, and what the run says about itself;
+
+and, where they are asked for, attachments: the policy for those who deploy it, networks as ONNX models.
 
 It is written under a temporary name, synced, renamed, and only then named in the state file ``.coach_checkpoint``.
 Nothing is ever unpickled.
@@ -19,7 +21,7 @@ import pathlib
 import re
 import shutil
 import struct
-from typing import Any, Iterator, Union
+from typing import Any, Iterator, Mapping, Union
 
 import numpy as np
 
@@ -216,11 +218,18 @@ def checkpoint_name(num: int, steps: int) -> str:
     return f"{num}_Step-{steps}.ckpt"
 
 
-def save_checkpoint(directory: Path, name: str, state: dict[str, Any], manifest: dict[str, Any]) -> str:
+def save_checkpoint(
+    directory: Path,
+    name: str,
+    state: dict[str, Any],
+    manifest: dict[str, Any],
+    attachments: Mapping[str, bytes] | None = None,
+) -> str:
     """Write a checkpoint, and name it the newest if its name is a checkpoint's.
 
     :param state: nested dicts and lists with string keys; leaves are arrays, int, float, bool, str or None
     :param manifest: what the run says about itself, as plain values
+    :param attachments: more files, by their path within the checkpoint
     :return: the checkpoint's path
     :raises TypeError: a leaf that cannot be saved, named by its path
     :raises OSError: the disk is full, the directory can't be written, or there is a checkpoint of that name; what was
@@ -234,7 +243,7 @@ def save_checkpoint(directory: Path, name: str, state: dict[str, Any], manifest:
     temporary = os.path.join(directory, f"{_TEMPORARY_PREFIX}{os.getpid()}")
     try:
         os.mkdir(temporary)
-        _write_contents(temporary, state, manifest)
+        _write_contents(temporary, state, manifest, attachments or {})
         os.replace(temporary, final)
         _sync_directory(directory)
     except BaseException:
@@ -364,13 +373,21 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _write_contents(directory: str, state: dict[str, Any], manifest: dict[str, Any]) -> None:
+def _write_contents(
+    directory: str, state: dict[str, Any], manifest: dict[str, Any], attachments: Mapping[str, bytes]
+) -> None:
     arrays: dict[str, np.ndarray] = {}
     plain = json.dumps(_take_arrays_out(state, "", arrays))
     files = {
         ARRAYS_FILE: _write_synced(os.path.join(directory, ARRAYS_FILE), _safetensors_chunks(arrays)),
         STATE_FILE: _write_synced(os.path.join(directory, STATE_FILE), iter([plain.encode()])),
     }
+    for name, data in attachments.items():
+        path = os.path.join(directory, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        files[name] = _write_synced(path, iter([data]))
+    for folder in {parent for name in attachments for parent in pathlib.PurePath(name).parents}:
+        _sync_directory(os.path.join(directory, folder))
     text = json.dumps({**manifest, "format_version": FORMAT_VERSION, "files": files}, indent=1)
     _write_synced(os.path.join(directory, MANIFEST_FILE), iter([text.encode()]))
     _sync_directory(directory)

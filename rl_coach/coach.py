@@ -37,12 +37,27 @@ class CoachLauncher:
         :raises CoachError: for bad input
         :raises TrainingError: if training itself fails
         """
+        arguments = sys.argv[1:] if arguments is None else list(arguments)
+        if arguments[:1] == [command_line.EXPORT]:
+            self.export(arguments[1:])
+            return
         parser = self.get_argument_parser()
         args = self.get_config_args(parser, arguments)
         if args.list:
             self.display_all_presets_and_exit()
         graph_manager = self.get_graph_manager_from_args(args)
         self.run_graph_manager(graph_manager, args)
+
+    def export(self, arguments: Sequence[str]) -> None:
+        """``coach export``: write a trained policy into a folder of its own.
+
+        :raises CoachError: for bad input
+        """
+        args = command_line.get_export_parser().parse_args(arguments)
+        from rl_coach import policy_export  # after --help has answered
+
+        folder = policy_export.export(args.experiment, args.output, args.agent)
+        print(f"exported to {args.output}; {folder.name}/{policy_export.README_FILE} says how to use it")
 
     def get_argument_parser(self) -> argparse.ArgumentParser:
         """The parser of the command line."""
@@ -243,7 +258,6 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         (args.data_store_params, "--data_store_params: distributed training"),
         (args.distributed_coach_run_type, "--distributed_coach_run_type: distributed training"),
         (args.dump_worker_logs, "--dump_worker_logs: distributed training"),
-        (args.export_onnx_graph, "-onnx: exporting the networks"),
         (args.play and not _is_there("rl_coach.agents.human_agent"), "--play: playing yourself"),
         (args.open_dashboard and not _is_there("rl_coach.dashboard.app"), "-d: the dashboard"),
     ):

@@ -18,6 +18,18 @@ examples:
     coach --resume experiments/my_pong/01_02_2026-10_00
   change settings of the preset:
     coach -p CartPole_PG -cp "agent_params.algorithm.discount=0.9; improve_steps=EnvironmentSteps(20000)"
+  write the trained policy into a folder, to act without any of this:
+    coach export experiments/my_pong/01_02_2026-10_00 -o pong_policy
+"""
+
+EXPORT = "export"
+
+EXPORT_EXAMPLES = """\
+examples:
+  the newest checkpoint of an experiment:
+    coach export experiments/my_run/01_02_2026-10_00 -o my_policy
+  the one of the best evaluation:
+    coach export experiments/my_run/01_02_2026-10_00/best -o my_policy
 """
 
 NEGATABLE = ("checkpoint_memory",)
@@ -32,6 +44,8 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         value = "" if action.nargs == 0 else " " + self._format_args(action, action.dest.upper())
+        if not action.option_strings:
+            return value.strip()
         return ", ".join(action.option_strings) + value
 
 
@@ -44,7 +58,7 @@ class Parser(argparse.ArgumentParser):
         """
         from rl_coach.utils import CoachError
 
-        raise CoachError(f"{message} (see coach --help)")
+        raise CoachError(f"{message} (see {self.prog} --help)")
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """The values of all flags.
@@ -69,7 +83,7 @@ def get_argument_parser() -> Parser:
         prog="coach",
         description="Train, evaluate and play reinforcement-learning agents from presets.",
         epilog=EXAMPLES,
-        usage="coach -p PRESET [flags]",
+        usage="coach -p PRESET [flags]\n       coach export EXPERIMENT -o DIR",
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
@@ -79,6 +93,25 @@ def get_argument_parser() -> Parser:
     _add_checkpoints(parser.add_argument_group("checkpoints and export"))
     _add_output(parser.add_argument_group("what is shown and written"))
     _add_workers(parser.add_argument_group("several workers"))
+    return parser
+
+
+def get_export_parser() -> Parser:
+    """The parser of ``coach export``."""
+    parser = Parser(
+        prog="coach export",
+        description="Write a trained policy into a folder of its own, which NumPy and ONNX Runtime are enough to use.",
+        epilog=EXPORT_EXAMPLES,
+        formatter_class=_HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "experiment",
+        metavar="EXPERIMENT",
+        help="an experiment (its newest checkpoint is taken), EXPERIMENT/best, or a checkpoint",
+    )
+    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write, a new one")
+    parser.add_argument("--agent", metavar="LEVEL.AGENT", help="which agent, where a run has several")
     return parser
 
 
@@ -192,7 +225,9 @@ def _add_checkpoints(group: Any) -> None:
         help="go on in place with an experiment that was stopped, as if it never had been; takes preset and settings"
         " from there; -cp adds to them, -crd names a checkpoint other than the newest",
     )
-    group.add_argument("-onnx", "--export_onnx_graph", action="store_true", help="export the networks as ONNX")
+    group.add_argument(
+        "-onnx", "--export_onnx_graph", action="store_true", help="write all networks as ONNX with each checkpoint"
+    )
 
 
 def _add_output(group: Any) -> None:

@@ -215,7 +215,6 @@ def test_what_is_said_at_the_end():
         (["-p", "recorder.py", "-dc"], "distributed training is not in this version"),
         (["-p", "recorder.py", "-dcp", "x.cfg"], "distributed training is not in this version"),
         (["-p", "recorder.py", "--dump_worker_logs"], "distributed training is not in this version"),
-        (["-p", "recorder.py", "-onnx"], "exporting the networks is not in this version"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(capsys, arguments, part):

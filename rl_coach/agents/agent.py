@@ -68,6 +68,7 @@ class Agent(AgentInterface):
         self.pre_network_filter = agent_parameters.pre_network_filter
         self.networks: dict[str, NetworkWrapper] = {}
         self.spaces: Any = None
+        self.environment_spaces: Any = None
         self.in_action_space = agent_parameters.algorithm.in_action_space
         self.exploration_policy: Any = None
         self.rng = np.random.default_rng()
@@ -118,6 +119,7 @@ class Agent(AgentInterface):
 
     def set_environment_parameters(self, spaces: SpacesDefinition) -> None:
         """Take the environment's spaces, as the filters change them, and build what depends on them."""
+        self.environment_spaces = spaces
         state = spaces.state
         filtered = type(state)(
             {
@@ -764,6 +766,11 @@ class Agent(AgentInterface):
 
     def post_training_commands(self) -> None:
         """What is to be done after a training phase; nothing by default."""
+
+    def _outputs_named(self, network: str, *suffixes: str) -> tuple[str, ...]:
+        """Those of a network's outputs that are called so, in the order of the network."""
+        names = self.networks[network].online_network.output_names
+        return tuple(name for name in names if name.split("_", 2)[2] in suffixes)
 
     def get_predictions(self, states: dict[str, np.ndarray], prediction_type: type[PredictionType]) -> Any:
         """What this agent's networks say about states [B, ...], for another agent.

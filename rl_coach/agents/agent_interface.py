@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rl_coach.action_choice import PolicyDescription
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, PredictionType, RunPhase
 
 
@@ -129,6 +130,13 @@ class AgentInterface:
     def set_incoming_directive(self, action: ActionType) -> None:
         """Take a goal or a choice from the level above."""
         raise NotImplementedError(f"{type(self).__name__} takes no directives")
+
+    def policy_description(self) -> PolicyDescription | None:
+        """How the agent acts once it is trained, so that its policy can be used without it; None if it cannot be.
+
+        A subclass that changes how actions are chosen gives its own.
+        """
+        return None
 
     def run_off_policy_evaluation(self) -> None:
         """Estimate from recorded data how good the policy is."""

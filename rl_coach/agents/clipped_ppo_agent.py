@@ -159,6 +159,9 @@ class ClippedPPOAgent(ActorCriticAgent):
             self.ap.algorithm.clipping_decay_schedule.step()
         return super().choose_action(curr_state)
 
+    # choose_action adds the schedule's step, and acts as its parent's
+    policy_description = ActorCriticAgent.policy_description
+
     def train(self) -> float:
         if not self._should_train():
             return 0.0

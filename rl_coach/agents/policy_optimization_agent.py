@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.action_choice import CategoricalChoice, GaussianChoice, PolicyDescription
 from rl_coach.agents.agent import Agent
 from rl_coach.architectures.packing import padded
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
@@ -159,8 +160,17 @@ class PolicyOptimizationAgent(Agent):
     def policy_outputs(self, predictions: list[np.ndarray]) -> list[np.ndarray]:
         """Those of the network's outputs that make the policy."""
         names = self.networks["main"].online_network.output_names
-        policy = ("probabilities", "mean", "standard_deviation")
-        return [value for name, value in zip(names, predictions) if name.split("_", 2)[2] in policy]
+        chosen = self._policy_output_names
+        return [value for name, value in zip(names, predictions) if name in chosen]
+
+    @property
+    def _policy_output_names(self) -> tuple[str, ...]:
+        return self._outputs_named("main", "probabilities", "mean", "standard_deviation")
+
+    def policy_description(self) -> PolicyDescription | None:
+        is_discrete = isinstance(self.spaces.action, DiscreteActionSpace)
+        choice = CategoricalChoice() if is_discrete else GaussianChoice()
+        return PolicyDescription("main", self._policy_output_names, choice)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         outputs = self.policy_outputs(self.get_prediction(curr_state))

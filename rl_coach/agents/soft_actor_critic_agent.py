@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.action_choice import PolicyDescription, SquashedGaussianChoice
 from rl_coach.agents.agent import Agent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import SACPolicyHeadParameters, SACQHeadParameters, VHeadParameters
@@ -177,8 +178,10 @@ class SoftActorCriticAgent(Agent):
                 f"soft actor-critic needs continuous actions with finite bounds, not {action!r}: "
                 f"choose another agent or environment"
             )
-        self._centre = ((action.high + action.low) / 2).astype(np.float32)
-        self._radius = ((action.high - action.low) / 2).astype(np.float32)
+        self._choice = SquashedGaussianChoice(
+            centre=((action.high + action.low) / 2).astype(np.float32),
+            radius=((action.high - action.low) / 2).astype(np.float32),
+        )
         super().init_environment_dependent_modules()
 
     def make_update_rule(self) -> UpdateRule:
@@ -186,7 +189,7 @@ class SoftActorCriticAgent(Agent):
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns = super().learning_columns(batch)
-        columns["actions"] = (batch.action_column - self._centre) / self._radius
+        columns["actions"] = (batch.action_column - self._choice.centre) / self._choice.radius
         columns["extra/noise"] = self.rng.standard_normal(columns["actions"].shape, np.float32)
         return columns
 
@@ -195,7 +198,8 @@ class SoftActorCriticAgent(Agent):
         return self.networks["policy"].online_network.predict(self.prepare_batch_for_inference(states, "policy"))
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        mean, log_deviation = (output[0] for output in self.get_prediction(curr_state))
-        if self._phase is not RunPhase.TEST or not self.ap.algorithm.use_deterministic_for_evaluation:
-            mean = mean + np.exp(log_deviation) * self.rng.standard_normal(mean.shape, np.float32)
-        return ActionInfo(self._centre + self._radius * np.tanh(mean))
+        deterministic = self._phase is RunPhase.TEST and self.ap.algorithm.use_deterministic_for_evaluation
+        return ActionInfo(self._choice.choose(self.get_prediction(curr_state), None, self.rng, deterministic)[0])
+
+    def policy_description(self) -> PolicyDescription:
+        return PolicyDescription("policy", self._outputs_named("policy", "mean", "log_deviation"), self._choice)

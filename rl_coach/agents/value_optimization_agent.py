@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.action_choice import ActionChoice, GreedyChoice, PolicyDescription, SoftmaxChoice
 from rl_coach.agents.agent import Agent
 from rl_coach.core_types import ActionInfo, Batch, StateType
+from rl_coach.exploration_policies.boltzmann import Boltzmann
 from rl_coach.utils import Signal
 
 
@@ -45,6 +47,17 @@ class ValueOptimizationAgent(Agent):
             return None
         self.call_memory("update_priorities", (batch.info("idx"), np.abs(TD_errors)))
         return batch.info("weight")
+
+    def policy_description(self) -> PolicyDescription | None:
+        outputs = self._outputs_named("main", "q")
+        if len(outputs) != 1:
+            return None
+        exploration = self.exploration_policy
+        if isinstance(exploration, Boltzmann):
+            choice: ActionChoice = SoftmaxChoice(float(exploration.temperature_schedule.current_value))
+        else:
+            choice = GreedyChoice(float(getattr(exploration, "evaluation_epsilon", 0.0)))
+        return PolicyDescription("main", outputs, choice)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         if not self.exploration_policy.requires_action_values():

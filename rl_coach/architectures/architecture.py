@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
+from rl_coach.architectures.onnx_model import with_weights
 from rl_coach.architectures.onnx_predictor import OnnxPredictor
 from rl_coach.utils import CoachError
 
@@ -36,6 +37,11 @@ class Architecture:
     def output_names(self) -> list[str]:
         """The names of what ``predict`` returns, in order: a head's number and its output."""
         return [f"output_{head}_{name}" for head, name in self._state.function.public_outputs]
+
+    @property
+    def recurrent_outputs(self) -> dict[str, str]:
+        """For each input that carries a recurrent network's state, the output that follows it; none otherwise."""
+        return {name: f"next_{name}" for name in self.recurrent_state}
 
     def reset_internal_memory(self) -> None:
         """Start the state of a recurrent network at zero, as at the beginning of an episode."""
@@ -99,6 +105,19 @@ class Architecture:
         if self._noise:
             self._renew_noise(self._predictor.weights)
         return self._predictor
+
+    def onnx_model(self, metadata: Mapping[str, str], outputs: Sequence[str] | None = None) -> bytes:
+        """The network as an ONNX model that stands alone, its present weights inside; NoisyNet's noise is zero.
+
+        :param metadata: becomes the model's ``metadata_props``
+        :param outputs: which to keep, of ``output_names`` and ``recurrent_outputs``; all if not given
+        :return: the serialised ``ModelProto``
+        """
+        arrays = list(self._arrays())
+        first = len(self._state.arrays(self._groups[0]))
+        for index in self._noise:
+            arrays[first + index] = np.zeros_like(arrays[first + index])
+        return with_weights(self._export(), arrays, metadata, outputs)
 
     def _arrays(self) -> list[np.ndarray]:
         arrays = [array for group in self._groups for array in self._state.arrays(group)]

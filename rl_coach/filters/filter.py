@@ -49,6 +49,11 @@ class Filter:
     def resume(self, suspended: Any) -> None:
         """Go on with the episode that ``suspend`` parked."""
 
+    @property
+    def remembers_episode(self) -> bool:
+        """Whether the filter keeps something of the episode in progress: then it has a ``reset`` to forget it."""
+        return type(self).reset is not Filter.reset
+
     def filter(self, *args: Any, **kwargs: Any) -> Any:
         """What comes out for what goes in; each kind of filter says what that is.
 
@@ -352,6 +357,16 @@ class InputFilter(_FilterChain):
             if name in filtered:
                 for observation_filter in filters.values():
                     filtered[name] = observation_filter.filter_batch(filtered[name], update_internal_state)
+        return filtered
+
+    def filter_trained(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Filter one state of an episode with statistics that training is through with: they stay as they are, and
+        only filters that remember the episode (a stack of frames, say) take the state in."""
+        filtered = dict(state)
+        for name, filters in self._observation_filters.items():
+            if name in filtered:
+                for key, member in filters.items():
+                    filtered[name] = _filter_one(filtered[name], {key: member}, member.remembers_episode)
         return filtered
 
     def filter_rewards(self, rewards: np.ndarray, update_internal_state: bool = True) -> np.ndarray:

@@ -36,6 +36,7 @@ from rl_coach.core_types import (
 from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit, fits_of
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
+from rl_coach.policy_export import checkpoint_files
 from rl_coach.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status, duration
 from rl_coach.utils import CoachError, TrainingError, program
 
@@ -163,6 +164,7 @@ class GraphManager:
         self._attention_at = 0.0
         self._stop_signal: int | None = None
         self._stopped_between_steps = False
+        self._told: set[str] = set()
 
     def set_schedule_params(self, schedule_params: ScheduleParameters) -> None:
         """Take another schedule."""
@@ -676,7 +678,9 @@ class GraphManager:
             return None
         try:
             state = self.get_state()
-            path = save_checkpoint(self.checkpoint_dir, self._checkpoint_name(failed), state, self._manifest())
+            attachments = {} if failed else self._attachments()
+            name = self._checkpoint_name(failed)
+            path = save_checkpoint(self.checkpoint_dir, name, state, self._manifest(), attachments)
             if not failed:
                 self._tidy_checkpoints(os.path.basename(path))
         except OSError as error:
@@ -691,6 +695,16 @@ class GraphManager:
         if lost and not self._warned_of_lost_episodes:
             self._warned_of_lost_episodes = True
             screen.warning("this episode cannot be saved half-way: a run resumed from here begins a new one")
+
+    def _attachments(self) -> dict[str, bytes]:
+        """What a checkpoint carries for those who deploy what was trained."""
+        about = {name: value for name, value in self._manifest().items() if name != "fits"}
+        files, troubles = checkpoint_files(self.level_managers, about, self.task_parameters.export_onnx_graph)
+        for trouble in troubles:
+            if trouble not in self._told:
+                screen.warning(trouble)
+                self._told.add(trouble)
+        return files
 
     def _checkpoint_name(self, failed: bool) -> str:
         """A name with a number above that of any checkpoint that is there."""

@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from rl_coach import custom_parameters, preset_catalogue
+from rl_coach import command_line, custom_parameters, preset_catalogue
 from rl_coach.coach import CoachLauncher
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -53,6 +53,9 @@ def test_command_lines_are_understood(page, tmp_path):
     for line in "".join(blocks(page, "bash")).splitlines():
         words = shlex.split(re.sub(r"experiments/\S*<date>\S*", "checkpoint", line), comments=True)
         if words[:1] != ["coach"]:
+            continue
+        if words[1:2] == [command_line.EXPORT]:
+            command_line.get_export_parser().parse_args(words[2:])
             continue
         args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
         if not args.list:

@@ -1,0 +1,173 @@
+"""How the outputs of a trained network become an action, once exploring is over.
+
+Needs NumPy alone: an agent says with one of these classes how it acts, and a deployed policy acts with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from rl_coach.exploration_policies.exploration_policy import sample_action
+from rl_coach.utils import CoachError
+
+
+class ActionChoice:
+    """Chooses actions for a batch of rows. Its settings are the fields of a dataclass: numbers and arrays."""
+
+    def choose(
+        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
+    ) -> np.ndarray:
+        """An action for each row.
+
+        :param outputs: the network's outputs that the agent named, each [B, ...]
+        :param masks: [B, A] of 0 and 1, the discrete actions that may be chosen; None allows all
+        :param rng: where random draws come from
+        :param deterministic: the best action, or the middle of the distribution; otherwise a draw
+        :return: [B] numbers of discrete actions, or [B, D] continuous ones
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not choose")
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make an equal one."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class GreedyChoice(ActionChoice):
+    """The discrete action of the highest value [B, A], the first among equals.
+
+    :param epsilon: the share of actions drawn uniformly where the choice is not deterministic
+    """
+
+    epsilon: float = 0.0
+
+    def choose(
+        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
+    ) -> np.ndarray:
+        (values,) = outputs
+        best = best_actions(values, masks)
+        if deterministic or self.epsilon <= 0:
+            return best
+        rows = np.flatnonzero(rng.random(len(best)) < self.epsilon)
+        if rows.size:
+            best[rows] = sampled_actions(np.ones((rows.size, values.shape[1])), _rows(masks, rows), rng)
+        return best
+
+
+@dataclass(frozen=True)
+class SoftmaxChoice(ActionChoice):
+    """A discrete action drawn with probabilities proportional to exp(value / temperature); the best one where the
+    choice is deterministic.
+
+    :param temperature: towards 0 the draw becomes greedy, towards infinity uniform
+    """
+
+    temperature: float
+
+    def choose(
+        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
+    ) -> np.ndarray:
+        (values,) = outputs
+        if deterministic:
+            return best_actions(values, masks)
+        allowed = values if masks is None else np.where(masks > 0, values, -np.inf)
+        exponents = (allowed - allowed.max(axis=1, keepdims=True)) / max(self.temperature, 1e-30)
+        return sampled_actions(np.exp(exponents.astype(np.float64)), masks, rng)
+
+
+@dataclass(frozen=True)
+class CategoricalChoice(ActionChoice):
+    """A discrete action drawn with the network's probabilities [B, A]; the most probable one where the choice is
+    deterministic."""
+
+    def choose(
+        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
+    ) -> np.ndarray:
+        (probabilities,) = outputs
+        return best_actions(probabilities, masks) if deterministic else sampled_actions(probabilities, masks, rng)
+
+
+@dataclass(frozen=True)
+class GaussianChoice(ActionChoice):
+    """The network's mean [B, D]; a draw with its standard deviation [B, D] where the choice is not deterministic."""
+
+    def choose(
+        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
+    ) -> np.ndarray:
+        mean, deviation = outputs
+        return mean if deterministic else rng.normal(mean, deviation)
+
+
+@dataclass(frozen=True)
+class SquashedGaussianChoice(ActionChoice):
+    """centre + radius tanh(u), where u is the network's mean [B, D], or a draw around it with its log deviation [B, D]
+    where the choice is not deterministic (Haarnoja et al. 2018, "Soft Actor-Critic", appendix C).
+
+    :param centre: [D], the middle of the action space
+    :param radius: [D], half its width
+    """
+
+    centre: np.ndarray
+    radius: np.ndarray
+
+    def choose(
+        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
+    ) -> np.ndarray:
+        u, log_deviation = outputs
+        if not deterministic:
+            u = u + np.exp(log_deviation) * rng.standard_normal(u.shape, np.float32)
+        return self.centre + self.radius * np.tanh(u)
+
+
+CHOICES: dict[str, type[ActionChoice]] = {
+    "greedy": GreedyChoice,
+    "softmax": SoftmaxChoice,
+    "categorical": CategoricalChoice,
+    "gaussian": GaussianChoice,
+    "squashed_gaussian": SquashedGaussianChoice,
+}
+
+
+@dataclass(frozen=True)
+class PolicyDescription:
+    """Which network acts, and how.
+
+    :param network: the network's name in the agent
+    :param outputs: those of its outputs that the choice takes, in order
+    :param choice: makes an action of them
+    """
+
+    network: str
+    outputs: tuple[str, ...]
+    choice: ActionChoice
+
+
+def best_actions(values: np.ndarray, masks: np.ndarray | None) -> np.ndarray:
+    """[B], the allowed action of the highest value in each row [B, A], the first among equals.
+
+    :raises CoachError: a mask allows no action
+    """
+    if masks is None:
+        return values.argmax(axis=1)
+    allowed = masks > 0
+    if not allowed.any(axis=1).all():
+        raise CoachError("the action mask allows no action at all")
+    return np.where(allowed, values, -np.inf).argmax(axis=1)
+
+
+def sampled_actions(weights: np.ndarray, masks: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
+    """[B], an allowed action drawn with probabilities proportional to each row's weights [B, A].
+
+    :raises CoachError: a mask allows no action
+    """
+    try:
+        return np.array([sample_action(row, rng, _rows(masks, i))[0] for i, row in enumerate(weights)])
+    except ValueError as error:
+        raise CoachError(str(error)) from None
+
+
+def _rows(masks: np.ndarray | None, rows: Any) -> Any:
+    return None if masks is None else masks[rows]

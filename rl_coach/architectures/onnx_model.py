@@ -1,0 +1,74 @@
+"""A network as an ONNX model that stands alone: its weights inside, and what it is in its metadata."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from rl_coach.architectures.onnx_predictor import ExportedNetwork
+
+
+def with_weights(
+    exported: ExportedNetwork,
+    weights: Sequence[np.ndarray],
+    metadata: Mapping[str, str],
+    outputs: Sequence[str] | None = None,
+) -> bytes:
+    """The graph with its weights as initialisers.
+
+    :param exported: the graph with its weights as inputs
+    :param weights: float32 arrays in the order of ``exported.weight_names``
+    :param metadata: becomes the model's ``metadata_props``
+    :param outputs: which outputs to keep; all if not given. What only the others need is left out.
+    :return: the serialised ``ModelProto``
+    """
+    import onnx  # slow to import, and needed only where a model is written
+
+    model = onnx.load_from_string(exported.model)
+    graph = model.graph
+    if outputs is not None:
+        declared = {output.name: output for output in graph.output}
+        _replace(graph.output, [declared[name] for name in outputs])
+        _keep_what_is_needed(graph)
+    needed = {name for node in graph.node for name in _names_read(node)} | {output.name for output in graph.output}
+    values = dict(zip(exported.weight_names, weights))
+    _replace(graph.input, [one for one in graph.input if one.name not in values and one.name in needed])
+    graph.initializer.extend(
+        onnx.numpy_helper.from_array(np.ascontiguousarray(array), name)
+        for name, array in values.items()
+        if name in needed
+    )
+    onnx.helper.set_model_props(model, dict(metadata))
+    return model.SerializeToString()
+
+
+def _keep_what_is_needed(graph: Any) -> None:
+    """Drop the nodes and constants that no output depends on."""
+    needed = {output.name for output in graph.output}
+    kept = []
+    for node in reversed(graph.node):  # a graph's nodes are in the order of their dependencies
+        if needed.intersection(node.output):
+            kept.append(node)
+            needed.update(_names_read(node))
+    _replace(graph.node, kept[::-1])
+    _replace(graph.initializer, [constant for constant in graph.initializer if constant.name in needed])
+    _replace(graph.value_info, [])
+
+
+def _names_read(node: Any) -> Iterator[str]:
+    """What a node reads, the graphs within it (of a loop, say) included."""
+    yield from node.input
+    for attribute in node.attribute:
+        for inner in [attribute.g, *attribute.graphs]:
+            for inner_node in inner.node:
+                yield from _names_read(inner_node)
+            yield from (output.name for output in inner.output)
+
+
+def _replace(repeated: Any, items: list[Any]) -> None:
+    copies = [type(item)() for item in items]
+    for duplicate, item in zip(copies, items):
+        duplicate.CopyFrom(item)
+    del repeated[:]
+    repeated.extend(copies)

@@ -1,0 +1,201 @@
+"""Filters and spaces as plain data, and back: how a policy that leaves its training behind carries them.
+
+A description holds nested dicts and lists with string keys; its leaves are arrays, numbers, strings and None. Nothing
+is pickled. Reading one builds nothing but spaces, and filters of ``rl_coach.filters`` and of the modules that the
+reader allows.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import math
+from enum import Enum
+from typing import Any, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from rl_coach import spaces
+from rl_coach.filters.filter import Filter, InputFilter, OutputFilter
+from rl_coach.utils import CoachError
+
+Description = dict[str, Any]
+
+_OWN_MODULES = ("rl_coach.filters",)
+_RANDOM_STATE = "_rng"
+
+
+def describe_input_filter(chain: InputFilter) -> list[Description]:
+    """The observation filters in the order that they are applied. Those of rewards are of no use once trained.
+
+    :raises CoachError: a filter cannot be described
+    """
+    return [
+        {"observation": observation, "name": name, **_describe(member)}
+        for observation, filters in chain.observation_filters.items()
+        for name, member in filters.items()
+    ]
+
+
+def describe_output_filter(chain: OutputFilter) -> list[Description]:
+    """The action filters, nearest to the environment first.
+
+    :raises CoachError: a filter cannot be described
+    """
+    return [{"name": name, **_describe(member)} for name, member in chain.action_filters.items()]
+
+
+def describe_space(space: spaces.Space) -> Description:
+    """A space without its random generator.
+
+    :raises CoachError: it holds something that is neither a number, a text, an array, nor another space
+    """
+    if type(space).__module__ != spaces.__name__:
+        raise CoachError(f"the space {space!r} is no class of {spaces.__name__}: it cannot be described as data")
+    attributes = {name: value for name, value in vars(space).items() if name != _RANDOM_STATE}
+    return {"class": type(space).__qualname__, "attributes": encode(attributes, type(space).__name__)}
+
+
+class DescriptionReader:
+    """Builds what descriptions describe.
+
+    :param allowed_modules: modules, besides ``rl_coach.filters``, whose filters may be built (with all below them);
+        building one imports its module
+    """
+
+    def __init__(self, allowed_modules: Iterable[str] = ()):
+        self._allowed = (*_OWN_MODULES, *allowed_modules)
+
+    def input_filter(self, descriptions: Sequence[Description], observation_spaces: Mapping[str, Any]) -> InputFilter:
+        """The chain, its filters in the state in which they were described.
+
+        :param observation_spaces: what goes in, by name
+        :raises CoachError: a filter is not allowed, or does not fit the spaces
+        """
+        chain = InputFilter()
+        for one in descriptions:
+            chain.add_observation_filter(one["observation"], one["name"], self._filter(one))
+        for name, space in observation_spaces.items():
+            chain.get_filtered_observation_space(name, space)
+        for one in descriptions:
+            chain.observation_filters[one["observation"]][one["name"]].set_state(self.decode(one["state"]))
+        return chain
+
+    def output_filter(self, descriptions: Sequence[Description], action_space: Any) -> OutputFilter:
+        """The chain.
+
+        :param action_space: the environment's
+        :raises CoachError: a filter is not allowed, or does not fit the space
+        """
+        chain = OutputFilter()
+        for one in descriptions:
+            chain.add_action_filter(one["name"], self._filter(one))
+        chain.get_unfiltered_action_space(action_space)
+        for one in descriptions:
+            chain.action_filters[one["name"]].set_state(self.decode(one["state"]))
+        return chain
+
+    def space(self, description: Description) -> Any:
+        """The space."""
+        cls = getattr(spaces, description["class"], None)
+        if not (isinstance(cls, type) and issubclass(cls, spaces.Space)):
+            raise CoachError(f"'{description['class']}' is no space of {spaces.__name__}")
+        space = cls.__new__(cls)
+        vars(space).update({_RANDOM_STATE: None, **self.decode(description["attributes"])})
+        return space
+
+    def _filter(self, description: Description) -> Any:
+        cls = self._named(description["class"])
+        if not (isinstance(cls, type) and issubclass(cls, Filter)):
+            raise CoachError(f"'{description['class']}' is no filter")
+        return cls(**self.decode(description["settings"]))
+
+    def _named(self, path: str) -> Any:
+        """The class ``module:Outer.Inner``, if it is defined in an allowed module.
+
+        :raises CoachError: it is not, or there is no such class
+        """
+        module_name, _, name = path.partition(":")
+        if not any(module_name == allowed or module_name.startswith(f"{allowed}.") for allowed in self._allowed):
+            raise CoachError(
+                f"the policy wants '{path}', which is not of rl_coach.filters: if you trust it, "
+                f"allow its module by allow_filters_from=['{module_name}']"
+            )
+        try:
+            found: Any = importlib.import_module(module_name)
+            for part in name.split("."):
+                found = vars(found)[part]
+        except (ImportError, KeyError) as error:
+            raise CoachError(f"the policy wants '{path}', which is not there: {error!r}") from None
+        if getattr(found, "__module__", None) != module_name:
+            raise CoachError(f"the policy wants '{path}', which another module defines")
+        return found
+
+    def decode(self, value: Any) -> Any:
+        """What ``encode`` was given, tuples as lists."""
+        if isinstance(value, list):
+            return [self.decode(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if len(value) != 1 or not next(iter(value)).startswith("__"):
+            return {key: self.decode(item) for key, item in value.items()}
+        ((mark, content),) = value.items()
+        if mark == "__space__":
+            return self.space(content)
+        if mark == "__float__":
+            return float(content)
+        if mark == "__items__":
+            return {key: self.decode(item) for key, item in content}
+        cls = self._named(content[0])
+        if not (isinstance(cls, type) and issubclass(cls, Enum)):
+            raise CoachError(f"'{content[0]}' is no enum")
+        return cls[content[1]]
+
+
+def encode(value: Any, what: str) -> Any:
+    """A setting as plain data.
+
+    :param what: names its owner in errors
+    :raises CoachError: it holds something else than numbers, texts, arrays, enums and spaces
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"__float__": str(value)}
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype != object:
+        return np.asarray(value)
+    if isinstance(value, (list, tuple)):
+        return [encode(item, what) for item in value]
+    if isinstance(value, Enum):
+        return {"__enum__": [_path(type(value)), value.name]}
+    if isinstance(value, spaces.Space):
+        return {"__space__": describe_space(value)}
+    if isinstance(value, dict):
+        if all(isinstance(key, str) and not key.startswith("__") for key in value):
+            return {key: encode(item, what) for key, item in value.items()}
+        if all(isinstance(key, (str, int)) for key in value):
+            return {"__items__": [[key, encode(item, what)] for key, item in value.items()]}
+    raise CoachError(f"{what} holds a {type(value).__name__}, which cannot be described as data")
+
+
+def _describe(member: Filter) -> Description:
+    cls = type(member)
+    settings = {}
+    for name, parameter in inspect.signature(cls).parameters.items():
+        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            raise CoachError(f"{cls.__name__} takes any arguments: they cannot be described as data")
+        if not hasattr(member, name):
+            raise CoachError(f"{cls.__name__} does not keep its argument '{name}' as an attribute of that name")
+        settings[name] = encode(getattr(member, name), cls.__name__)
+    between_episodes = copy.deepcopy(member)
+    between_episodes.reset()
+    return {
+        "class": _path(cls),
+        "settings": settings,
+        "state": encode(between_episodes.get_state(), cls.__name__),
+    }
+
+
+def _path(cls: type) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"

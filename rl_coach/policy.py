@@ -1,0 +1,291 @@
+"""A trained policy, ready to act: a raw observation in, the environment's action out.
+
+Needs NumPy and ONNX Runtime; no training framework, no environment::
+
+    from rl_coach.policy import Policy
+
+    policy = Policy.load("experiments/my_run/<date>")
+    action = policy.act(observation)
+"""
+
+from __future__ import annotations
+
+import copy
+import pathlib
+from typing import Any, Iterable, Mapping, Union
+
+import numpy as np
+
+from rl_coach import policy_files
+from rl_coach.action_choice import CHOICES, ActionChoice
+from rl_coach.architectures.onnx_predictor import ExportedNetwork, OnnxPredictor
+from rl_coach.checkpoint import Path, find_checkpoint
+from rl_coach.core_types import ActionInfo
+from rl_coach.filters.description import DescriptionReader
+from rl_coach.filters.filter import InputFilter
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
+from rl_coach.utils import CoachError, did_you_mean
+
+POLICY_DIRECTORY = "policy"
+
+Observation = Union[np.ndarray, Mapping[str, Any], Any]
+
+
+class Policy:
+    """Filters observations as the agent did, asks its network, and makes the environment's action of what it says.
+
+    Running statistics are those of the training and change no more. What belongs to an episode (stacked frames, the
+    state of a recurrent network) starts anew with ``reset``. Made by ``load``; not to be shared between threads.
+
+    :param document: what ``policy.json`` holds
+    :param model: the serialised ONNX model
+    :param reader: builds filters and spaces
+    :param num_threads: threads for one prediction
+    :param seed: where draws start; None for anywhere
+
+    :ivar about: where the policy comes from: preset, versions, agent, steps trained
+    :ivar action_space: the environment's action space
+    """
+
+    def __init__(
+        self,
+        document: dict[str, Any],
+        model: bytes,
+        reader: DescriptionReader,
+        num_threads: int = 1,
+        seed: int | None = None,
+    ):
+        self.about: dict[str, Any] = document["about"]
+        self._spaces = {name: reader.space(one) for name, one in document["observations"].items()}
+        self.action_space: ActionSpace = reader.space(document["action"])
+        self._build_filters(document["filters"], reader)
+        self._mask_name: str | None = document["action_mask"]
+        self._choice: ActionChoice = CHOICES[document["choice"]["kind"]](
+            **reader.decode(document["choice"]["settings"])
+        )
+        self._build_network(document["network"], model, num_threads)
+        self._observed = [*self._inputs, *([self._mask_name] if self._mask_name else [])]
+        self._shapes = {name: tuple(self._spaces[name].shape.tolist()) for name in self._observed}
+        self._rng = np.random.default_rng(seed)
+        self.reset()
+
+    @classmethod
+    def load(
+        cls,
+        path: Path,
+        *,
+        agent: str | None = None,
+        allow_filters_from: Iterable[str] = (),
+        num_threads: int = 1,
+        seed: int | None = None,
+    ) -> Policy:
+        """The policy of an exported folder, a checkpoint, or an experiment.
+
+        :param path: a folder that ``coach export`` wrote, a checkpoint, or a directory of checkpoints or an experiment,
+            of which the newest is taken, or the best with ``DIR/best``
+        :param agent: which agent, ``level.agent``, where there are several
+        :param allow_filters_from: modules of your own whose filters may be built; loading imports them
+        :param num_threads: threads for one prediction; 1 is best for small networks
+        :param seed: where draws start; None for anywhere
+        :raises CoachError: there is no policy, it is damaged, a newer version wrote it, or a filter is not allowed
+        """
+        folder = find_policy(path, agent)
+        document, model = policy_files.read(folder)
+        try:
+            return cls(document, model, DescriptionReader(allow_filters_from), num_threads, seed)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CoachError(f"the policy in '{folder}' does not fit this version of rl_coach: {error!r}") from error
+
+    def _build_filters(self, descriptions: dict[str, Any], reader: DescriptionReader) -> None:
+        first = reader.input_filter(descriptions["input"], self._spaces)
+        self._input_filters = [first]  # one for each episode that runs beside the others
+        seen = {name: first.get_filtered_observation_space(name, space) for name, space in self._spaces.items()}
+        self._pre_network_filter = reader.input_filter(descriptions["pre_network"], seen)
+        self._output_filter = reader.output_filter(descriptions["output"], self.action_space)
+        self._agent_action_space = self._output_filter.get_unfiltered_action_space(self.action_space)
+        members = (member for filters in first.observation_filters.values() for member in filters.values())
+        self._filters_remember = any(member.remembers_episode for member in members)
+
+    def _build_network(self, network: dict[str, Any], model: bytes, num_threads: int) -> None:
+        shapes = {name: tuple(shape) for name, shape in network["inputs"].items()}
+        outputs = {name: tuple(shape) for name, shape in network["outputs"].items()}
+        self._recurrent_shapes = {name: shapes[name] for name in network["recurrent"]}
+        self._inputs = [name for name in shapes if name not in self._recurrent_shapes]
+        self._num_outputs = len(outputs) - len(self._recurrent_shapes)
+        try:
+            self._predictor = OnnxPredictor(ExportedNetwork(model, [], shapes, outputs), [], num_threads)
+        except Exception as error:  # ONNX Runtime's errors have no base of their own
+            raise CoachError(f"ONNX Runtime cannot read the policy's {policy_files.MODEL_FILE}: {error}") from error
+
+    @property
+    def observation_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each observation that the policy looks at, by name."""
+        return dict(self._shapes)
+
+    def seed(self, seed: int) -> None:
+        """Start the draws of ``deterministic=False`` anew."""
+        self._rng = np.random.default_rng(seed)
+
+    def reset(self, row: int | None = None) -> None:
+        """An episode starts: forget the one before.
+
+        :param row: which of the episodes that ``act_batch`` plays side by side; None for all
+        """
+        chains = self._input_filters if row is None else self._input_filters[row : row + 1]
+        for chain in chains:
+            chain.reset()
+        self._output_filter.reset()
+        if row is None:
+            self._recurrent = {
+                name: np.zeros((0, *shape), np.float32) for name, shape in self._recurrent_shapes.items()
+            }
+        else:
+            for state in self._recurrent.values():
+                state[row : row + 1] = 0
+
+    def act(self, observation: Observation, deterministic: bool = True) -> Any:
+        """The action for one observation.
+
+        :param observation: as the environment gives it: an array, or a dict of arrays by name
+        :param deterministic: the best action, the middle of a distribution; otherwise a draw
+        :return: an int, or an array of the environment's action space
+        :raises CoachError: an observation is missing or has another shape, or a mask allows no action
+        """
+        state = {name: self._fitting(name, value, ()) for name, value in self._named(observation).items()}
+        state = self._input_filters[0].filter_trained(state)
+        columns = {name: np.asarray(value)[None] for name, value in state.items()}
+        return self._act(columns, deterministic)[0]
+
+    def act_batch(self, observations: Observation, deterministic: bool = True) -> np.ndarray:
+        """The actions for several observations.
+
+        Where a policy remembers its episode (stacked frames, a recurrent network), row i goes on with the episode of
+        row i of the calls before; ``reset(i)`` starts it anew.
+
+        :param observations: [B, ...], or a dict of [B, ...] by name
+        :param deterministic: as for ``act``
+        :return: [B, ...]
+        :raises CoachError: as ``act``
+        """
+        named = self._named(observations)
+        rows = len(next(iter(named.values())))
+        columns = {name: self._fitting(name, value, (rows,)) for name, value in named.items()}
+        if self._filters_remember:
+            columns = self._filtered_by_row(columns, rows)
+        else:
+            columns = self._input_filters[0].filter_columns(columns, False)
+        return np.asarray(self._act(columns, deterministic))
+
+    def _filtered_by_row(self, columns: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
+        while len(self._input_filters) < rows:
+            self._input_filters.append(self._fresh_filter())
+        chains = self._input_filters[:rows]
+        states = [
+            chain.filter_trained({name: column[row] for name, column in columns.items()})
+            for row, chain in enumerate(chains)
+        ]
+        return {name: np.stack([np.asarray(state[name]) for state in states]) for name in columns}
+
+    def _fresh_filter(self) -> InputFilter:
+        chain = copy.deepcopy(self._input_filters[0])
+        chain.reset()
+        return chain
+
+    def _named(self, observation: Observation) -> dict[str, Any]:
+        """The observations that are looked at."""
+        if not isinstance(observation, Mapping):
+            if len(self._observed) == 1:
+                return {self._observed[0]: observation}
+            raise CoachError(f"this policy looks at several observations, give a dict of {self._list(self._observed)}")
+        for name in self._observed:
+            if name not in observation:
+                raise CoachError(f"the observation '{name}' is missing: the policy needs {self._list(self._observed)}")
+        return {name: observation[name] for name in self._observed}
+
+    @staticmethod
+    def _list(names: Iterable[str]) -> str:
+        return ", ".join(f"'{name}'" for name in names)
+
+    def _fitting(self, name: str, value: Any, batch: tuple[int, ...]) -> np.ndarray:
+        """An observation, or a batch, in the shape of its space; Coach flattens vectors of other ranks, for one."""
+        array = np.asarray(value)
+        shape = batch + self._shapes[name]
+        if array.shape == shape:
+            return array
+        if array.size == np.prod(shape, dtype=int):
+            return array.reshape(shape)
+        raise CoachError(f"the observation '{name}' has the shape {array.shape}, the policy was trained on {shape}")
+
+    def _act(self, columns: dict[str, np.ndarray], deterministic: bool) -> list[Any]:
+        columns = self._pre_network_filter.filter_columns(columns, False)
+        outputs = self._predict({name: columns[name] for name in self._inputs})
+        masks = None if self._mask_name is None else columns[self._mask_name]
+        actions = self._choice.choose(outputs, masks, self._rng, deterministic)
+        return [self._environment_action(action) for action in actions]
+
+    def _predict(self, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+        if not self._recurrent:
+            return self._predictor(inputs)
+        rows = len(next(iter(inputs.values())))
+        for name, state in self._recurrent.items():
+            if len(state) < rows:
+                more = np.zeros((rows - len(state), *state.shape[1:]), np.float32)
+                self._recurrent[name] = np.concatenate([state, more])
+        outputs = self._predictor({**inputs, **{name: state[:rows] for name, state in self._recurrent.items()}})
+        for state, following in zip(self._recurrent.values(), outputs[self._num_outputs :]):
+            state[:rows] = following
+        return outputs[: self._num_outputs]
+
+    def _environment_action(self, action: Any) -> Any:
+        if isinstance(self._agent_action_space, DiscreteActionSpace):
+            action = int(action)
+        else:
+            action = np.reshape(action, tuple(self._agent_action_space.shape))
+        if self._output_filter.action_filters:
+            action = self._output_filter.filter(ActionInfo(action)).action
+        action = self.action_space.clip_action_to_space(action)
+        if isinstance(self.action_space, BoxActionSpace) and self.action_space.low.dtype.kind == "f":
+            return np.asarray(action, self.action_space.low.dtype)
+        return action
+
+    def __repr__(self) -> str:
+        return f"Policy({self.about.get('agent_class')}, {self.observation_shapes} -> {self.action_space})"
+
+
+def find_policy(path: Path, agent: str | None = None) -> pathlib.Path:
+    """The folder of the policy that ``path`` means; see ``Policy.load``.
+
+    :raises CoachError: there is none
+    """
+    place = pathlib.Path(path).expanduser()
+    if place.is_file():
+        place = place.parent
+    if (place / policy_files.POLICY_FILE).is_file():
+        return place
+    checkpoint = place if (place / POLICY_DIRECTORY).is_dir() else _checkpoint(place)
+    folder = checkpoint / POLICY_DIRECTORY
+    if (folder / policy_files.POLICY_FILE).is_file():
+        return folder
+    return _of_agent(checkpoint, {file.parent.name: file.parent for file in folder.glob("*/policy.json")}, agent)
+
+
+def _checkpoint(place: pathlib.Path) -> pathlib.Path:
+    try:
+        return pathlib.Path(find_checkpoint(place))
+    except CoachError:
+        if not place.is_dir():
+            raise
+        raise CoachError(f"no policy in '{place}': it is no exported folder, no checkpoint and no experiment") from None
+
+
+def _of_agent(checkpoint: pathlib.Path, folders: dict[str, pathlib.Path], agent: str | None) -> pathlib.Path:
+    if not folders:
+        raise CoachError(
+            f"the checkpoint '{checkpoint}' carries no policy: its agent does not say how it acts "
+            f"(policy_description), or an older version saved it"
+        )
+    if agent in folders:
+        return folders[agent]
+    names = ", ".join(f"'{name}'" for name in sorted(folders))
+    asked = f"no agent '{agent}'{did_you_mean(agent, folders)}" if agent else "several agents"
+    raise CoachError(f"the checkpoint '{checkpoint}' carries {asked}: choose agent= of {names}")

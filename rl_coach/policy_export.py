@@ -1,0 +1,220 @@
+"""Writes trained policies and networks for those who use them without Coach's training side."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import json
+import os
+import pathlib
+import shutil
+from typing import Any, Iterator
+
+from rl_coach import __version__, policy_files
+from rl_coach.action_choice import CHOICES, PolicyDescription
+from rl_coach.checkpoint import Path
+from rl_coach.filters.description import describe_input_filter, describe_output_filter, describe_space
+from rl_coach.policy import POLICY_DIRECTORY, find_policy
+from rl_coach.spaces import DiscreteActionSpace, Space
+from rl_coach.utils import CoachError
+
+ONNX_DIRECTORY = "onnx"
+README_FILE = "README.md"
+
+_DISTRIBUTIONS = ("numpy", "onnx", "keras")
+# what decides on an action: where one of these is overridden below policy_description, that no longer describes it
+_ACTING = (
+    "act",
+    "choose_action",
+    "get_prediction",
+    "policy_outputs",
+    "prepare_batch_for_inference",
+    "run_pre_network_filter_for_inference",
+    "get_all_q_values_for_states",
+)
+
+
+def checkpoint_files(
+    levels: list[Any], about: dict[str, Any], with_networks: bool
+) -> tuple[dict[str, bytes], list[str]]:
+    """What a checkpoint carries for those who deploy: a policy for each agent that can say how it acts, and, if
+    asked, all networks as ONNX models.
+
+    :param levels: a graph's level managers
+    :param about: what the run says about itself, as plain values
+    :param with_networks: write ``onnx/<level>/<agent>/<network>/model.onnx``
+    :return: the files by their path within the checkpoint, and why agents have no policy
+    """
+    agents = list(_agents(levels))
+    files: dict[str, bytes] = {}
+    troubles = []
+    for level, agent in agents:
+        facts = _facts(level, agent, about)
+        if with_networks:
+            files |= _network_files(f"{ONNX_DIRECTORY}/{level}/{agent.name}", agent, facts)
+        try:
+            packed = policy_of(agent, facts) or {}
+        except CoachError as error:
+            troubles.append(f"agent '{agent.name}' leaves no policy to deploy: {error}")
+            continue
+        folder = POLICY_DIRECTORY if len(agents) == 1 else f"{POLICY_DIRECTORY}/{facts['agent']}"
+        files |= {f"{folder}/{file}": data for file, data in packed.items()}
+    return files, troubles
+
+
+def _facts(level: str, agent: Any, about: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **about,
+        "versions": versions(about["framework"]),
+        "agent": f"{level}.{agent.name}",
+        "agent_class": f"{type(agent).__module__}:{type(agent).__qualname__}",
+    }
+
+
+def _network_files(folder: str, agent: Any, about: dict[str, Any]) -> dict[str, bytes]:
+    metadata = _metadata(agent, about)
+    return {
+        f"{folder}/{name}/{policy_files.MODEL_FILE}": network.online_network.onnx_model(metadata)
+        for name, network in agent.networks.items()
+    }
+
+
+def policy_of(agent: Any, about: dict[str, Any]) -> dict[str, bytes] | None:
+    """The files of an agent's policy by name; None if the agent does not say how it acts.
+
+    :param about: where it comes from, as plain values
+    :raises CoachError: a filter or a space cannot be described as data
+    """
+    description = agent.policy_description() if _is_described(type(agent)) else None
+    if description is None:
+        return None
+    architecture = agent.networks[description.network].online_network
+    outputs = [*description.outputs, *architecture.recurrent_outputs.values()]
+    model = architecture.onnx_model(_metadata(agent, about), outputs)
+    return policy_files.pack(_document(agent, description, about), model)
+
+
+def _document(agent: Any, description: PolicyDescription, about: dict[str, Any]) -> dict[str, Any]:
+    spaces, exported = agent.environment_spaces, agent.networks[description.network].exported()
+    recurrent = agent.networks[description.network].online_network.recurrent_outputs
+    outputs = [*description.outputs, *recurrent.values()]
+    kind = next(name for name, cls in CHOICES.items() if type(description.choice) is cls)
+    return {
+        "about": about,
+        "observations": {name: describe_space(space) for name, space in spaces.state.sub_spaces.items()},
+        "action": describe_space(spaces.action),
+        "action_mask": spaces.state.action_mask_name,
+        "filters": {
+            "input": describe_input_filter(agent.input_filter),
+            "pre_network": describe_input_filter(agent.pre_network_filter),
+            "output": describe_output_filter(agent.output_filter),
+        },
+        "network": {
+            "inputs": {name: list(shape) for name, shape in exported.input_shapes.items()},
+            "outputs": {name: list(exported.output_shapes[name]) for name in outputs},
+            "recurrent": list(recurrent),
+        },
+        "choice": {"kind": kind, "settings": description.choice.settings()},
+    }
+
+
+def export(path: Path, directory: Path, agent: str | None = None) -> pathlib.Path:
+    """Copy the policy of an experiment or a checkpoint into a folder of its own, with a README that says how to use it.
+
+    The folder is complete or not there: it is written under another name first.
+
+    :param path: as for ``Policy.load``
+    :param directory: must not exist, or be empty
+    :param agent: which agent, where there are several
+    :return: the folder
+    :raises CoachError: there is no policy, it is damaged, or the folder cannot be written
+    """
+    source = find_policy(path, agent)
+    document, _ = policy_files.read(source)
+    target = pathlib.Path(directory).expanduser().absolute()
+    try:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise CoachError(f"'{directory}' is there already and not an empty directory: choose another -o")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            temporary.mkdir()
+            for name in (policy_files.POLICY_FILE, policy_files.ARRAYS_FILE, policy_files.MODEL_FILE):
+                shutil.copyfile(source / name, temporary / name)
+            (temporary / README_FILE).write_text(_readme(document, target.name), encoding="utf-8")
+            os.replace(temporary, target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except OSError as error:
+        raise CoachError(f"'{directory}' cannot be written: {error.strerror}") from error
+    return target
+
+
+@functools.cache
+def versions(framework: str) -> dict[str, str]:
+    """The versions of Coach and of what a policy was trained with."""
+    found = {"rl_coach": __version__}
+    for name in (framework, *_DISTRIBUTIONS):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _agents(levels: list[Any]) -> Iterator[tuple[str, Any]]:
+    """The agents that have networks, those within composite agents included, each with its level's name."""
+    for level in levels:
+        waiting = list(level.agents.values())
+        while waiting:
+            agent = waiting.pop(0)
+            waiting += getattr(agent, "agents", {}).values()
+            if getattr(agent, "networks", None):
+                yield level.name, agent
+
+
+def _is_described(agent: type) -> bool:
+    """Whether ``policy_description`` speaks of the methods that the agent acts with, and not of overridden ones."""
+    order = list(agent.__mro__)
+
+    def definer(method: str) -> int:
+        return next((place for place, cls in enumerate(order) if method in vars(cls)), len(order))
+
+    return definer("policy_description") <= min(map(definer, _ACTING))
+
+
+def _metadata(agent: Any, about: dict[str, Any]) -> dict[str, str]:
+    """What an ONNX model says about itself; texts only."""
+    spaces = agent.environment_spaces
+    facts = {
+        **about,
+        "observation_spaces": {name: _brief(space) for name, space in spaces.state.sub_spaces.items()},
+        "action_space": _brief(spaces.action),
+    }
+    return {name: fact if isinstance(fact, str) else json.dumps(fact) for name, fact in facts.items()}
+
+
+def _brief(space: Space) -> dict[str, Any]:
+    found: dict[str, Any] = {"class": type(space).__name__, "shape": [int(length) for length in space.shape]}
+    if isinstance(space, DiscreteActionSpace):
+        found["num_actions"] = space.num_actions
+    return found
+
+
+def _readme(document: dict[str, Any], name: str) -> str:
+    about = document["about"]
+    lines = [f"- {key}: {json.dumps(value)}" for key, value in about.items() if value is not None]
+    return f"""# A trained policy
+
+```python
+from rl_coach.policy import Policy
+policy = Policy.load("{name}")  # this folder
+action = policy.act(observation)
+```
+
+`policy.reset()` belongs at the start of each episode. Needs `rl_coach` (`pip install --no-deps rl_coach`), `numpy` and
+`onnxruntime`; no training framework. `model.onnx` is the network alone, for any ONNX runtime; `policy.json` and
+`arrays.npz` hold the filters and how the network's outputs become an action.
+
+{chr(10).join(lines)}
+"""
