@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import errno
 import os
 import socket
+import subprocess
 import sys
-import threading
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
 import panel as pn
 from bokeh.server.server import Server
+from tornado.ioloop import PeriodicCallback
 
+from rl_coach.experiments import process_is_gone
 from rl_coach.utils import CoachError
 
 from .cache import ColumnCache, default_directory
@@ -25,6 +26,7 @@ from .store import Store
 
 DEFAULT_PORT = 12345
 _PORTS_TRIED = 100
+_LEFT_AFTER_SECONDS = 20
 _HERE = Path(__file__).parent
 
 
@@ -45,6 +47,7 @@ def arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
         "--open", action=argparse.BooleanOptionalAction, default=True, help="open the page in a browser"
     )
     parser.add_argument("--no-cache", action="store_true", help="keep no parsed columns in the user's cache directory")
+    parser.add_argument("--while-process", type=int, metavar="PID", help=argparse.SUPPRESS)
     return parser.parse_args(command_line)
 
 
@@ -53,7 +56,15 @@ def main(command_line: Sequence[str] | None = None) -> int:
     options = arguments(command_line)
     try:
         root, files = _where(options.experiment_dir, options.experiment_files)
-        serve(root, files, options.host, options.port, options.open, cached=not options.no_cache)
+        serve(
+            root,
+            files,
+            options.host,
+            options.port,
+            show=options.open,
+            cached=not options.no_cache,
+            while_process=options.while_process,
+        )
     except CoachError as error:
         print(f"dashboard: {error}", file=sys.stderr)
         return 2
@@ -62,15 +73,14 @@ def main(command_line: Sequence[str] | None = None) -> int:
     return 0
 
 
-def open_dashboard(experiment_path: str | os.PathLike) -> threading.Thread:
-    """Show a directory of experiments in the browser from within a process that does something else.
+def open_dashboard(experiment_path: str | os.PathLike) -> subprocess.Popen:
+    """Show a directory of experiments in the browser, from a process that goes on to do something else.
 
-    The page is served on this machine only, from a thread that ends with the process.
+    The page is served on this machine only, by a process of its own: training does not slow down, and the page stays
+    when it ends. Once this process has gone and no page is open any more, that one ends too.
     """
-    root, files = _where(os.fspath(experiment_path), [])
-    thread = threading.Thread(target=serve, args=(root, files), kwargs={"show": True}, daemon=True, name="dashboard")
-    thread.start()
-    return thread
+    command = [sys.executable, "-m", __name__, "--experiment_dir", os.fspath(experiment_path)]
+    return subprocess.Popen([*command, "--while-process", str(os.getpid())])
 
 
 def serve(
@@ -80,27 +90,36 @@ def serve(
     port: int | None = None,
     show: bool = False,
     cached: bool = True,
+    while_process: int | None = None,
 ) -> None:
     """Serve the page until interrupted.
 
     :param files: only these CSVs, if any are named
     :param port: where to listen; if it is taken, or None and the default is, the next free one, which is said
     :param show: open a browser
+    :param cached: keep parsed columns in the user's cache directory
+    :param while_process: end once this process has gone and no page is open
     :raises CoachError: if the host is not an address of this machine, or no port is free
     """
-    # A thread other than the main one has no event loop of its own.
-    asyncio.set_event_loop(asyncio.new_event_loop())
     store = Store(root, files, ColumnCache(default_directory(), root) if cached else None)
     server, port = make_server(store, host, port)
     address = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::') else host}:{port}/"
     print(f"The dashboard of {root} is at {address} (Ctrl+C ends it)", flush=True)
     if show:
         server.io_loop.add_callback(webbrowser.open, address)
+    if while_process is not None:
+        watch = PeriodicCallback(lambda: _end_if_left(server, while_process), _LEFT_AFTER_SECONDS * 1000)
+        server.io_loop.add_callback(watch.start)
     store.start()
     try:
-        server.run_until_shutdown() if threading.current_thread() is threading.main_thread() else server.io_loop.start()
+        server.run_until_shutdown()
     finally:
         store.stop()
+
+
+def _end_if_left(server: Server, process: int) -> None:
+    if process_is_gone(process) and not server.get_sessions():
+        server.io_loop.stop()
 
 
 def make_server(store: Store, host: str, port: int | None) -> tuple[Server, int]:

@@ -439,7 +439,8 @@ class Page:
             return
         self._drawn = drawing
         if drawing.curves:
-            self._plot.show(drawing.curves, drawing.x_label, drawing.left_label, drawing.right_label)
+            with pn.io.hold(self._document):
+                self._plot.show(drawing.curves, drawing.x_label, drawing.left_label, drawing.right_label)
         elif drawing.message:
             self._set(self.plot_message, message(drawing.message))
         self.plot_message.visible = not drawing.curves

@@ -28,9 +28,7 @@ def message(text: str) -> str:
 def no_experiments(root: pathlib.Path, exists: bool) -> str:
     """What the page says before there is a run: how to make one."""
     where = html.escape(str(root))
-    said = (
-        f"There are no runs in <code>{where}</code> yet." if exists else f"<code>{where}</code> does not exist (yet)."
-    )
+    said = f"There are no runs in <code>{where}</code> yet." if exists else f"<code>{where}</code> does not exist yet."
     return f"""
 <div class="empty">
   <svg viewBox="0 0 220 90" aria-hidden="true"><path class="axis" d="M10 4v76h204"/>

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterable, Sequence
 
 import numpy as np
 from bokeh.core.validation import silence
@@ -155,9 +155,7 @@ class SignalPlot:
     def show(self, curves: Sequence[Curve], x_label: str, left_label: str, right_label: str) -> None:
         """Draw these curves, those that stay only with new data; keep the ranges if the user set them."""
         self._curves = list(curves[:MOST_CURVES])
-        wanted = {curve.key for curve in self._curves}
-        for key in [key for key in self._drawn if key not in wanted]:
-            self._remove(key)
+        self._remove(set(self._drawn) - {curve.key for curve in self._curves})
         for curve in self._curves:
             self._draw(curve)
         self._arrange_legend()
@@ -172,7 +170,7 @@ class SignalPlot:
         style = (curve.colour, curve.dash, curve.right, curve.raw is None, curve.low is None, curve.label)
         drawn = self._drawn.get(curve.key)
         if drawn is not None and drawn.style != style:
-            self._remove(curve.key)
+            self._remove({curve.key})
             drawn = None
         if drawn is None:
             drawn = self._drawn[curve.key] = self._add(curve, style)
@@ -198,10 +196,11 @@ class SignalPlot:
         near = self.figure.line(x="x", y="y", line_alpha=0, line_width=_NEAR, name=curve.label, **where)
         return _Drawn(source, [*renderers, line], near, style)
 
-    def _remove(self, key: tuple[str, str, str]) -> None:
-        drawn = self._drawn.pop(key)
-        gone = [*drawn.renderers, drawn.near]
-        self.figure.renderers = [renderer for renderer in self.figure.renderers if renderer not in gone]
+    def _remove(self, keys: Iterable[tuple[str, str, str]]) -> None:
+        removed = [self._drawn.pop(key) for key in keys]
+        gone = {renderer.id for drawn in removed for renderer in (*drawn.renderers, drawn.near)}
+        if gone:
+            self.figure.renderers = [renderer for renderer in self.figure.renderers if renderer.id not in gone]
 
     def _arrange_legend(self) -> None:
         labels: list[tuple[str, list[Any]]] = []

@@ -438,13 +438,17 @@ def run_state(signal_file: str | os.PathLike, modified: float, now: float | None
 
 def _process_is_gone(status: Mapping[str, Any]) -> bool:
     pid = status.get("pid")
-    if not isinstance(pid, int) or pid <= 0 or status.get("host", socket.gethostname()) != socket.gethostname():
-        return False
+    here = status.get("host", socket.gethostname()) == socket.gethostname()
+    return here and isinstance(pid, int) and pid > 0 and process_is_gone(pid)
+
+
+def process_is_gone(pid: int) -> bool:
+    """Whether there is no process of that number on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return True
-    except (PermissionError, OSError, OverflowError):
+    except (OSError, OverflowError):
         return False
     return False
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import http.client
 import socket
+import subprocess
+import sys
 from urllib.parse import urlsplit
 
 import pytest
@@ -95,3 +97,20 @@ def test_media_are_served_and_all_else_is_refused(tmp_path, start_dashboard):
         status, body = ask(address, refused)
         assert status in (403, 404), refused
         assert b"secret" not in body and b"Episode #" not in body
+
+
+def test_the_dashboard_of_a_run_ends_once_it_is_left(tmp_path):
+    server, _ = make_server(Store(tmp_path), "127.0.0.1", 0)
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    server.io_loop.add_callback(app._end_if_left, server, process.pid)
+    server.io_loop.start()
+    server.stop()
+
+
+def test_coach_opens_it_in_a_process_of_its_own(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command: started.append(command))
+    app.open_dashboard(tmp_path)
+    assert arguments(started[0][3:]).experiment_dir == str(tmp_path)
+    assert started[0][1:3] == ["-m", "rl_coach.dashboard.app"]
