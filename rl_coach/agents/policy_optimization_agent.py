@@ -181,19 +181,14 @@ class PolicyOptimizationAgent(Agent):
         self.entropy.add_sample(-np.sum(probabilities * np.log(probabilities + eps)))
         return ActionInfo(action, all_action_probabilities=probabilities)
 
-    _episode_fields = (*Agent._episode_fields, "last_gradient_update_step_idx")
-    _counters = (*Agent._counters, "mean_discounted_return", "std_discounted_return")
+    _episode_fields: tuple[str, ...] = (*Agent._episode_fields, "last_gradient_update_step_idx")
+    _counters: tuple[str, ...] = (*Agent._counters, "mean_discounted_return", "std_discounted_return")
 
     def get_state(self) -> dict[str, Any]:
         means = self.return_means
         return {
             **super().get_state(),
-            "returns": {
-                "counts": means.counts,
-                "means": means.means,
-                "last_mean": self.mean_discounted_return,
-                "last_deviation": self.std_discounted_return,
-            },
+            "returns": {"counts": means.counts, "means": means.means},
             "segments": {f"{i:04d}": segment for i, segment in enumerate(self._segments)},
         }
 
@@ -202,6 +197,4 @@ class PolicyOptimizationAgent(Agent):
         returns = state["returns"]
         self.return_means.counts = returns["counts"].copy()
         self.return_means.means = returns["means"].copy()
-        self.mean_discounted_return = returns["last_mean"]
-        self.std_discounted_return = returns["last_deviation"]
         self._segments = [state["segments"][name] for name in sorted(state["segments"])]
