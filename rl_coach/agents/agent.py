@@ -650,8 +650,10 @@ class Agent(AgentInterface):
     def _updates_until_targets_follow(self, updates: int) -> tuple[int, bool]:
         """How many updates can be made in one call, and whether the targets follow after each of them."""
         period = self.ap.algorithm.num_steps_between_copying_online_weights_to_target
-        if not self._has_targets or not isinstance(period, TrainingSteps):
+        if not self._has_targets:
             return updates, False
+        if isinstance(period, EnvironmentSteps):
+            return updates, updates == 1 and period.num_steps <= 1
         if period.num_steps <= 1:
             return updates, True
         due_in = period.num_steps - (self.training_iteration - self.last_target_network_update_step)
@@ -667,7 +669,7 @@ class Agent(AgentInterface):
         result = self._update_on(batch, num_updates, follow)
         self.training_iteration += num_updates
         if targets_follow:
-            self.last_target_network_update_step = self.training_iteration
+            self.last_target_network_update_step = self._target_clock
             self.agent_logger.create_signal_value("Update Target Network", 1)
         elif self._should_update_online_weights_to_target():
             self._update_targets()
@@ -739,20 +741,25 @@ class Agent(AgentInterface):
             self.agent_logger.create_signal_value("Training Iter", self.training_iteration)
             self._log_signals()
 
+    @property
+    def _target_clock(self) -> int:
+        """The steps, of the kind that the targets' period counts, that have been taken."""
+        period = self.ap.algorithm.num_steps_between_copying_online_weights_to_target
+        if isinstance(period, TrainingSteps):
+            return self.training_iteration
+        if isinstance(period, EnvironmentSteps):
+            return self.total_steps_counter
+        raise CoachError(
+            f"num_steps_between_copying_online_weights_to_target of agent '{self.name}' counts "
+            f"EnvironmentSteps or TrainingSteps, not {period!r}"
+        )
+
     def _should_update_online_weights_to_target(self) -> bool:
         """Whether it is time for the targets to follow; if so, the time counts anew."""
         if not self._has_targets:
             return False
+        now = self._target_clock
         period = self.ap.algorithm.num_steps_between_copying_online_weights_to_target
-        if isinstance(period, TrainingSteps):
-            now = self.training_iteration
-        elif isinstance(period, EnvironmentSteps):
-            now = self.total_steps_counter
-        else:
-            raise CoachError(
-                f"num_steps_between_copying_online_weights_to_target of agent '{self.name}' counts "
-                f"EnvironmentSteps or TrainingSteps, not {period!r}"
-            )
         if now - self.last_target_network_update_step < period.num_steps:
             return False
         self.last_target_network_update_step = now
