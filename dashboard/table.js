@@ -1,6 +1,8 @@
 // The run table: sorts, filters, groups and selects in the browser; draws only the rows in sight.
 const ROW = 30;
 const SPARE = 8;
+const BAR = 45;
+const FEWEST_LINES = 3;
 
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, useGrouping: false });
@@ -206,7 +208,15 @@ export function render({ model, el }) {
     all.indeterminate = inSight > 0 && inSight < shown.length;
     all.onchange = () => select(shown.map((row) => row.id), all.checked);
     body.style.height = `${Math.max(1, lines.length) * ROW}px`;
+    makeRoom();
     draw();
+  }
+
+  // Few runs leave the room to the plot; what the table once had it keeps, so that filtering moves nothing.
+  let mostLines = FEWEST_LINES;
+  function makeRoom() {
+    mostLines = Math.max(mostLines, lines.length);
+    document.documentElement.style.setProperty("--table", `${BAR + (mostLines + 1) * ROW + 14}px`);
   }
 
   function byGroup(shown) {
