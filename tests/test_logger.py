@@ -30,7 +30,7 @@ def logger_in(directory, **settings):
 
 
 def table(logger):
-    return pandas.read_csv(logger.csv_path)
+    return pandas.read_csv(logger.csv_path, float_precision="round_trip")
 
 
 def text_of(logger):

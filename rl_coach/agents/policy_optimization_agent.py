@@ -33,8 +33,8 @@ class RunningMeans:
     """The mean of all values seen at each time step, over episodes of any length."""
 
     def __init__(self) -> None:
-        self.counts = np.zeros(0)
-        self.means = np.zeros(0)
+        self.counts: np.ndarray = np.zeros(0)
+        self.means: np.ndarray = np.zeros(0)
 
     def push(self, values: np.ndarray) -> None:
         """Take in one episode's values [T]."""

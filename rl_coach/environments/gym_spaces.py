@@ -136,12 +136,12 @@ def _array_observations(
         return flat, None if rank == 1 else lambda value: np.reshape(value, size)
     is_bytes = space.dtype == np.uint8 and bool(np.all(space.high == 255))
     if rank == 2 and (kind is ObservationSpaceType.Image or is_bytes):
-        return ImageObservationSpace((*shape, 1), space.high.max()), lambda value: np.asarray(value)[..., None]
+        return ImageObservationSpace((*shape, 1), float(space.high.max())), lambda value: np.asarray(value)[..., None]
     if rank != 3:
         return TensorObservationSpace(np.asarray(shape), space.low, space.high), None
     axis = _channels_axis(shape)
     if shape[axis] in (1, 3, 4) and (kind is ObservationSpaceType.Image or space.dtype == np.uint8):
-        return ImageObservationSpace(shape, space.high.max(), channels_axis=axis), None
+        return ImageObservationSpace(shape, float(space.high.max()), channels_axis=axis), None
     return PlanarMapsObservationSpace(shape, space.low, space.high, channels_axis=axis), None
 
 

@@ -182,7 +182,7 @@ def sample_action(
     :raises TrainingError: the probabilities are not numbers
     :raises ValueError: no action is allowed
     """
-    weights = np.asarray(probabilities, dtype=np.float64).reshape(-1)
+    weights: np.ndarray = np.asarray(probabilities, dtype=np.float64).reshape(-1)
     if action_mask is not None:
         allowed = np.zeros(weights.size)
         allowed[allowed_actions(action_mask)] = 1.0

@@ -348,7 +348,9 @@ class FrameObservations:
     def _are_used(self, count: int) -> bool:
         first = max(self.next_frame, self.size)
         slots = np.arange(first, self.next_frame + count) % self.size
-        return bool(self.owner.length) and len(slots) > 0 and self._last_user[slots].max() >= self.owner.first_serial
+        if not self.owner.length or not len(slots):
+            return False
+        return bool(self._last_user[slots].max() >= self.owner.first_serial)
 
     def _resize_ring(self, size: int) -> None:
         kept = np.arange(max(0, self.next_frame - self.size), self.next_frame)

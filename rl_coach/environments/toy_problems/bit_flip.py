@@ -39,8 +39,8 @@ class BitFlip(gym.Env):
         self.mean_zero = mean_zero
         self.render_mode = render_mode
         self.steps = 0
-        self.state = np.zeros(bit_length, dtype=np.float32)
-        self.goal = np.zeros(bit_length, dtype=np.float32)
+        self.state: np.ndarray = np.zeros(bit_length, dtype=np.float32)
+        self.goal: np.ndarray = np.zeros(bit_length, dtype=np.float32)
         bits = spaces.Box(-1 if mean_zero else 0, 1, shape=(bit_length,), dtype=np.float32)
         self.observation_space = spaces.Dict({"state": bits, "desired_goal": bits, "achieved_goal": bits})
         self.action_space = spaces.Discrete(bit_length)

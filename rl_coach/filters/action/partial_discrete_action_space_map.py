@@ -55,7 +55,7 @@ class PartialDiscreteActionSpaceMap(ActionFilter):
         :raises CoachError: it is not one of the target actions
         """
         targets = np.asarray(self.target_actions)
-        same = np.isclose(targets, np.asarray(action)).reshape(len(targets), -1).all(axis=1)
+        same = np.all(np.isclose(targets, np.asarray(action)).reshape(len(targets), -1), axis=1)
         number = int(np.argmax(same))
         if not same[number]:
             raise CoachError(f"{type(self).__name__}: the action {action} is none of the target actions")

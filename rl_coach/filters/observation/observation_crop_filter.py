@@ -54,7 +54,8 @@ class ObservationCropFilter(ObservationFilter):
         return np.asarray(observation)[self._box]
 
     def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
-        return np.asarray(observations)[(slice(None), *self._box)]
+        rows_and_box = (slice(None), *self._box)
+        return np.asarray(observations)[rows_and_box]
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
         space = input_observation_space
