@@ -39,7 +39,7 @@ def _runner(work: Work, library: Any, policy: dict) -> Callable[[int], None]:
     kind = "CnnPolicy" if _is_image(work) else "MlpPolicy"
     if work.algorithm == "dqn":
         model = library.DQN(
-            kind, environment, batch_size=work.batch_size, buffer_size=BUFFER, learning_starts=4 * work.batch_size,
+            kind, environment, batch_size=work.batch_size, buffer_size=BUFFER, learning_starts=work.batch_size,
             train_freq=work.steps_per_update, gradient_steps=1, target_update_interval=100, exploration_fraction=1e-6,
             exploration_final_eps=0.01, policy_kwargs={} if _is_image(work) else policy,
         )  # fmt: skip
@@ -49,7 +49,7 @@ def _runner(work: Work, library: Any, policy: dict) -> Callable[[int], None]:
         )
     else:
         model = library.SAC(
-            kind, environment, batch_size=work.batch_size, buffer_size=BUFFER, learning_starts=4 * work.batch_size,
+            kind, environment, batch_size=work.batch_size, buffer_size=BUFFER, learning_starts=work.batch_size,
             train_freq=1, gradient_steps=1, policy_kwargs=policy,
         )  # fmt: skip
 
