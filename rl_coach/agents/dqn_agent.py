@@ -10,14 +10,13 @@ from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.policies import FORBIDDEN
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, huber, select, weighted_mean
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, MiddlewareScheme, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
-
-FORBIDDEN = -1e9  # stands for the value of a masked action, which nothing may choose
 
 
 class DQNAlgorithmParameters(AlgorithmParameters):

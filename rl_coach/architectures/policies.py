@@ -7,7 +7,7 @@ from typing import Any
 
 from rl_coach.architectures.update import LearningBatch, select
 
-FORBIDDEN = -1e9  # stands for the logarithm of a masked action's probability
+FORBIDDEN = -1e9  # stands for a masked action's value or log probability, so that nothing chooses it
 
 
 def mask_of(batch: LearningBatch, name: str | None) -> Any:
