@@ -102,9 +102,8 @@ class OnnxGraph:
         known |= {var: self._constant(np.asarray(array)) for var, array in zip(program.constvars, constants)}
 
         def value_of(atom: Any) -> Value:
-            if isinstance(atom, core.Literal):
-                return self._constant(np.asarray(atom.val, atom.aval.dtype))
-            return known[atom]
+            is_literal = isinstance(atom, core.Literal)
+            return self._constant(np.asarray(atom.val, atom.aval.dtype)) if is_literal else known[atom]
 
         for equation in program.eqns:
             found = self._operation(equation, [value_of(atom) for atom in equation.invars])
