@@ -48,10 +48,12 @@ class LearningResult:
     A framework may still be computing them: the first look waits, and raises ``TrainingError`` if a loss is not finite.
 
     :param read: waits and gives the numbers
+    :param signal_names: the names of the rule's signals, which are known before
     """
 
-    def __init__(self, read: Callable[[], _Numbers]):
+    def __init__(self, read: Callable[[], _Numbers], signal_names: list[str]):
         self._read = read
+        self.signal_names = signal_names
 
     @cached_property
     def _numbers(self) -> _Numbers:
@@ -143,12 +145,11 @@ class Learner:
         for network in self.networks.values():
             network.finish()  # a failure stops the run before another update is made of it
         outputs = compiled(vector, [columns[name] for name in packing.large], indices)
-        losses_of, *_ = self._output_names
+        losses_of, _, signals_of = self._output_names
         for name in losses_of:
             self.networks[name].updates += count
-        self._unread = LearningResult(
-            partial(self._read, outputs, count, {n: self.networks[n].updates for n in losses_of})
-        )
+        updates = {name: self.networks[name].updates for name in losses_of}
+        self._unread = LearningResult(partial(self._read, outputs, count, updates), signals_of)
         for network in self.networks.values():
             network.is_changed_by(self.finish)
         return self._unread
