@@ -4,31 +4,51 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import os
 import sys
 import tempfile
+from dataclasses import dataclass
 from typing import Any, Iterator
 
 from rl_coach.base_parameters import Frameworks
 from rl_coach.utils import CoachError
 
-_MODULES = {Frameworks.tensorflow: "rl_coach.architectures.tensorflow_components.framework"}
 _SILENT = "3"
 _STDERR = 2
-_KERAS_BACKENDS = {Frameworks.tensorflow: "tensorflow"}
+
+
+@dataclass(frozen=True)
+class _Framework:
+    """:param module: what builds networks on it; :param package: what must be installed; :param install: how"""
+
+    module: str
+    package: str
+    install: str
+
+
+_FRAMEWORKS = {
+    Frameworks.tensorflow: _Framework(
+        "rl_coach.architectures.tensorflow_components.framework", "tensorflow", "pip install tensorflow"
+    ),
+    Frameworks.jax: _Framework("rl_coach.architectures.jax_components.framework", "jax", "pip install 'rl_coach[jax]'"),
+}
 
 
 def load_framework(framework: Frameworks) -> Any:
     """The module that builds networks on ``framework``: ``make_network``, ``make_learner`` and ``export_network``.
 
-    :raises CoachError: the framework is not there, or Keras runs on another one already
+    :raises CoachError: the framework is not installed, or Keras runs on another one already
     """
-    if framework not in _MODULES:
-        known = ", ".join(f"'{one.name}'" for one in _MODULES)
+    if framework not in _FRAMEWORKS:
+        known = ", ".join(f"'{one.name}'" for one in _FRAMEWORKS)
         raise CoachError(f"networks cannot be built on '{framework.name}' yet: use {known}")
-    _choose_keras_backend(_KERAS_BACKENDS[framework])
+    chosen = _FRAMEWORKS[framework]
+    if importlib.util.find_spec(chosen.package) is None:
+        raise CoachError(f"-f {framework.name} needs {chosen.package}, which is not installed: {chosen.install}")
+    _choose_keras_backend(framework.name)
     with _quiet_native_code():
-        return importlib.import_module(_MODULES[framework])
+        return importlib.import_module(chosen.module)
 
 
 def _choose_keras_backend(backend: str) -> None:

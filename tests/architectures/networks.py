@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, Frameworks, NetworkParameters, TaskParameters
 from rl_coach.spaces import (
     BoxActionSpace,
     DiscreteActionSpace,
@@ -20,6 +21,8 @@ from rl_coach.spaces import (
     VectorObservationSpace,
 )
 
+# one process has one framework: `test_jax.py` runs these tests again in another process
+FRAMEWORK = Frameworks[os.environ.get("COACH_TEST_FRAMEWORK", "tensorflow")]
 VECTOR = {"observation": VectorObservationSpace(3)}
 TWO_VECTORS = {"observation": VectorObservationSpace(3), "measurements": VectorObservationSpace(2)}
 DISCRETE = DiscreteActionSpace(4)
@@ -44,6 +47,7 @@ def network_parameters(heads: list, observations: Any = ("observation",), **chan
 
 def wrap(network: NetworkParameters, definition: SpacesDefinition, seed: int = 0) -> NetworkWrapper:
     parameters = AgentParameters(AlgorithmParameters(), None, None, {"main": network})
+    parameters.task_parameters = TaskParameters(framework_type=FRAMEWORK)
     return NetworkWrapper(
         parameters,
         has_target=network.create_target_network,
@@ -69,7 +73,8 @@ def keras_outputs(wrapper: NetworkWrapper, inputs: dict[str, np.ndarray], group:
     """What Keras itself makes of the weights that the framework holds, as ``predict`` orders it."""
     state = wrapper.state
     buffers = {"weights": "buffers", "target_weights": "target_buffers"}[group]
-    values = [[np.array(variable) for variable in state.variables[name]] for name in (group, buffers)]
+    variables = [np.array(variable) for variable in state.variables]
+    values = [state.layout.group(np, variables, name) for name in (group, buffers)]
     heads, _, _ = state.function(*values, inputs, training=False)
     return [np.asarray(heads[head][name]) for head, name in state.function.public_outputs]
 
