@@ -4,31 +4,64 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import os
 import sys
 import tempfile
+from dataclasses import dataclass
 from typing import Any, Iterator
 
 from rl_coach.base_parameters import Frameworks
 from rl_coach.utils import CoachError
 
-_MODULES = {Frameworks.tensorflow: "rl_coach.architectures.tensorflow_components.framework"}
 _SILENT = "3"
 _STDERR = 2
-_KERAS_BACKENDS = {Frameworks.tensorflow: "tensorflow"}
+
+
+@dataclass(frozen=True)
+class _Framework:
+    """What builds networks on a framework.
+
+    :param module: where its functions are
+    :param package: what must be installed
+    :param install: how
+    :param uses_keras: its networks are Keras networks
+    """
+
+    module: str
+    package: str
+    install: str
+    uses_keras: bool = True
+
+
+_FRAMEWORKS = {
+    Frameworks.tensorflow: _Framework(
+        "rl_coach.architectures.tensorflow_components.framework", "tensorflow", "pip install tensorflow"
+    ),
+    Frameworks.mxnet: _Framework(
+        "rl_coach.architectures.mxnet_components.framework",
+        "mxnet",
+        "pip install 'rl_coach[mxnet]' (numpy<2, Python 3.10 or 3.11)",
+        uses_keras=False,
+    ),
+}
 
 
 def load_framework(framework: Frameworks) -> Any:
     """The module that builds networks on ``framework``: ``make_network``, ``make_learner`` and ``export_network``.
 
-    :raises CoachError: the framework is not there, or Keras runs on another one already
+    :raises CoachError: the framework is not installed, or Keras runs on another one already
     """
-    if framework not in _MODULES:
-        known = ", ".join(f"'{one.name}'" for one in _MODULES)
+    if framework not in _FRAMEWORKS:
+        known = ", ".join(f"'{one.name}'" for one in _FRAMEWORKS)
         raise CoachError(f"networks cannot be built on '{framework.name}' yet: use {known}")
-    _choose_keras_backend(_KERAS_BACKENDS[framework])
+    chosen = _FRAMEWORKS[framework]
+    if importlib.util.find_spec(chosen.package) is None:
+        raise CoachError(f"-f {framework.name} needs {chosen.package}, which is not installed: {chosen.install}")
+    if chosen.uses_keras:
+        _choose_keras_backend(framework.name)
     with _quiet_native_code():
-        return importlib.import_module(_MODULES[framework])
+        return importlib.import_module(chosen.module)
 
 
 def _choose_keras_backend(backend: str) -> None:
