@@ -1,7 +1,11 @@
-"""Small networks for tests: spaces, parameters, and a wrapper that teaches one towards random targets."""
+"""Small networks for tests: spaces, parameters, and a wrapper that teaches one towards random targets.
+
+They are built on the framework that ``COACH_TEST_FRAMEWORK`` names, on TensorFlow without it.
+"""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -10,7 +14,13 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import (
+    AgentParameters,
+    AlgorithmParameters,
+    Frameworks,
+    NetworkParameters,
+    TaskParameters,
+)
 from rl_coach.spaces import (
     BoxActionSpace,
     DiscreteActionSpace,
@@ -20,6 +30,7 @@ from rl_coach.spaces import (
     VectorObservationSpace,
 )
 
+FRAMEWORK = Frameworks[os.environ.get("COACH_TEST_FRAMEWORK", "tensorflow")]
 VECTOR = {"observation": VectorObservationSpace(3)}
 TWO_VECTORS = {"observation": VectorObservationSpace(3), "measurements": VectorObservationSpace(2)}
 DISCRETE = DiscreteActionSpace(4)
@@ -44,6 +55,7 @@ def network_parameters(heads: list, observations: Any = ("observation",), **chan
 
 def wrap(network: NetworkParameters, definition: SpacesDefinition, seed: int = 0) -> NetworkWrapper:
     parameters = AgentParameters(AlgorithmParameters(), None, None, {"main": network})
+    parameters.task_parameters = TaskParameters(framework_type=FRAMEWORK)
     return NetworkWrapper(
         parameters,
         has_target=network.create_target_network,
@@ -65,13 +77,15 @@ def random_inputs(wrapper: NetworkWrapper, rows: int, rng: np.random.Generator) 
     return found
 
 
-def keras_outputs(wrapper: NetworkWrapper, inputs: dict[str, np.ndarray], group: str = "weights") -> list[np.ndarray]:
-    """What Keras itself makes of the weights that the framework holds, as ``predict`` orders it."""
+def framework_outputs(
+    wrapper: NetworkWrapper, inputs: dict[str, np.ndarray], group: str = "weights"
+) -> list[np.ndarray]:
+    """What the framework itself makes of the weights that it holds, as ``predict`` orders it."""
     state = wrapper.state
     buffers = {"weights": "buffers", "target_weights": "target_buffers"}[group]
-    values = [[np.array(variable) for variable in state.variables[name]] for name in (group, buffers)]
-    heads, _, _ = state.function(*values, inputs, training=False)
-    return [np.asarray(heads[head][name]) for head, name in state.function.public_outputs]
+    heads, _, _ = state.function(state.arrays(group), state.arrays(buffers), inputs, training=False)
+    outputs = [heads[head][name] for head, name in state.function.public_outputs]
+    return [output.asnumpy() if hasattr(output, "asnumpy") else np.asarray(output) for output in outputs]
 
 
 def teach(wrapper: NetworkWrapper, updates: int, rng: np.random.Generator, rate: float = 1.0) -> None:

@@ -2,39 +2,96 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
 from rl_coach.architectures.learner import CompiledStep, Learner
 from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import mxnet, numpy_semantics
-from rl_coach.architectures.mxnet_components.network_state import MXNetNetworkState
+from rl_coach.architectures.mxnet_components.network_state import MXNetNetworkState, followed
+from rl_coach.architectures.mxnet_components.pieces import Pieces, Shapes
 from rl_coach.architectures.packing import Packing
+from rl_coach.architectures.update import TrainingStep
+from rl_coach.base_parameters import NetworkParameters
+from rl_coach.core_types import GradientClippingMethod
+
+LEARNED = ("weights", "slots")
 
 
-def gradients(function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
+def gradients(function: Callable, weights: dict[str, Pieces]) -> tuple[dict[str, Pieces], Any]:
     """Each network's loss differentiated by that network's own weights."""
-    # new handles on the same memory: a target may share its arrays with the online network, and has no gradient
-    marked = {name: [weight.detach() for weight in group] for name, group in weights.items()}
-    for group in marked.values():
-        for weight in group:
-            weight.attach_grad()
+    # new handles on the same memory: a target may share its vector with the online network, and has no gradient
+    marked = {name: Pieces(group.vector, group.shapes) for name, group in weights.items()}
+    found = {name: Pieces(ops.zeros_like(group.vector), group.shapes) for name, group in weights.items()}
+    for name, group in marked.items():
+        mxnet.autograd.mark_variables(group.arrays, found[name].arrays)
     with mxnet.autograd.record():
         losses, auxiliary = function(marked)
-    found = {}
+    taken = {}
     for name, loss in losses.items():
-        for weight in marked[name]:
-            weight.grad[...] = 0  # another network's loss may have passed through here
-        loss.backward(retain_graph=len(found) + 1 < len(losses))
-        found[name] = [weight.grad.copy() for weight in marked[name]]
-    return found, auxiliary
+        if taken:
+            found[name].vector[:] = 0  # another network's loss may have passed through here
+        loss.backward(retain_graph=len(taken) + 1 < len(losses))
+        # a later loss may pass through here
+        taken[name] = Pieces(found[name].vector.copy(), found[name].shapes) if len(losses) > 1 else found[name]
+    return taken, auxiliary
+
+
+class VectorStep(TrainingStep):
+    """A training step whose optimizer works on all weights of a network as one vector.
+
+    :param step: the step whose networks, parameters and rule it has
+    """
+
+    def __init__(self, step: TrainingStep):
+        super().__init__(step.networks, step.parameters, step.rule)
+
+    def apply(
+        self, ops: Any, state: dict, gradients: dict[str, Any], buffers: dict, optimizer_scalars: dict[str, Any]
+    ) -> tuple[dict, dict[str, Any]]:
+        if any(_clips_each_variable(parameters) for parameters in self.parameters.values()):
+            new_state, norms = super().apply(ops, state, gradients, buffers, optimizer_scalars)
+        else:
+            vectors = {name: {**groups, **self._vectors(name, groups)} for name, groups in state.items()}
+            found = {name: [group.vector] for name, group in gradients.items()}
+            new_state, norms = super().apply(ops, vectors, found, buffers, optimizer_scalars)
+        for name, old in state.items():
+            if name in gradients:
+                new_state[name] |= {group: _joined(new_state[name][group], old[group].shapes) for group in LEARNED}
+            else:
+                new_state[name] |= {group: old[group] for group in LEARNED}
+        return new_state, norms
+
+    @staticmethod
+    def follow(state: dict, rates: dict[str, Any]) -> dict:
+        return {**state, **{name: followed(state[name], rate) for name, rate in rates.items()}}
+
+    def _vectors(self, name: str, groups: dict[str, Any]) -> dict[str, list]:
+        weights, slots = groups["weights"].vector, groups["slots"].vector
+        size, count = len(weights), self.optimizers[name].num_slots
+        return {"weights": [weights], "slots": [slots[i * size : (i + 1) * size] for i in range(count)]}
+
+
+def _clips_each_variable(parameters: NetworkParameters) -> bool:
+    return bool(parameters.clip_gradients) and (
+        parameters.gradients_clipping_method == GradientClippingMethod.ClipByNorm
+    )
+
+
+def _joined(arrays: Sequence, shapes: Shapes) -> Pieces:
+    """The pieces of one vector that is made of ``arrays``, whole vectors or pieces."""
+    flat = [array.reshape_view((-1,)) for array in arrays]
+    return Pieces(flat[0] if len(flat) == 1 else ops.concatenate(flat or [ops.zeros(0)]), shapes)
 
 
 class MXNetLearner(Learner):
     """See ``Learner``."""
 
     networks: dict[str, MXNetNetworkState]
+
+    def __init__(self, step: TrainingStep, networks: dict[str, MXNetNetworkState]):
+        super().__init__(VectorStep(step), networks)
 
     def _compile(
         self, packing: Packing, batch_size: int, is_indexed: bool, follow: dict[str, float], scalar_names: list[str]

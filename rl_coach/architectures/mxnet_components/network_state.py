@@ -9,7 +9,10 @@ import numpy as np
 from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import numpy_semantics
 from rl_coach.architectures.mxnet_components.network import MXNetNetwork
-from rl_coach.architectures.update import Optimizer, TrainingStep
+from rl_coach.architectures.mxnet_components.pieces import Pieces
+from rl_coach.architectures.update import Optimizer
+
+BUFFERS = ("buffers", "target_buffers")
 
 
 class MXNetNetworkState:
@@ -17,7 +20,7 @@ class MXNetNetworkState:
 
     :param function: the network
     :param has_target: keep a target network, equal to the online one at first
-    :ivar variables: lists of arrays by group, which nobody writes to: an update replaces them
+    :ivar variables: arrays by group, which nobody writes to: an update replaces them
     :ivar updates: how many updates the weights have had, whichever learner made them; the optimizer's schedules and
         bias corrections follow from it
     :ivar version: changes whenever a value does
@@ -30,7 +33,7 @@ class MXNetNetworkState:
         groups = {"weights": weights, "buffers": buffers, "slots": slots}
         if has_target:
             groups |= {"target_weights": weights, "target_buffers": buffers}
-        self.variables = {name: _held(group) for name, group in groups.items()}
+        self.variables = {name: _held(name, group) for name, group in groups.items()}
         self.updates = 0
         self.version = 0
 
@@ -40,34 +43,47 @@ class MXNetNetworkState:
 
     def arrays(self, group: str) -> list[np.ndarray]:
         """The values of one group, such as ``'target_weights'``, not to be written to."""
-        return [value if isinstance(value, np.ndarray) else value.asnumpy() for value in self.variables[group]]
+        held = self.variables[group]
+        if isinstance(held, Pieces):
+            return held.numpy()
+        return [value if isinstance(value, np.ndarray) else value.asnumpy() for value in held]
 
     def set_arrays(self, group: str, values: Sequence[np.ndarray]) -> None:
         """Replace the values of one group.
 
         :raises ValueError: their number or a shape does not fit
         """
-        old = self.variables[group]
+        old = self.arrays(group)
         if len(values) != len(old):
             raise ValueError(f"'{group}' has {len(old)} arrays, got {len(values)}")
         for before, value in zip(old, values):
             if before.shape != np.shape(value):
                 raise ValueError(f"an array of '{group}' has shape {before.shape}, got {np.shape(value)}")
-        self.variables[group] = _held([np.asarray(value, before.dtype) for before, value in zip(old, values)])
+        self.variables[group] = _held(group, [np.asarray(value, before.dtype) for before, value in zip(old, values)])
         self.version += 1
 
     @numpy_semantics
     def follow(self, rate: float) -> None:
         """Move the target's weights towards the online ones; a rate of 1 copies them."""
-        self.replace(TrainingStep.follow({"": self.variables}, {"": rate})[""])
+        self.replace(followed(self.variables, rate))
 
-    def replace(self, variables: dict[str, list]) -> None:
+    def replace(self, variables: dict[str, Any]) -> None:
         """Take the values that an update computed."""
         self.variables = variables
         self.version += 1
 
 
+def followed(groups: dict[str, Any], rate: float) -> dict[str, Any]:
+    """The groups after the target moved towards the online weights, all of them at once."""
+    online, target = groups["weights"], groups["target_weights"]
+    vector = online.vector if rate == 1 else target.vector + rate * (online.vector - target.vector)
+    return {**groups, "target_weights": Pieces(vector, online.shapes), "target_buffers": groups["buffers"]}
+
+
 @numpy_semantics
-def _held(arrays: Sequence[np.ndarray]) -> list[Any]:
+def _held(group: str, arrays: Sequence[np.ndarray]) -> Any:
     """The arrays on MXNet; the state of random generators, which is no float, stays on the host."""
-    return [np.array(array) if array.dtype == np.uint32 else ops.convert_to_tensor(array) for array in arrays]
+    if group in BUFFERS:
+        return [np.array(array) if array.dtype == np.uint32 else ops.convert_to_tensor(array) for array in arrays]
+    flat = np.concatenate([np.zeros(0, np.float32), *(array.ravel() for array in arrays)])
+    return Pieces(ops.convert_to_tensor(flat), tuple(array.shape for array in arrays))
