@@ -1,11 +1,7 @@
-"""Small networks for tests: spaces, parameters, and a wrapper that teaches one towards random targets.
-
-They are built on the framework that ``COACH_TEST_FRAMEWORK`` names, on TensorFlow without it.
-"""
+"""Small networks for tests: spaces, parameters, and a wrapper that teaches one towards random targets."""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -17,7 +13,6 @@ from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.base_parameters import (
     AgentParameters,
     AlgorithmParameters,
-    Frameworks,
     NetworkParameters,
     TaskParameters,
 )
@@ -29,8 +24,8 @@ from rl_coach.spaces import (
     StateSpace,
     VectorObservationSpace,
 )
+from tests.frameworks import FRAMEWORK
 
-FRAMEWORK = Frameworks[os.environ.get("COACH_TEST_FRAMEWORK", "tensorflow")]
 VECTOR = {"observation": VectorObservationSpace(3)}
 TWO_VECTORS = {"observation": VectorObservationSpace(3), "measurements": VectorObservationSpace(2)}
 DISCRETE = DiscreteActionSpace(4)

@@ -28,8 +28,9 @@ class Pass:
     :param rng: where initial weights come from
     :param weights: the trained weights, in order
     :param buffers: the untrained state, in order; ``self.buffers`` has the new values afterwards
-    :param training: batch normalisation over the batch, dropout and new noise
+    :param training: batch normalisation over the batch, and dropout
     :param single_step: each row is a sequence of its own with one step
+    :param draws_noise: NoisyNet layers draw new noise; otherwise they use that of the buffers
     """
 
     def __init__(
@@ -40,11 +41,13 @@ class Pass:
         buffers: Sequence,
         training: bool = False,
         single_step: bool = False,
+        draws_noise: bool = False,
     ):
         self.ops = ops
         self.rng = rng
         self.training = training
         self.single_step = single_step
+        self.draws_noise = draws_noise
         self.buffers = list(buffers)
         self._weights: Iterator = iter(weights)
         self._num_buffers = 0
@@ -228,8 +231,8 @@ class Layers:
     def _noisy_dense(self, x: Any, units: int) -> Any:
         """y = (w_mu + w_sigma * e_w) x + b_mu + b_sigma * e_b with factorised Gaussian noise e.
 
-        Fortunato et al. 2018, section 3, equations 9 to 11. In training each call draws new noise and remembers it;
-        when acting the layer uses what it remembers.
+        Fortunato et al. 2018, section 3, equations 9 to 11. In learning each call draws new noise and remembers it;
+        when acting the layer uses what it remembers, which ``Architecture`` renews before each prediction.
         """
         run, ops, fan_in = self.run, self.ops, x.shape[-1]
         stream = run.random_stream()
@@ -238,7 +241,7 @@ class Layers:
         kernel_deviation = run.weight((fan_in, units), deviations)
         bias_mean, bias_deviation = run.weight((units,), means), run.weight((units,), deviations)
         positions = run.noise_buffer(fan_in), run.noise_buffer(units)
-        if run.training:
+        if run.draws_noise:
             for position, size in zip(positions, (fan_in, units)):
                 run.buffers[position] = run.draw(stream, lambda rng, size=size: _factorised_noise(rng, size))
         noise_in, noise_out = (run.buffers[position] for position in positions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Sequence
 
 import numpy as np
 
@@ -65,22 +65,33 @@ class MXNetNetwork:
         """The untrained state as it begins."""
         return [buffer.copy() for buffer in self._buffers]
 
+    def with_random_state(self, buffers: list, source: list) -> list:
+        """The buffers with the state of random generators taken from other ones."""
+        return [other if own.dtype == np.uint32 else own for own, other in zip(buffers, source)]
+
     @numpy_semantics
     def __call__(
-        self, weights: list, buffers: list, inputs: dict[str, Any], training: bool, single_step: bool = False
+        self,
+        weights: Sequence,
+        buffers: Sequence,
+        inputs: dict[str, Any],
+        training: bool,
+        single_step: bool = False,
+        draws_noise: bool = False,
     ) -> tuple[Outputs, dict[str, Any], list]:
         """The outputs for given weights.
 
         :param inputs: [B, ...] by name, of any dtype; a recurrent network's state, ``lstm_h`` and ``lstm_c``, starts at
             zero if it is not among them
-        :param training: batch normalisation over the batch, dropout and new noise
+        :param training: batch normalisation over the batch, and dropout
         :param single_step: each row is a sequence of its own with one step
+        :param draws_noise: NoisyNet layers draw new noise; otherwise they use that of the buffers
         :return: a dict of outputs for each head, the new recurrent state, the new buffers
         """
         values = [ops.convert_to_tensor(weight) for weight in weights]
         # what is no float serves random generators, on the host
         state = [buffer if buffer.dtype == np.uint32 else ops.convert_to_tensor(buffer) for buffer in buffers]
-        run = Pass(ops, self.rng, values, state, training, single_step)
+        run = Pass(ops, self.rng, values, state, training, single_step, draws_noise)
         given = {name: ops.cast(inputs[name], "float32") for name in self.input_shapes}
         heads, recurrent = self.outputs(run, given | self._recurrent(inputs))
         return heads, recurrent, run.buffers
