@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from typing import Any, Callable
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from rl_coach.architectures.learner import CompiledStep, Learner
 from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import mxnet, numpy_semantics
 from rl_coach.architectures.mxnet_components.network_state import MXNetNetworkState, followed
-from rl_coach.architectures.mxnet_components.pieces import Pieces, Shapes
+from rl_coach.architectures.mxnet_components.pieces import Pieces
 from rl_coach.architectures.packing import Packing
 from rl_coach.architectures.update import TrainingStep
 from rl_coach.base_parameters import NetworkParameters
@@ -22,8 +22,8 @@ LEARNED = ("weights", "slots")
 def gradients(function: Callable, weights: dict[str, Pieces]) -> tuple[dict[str, Pieces], Any]:
     """Each network's loss differentiated by that network's own weights."""
     # new handles on the same memory: a target may share its vector with the online network, and has no gradient
-    marked = {name: Pieces(group.vector, group.shapes) for name, group in weights.items()}
-    found = {name: Pieces(ops.zeros_like(group.vector), group.shapes) for name, group in weights.items()}
+    marked = {name: Pieces(group.vectors, group.shapes) for name, group in weights.items()}
+    found = {name: Pieces([ops.zeros_like(group.vector)], group.shapes) for name, group in weights.items()}
     for name, group in marked.items():
         mxnet.autograd.mark_variables(group.arrays, found[name].arrays)
     with mxnet.autograd.record():
@@ -34,7 +34,7 @@ def gradients(function: Callable, weights: dict[str, Pieces]) -> tuple[dict[str,
             found[name].vector[:] = 0  # another network's loss may have passed through here
         loss.backward(retain_graph=len(taken) + 1 < len(losses))
         # a later loss may pass through here
-        taken[name] = Pieces(found[name].vector.copy(), found[name].shapes) if len(losses) > 1 else found[name]
+        taken[name] = Pieces([found[name].vector.copy()], found[name].shapes) if len(losses) > 1 else found[name]
     return taken, auxiliary
 
 
@@ -53,24 +53,16 @@ class VectorStep(TrainingStep):
         if any(_clips_each_variable(parameters) for parameters in self.parameters.values()):
             new_state, norms = super().apply(ops, state, gradients, buffers, optimizer_scalars)
         else:
-            vectors = {name: {**groups, **self._vectors(name, groups)} for name, groups in state.items()}
-            found = {name: [group.vector] for name, group in gradients.items()}
+            vectors = {name: groups | {g: groups[g].vectors for g in LEARNED} for name, groups in state.items()}
+            found = {name: group.vectors for name, group in gradients.items()}
             new_state, norms = super().apply(ops, vectors, found, buffers, optimizer_scalars)
         for name, old in state.items():
-            if name in gradients:
-                new_state[name] |= {group: _joined(new_state[name][group], old[group].shapes) for group in LEARNED}
-            else:
-                new_state[name] |= {group: old[group] for group in LEARNED}
+            new_state[name] |= {group: _held(new_state[name][group], old[group]) for group in LEARNED}
         return new_state, norms
 
     @staticmethod
     def follow(state: dict, rates: dict[str, Any]) -> dict:
         return {**state, **{name: followed(state[name], rate) for name, rate in rates.items()}}
-
-    def _vectors(self, name: str, groups: dict[str, Any]) -> dict[str, list]:
-        weights, slots = groups["weights"].vector, groups["slots"].vector
-        size, count = len(weights), self.optimizers[name].num_slots
-        return {"weights": [weights], "slots": [slots[i * size : (i + 1) * size] for i in range(count)]}
 
 
 def _clips_each_variable(parameters: NetworkParameters) -> bool:
@@ -79,10 +71,13 @@ def _clips_each_variable(parameters: NetworkParameters) -> bool:
     )
 
 
-def _joined(arrays: Sequence, shapes: Shapes) -> Pieces:
-    """The pieces of one vector that is made of ``arrays``, whole vectors or pieces."""
-    flat = [array.reshape_view((-1,)) for array in arrays]
-    return Pieces(flat[0] if len(flat) == 1 else ops.concatenate(flat or [ops.zeros(0)]), shapes)
+def _held(arrays: Any, old: Pieces) -> Pieces:
+    """New values of ``old``, which come as vectors or as pieces, in vectors."""
+    if len(arrays) != len(old.vectors):
+        size = len(old.shapes)
+        groups = [arrays[start : start + size] for start in range(0, len(arrays), size)]
+        arrays = [ops.concatenate([array.reshape_view((-1,)) for array in group]) for group in groups]
+    return Pieces(arrays, old.shapes)
 
 
 class MXNetLearner(Learner):
@@ -117,7 +112,12 @@ class MXNetLearner(Learner):
 def _columns(packing: Packing, rows: np.ndarray, large: list[np.ndarray], chosen: np.ndarray) -> dict[str, Any]:
     """The columns of the chosen rows; a negative index stands for a row of weight 0."""
     present = np.maximum(chosen, 0)
-    columns = packing.columns(ops, ops.convert_to_tensor(rows[present]))
+    packed = [rows[present, place.start : place.stop] for place in packing.packed.values()]
+    shapes = tuple((len(chosen), *place.shape) for place in packing.packed.values())
+    columns = {
+        name: ops.cast(array, "int32") if place.is_integer else array
+        for (name, place), array in zip(packing.packed.items(), Pieces.of(packed, shapes))
+    }
     columns |= {name: ops.convert_to_tensor(column[present]) for name, column in zip(packing.large, large)}
     if (chosen < 0).any():
         columns["weights"] = columns["weights"] * ops.convert_to_tensor((chosen >= 0).astype(np.float32))

@@ -33,7 +33,8 @@ class MXNetNetworkState:
         groups = {"weights": weights, "buffers": buffers, "slots": slots}
         if has_target:
             groups |= {"target_weights": weights, "target_buffers": buffers}
-        self.variables = {name: _held(name, group) for name, group in groups.items()}
+        self._shapes = tuple(weight.shape for weight in weights)
+        self.variables = {name: self._held(name, group) for name, group in groups.items()}
         self.updates = 0
         self.version = 0
 
@@ -59,7 +60,9 @@ class MXNetNetworkState:
         for before, value in zip(old, values):
             if before.shape != np.shape(value):
                 raise ValueError(f"an array of '{group}' has shape {before.shape}, got {np.shape(value)}")
-        self.variables[group] = _held(group, [np.asarray(value, before.dtype) for before, value in zip(old, values)])
+        self.variables[group] = self._held(
+            group, [np.asarray(value, before.dtype) for before, value in zip(old, values)]
+        )
         self.version += 1
 
     @numpy_semantics
@@ -72,18 +75,16 @@ class MXNetNetworkState:
         self.variables = variables
         self.version += 1
 
+    @numpy_semantics
+    def _held(self, group: str, arrays: Sequence[np.ndarray]) -> Any:
+        """The arrays on MXNet; the state of random generators, which is no float, stays on the host."""
+        if group in BUFFERS:
+            return [np.array(array) if array.dtype == np.uint32 else ops.convert_to_tensor(array) for array in arrays]
+        return Pieces.of(arrays, self._shapes)
+
 
 def followed(groups: dict[str, Any], rate: float) -> dict[str, Any]:
     """The groups after the target moved towards the online weights, all of them at once."""
     online, target = groups["weights"], groups["target_weights"]
     vector = online.vector if rate == 1 else target.vector + rate * (online.vector - target.vector)
-    return {**groups, "target_weights": Pieces(vector, online.shapes), "target_buffers": groups["buffers"]}
-
-
-@numpy_semantics
-def _held(group: str, arrays: Sequence[np.ndarray]) -> Any:
-    """The arrays on MXNet; the state of random generators, which is no float, stays on the host."""
-    if group in BUFFERS:
-        return [np.array(array) if array.dtype == np.uint32 else ops.convert_to_tensor(array) for array in arrays]
-    flat = np.concatenate([np.zeros(0, np.float32), *(array.ravel() for array in arrays)])
-    return Pieces(ops.convert_to_tensor(flat), tuple(array.shape for array in arrays))
+    return {**groups, "target_weights": Pieces([vector], online.shapes), "target_buffers": groups["buffers"]}
