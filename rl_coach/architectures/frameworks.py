@@ -41,7 +41,7 @@ _FRAMEWORKS = {
     Frameworks.mxnet: _Framework(
         "rl_coach.architectures.mxnet_components.framework",
         "mxnet",
-        "pip install 'rl_coach[mxnet]' (numpy<2, Python 3.10 or 3.11)",
+        "pip install 'rl_coach[mxnet]' (numpy<2, Python up to 3.12)",
         uses_keras=False,
     ),
 }

@@ -6,6 +6,7 @@ weights, in the order in which the network asks for them; every later one hands 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
@@ -243,7 +244,7 @@ class Layers:
         positions = run.noise_buffer(fan_in), run.noise_buffer(units)
         if run.draws_noise:
             for position, size in zip(positions, (fan_in, units)):
-                run.buffers[position] = run.draw(stream, lambda rng, size=size: _factorised_noise(rng, size))
+                run.buffers[position] = run.draw(stream, partial(_factorised_noise, size=size))
         noise_in, noise_out = (run.buffers[position] for position in positions)
         clean = ops.matmul(x, kernel_mean) + bias_mean
         noisy = ops.matmul(x * noise_in, kernel_deviation) * noise_out

@@ -28,7 +28,7 @@ def gradients(function: Callable, weights: dict[str, Pieces]) -> tuple[dict[str,
         mxnet.autograd.mark_variables(group.arrays, found[name].arrays)
     with mxnet.autograd.record():
         losses, auxiliary = function(marked)
-    taken = {}
+    taken: dict[str, Pieces] = {}
     for name, loss in losses.items():
         if taken:
             found[name].vector[:] = 0  # another network's loss may have passed through here
