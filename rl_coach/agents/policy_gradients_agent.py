@@ -76,7 +76,7 @@ def policy_gradient_rule(beta_entropy: float, mask_name: str | None, loss_weight
         log_prob = log_probability(ops, policy, batch.actions)
         loss = -loss_weight * ops.sum(batch.weights * log_prob * batch.extra["advantages"])
         if beta_entropy:
-            loss -= beta_entropy * ops.sum(batch.weights * entropy(ops, policy))
+            loss = loss - beta_entropy * ops.sum(batch.weights * entropy(ops, policy))
         return Update({"main": loss})
 
     return rule

@@ -20,11 +20,18 @@ _STDERR = 2
 
 @dataclass(frozen=True)
 class _Framework:
-    """:param module: what builds networks on it; :param package: what must be installed; :param install: how"""
+    """What builds networks on a framework.
+
+    :param module: where its functions are
+    :param package: what must be installed
+    :param install: how
+    :param uses_keras: its networks are Keras networks
+    """
 
     module: str
     package: str
     install: str
+    uses_keras: bool = True
 
 
 _FRAMEWORKS = {
@@ -32,6 +39,12 @@ _FRAMEWORKS = {
         "rl_coach.architectures.tensorflow_components.framework", "tensorflow", "pip install tensorflow"
     ),
     Frameworks.jax: _Framework("rl_coach.architectures.jax_components.framework", "jax", "pip install 'rl_coach[jax]'"),
+    Frameworks.mxnet: _Framework(
+        "rl_coach.architectures.mxnet_components.framework",
+        "mxnet",
+        "pip install 'rl_coach[mxnet]' (numpy<2, Python up to 3.12)",
+        uses_keras=False,
+    ),
 }
 
 
@@ -46,7 +59,8 @@ def load_framework(framework: Frameworks) -> Any:
     chosen = _FRAMEWORKS[framework]
     if importlib.util.find_spec(chosen.package) is None:
         raise CoachError(f"-f {framework.name} needs {chosen.package}, which is not installed: {chosen.install}")
-    _choose_keras_backend(framework.name)
+    if chosen.uses_keras:
+        _choose_keras_backend(framework.name)
     with _quiet_native_code():
         return importlib.import_module(chosen.module)
 

@@ -249,6 +249,4 @@ class NetworkWrapper:
 
     def summary(self) -> str:
         """The layers with their shapes and numbers of parameters, as text."""
-        lines: list[str] = []
-        self.state.function.model.summary(print_fn=lambda line, **_: lines.append(line))
-        return "\n".join(lines)
+        return self.state.function.summary()

@@ -32,6 +32,7 @@ from rl_coach.spaces import (
     StateSpace,
     VectorObservationSpace,
 )
+from tests.frameworks import FRAMEWORK
 
 
 class SmallEnvironment(Environment):
@@ -261,7 +262,7 @@ def graph(
     manager = BasicRLGraphManager(
         agent, SmallEnvironmentParameters(problem), schedule_parameters or schedule(100), visualization
     )
-    manager.create_graph(TaskParameters(experiment_path=str(directory), seed=seed))
+    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(directory), seed=seed))
     return manager
 
 

@@ -32,6 +32,7 @@ from tests.agents.small_problems import (
     soft_actor_critic,
     weights_of,
 )
+from tests.frameworks import FRAMEWORK
 
 STATM = pathlib.Path("/proc/self/statm")
 
@@ -191,7 +192,7 @@ def test_losses_of_agents_that_learn_between_episodes_are_written(tmp_path):
     manager = BasicRLGraphManager(
         parameters, SmallEnvironmentParameters(Bandit), schedule(50, heatup=0), VisualizationParameters()
     )
-    manager.create_graph(TaskParameters(experiment_path=str(tmp_path), seed=0))
+    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=0))
     manager.improve()
     manager.close()
     (path,) = tmp_path.glob("*.csv")

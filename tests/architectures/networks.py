@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,12 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, Frameworks, NetworkParameters, TaskParameters
+from rl_coach.base_parameters import (
+    AgentParameters,
+    AlgorithmParameters,
+    NetworkParameters,
+    TaskParameters,
+)
 from rl_coach.spaces import (
     BoxActionSpace,
     DiscreteActionSpace,
@@ -20,9 +24,8 @@ from rl_coach.spaces import (
     StateSpace,
     VectorObservationSpace,
 )
+from tests.frameworks import FRAMEWORK
 
-# one process has one framework: `test_jax.py` runs these tests again in another process
-FRAMEWORK = Frameworks[os.environ.get("COACH_TEST_FRAMEWORK", "tensorflow")]
 VECTOR = {"observation": VectorObservationSpace(3)}
 TWO_VECTORS = {"observation": VectorObservationSpace(3), "measurements": VectorObservationSpace(2)}
 DISCRETE = DiscreteActionSpace(4)
@@ -69,14 +72,15 @@ def random_inputs(wrapper: NetworkWrapper, rows: int, rng: np.random.Generator) 
     return found
 
 
-def keras_outputs(wrapper: NetworkWrapper, inputs: dict[str, np.ndarray], group: str = "weights") -> list[np.ndarray]:
-    """What Keras itself makes of the weights that the framework holds, as ``predict`` orders it."""
+def framework_outputs(
+    wrapper: NetworkWrapper, inputs: dict[str, np.ndarray], group: str = "weights"
+) -> list[np.ndarray]:
+    """What the framework itself makes of the weights that it holds, as ``predict`` orders it."""
     state = wrapper.state
     buffers = {"weights": "buffers", "target_weights": "target_buffers"}[group]
-    variables = [np.array(variable) for variable in state.variables]
-    values = [state.layout.group(np, variables, name) for name in (group, buffers)]
-    heads, _, _ = state.function(*values, inputs, training=False)
-    return [np.asarray(heads[head][name]) for head, name in state.function.public_outputs]
+    heads, _, _ = state.function(state.arrays(group), state.arrays(buffers), inputs, training=False)
+    outputs = [heads[head][name] for head, name in state.function.public_outputs]
+    return [output.asnumpy() if hasattr(output, "asnumpy") else np.asarray(output) for output in outputs]
 
 
 def teach(wrapper: NetworkWrapper, updates: int, rng: np.random.Generator, rate: float = 1.0) -> None:

@@ -190,7 +190,7 @@ def test_columns_arrive_as_they_were_sent():
     }
     result = learner.train(data | {"states/small": np.array([[1], [255], [3], [4], [5], [6]], np.uint8)[:, 0]},
                            {"factor": 0.5}, num_updates=3)  # fmt: skip
-    assert seen == {"dtype": "<dtype: 'int32'>", "image": "<dtype: 'uint8'>"}
+    assert "int32" in seen["dtype"] and "uint8" in seen["image"]
     np.testing.assert_allclose(result.errors.ravel(), images.sum(axis=(1, 2)))
     np.testing.assert_allclose(result.signals["actions"], [3, 1 + 200, 3 + 300])
     np.testing.assert_allclose(result.signals["small"], [1 + 300 * 255, 3 + 1200, 5 + 1800])

@@ -1,4 +1,4 @@
-"""Every part of a network predicts through ONNX Runtime what Keras computes, before its weights change and after it."""
+"""Every part of a network predicts through ONNX Runtime what the framework computes, before training and after it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.architectures.networks import (
     TWO_VECTORS,
     UNBOUNDED_BOX,
     VECTOR,
-    keras_outputs,
+    framework_outputs,
     network_parameters,
     random_inputs,
     spaces,
@@ -46,7 +46,7 @@ def assert_same_predictions(wrapper: Any, rng: np.random.Generator) -> None:
         inputs = random_inputs(wrapper, rows, rng)
         for architecture, group in ((wrapper.online_network, "weights"), (wrapper.target_network, "target_weights")):
             predicted = architecture.predict(inputs, squeeze_output=False)
-            expected = keras_outputs(wrapper, inputs, group)
+            expected = framework_outputs(wrapper, inputs, group)
             assert [p.shape for p in predicted] == [e.shape for e in expected]
             for one, other in zip(predicted, expected):
                 np.testing.assert_allclose(one, other, **TOLERANCE)
@@ -212,7 +212,7 @@ def test_acting_step_by_step_with_an_lstm_equals_the_call_on_the_sequence():
     wrapper, rng = built(lstm_network(), spaces(VECTOR, DISCRETE)), np.random.default_rng(3)
     for _ in range(2):
         rows = {"observation": rng.normal(size=(7, 3)).astype(np.float32)}
-        values, probabilities = keras_outputs(wrapper, rows)
+        values, probabilities = framework_outputs(wrapper, rows)
         wrapper.online_network.reset_internal_memory()
         for t in range(7):
             value, probability = wrapper.online_network.predict({"observation": rows["observation"][t : t + 1]})

@@ -20,7 +20,8 @@ from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameter
 from rl_coach.architectures.update import TrainingStep, UpdateRule
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.spaces import ImageObservationSpace, SpacesDefinition
-from tests.architectures.networks import BOX, DISCRETE, FRAMEWORK, VECTOR, network_parameters, spaces
+from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces
+from tests.frameworks import FRAMEWORK
 
 PROBLEMS = ("dqn", "sac", "convolutions", "lstm", "batchnorm")
 BATCH, UPDATES = 32, 10

@@ -28,6 +28,7 @@ from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
+from tests.frameworks import FRAMEWORK
 
 
 def _dqn() -> AgentParameters:
@@ -130,7 +131,7 @@ def plan_of(name: str, steps: int) -> BasicRLGraphManager:
 def make(name: str, steps: int, directory: pathlib.Path, **task: Any) -> BasicRLGraphManager:
     """A graph that is created and writes to ``directory``."""
     graph = plan_of(name, steps)
-    settings = {"experiment_path": str(directory), "seed": 5, **task}
+    settings = {"framework_type": FRAMEWORK, "experiment_path": str(directory), "seed": 5, **task}
     graph.create_graph(TaskParameters(**settings))
     return graph
 

@@ -98,6 +98,12 @@ class KerasNetwork:
             new_buffers = [scope.get_current_value(buffer) for buffer in self._buffers]
         return outputs["heads"], outputs["recurrent"], new_buffers
 
+    def summary(self) -> str:
+        """The layers with their shapes and numbers of parameters, as text."""
+        lines: list[str] = []
+        self.model.summary(print_fn=lambda line, **_: lines.append(line))
+        return "\n".join(lines)
+
     def _recurrent(self, inputs: dict[str, Any]) -> dict[str, Any]:
         if not self.recurrent_cells:
             return {}

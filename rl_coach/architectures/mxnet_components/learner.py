@@ -1,0 +1,127 @@
+"""Training steps with MXNet's ``autograd``: one operation after the other, nothing is compiled."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout
+from rl_coach.architectures.mxnet_components import ops
+from rl_coach.architectures.mxnet_components.compatible_mxnet import mxnet, numpy_semantics
+from rl_coach.architectures.mxnet_components.network_state import MXNetNetworkState, followed
+from rl_coach.architectures.mxnet_components.pieces import Pieces
+from rl_coach.architectures.packing import Packing
+from rl_coach.architectures.update import TrainingStep
+from rl_coach.base_parameters import NetworkParameters
+from rl_coach.core_types import GradientClippingMethod
+
+LEARNED = ("weights", "slots")
+
+
+def gradients(function: Callable, weights: dict[str, Pieces]) -> tuple[dict[str, Pieces], Any]:
+    """Each network's loss differentiated by that network's own weights."""
+    # new handles on the same memory: a target may share its vector with the online network, and has no gradient
+    marked = {name: Pieces(group.vectors, group.shapes) for name, group in weights.items()}
+    found = {name: Pieces([ops.zeros_like(group.vector)], group.shapes) for name, group in weights.items()}
+    for name, group in marked.items():
+        mxnet.autograd.mark_variables(group.arrays, found[name].arrays)
+    with mxnet.autograd.record():
+        losses, auxiliary = function(marked)
+    taken: dict[str, Pieces] = {}
+    for name, loss in losses.items():
+        if taken:
+            found[name].vector[:] = 0  # another network's loss may have passed through here
+        loss.backward(retain_graph=len(taken) + 1 < len(losses))
+        # a later loss may pass through here
+        taken[name] = Pieces([found[name].vector.copy()], found[name].shapes) if len(losses) > 1 else found[name]
+    return taken, auxiliary
+
+
+class VectorStep(TrainingStep):
+    """A training step whose optimizer works on all weights of a network as one vector.
+
+    :param step: the step whose networks, parameters and rule it has
+    """
+
+    def __init__(self, step: TrainingStep):
+        super().__init__(step.networks, step.parameters, step.rule)
+
+    def apply(
+        self, ops: Any, state: dict, gradients: dict[str, Any], buffers: dict, optimizer_scalars: dict[str, Any]
+    ) -> tuple[dict, dict[str, Any]]:
+        if any(_clips_each_variable(parameters) for parameters in self.parameters.values()):
+            new_state, norms = super().apply(ops, state, gradients, buffers, optimizer_scalars)
+        else:
+            vectors = {name: groups | {g: groups[g].vectors for g in LEARNED} for name, groups in state.items()}
+            found = {name: group.vectors for name, group in gradients.items()}
+            new_state, norms = super().apply(ops, vectors, found, buffers, optimizer_scalars)
+        for name, old in state.items():
+            new_state[name] |= {group: _held(new_state[name][group], old[group]) for group in LEARNED}
+        return new_state, norms
+
+    @staticmethod
+    def follow(state: dict, rates: dict[str, Any]) -> dict:
+        return {**state, **{name: followed(state[name], rate) for name, rate in rates.items()}}
+
+
+def _clips_each_variable(parameters: NetworkParameters) -> bool:
+    return bool(parameters.clip_gradients) and (
+        parameters.gradients_clipping_method == GradientClippingMethod.ClipByNorm
+    )
+
+
+def _held(arrays: Any, old: Pieces) -> Pieces:
+    """New values of ``old``, which come as vectors or as pieces, in vectors."""
+    if len(arrays) != len(old.vectors):
+        size = len(old.shapes)
+        groups = [arrays[start : start + size] for start in range(0, len(arrays), size)]
+        arrays = [ops.concatenate([array.reshape_view((-1,)) for array in group]) for group in groups]
+    return Pieces(arrays, old.shapes)
+
+
+class MXNetLearner(Learner):
+    """See ``Learner``."""
+
+    networks: dict[str, MXNetNetworkState]
+
+    def __init__(self, step: TrainingStep, networks: dict[str, MXNetNetworkState]):
+        super().__init__(ops, VectorStep(step), networks)
+
+    def _gradients(self, function: Callable, weights: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        return gradients(function, weights)
+
+    def _compile(self, layout: StepLayout) -> CompiledStep:
+        packing, batch_size = layout.packing, layout.batch_size
+
+        @numpy_semantics
+        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> np.ndarray:
+            rows = packing.unpack_rows(np, vector)
+            scalars = packing.unpack_scalars(np, vector).tolist()
+            state = {name: network.variables for name, network in self.networks.items()}
+            outputs = []
+            for k in range(int(vector[-1])):
+                chosen = np.arange(k * batch_size, (k + 1) * batch_size) if indices is None else indices[k]
+                columns = _columns(packing, rows, large, chosen)
+                state, row = self._one_update(layout, state, columns, scalars[k])
+                outputs.append(row)
+            for name, network in self.networks.items():
+                network.replace(state[name])
+            return np.stack([row.asnumpy() for row in outputs])
+
+        return call
+
+
+def _columns(packing: Packing, rows: np.ndarray, large: list[np.ndarray], chosen: np.ndarray) -> dict[str, Any]:
+    """The columns of the chosen rows; a negative index stands for a row of weight 0."""
+    present = np.maximum(chosen, 0)
+    packed = [rows[present, place.start : place.stop] for place in packing.packed.values()]
+    shapes = tuple((len(chosen), *place.shape) for place in packing.packed.values())
+    columns = {
+        name: ops.cast(array, "int32") if place.is_integer else array
+        for (name, place), array in zip(packing.packed.items(), Pieces.of(packed, shapes))
+    }
+    columns |= {name: ops.convert_to_tensor(column[present]) for name, column in zip(packing.large, large)}
+    if (chosen < 0).any():
+        columns["weights"] = columns["weights"] * ops.convert_to_tensor((chosen >= 0).astype(np.float32))
+    return columns

@@ -1,0 +1,190 @@
+"""The array operations of networks as nodes of an ONNX graph: a network that runs over them records itself."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+OPSET, IR_VERSION = 18, 8
+BATCH = "batch"
+Shape = tuple[Any, ...]
+
+
+class OnnxTensor:
+    """A float tensor of the graph.
+
+    :param graph: the operations that made it
+    :param name: its name
+    :param shape: its shape, in which ``'batch'`` stands for the number of rows
+    """
+
+    def __init__(self, graph: OnnxOps, name: str, shape: Shape):
+        self.graph = graph
+        self.name = name
+        self.shape = shape
+
+    def __add__(self, other: Any) -> OnnxTensor:
+        return self.graph.elementwise("Add", self, other)
+
+    def __radd__(self, other: Any) -> OnnxTensor:
+        return self.graph.elementwise("Add", other, self)
+
+    def __sub__(self, other: Any) -> OnnxTensor:
+        return self.graph.elementwise("Sub", self, other)
+
+    def __mul__(self, other: Any) -> OnnxTensor:
+        return self.graph.elementwise("Mul", self, other)
+
+    def __rmul__(self, other: Any) -> OnnxTensor:
+        return self.graph.elementwise("Mul", other, self)
+
+    def __truediv__(self, other: Any) -> OnnxTensor:
+        return self.graph.elementwise("Div", self, other)
+
+
+class OnnxOps:
+    """Records one graph. Methods have the names and meaning of ``keras.ops``."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._inputs: list[Any] = []
+
+    def input(self, name: str, shape: Shape) -> OnnxTensor:
+        """A new input of the graph."""
+        self._inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+        return OnnxTensor(self, name, shape)
+
+    def model(self, outputs: dict[str, OnnxTensor]) -> onnx.ModelProto:
+        """The graph with these outputs, checked."""
+        infos = []
+        for name, tensor in outputs.items():
+            self._nodes.append(helper.make_node("Identity", [tensor.name], [name]))
+            infos.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, tensor.shape))
+        graph = helper.make_graph(self._nodes, "network", self._inputs, infos, self._constants)
+        model = helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="rl_coach"
+        )
+        onnx.checker.check_model(model, full_check=True)
+        return model
+
+    def convert_to_tensor(self, x: Any) -> OnnxTensor:
+        """A constant; a tensor passes as it is."""
+        if isinstance(x, OnnxTensor):
+            return x
+        array = np.asarray(x, np.float32)
+        return OnnxTensor(self, self._constant(array), array.shape)
+
+    def elementwise(self, kind: str, x: Any, y: Any) -> OnnxTensor:
+        """A node of two broadcast inputs."""
+        x, y = self.convert_to_tensor(x), self.convert_to_tensor(y)
+        return self._node(kind, [x, y], _broadcast(x.shape, y.shape))
+
+    def relu(self, x: OnnxTensor) -> OnnxTensor:
+        return self._node("Relu", [x], x.shape)
+
+    def tanh(self, x: OnnxTensor) -> OnnxTensor:
+        return self._node("Tanh", [x], x.shape)
+
+    def sigmoid(self, x: OnnxTensor) -> OnnxTensor:
+        return self._node("Sigmoid", [x], x.shape)
+
+    def softplus(self, x: OnnxTensor) -> OnnxTensor:
+        return self._node("Softplus", [x], x.shape)
+
+    def exp(self, x: OnnxTensor) -> OnnxTensor:
+        return self._node("Exp", [x], x.shape)
+
+    def sqrt(self, x: OnnxTensor) -> OnnxTensor:
+        return self._node("Sqrt", [x], x.shape)
+
+    def selu(self, x: OnnxTensor) -> OnnxTensor:
+        return self._node("Selu", [x], x.shape)
+
+    def elu(self, x: OnnxTensor, alpha: float = 1.0) -> OnnxTensor:
+        return self._node("Elu", [x], x.shape, alpha=alpha)
+
+    def leaky_relu(self, x: OnnxTensor, negative_slope: float = 0.2) -> OnnxTensor:
+        return self._node("LeakyRelu", [x], x.shape, alpha=negative_slope)
+
+    def softmax(self, x: OnnxTensor) -> OnnxTensor:
+        return self._node("Softmax", [x], x.shape, axis=-1)
+
+    def log_softmax(self, x: OnnxTensor) -> OnnxTensor:
+        return self._node("LogSoftmax", [x], x.shape, axis=-1)
+
+    def clip(self, x: OnnxTensor, x_min: float, x_max: float) -> OnnxTensor:
+        return self._node("Clip", [x, self.convert_to_tensor(x_min), self.convert_to_tensor(x_max)], x.shape)
+
+    def stop_gradient(self, x: OnnxTensor) -> OnnxTensor:
+        return x
+
+    def matmul(self, x: OnnxTensor, y: OnnxTensor) -> OnnxTensor:
+        return self._node("MatMul", [x, y], (*x.shape[:-1], y.shape[-1]))
+
+    def concatenate(self, xs: Sequence[OnnxTensor], axis: int) -> OnnxTensor:
+        shape = list(xs[0].shape)
+        shape[axis] = sum(x.shape[axis] for x in xs)
+        return self._node("Concat", list(xs), tuple(shape), axis=axis)
+
+    def split(self, x: OnnxTensor, parts: int, axis: int) -> list[OnnxTensor]:
+        shape = list(x.shape)
+        shape[axis] //= parts
+        names = [f"{self._new_name()}_{part}" for part in range(parts)]
+        self._nodes.append(helper.make_node("Split", [x.name], names, axis=axis, num_outputs=parts))
+        return [OnnxTensor(self, name, tuple(shape)) for name in names]
+
+    def reshape(self, x: OnnxTensor, shape: Sequence[int]) -> OnnxTensor:
+        """-1 stands for the number of rows, which must be the first dimension before and after."""
+        return self._node("Reshape", [x, self._integers(shape)], (x.shape[0], *shape[1:]))
+
+    def squeeze(self, x: OnnxTensor, axis: int) -> OnnxTensor:
+        kept = [size for i, size in enumerate(x.shape) if i != axis % len(x.shape)]
+        return self._node("Squeeze", [x, self._integers([axis])], tuple(kept))
+
+    def mean(self, x: OnnxTensor, axis: int, keepdims: bool) -> OnnxTensor:
+        shape = [1 if i == axis % len(x.shape) else size for i, size in enumerate(x.shape)]
+        means = self._node("ReduceMean", [x, self._integers([axis])], tuple(shape))
+        return means if keepdims else self.squeeze(means, axis)
+
+    def zeros_like(self, x: OnnxTensor) -> OnnxTensor:
+        shape = self._node("Shape", [x], (len(x.shape),))
+        return self._node("ConstantOfShape", [shape], x.shape)
+
+    def conv(self, inputs: OnnxTensor, kernel: OnnxTensor, strides: int) -> OnnxTensor:
+        """[B, height, width, channels] with a kernel [height, width, channels, filters], without padding."""
+        batch, height, width, channels = inputs.shape
+        size, filters = kernel.shape[0], kernel.shape[3]
+        rows, columns = ((n - size) // strides + 1 for n in (height, width))
+        x = self._transpose(inputs, (0, 3, 1, 2), (batch, channels, height, width))
+        k = self._transpose(kernel, (3, 2, 0, 1), (filters, channels, size, size))
+        y = self._node("Conv", [x, k], (batch, filters, rows, columns), strides=[strides, strides])
+        return self._transpose(y, (0, 2, 3, 1), (batch, rows, columns, filters))
+
+    def _transpose(self, x: OnnxTensor, order: Sequence[int], shape: Shape) -> OnnxTensor:
+        return self._node("Transpose", [x], shape, perm=list(order))
+
+    def _node(self, kind: str, inputs: list[OnnxTensor], shape: Shape, **attributes: Any) -> OnnxTensor:
+        name = self._new_name()
+        self._nodes.append(helper.make_node(kind, [x.name for x in inputs], [name], **attributes))
+        return OnnxTensor(self, name, shape)
+
+    def _new_name(self) -> str:
+        return f"tensor_{len(self._nodes)}"
+
+    def _integers(self, values: Sequence[int]) -> OnnxTensor:
+        return OnnxTensor(self, self._constant(np.asarray(values, np.int64)), (len(values),))
+
+    def _constant(self, array: np.ndarray) -> str:
+        name = f"constant_{len(self._constants)}"
+        self._constants.append(numpy_helper.from_array(array, name))
+        return name
+
+
+def _broadcast(x: Shape, y: Shape) -> Shape:
+    rank = max(len(x), len(y))
+    pairs = zip((1,) * (rank - len(x)) + x, (1,) * (rank - len(y)) + y)
+    return tuple(b if a == 1 else a for a, b in pairs)

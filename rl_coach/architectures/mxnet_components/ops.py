@@ -1,0 +1,183 @@
+"""``keras.ops`` on MXNet: the names that update rules and networks use, on ``mx.np`` arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from rl_coach.architectures.mxnet_components.compatible_mxnet import mxnet
+
+_np, _npx = mxnet.np, mxnet.npx
+
+abs = _np.abs
+all = _np.all
+any = _np.any
+arange = _np.arange
+arctan = _np.arctan
+argmax = _np.argmax
+argmin = _np.argmin
+broadcast_to = _np.broadcast_to
+ceil = _np.ceil
+concatenate = _np.concatenate
+cos = _np.cos
+cumsum = _np.cumsum
+equal = _np.equal
+exp = _np.exp
+expand_dims = _np.expand_dims
+expm1 = _np.expm1
+eye = _np.eye
+floor = _np.floor
+log = _np.log
+log1p = _np.log1p
+log_softmax = _npx.log_softmax
+logical_not = _np.logical_not
+max = _np.max
+maximum = _np.maximum
+mean = _np.mean
+min = _np.min
+minimum = _np.minimum
+not_equal = _np.not_equal
+ones = _np.ones
+ones_like = _np.ones_like
+outer = _np.outer
+prod = _np.prod
+relu = _npx.relu
+repeat = _np.repeat
+reshape = _np.reshape
+round = _np.round
+sigmoid = _npx.sigmoid
+sign = _np.sign
+sin = _np.sin
+softmax = _npx.softmax
+split = _np.split
+sqrt = _np.sqrt
+square = _np.square
+squeeze = _np.squeeze
+stack = _np.stack
+std = _np.std
+sum = _np.sum
+swapaxes = _np.swapaxes
+tanh = _np.tanh
+tile = _np.tile
+transpose = _np.transpose
+tril = _np.tril
+var = _np.var
+where = _np.where
+zeros = _np.zeros
+zeros_like = _np.zeros_like
+
+_SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+
+
+def convert_to_tensor(x: Any, dtype: str | None = None) -> Any:
+    """``x`` as an ``mx.np`` array of its own type, or of ``dtype``; an array passes as it is."""
+    if not isinstance(x, _np.ndarray):
+        x = numpy.asarray(x)
+        x = _np.array(x, dtype=x.dtype)
+    return x if dtype is None else cast(x, dtype)
+
+
+def cast(x: Any, dtype: str) -> Any:
+    """``x`` as ``dtype``; what has that type already passes as it is."""
+    x = convert_to_tensor(x)
+    return x if x.dtype == numpy.dtype(dtype) else x.astype(dtype)
+
+
+def shape(x: Any) -> tuple[int, ...]:
+    """The shape of ``x``."""
+    return x.shape
+
+
+def stop_gradient(x: Any) -> Any:
+    """``x``, through which no gradient passes."""
+    return x.detach()
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """The matrix product, for a batch of matrices one by one."""
+    return _np.dot(x, y) if x.ndim == y.ndim == 2 else _np.matmul(x, y)
+
+
+def clip(x: Any, x_min: Any, x_max: Any) -> Any:
+    """``x`` within limits, which may be arrays."""
+    return _np.minimum(_np.maximum(x, x_min), x_max)
+
+
+def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: str = "float32") -> Any:
+    """1 at the position that ``x`` names on a new last axis, 0 elsewhere; an index outside gives zeros."""
+    if axis != -1:
+        raise NotImplementedError("one_hot makes a new last axis only")
+    return _npx.one_hot(x, num_classes, dtype=dtype)
+
+
+def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+    """The entries of ``x`` at ``indices`` along ``axis``."""
+    return _np.take(x, indices, axis=axis)
+
+
+def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
+    """x[..., indices[..., i]] along the last axis."""
+    if axis not in (-1, x.ndim - 1):
+        raise NotImplementedError("take_along_axis works on the last axis only")
+    return sum(x[..., None, :] * one_hot(indices, x.shape[-1]), axis=-1)
+
+
+def logical_and(x: Any, y: Any) -> Any:
+    """True where both are."""
+    return cast(x, "bool") * cast(y, "bool")
+
+
+def logical_or(x: Any, y: Any) -> Any:
+    """True where one of both is."""
+    return cast(x, "bool") + cast(y, "bool") > 0
+
+
+def triu(x: Any, k: int = 0) -> Any:
+    """The matrix ``x`` with zeros below its k-th diagonal."""
+    return x - _np.tril(x, k - 1)
+
+
+def logsumexp(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """log sum exp(x), which does not overflow."""
+    largest = stop_gradient(_np.max(x, axis=axis, keepdims=True))
+    total = _np.log(_np.sum(_np.exp(x - largest), axis=axis, keepdims=True)) + largest
+    return total if keepdims else _np.squeeze(total, axis=axis)
+
+
+def logaddexp(x: Any, y: Any) -> Any:
+    """log(exp(x) + exp(y)), which does not overflow."""
+    return _np.maximum(x, y) + _np.log1p(_np.exp(-_np.abs(x - y)))
+
+
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x))."""
+    return _npx.activation(x, act_type="softrelu")
+
+
+def log_sigmoid(x: Any) -> Any:
+    """log(1 / (1 + exp(-x)))."""
+    return -softplus(-x)
+
+
+def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:
+    """``x`` where it is positive, elsewhere ``negative_slope`` times it."""
+    return _npx.leaky_relu(x, act_type="leaky", slope=negative_slope)
+
+
+def elu(x: Any, alpha: float = 1.0) -> Any:
+    """``x`` where it is positive, elsewhere alpha (exp(x) - 1)."""
+    return _npx.leaky_relu(x, act_type="elu", slope=alpha)
+
+
+def selu(x: Any) -> Any:
+    """The self-normalising variant of ``elu`` (Klambauer et al. 2017)."""
+    return _SELU_SCALE * elu(x, _SELU_ALPHA)
+
+
+def conv(inputs: Any, kernel: Any, strides: int) -> Any:
+    """[B, height, width, channels] convolved with a kernel [height, width, channels, filters], without padding."""
+    size, filters = kernel.shape[:2], kernel.shape[3]
+    x, k = _np.transpose(inputs, (0, 3, 1, 2)), _np.transpose(kernel, (3, 2, 0, 1))
+    y = _npx.convolution(x, k, kernel=size, stride=(strides, strides), num_filter=filters, no_bias=True)
+    return _np.transpose(y, (0, 2, 3, 1))
