@@ -45,7 +45,7 @@ $(VENV)/.run-installed: $(BIN)/python $(METADATA)
 	@touch $@
 
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
-	$(INSTALL) '.[test,atari,mujoco,distributed,dashboard]'
+	$(INSTALL) '.[test,jax,atari,mujoco,distributed,dashboard]'
 	@touch $@ $(VENV)/.run-installed
 
 run: $(VENV)/.run-installed

@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 from types import ModuleType
-from typing import Any, Iterable, Sequence
+from typing import Any, Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -42,6 +42,30 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(repr(match) for match in close)}?" if close else ""
 
 
+class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
+    """Numbers that may still be computed: any use as an array or as a number waits for them.
+
+    :param compute: waits and gives them
+    """
+
+    def __init__(self, compute: Callable[[], Any]):
+        self._compute = compute
+
+    def read(self) -> np.ndarray:
+        """The numbers."""
+        return np.asarray(self._compute())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.read(), dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        read = [one.read() if isinstance(one, LazyArray) else one for one in inputs]
+        return getattr(ufunc, method)(*read, **kwargs)
+
+    def __float__(self) -> float:
+        return float(self.read())
+
+
 class Signal:
     """Numbers gathered over one episode, read as statistics when it ends.
 
@@ -60,8 +84,13 @@ class Signal:
         """Add a number or an array of numbers."""
         self.values.append(sample)
 
+    def read(self) -> list:
+        """All samples; waits for those that are still computed."""
+        self.values = [value.read() if isinstance(value, LazyArray) else value for value in self.values]
+        return self.values
+
     def _flat(self) -> np.ndarray:
-        return np.concatenate([np.ravel(value) for value in self.values]) if self.values else np.empty(0)
+        return np.concatenate([np.ravel(value) for value in self.read()]) if self.values else np.empty(0)
 
     def get_last_value(self) -> Any:
         """The newest sample, NaN if there is none."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rl_coach import utils
-from rl_coach.utils import CoachError, Signal
+from rl_coach.utils import CoachError, LazyArray, Signal
 
 
 def test_suggestions():
@@ -15,6 +15,24 @@ def test_suggestions():
     assert utils.nearest("cartpole_dnq", presets)[0] == "CartPole_DQN"
     assert utils.did_you_mean("CartPole_DNQ", presets[::2]).startswith("; did you mean 'CartPole_DQN'")
     assert utils.did_you_mean("zzz", presets) == ""
+
+
+def test_a_lazy_array_is_read_by_any_use_and_not_before():
+    reads = []
+
+    def compute():
+        reads.append(True)
+        return np.array([1.0, 3.0])
+
+    lazy, signal = LazyArray(compute), Signal("Loss")
+    signal.add_sample(lazy)
+    assert not reads
+    assert signal.get_mean() == 2
+    assert isinstance(signal.values[0], np.ndarray)
+    np.testing.assert_array_equal(lazy + 1, [2, 4])
+    np.testing.assert_array_equal(1 - lazy, [0, -2])
+    assert np.isfinite(lazy).all() and np.sum(lazy) == 4
+    assert float(LazyArray(lambda: 5)) == 5
 
 
 class TestSignal:

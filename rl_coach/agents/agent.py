@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, SupportsFloat
 
 import numpy as np
 
@@ -36,9 +37,13 @@ from rl_coach.logger import EpisodeLogger, Logger
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
 from rl_coach.spaces import SpacesDefinition
-from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
+from rl_coach.utils import CoachError, LazyArray, Signal, dynamic_import_and_instantiate_module_from_params
 
 _EVALUATION_COLUMNS = ("Evaluation Reward", "Shaped Evaluation Reward", "Success Rate")
+
+
+def _signal_of(result: LearningResult, name: str) -> np.ndarray:
+    return result.signals[name]
 
 
 class Agent(AgentInterface):
@@ -590,17 +595,18 @@ class Agent(AgentInterface):
         self.last_training_phase_step = self.current_episode if is_episodes else self.total_steps_counter
         return True
 
-    def train(self) -> float:
+    def train(self) -> SupportsFloat:
         """Make ``num_consecutive_training_steps`` updates on batches from the memory, if it is time.
 
-        :return: the sum of the losses
+        :return: the sum of the losses; reading it waits for the updates
         """
         if not self.can_train or not self._should_train():
             return 0.0
         updates = self.ap.algorithm.num_consecutive_training_steps
         if self.updates_left is not None:
             updates = min(updates, self.updates_left)
-        loss = self._train_one_by_one(updates) if self._learns_one_by_one else self._train_together(updates)
+        learn = self._train_one_by_one if self._learns_one_by_one else self._train_together
+        loss: SupportsFloat = learn(updates)
         self.post_training_commands()
         return loss
 
@@ -637,15 +643,19 @@ class Agent(AgentInterface):
         self._log_training()
         return total
 
-    def _train_together(self, updates: int) -> float:
-        """All updates in compiled calls, cut only where targets are to follow in between."""
-        total, done = 0.0, 0
+    def _train_together(self, updates: int) -> LazyArray:
+        """All updates in compiled calls, cut only where targets are to follow in between.
+
+        The numbers that they give are not read here, so that the environment can step while updates are computed.
+        """
+        losses: list[LazyArray] = []
+        done = 0
         while done < updates:
             count, follows = self._updates_until_targets_follow(updates - done)
-            total += self._learn(self._sample(count * self.batch_size), count, follows)
+            losses.append(self._learn(self._sample(count * self.batch_size), count, follows))
             done += count
         self._log_training()
-        return total
+        return LazyArray(lambda: sum(map(float, losses)))
 
     def _updates_until_targets_follow(self, updates: int) -> tuple[int, bool]:
         """How many updates can be made in one call, and whether the targets follow after each of them."""
@@ -663,7 +673,7 @@ class Agent(AgentInterface):
     def _has_targets(self) -> bool:
         return any(network.has_target for network in self.networks.values())
 
-    def _learn(self, batch: Batch, num_updates: int, targets_follow: bool) -> float:
+    def _learn(self, batch: Batch, num_updates: int, targets_follow: bool) -> LazyArray:
         rate = self.ap.algorithm.rate_for_copying_weights_to_target
         follow = {name: rate for name, network in self.networks.items() if network.has_target and targets_follow}
         result = self._update_on(batch, num_updates, follow)
@@ -673,9 +683,9 @@ class Agent(AgentInterface):
             self.agent_logger.create_signal_value("Update Target Network", 1)
         elif self._should_update_online_weights_to_target():
             self._update_targets()
-        self.loss.add_sample(sum(result.losses.values()))
-        self.unclipped_grads.add_sample(next(iter(result.gradient_norms.values())))
-        return float(sum(loss.sum() for loss in result.losses.values()))
+        self.loss.add_sample(LazyArray(lambda: sum(result.losses.values())))
+        self.unclipped_grads.add_sample(LazyArray(lambda: next(iter(result.gradient_norms.values()))))
+        return LazyArray(lambda: sum(loss.sum() for loss in result.losses.values()))
 
     def _update_on(self, batch: Batch, num_updates: int, follow: dict[str, float]) -> LearningResult:
         # a phase that is cut, by targets or by the end of the run, makes fewer updates with the same compiled step
@@ -725,8 +735,8 @@ class Agent(AgentInterface):
         return {}
 
     def _log_rule_signals(self, result: LearningResult) -> None:
-        for name, values in result.signals.items():
-            self._rule_signal(name).add_sample(values)
+        for name in result.signal_names:
+            self._rule_signal(name).add_sample(LazyArray(partial(_signal_of, result, name)))
 
     def _rule_signal(self, name: str) -> Signal:
         if name not in self._rule_signals:
@@ -884,7 +894,7 @@ class Agent(AgentInterface):
 
         :return: None if it holds something that cannot be saved
         """
-        signals = {signal.name: signal.values for signal in self.episode_signals + self.step_signals}
+        signals = {signal.name: signal.read() for signal in self.episode_signals + self.step_signals}
         recurrent = {name: network.online_network.recurrent_state for name, network in self.networks.items()}
         episode = {
             "fields": {name: getattr(self, name) for name in self._episode_fields},

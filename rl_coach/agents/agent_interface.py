@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsFloat
 
 from rl_coach.action_choice import PolicyDescription
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, PredictionType, RunPhase
@@ -96,11 +96,11 @@ class AgentInterface:
         """Whether the next call of ``train`` would learn. Asking changes nothing."""
         raise NotImplementedError(f"{type(self).__name__} does not say when it trains")
 
-    def train(self) -> float:
-        """Learn, if the time has come.
+    def train(self) -> SupportsFloat:
+        """Learn, if the time has come. Updates may still be computed when this returns.
 
         :return: the loss, 0 if nothing was learned
-        :raises TrainingError: the loss is not finite
+        :raises TrainingError: a loss is not finite; at the latest when the new weights are first needed
         """
         raise NotImplementedError(f"{type(self).__name__} does not train")
 

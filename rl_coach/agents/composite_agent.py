@@ -270,7 +270,7 @@ class CompositeAgent(AgentInterface):
         for agent in self.agents.values():
             before = agent.training_iteration
             agent.updates_left = self.updates_left
-            loss += agent.train()
+            loss += float(agent.train())
             if self.updates_left is not None:
                 self.updates_left = max(0, self.updates_left - (agent.training_iteration - before))
         return loss

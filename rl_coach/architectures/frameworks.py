@@ -38,6 +38,7 @@ _FRAMEWORKS = {
     Frameworks.tensorflow: _Framework(
         "rl_coach.architectures.tensorflow_components.framework", "tensorflow", "pip install tensorflow"
     ),
+    Frameworks.jax: _Framework("rl_coach.architectures.jax_components.framework", "jax", "pip install 'rl_coach[jax]'"),
     Frameworks.mxnet: _Framework(
         "rl_coach.architectures.mxnet_components.framework",
         "mxnet",

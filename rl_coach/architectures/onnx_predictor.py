@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+OPSET = 18
 MAX_BOUND_BATCH_SIZES = 8
 
 

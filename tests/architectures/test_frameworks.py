@@ -26,7 +26,11 @@ on_mxnet = pytest.mark.skipif(
 
 @pytest.mark.parametrize(
     ("framework", "advice"),
-    [(Frameworks.tensorflow, "pip install tensorflow"), (Frameworks.mxnet, r"pip install 'rl_coach\[mxnet\]'")],
+    [
+        (Frameworks.tensorflow, "pip install tensorflow"),
+        (Frameworks.jax, r"pip install 'rl_coach\[jax\]'"),
+        (Frameworks.mxnet, r"pip install 'rl_coach\[mxnet\]'"),
+    ],
 )
 def test_a_framework_that_is_not_installed_says_how_to_install_it(framework, advice, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

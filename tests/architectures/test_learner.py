@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from keras import ops
 
 from rl_coach.architectures.head_parameters import QHeadParameters, SACPolicyHeadParameters, VHeadParameters
 from rl_coach.architectures.layers import NoisyNetDense
@@ -202,6 +201,7 @@ def test_columns_arrive_as_they_were_sent():
 
 
 def test_packing_and_unpacking_are_inverse():
+    ops = pytest.importorskip("keras", reason="a batch is unpacked by NumPy where there is no Keras").ops
     data = {"a": np.arange(6.0).reshape(3, 2), "actions": np.array([7, 8, 9]), "b": np.ones((3, 2, 2))}
     packing = Packing(data, num_scalars=2, num_updates=1)
     vector = packing.pack(data, np.array([[0.5, 0.25]]), count=1)
@@ -225,7 +225,7 @@ def test_a_loss_that_is_not_finite_names_network_and_update(looped):
     start = looped[0].get_state()
     looped[0].state.updates = 10
     with pytest.raises(TrainingError, match="network 'main' became nan at update 14"):
-        looped[1].train(data, num_updates=5, follow={"main": 0.3})
+        looped[1].train(data, num_updates=5, follow={"main": 0.3}).wait()
     begin_anew(looped, start)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from rl_coach.architectures.learner import CompiledStep, Learner
+from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout
 from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import mxnet, numpy_semantics
 from rl_coach.architectures.mxnet_components.network_state import MXNetNetworkState, followed
@@ -86,11 +86,14 @@ class MXNetLearner(Learner):
     networks: dict[str, MXNetNetworkState]
 
     def __init__(self, step: TrainingStep, networks: dict[str, MXNetNetworkState]):
-        super().__init__(VectorStep(step), networks)
+        super().__init__(ops, VectorStep(step), networks)
 
-    def _compile(
-        self, packing: Packing, batch_size: int, is_indexed: bool, follow: dict[str, float], scalar_names: list[str]
-    ) -> CompiledStep:
+    def _gradients(self, function: Callable, weights: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        return gradients(function, weights)
+
+    def _compile(self, layout: StepLayout) -> CompiledStep:
+        packing, batch_size = layout.packing, layout.batch_size
+
         @numpy_semantics
         def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> np.ndarray:
             rows = packing.unpack_rows(np, vector)
@@ -100,7 +103,7 @@ class MXNetLearner(Learner):
             for k in range(int(vector[-1])):
                 chosen = np.arange(k * batch_size, (k + 1) * batch_size) if indices is None else indices[k]
                 columns = _columns(packing, rows, large, chosen)
-                state, row = self.one_update(ops, gradients, state, columns, scalars[k], scalar_names, follow)
+                state, row = self._one_update(layout, state, columns, scalars[k])
                 outputs.append(row)
             for name, network in self.networks.items():
                 network.replace(state[name])

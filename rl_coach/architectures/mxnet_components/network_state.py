@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
@@ -74,6 +74,14 @@ class MXNetNetworkState:
         """Take the values that an update computed."""
         self.variables = variables
         self.version += 1
+
+    def is_changed_by(self, check: Callable[[], None]) -> None:
+        """Updates have been made. :param check: raises if they failed"""
+        self.version += 1
+        check()
+
+    def finish(self) -> None:
+        """Nothing is under way: MXNet's updates are made when the call returns."""
 
     @numpy_semantics
     def _held(self, group: str, arrays: Sequence[np.ndarray]) -> Any:

@@ -1,0 +1,1 @@
+"""JAX: compiled training steps over Keras networks, and their export to ONNX."""

@@ -1,0 +1,332 @@
+"""A traced JAX function as ONNX nodes.
+
+JAX traces every network, whatever layers it is made of, to a program of a few dozen primitive operations, so this is
+written once for all layers and heads. A batch size that is a symbol in the trace stays open in the graph.
+"""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass
+from typing import Any, Callable, Sequence
+
+import numpy as np
+import onnx
+from jax.extend import core
+from onnx import helper, numpy_helper
+
+from rl_coach.utils import CoachError
+
+END = np.iinfo(np.int64).max
+IDENTITIES = ("copy", "copy_p", "stop_gradient", "reduce_precision", "optimization_barrier")
+NESTED_PROGRAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+ELEMENTWISE = {
+    "abs": "Abs",
+    "add": "Add",
+    "ceil": "Ceil",
+    "cos": "Cos",
+    "div": "Div",
+    "eq": "Equal",
+    "erf": "Erf",
+    "exp": "Exp",
+    "floor": "Floor",
+    "ge": "GreaterOrEqual",
+    "gt": "Greater",
+    "le": "LessOrEqual",
+    "log": "Log",
+    "logistic": "Sigmoid",
+    "lt": "Less",
+    "min": "Min",
+    "mul": "Mul",
+    "neg": "Neg",
+    "pow": "Pow",
+    "sign": "Sign",
+    "sin": "Sin",
+    "sqrt": "Sqrt",
+    "sub": "Sub",
+    "tanh": "Tanh",
+}
+LOGICAL = {"and": "And", "or": "Or", "not": "Not"}
+REDUCTIONS = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin"}
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor of the graph.
+
+    :param name: its name
+    :param shape: the shape that it has; ONNX broadcasts, so where JAX's has a larger dimension this may have 1 or none
+    """
+
+    name: str
+    shape: tuple
+
+
+class OnnxGraph:
+    """Collects the nodes of one function.
+
+    :param batch_input: the name of an input whose first dimension is the batch
+    """
+
+    def __init__(self, batch_input: str):
+        self._batch_input = batch_input
+        self._nodes: list[Any] = []
+        self._constants: dict[tuple, tuple[str, np.ndarray]] = {}
+
+    def add(self, program: Any, constants: Sequence, inputs: list[Value]) -> list[Value]:
+        """Add a program's nodes. :return: its outputs, in their full shapes"""
+        values = self._run(program, constants, inputs)
+        shapes = [outcome.aval.shape for outcome in program.outvars]
+        return [Value(self._full(value, shape), shape) for value, shape in zip(values, shapes)]
+
+    def model(self, inputs: list[Any], outputs: list[tuple[Any, Value]], opset: int) -> onnx.ModelProto:
+        """The whole graph, without nodes that no output needs.
+
+        :param inputs: what ``onnx.helper.make_tensor_value_info`` gave
+        :param outputs: likewise, each with the value that it gets
+        """
+        for info, value in outputs:
+            self._nodes.append(helper.make_node("Identity", [value.name], [info.name]))
+        needed, nodes = {info.name for info, _ in outputs}, []
+        for node in reversed(self._nodes):
+            if needed.intersection(node.output):
+                needed.update(node.input)
+                nodes.append(node)
+        constants = [numpy_helper.from_array(a, name) for name, a in self._constants.values() if name in needed]
+        graph = helper.make_graph(nodes[::-1], "network", inputs, [info for info, _ in outputs], constants)
+        ir_version = helper.find_min_ir_version_for([helper.make_opsetid("", opset)])
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version)
+
+    def _run(self, program: Any, constants: Sequence, inputs: list[Value]) -> list[Value]:
+        known: dict[Any, Value] = dict(zip(program.invars, inputs))
+        known |= {var: self._constant(np.asarray(array)) for var, array in zip(program.constvars, constants)}
+
+        def value_of(atom: Any) -> Value:
+            is_literal = isinstance(atom, core.Literal)
+            return self._constant(np.asarray(atom.val, atom.aval.dtype)) if is_literal else known[atom]
+
+        for equation in program.eqns:
+            found = self._operation(equation, [value_of(atom) for atom in equation.invars])
+            known |= dict(zip(equation.outvars, found))
+        return [value_of(atom) for atom in program.outvars]
+
+    def _operation(self, equation: Any, values: list[Value]) -> list[Value]:
+        name = equation.primitive.name
+        for nested in NESTED_PROGRAMS:
+            if nested in equation.params:
+                program = equation.params[nested]
+                return self._run(getattr(program, "jaxpr", program), getattr(program, "consts", ()), values)
+        if name in IDENTITIES:
+            return values
+        if name in ELEMENTWISE:
+            return [self._elementwise(ELEMENTWISE[name], values)]
+        handler: Callable | None = getattr(self, f"_jax_{name}", None)
+        if name in LOGICAL and equation.outvars[0].aval.dtype == np.bool_:
+            return [self._elementwise(LOGICAL[name], values)]
+        if name in REDUCTIONS:
+            return [self._reduction(REDUCTIONS[name], equation, values)]
+        if handler is None:
+            raise CoachError(
+                f"the network uses JAX's operation '{name}', which has no counterpart in ONNX here: "
+                f"build it from others, or use -f tensorflow"
+            )
+        found = handler(equation, values)
+        return found if isinstance(found, list) else [found]
+
+    # building
+
+    def _node(self, kind: str, inputs: list[str], shape: tuple, **attributes: Any) -> Value:
+        name = f"value_{len(self._nodes)}"
+        self._nodes.append(helper.make_node(kind, inputs, [name], **attributes))
+        return Value(name, tuple(shape))
+
+    def _constant(self, array: np.ndarray) -> Value:
+        key = (array.dtype.str, array.shape, array.tobytes())
+        name, _ = self._constants.setdefault(key, (f"constant_{len(self._constants)}", array))
+        return Value(name, array.shape)
+
+    def _integers(self, numbers: Sequence) -> str:
+        return self._constant(np.array(numbers, np.int64)).name
+
+    def _float(self, number: float) -> Value:
+        return self._constant(np.array(number, np.float32))
+
+    def _elementwise(self, kind: str, values: list[Value], **attributes: Any) -> Value:
+        return self._node(kind, [v.name for v in values], _broadcast([v.shape for v in values]), **attributes)
+
+    def _full(self, value: Value, shape: tuple) -> str:
+        """The name of the value in the shape that JAX gives it."""
+        if value.shape == tuple(shape):
+            return value.name
+        sizes = [self._integers([n]) if isinstance(n, int) else self._batch_size() for n in shape]
+        target = self._node("Concat", sizes, (len(shape),), axis=0) if sizes else Value(self._integers([]), (0,))
+        return self._node("Expand", [value.name, target.name], shape).name
+
+    def _inputs(self, equation: Any, values: list[Value]) -> list[str]:
+        return [self._full(value, atom.aval.shape) for value, atom in zip(values, equation.invars)]
+
+    def _batch_size(self) -> str:
+        return self._node("Shape", [self._batch_input], (1,), start=0, end=1).name
+
+    def _reshaped(self, name: str, shape: tuple) -> Value:
+        if sum(not isinstance(n, int) for n in shape) > 1:
+            raise CoachError(f"a network reshapes to {shape}, which has the batch size twice: use -f tensorflow")
+        target = [n if isinstance(n, int) else -1 for n in shape]
+        return self._node("Reshape", [name, self._integers(target)], shape)
+
+    # operations by the names of JAX's primitives
+
+    def _jax_max(self, equation: Any, values: list[Value]) -> Value:
+        for atom, other in zip(equation.invars, values[::-1]):
+            if isinstance(atom, core.Literal) and np.ndim(atom.val) == 0 and atom.val == 0:
+                return self._elementwise("Relu", [other])
+        return self._elementwise("Max", values)
+
+    def _jax_ne(self, equation: Any, values: list[Value]) -> Value:
+        return self._elementwise("Not", [self._elementwise("Equal", values)])
+
+    def _jax_square(self, equation: Any, values: list[Value]) -> Value:
+        return self._elementwise("Mul", [values[0], values[0]])
+
+    def _jax_integer_pow(self, equation: Any, values: list[Value]) -> Value:
+        return self._elementwise("Pow", [values[0], self._float(equation.params["y"])])
+
+    def _jax_rsqrt(self, equation: Any, values: list[Value]) -> Value:
+        return self._elementwise("Reciprocal", [self._elementwise("Sqrt", values)])
+
+    def _jax_log1p(self, equation: Any, values: list[Value]) -> Value:
+        return self._elementwise("Log", [self._elementwise("Add", [values[0], self._float(1)])])
+
+    def _jax_expm1(self, equation: Any, values: list[Value]) -> Value:
+        return self._elementwise("Sub", [self._elementwise("Exp", values), self._float(1)])
+
+    def _jax_clamp(self, equation: Any, values: list[Value]) -> Value:
+        low, x, high = values
+        return self._elementwise("Min", [self._elementwise("Max", [x, low]), high])
+
+    def _jax_select_n(self, equation: Any, values: list[Value]) -> Value:
+        condition, if_false, if_true = values
+        return self._elementwise("Where", [condition, if_true, if_false])
+
+    def _jax_convert_element_type(self, equation: Any, values: list[Value]) -> Value:
+        old, new = equation.invars[0].aval.dtype, np.dtype(equation.params["new_dtype"])
+        if old == new:
+            return values[0]
+        return self._elementwise("Cast", values, to=helper.np_dtype_to_tensor_dtype(new))
+
+    def _jax_iota(self, equation: Any, values: list[Value]) -> Value:
+        dimension, shape = equation.params["dimension"], equation.params["shape"]
+        row = np.arange(shape[dimension], dtype=equation.params["dtype"])
+        return self._constant(row.reshape([-1] + [1] * (len(shape) - dimension - 1)))
+
+    def _jax_broadcast_in_dim(self, equation: Any, values: list[Value]) -> Value:
+        shape, places = equation.params["shape"], equation.params["broadcast_dimensions"]
+        if tuple(places) == tuple(range(len(shape) - len(places), len(shape))):
+            return values[0]
+        sizes = [1] * (len(places) - len(values[0].shape)) + list(values[0].shape)
+        target: list = [1] * len(shape)
+        for place, size in zip(places, sizes):
+            target[place] = size
+        return self._reshaped(values[0].name, tuple(target))
+
+    def _jax_reshape(self, equation: Any, values: list[Value]) -> Value:
+        return self._reshaped(self._inputs(equation, values)[0], equation.outvars[0].aval.shape)
+
+    _jax_squeeze = _jax_expand_dims = _jax_reshape
+
+    def _jax_transpose(self, equation: Any, values: list[Value]) -> Value:
+        permutation = list(equation.params["permutation"])
+        return self._node("Transpose", self._inputs(equation, values), equation.outvars[0].aval.shape, perm=permutation)
+
+    def _jax_concatenate(self, equation: Any, values: list[Value]) -> Value:
+        axis = equation.params["dimension"]
+        return self._node("Concat", self._inputs(equation, values), equation.outvars[0].aval.shape, axis=axis)
+
+    def _jax_split(self, equation: Any, values: list[Value]) -> list[Value]:
+        axis, start, parts = equation.params["axis"], 0, []
+        (name,) = self._inputs(equation, values)
+        for size, outcome in zip(equation.params["sizes"], equation.outvars):
+            inputs = [name, *(self._integers([n]) for n in (start, start + size, axis))]
+            parts.append(self._node("Slice", inputs, outcome.aval.shape))
+            start += size
+        return parts
+
+    def _jax_slice(self, equation: Any, values: list[Value]) -> Value:
+        starts, limits = equation.params["start_indices"], equation.params["limit_indices"]
+        strides = equation.params["strides"] or [1] * len(starts)
+        ends = [n if isinstance(n, int) else END for n in limits]
+        inputs = [self._integers(numbers) for numbers in (starts, ends, range(len(starts)), strides)]
+        return self._node("Slice", [*self._inputs(equation, values), *inputs], equation.outvars[0].aval.shape)
+
+    def _jax_gather(self, equation: Any, values: list[Value]) -> Value:
+        """Indexing that takes one block, such as ``x[:, i]``."""
+        where, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
+        if len(equation.invars[1].aval.shape) != 1 or where.operand_batching_dims:
+            raise CoachError("a network indexes with an array, which is not exported here: use -f tensorflow")
+        x, indices = self._inputs(equation, values)
+        starts = self._node("Cast", [indices], (), to=onnx.TensorProto.INT64).name
+        lengths = self._integers([sizes[axis] for axis in where.start_index_map])
+        ends = self._node("Add", [starts, lengths], ()).name
+        block = self._node("Slice", [x, starts, ends, self._integers(where.start_index_map)], sizes)
+        return self._reshaped(block.name, equation.outvars[0].aval.shape)
+
+    def _reduction(self, kind: str, equation: Any, values: list[Value]) -> Value:
+        inputs = [*self._inputs(equation, values), self._integers(equation.params["axes"])]
+        return self._node(kind, inputs, equation.outvars[0].aval.shape, keepdims=0)
+
+    def _jax_argmax(self, equation: Any, values: list[Value]) -> Value:
+        (axis,), shape = equation.params["axes"], equation.outvars[0].aval.shape
+        index = self._node("ArgMax", self._inputs(equation, values), shape, axis=axis, keepdims=0)
+        dtype = helper.np_dtype_to_tensor_dtype(np.dtype(equation.params["index_dtype"]))
+        return self._node("Cast", [index.name], shape, to=dtype)
+
+    def _jax_cumsum(self, equation: Any, values: list[Value]) -> Value:
+        inputs = [*self._inputs(equation, values), self._constant(np.array(equation.params["axis"])).name]
+        return self._node("CumSum", inputs, values[0].shape, reverse=int(equation.params["reverse"]))
+
+    def _jax_dot_general(self, equation: Any, values: list[Value]) -> Value:
+        numbers, shape = equation.params["dimension_numbers"], equation.outvars[0].aval.shape
+        inputs = self._inputs(equation, values)
+        left, right = (len(atom.aval.shape) for atom in equation.invars)
+        if right == 2 and numbers == (((left - 1,), (0,)), ((), ())):
+            return self._node("MatMul", inputs, shape)
+        return self._node("Einsum", inputs, shape, equation=_einsum(numbers, left, right))
+
+    def _jax_conv_general_dilated(self, equation: Any, values: list[Value]) -> Value:
+        p = equation.params
+        numbers, shape = p["dimension_numbers"], equation.outvars[0].aval.shape
+        if p["batch_group_count"] != 1 or any(n != 1 for n in p["lhs_dilation"]):
+            raise CoachError("a network has a transposed convolution, which is not exported here: use -f tensorflow")
+        x, kernel = self._inputs(equation, values)
+        x = self._node("Transpose", [x], (), perm=list(numbers.lhs_spec)).name
+        kernel = self._node("Transpose", [kernel], (), perm=list(numbers.rhs_spec)).name
+        result = self._node(
+            "Conv",
+            [x, kernel],
+            (),
+            strides=list(p["window_strides"]),
+            pads=[before for before, _ in p["padding"]] + [after for _, after in p["padding"]],
+            dilations=list(p["rhs_dilation"]),
+            group=p["feature_group_count"],
+        )
+        return self._node("Transpose", [result.name], shape, perm=[int(n) for n in np.argsort(numbers.out_spec)])
+
+
+def _broadcast(shapes: list[tuple]) -> tuple:
+    """The shape of an elementwise operation's result, by NumPy's rules; dimensions may be symbols."""
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    return tuple(next((n for n in sizes if not (isinstance(n, int) and n == 1)), 1) for sizes in zip(*padded))
+
+
+def _einsum(dimension_numbers: Any, left_rank: int, right_rank: int) -> str:
+    """Batched dimensions come first in the result, then what is left of the left operand, then of the right."""
+    (left_contracted, right_contracted), (left_batched, right_batched) = dimension_numbers
+    left = list(string.ascii_lowercase[:left_rank])
+    right = list(string.ascii_uppercase[:right_rank])
+    for i, j in [*zip(left_contracted, right_contracted), *zip(left_batched, right_batched)]:
+        right[j] = left[i]
+    batched = [left[i] for i in left_batched]
+    summed = [left[i] for i in left_contracted]
+    kept = [letter for letter in left + right if letter not in batched + summed]
+    return f"{''.join(left)},{''.join(right)}->{''.join(batched + kept)}"

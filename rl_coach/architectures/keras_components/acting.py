@@ -1,0 +1,52 @@
+"""What a network computes when it acts, as the function that is exported to ONNX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from rl_coach.architectures.keras_components.network import KerasNetwork
+from rl_coach.architectures.onnx_predictor import ExportedNetwork
+
+
+class ActingFunction:
+    """The public outputs (and the recurrent state) as a function of float weights, float buffers and observations.
+
+    :param network: the network
+    """
+
+    def __init__(self, network: KerasNetwork):
+        self.network = network
+        weights, buffers = network.initial_weights(), network.initial_buffers()
+        arrays = {f"weight_{i}": array for i, array in enumerate(weights)}
+        # the state of random generators is no float; nothing is drawn when acting
+        arrays |= {f"buffer_{i}": array for i, array in enumerate(b for b in buffers if b.dtype == np.float32)}
+        self._num_weights = len(weights)
+        self._constants = [None if b.dtype == np.float32 else b for b in buffers]
+        self.weight_shapes = {name: array.shape for name, array in arrays.items()}
+        self.input_shapes = dict(network.input_shapes)
+        if network.recurrent_cells:
+            self.input_shapes |= dict.fromkeys(("lstm_h", "lstm_c"), (network.recurrent_cells,))
+        self.output_shapes: dict[str, tuple[int, ...]] = {}
+
+    def __call__(self, arrays: list, inputs: dict[str, Any]) -> list:
+        """The outputs in order; traced by a framework.
+
+        :param arrays: weights and float buffers, as ``weight_shapes`` lists them
+        :param inputs: [B, ...] by name
+        """
+        weights, given = arrays[: self._num_weights], iter(arrays[self._num_weights :])
+        buffers = [next(given) if b is None else ops.convert_to_tensor(b) for b in self._constants]
+        heads, recurrent, _ = self.network(weights, buffers, inputs, training=False, single_step=True)
+        outputs = {f"output_{head}_{name}": heads[head][name] for head, name in self.network.public_outputs}
+        outputs |= {f"next_{name}": tensor for name, tensor in recurrent.items()}
+        self.output_shapes = {name: tuple(tensor.shape[1:]) for name, tensor in outputs.items()}
+        return list(outputs.values())
+
+    def exported(self, model: Any) -> ExportedNetwork:
+        """The traced function's ``ModelProto`` with what is known about it."""
+        return ExportedNetwork(
+            model.SerializeToString(), list(self.weight_shapes), self.input_shapes, self.output_shapes
+        )

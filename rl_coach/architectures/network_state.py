@@ -1,0 +1,158 @@
+"""The state of one network: what every framework's holder of it does."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from rl_coach.architectures.update import Optimizer, TrainingStep
+
+SMALL_ARRAY = 16_384  # numbers below which an array's own variable costs more than copying it into a shared one
+Groups = dict[str, list[Any]]
+
+
+class StateLayout:
+    """Which variables hold a network's arrays: large ones have one each, and all small float ones share one vector.
+
+    Each variable of a compiled step costs as much as a small update. Measured on JAX, an update of a 64 x 64 Q-network
+    takes two thirds of the time that it takes with a variable for each array.
+
+    :param groups: lists of arrays by name
+    """
+
+    def __init__(self, groups: dict[str, list[np.ndarray]]):
+        self.shapes = {name: [array.shape for array in group] for name, group in groups.items()}
+        self._places: dict[str, list[tuple[int, int | None]]] = {}
+        variables, end = 1, 0
+        for name, group in groups.items():
+            places: list[tuple[int, int | None]] = []
+            for array in group:
+                if array.dtype == np.float32 and array.size < SMALL_ARRAY:
+                    places.append((0, end))
+                    end += array.size
+                else:
+                    places.append((variables, None))
+                    variables += 1
+            self._places[name] = places
+
+    def pack(self, ops: Any, groups: Groups) -> list:
+        """The variables' values: the shared vector, then the large arrays. :param ops: ``numpy`` or ``keras.ops``"""
+        small: list[Any] = [np.zeros(0, np.float32)]
+        large: list[Any] = []
+        for name, places in self._places.items():
+            for array, (_, start) in zip(groups[name], places):
+                (large if start is None else small).append(array if start is None else ops.reshape(array, (-1,)))
+        return [ops.concatenate(small), *large]
+
+    def unpack(self, ops: Any, variables: Sequence) -> Groups:
+        """All groups, from the variables' values."""
+        return {name: self.group(ops, variables, name) for name in self._places}
+
+    def group(self, ops: Any, variables: Any, name: str) -> list:
+        """One group, from the values of (at least) its variables by index."""
+        return [
+            variables[index] if start is None else ops.reshape(variables[index][start : start + size], shape)
+            for (index, start), shape in zip(self._places[name], self.shapes[name])
+            for size in (int(np.prod(shape)),)
+        ]
+
+    def variables_of(self, names: Sequence[str]) -> list[int]:
+        """Which variables hold these groups."""
+        return sorted({index for name in names for index, _ in self._places[name]})
+
+
+class NetworkState:
+    """Weights, buffers, optimizer slots and, with a target, the target's weights and buffers; groups of arrays by name.
+
+    A framework's subclass says how it holds variables (``_hold``, ``_read``, ``_write`` and ``_compile``).
+
+    :param ops: the framework's array operations, with the names of ``keras.ops``
+    :param function: the network, for example a ``KerasNetwork``
+    :param has_target: keep a target network, equal to the online one at first
+    :ivar updates: how many updates the weights have had, whichever learner made them; the optimizer's schedules and
+        bias corrections follow from it
+    :ivar version: changes whenever a value does
+    """
+
+    def __init__(self, ops: Any, function: Any, has_target: bool):
+        self.ops = ops
+        self.function = function
+        weights, buffers = function.initial_weights(), function.initial_buffers()
+        slots = [np.zeros_like(w) for _ in range(Optimizer(function.parameters).num_slots) for w in weights]
+        groups = {"weights": weights, "buffers": buffers, "slots": slots}
+        if has_target:
+            groups |= {"target_weights": weights, "target_buffers": buffers}
+        self.layout = StateLayout(groups)
+        self.variables = [self._hold(array) for array in self.layout.pack(np, groups)]
+        self.updates = 0
+        self.version = 0
+        self._pending: Callable[[], None] | None = None
+        self._followers: dict[float, Callable[[], None]] = {}
+
+    def groups(self) -> list[str]:
+        """The names of the groups."""
+        return list(self.layout.shapes)
+
+    def arrays(self, group: str) -> list[np.ndarray]:
+        """The values of one group, such as ``'target_weights'``, not to be written to.
+
+        :raises TrainingError: the updates that led to them failed
+        """
+        self.finish()
+        values = {index: self._read(index) for index in self.layout.variables_of([group])}
+        return self.layout.group(np, values, group)
+
+    def set_arrays(self, group: str, values: Sequence[np.ndarray]) -> None:
+        """Replace the values of one group.
+
+        :raises ValueError: their number or a shape does not fit
+        """
+        self.finish()
+        shapes = self.layout.shapes[group]
+        if len(values) != len(shapes):
+            raise ValueError(f"'{group}' has {len(shapes)} arrays, got {len(values)}")
+        for shape, value in zip(shapes, values):
+            if tuple(shape) != np.shape(value):
+                raise ValueError(f"an array of '{group}' has shape {tuple(shape)}, got {np.shape(value)}")
+        groups = self.layout.unpack(np, [self._read(index) for index in range(len(self.variables))])
+        groups[group] = [np.asarray(value, old.dtype) for value, old in zip(values, groups[group])]
+        for index, value in enumerate(self.layout.pack(np, groups)):
+            self._write(index, value)
+        self.version += 1
+
+    def follow(self, rate: float) -> None:
+        """Move the target's weights towards the online ones; a rate of 1 copies them."""
+        if rate not in self._followers:
+
+            def followed(variables: Sequence) -> list:
+                groups = self.layout.unpack(self.ops, variables)
+                return self.layout.pack(self.ops, TrainingStep.follow({"": groups}, {"": rate})[""])
+
+            self._followers[rate] = self._compile(followed)
+        self._followers[rate]()
+        self.version += 1
+
+    def is_changed_by(self, check: Callable[[], None]) -> None:
+        """Updates are under way. :param check: waits for them and raises if they failed; called before anyone reads"""
+        self._pending = check
+        self.version += 1
+
+    def finish(self) -> None:
+        """Wait for updates under way, and raise if they failed."""
+        if self._pending is not None:
+            check, self._pending = self._pending, None
+            check()
+
+    def _hold(self, array: np.ndarray) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not hold variables")
+
+    def _read(self, index: int) -> np.ndarray:
+        raise NotImplementedError(f"{type(self).__name__} does not read variables")
+
+    def _write(self, index: int, value: np.ndarray) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not write variables")
+
+    def _compile(self, change: Callable[[Sequence], list]) -> Callable[[], None]:
+        """A function that replaces the variables' values by what ``change`` makes of them."""
+        raise NotImplementedError(f"{type(self).__name__} does not compile")
