@@ -222,6 +222,16 @@ class LevelManager(EnvironmentInterface):
         response.reward = total_reward
         return response
 
+    @property
+    def has_one_episode(self) -> bool:
+        """Whether there is one episode in progress at a time, which ``episode_over`` tells of."""
+        return True
+
+    @property
+    def episode_reward(self) -> Any:
+        """What the environment has given in the present episode."""
+        return self.active_environment.total_reward_in_current_episode
+
     def should_train(self) -> bool:
         """Whether the next call of ``train`` would let an agent learn."""
         return any(agent.should_train() for agent in self.agents.values())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
+import copy
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, SupportsFloat
 
 import numpy as np
 
 from rl_coach.agents import episode_state
 from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.agents.lanes import Lanes
 from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.packing import pad
@@ -38,6 +41,23 @@ from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperi
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError, LazyArray, Signal, dynamic_import_and_instantiate_module_from_params
+
+
+@dataclass
+class ParkedEpisode:
+    """An episode of an agent's that is not its present one.
+
+    :ivar fields: the agent's attributes by name
+    :ivar input_filter: the histories of its filters
+    :ivar exploration: what its exploration keeps for an episode
+    :ivar recurrent: the states of its recurrent networks
+    """
+
+    fields: dict[str, Any]
+    input_filter: Any
+    exploration: Any
+    recurrent: dict[str, dict[str, np.ndarray]] | None
+
 
 _EVALUATION_COLUMNS = ("Evaluation Reward", "Shaped Evaluation Reward", "Success Rate")
 
@@ -107,8 +127,11 @@ class Agent(AgentInterface):
         self.accumulated_shaped_rewards_across_evaluation_episodes = 0.0
         self.last_success_rate = 0.0
         self._suspended: dict[str, Any] | None = None
+        self.lanes: Lanes | None = None
         self.curr_state: StateType = {}
         self.current_episode_buffer = self._new_episode()
+        # of what has been cut off the present episode
+        self._return_before, self._discount_before = 0.0, 1.0
         self.current_episode_steps_counter = 0
         self.total_reward_in_current_episode: Any = 0.0
         self.total_shaped_reward_in_current_episode: Any = 0.0
@@ -152,7 +175,7 @@ class Agent(AgentInterface):
         self.exploration_policy = self._make_exploration_policy()
         self.exploration_policy.seed(exploration_seed)
         self.networks = self.create_networks()
-        if not self.learns_from_sequences and any(network.is_recurrent for network in self.networks.values()):
+        if not self.learns_from_sequences and self.is_recurrent:
             raise CoachError(
                 f"agent '{self.name}' learns from single transitions, which a recurrent network cannot: "
                 f"set middleware_parameters to FCMiddlewareParameters, or choose an actor-critic agent"
@@ -301,10 +324,12 @@ class Agent(AgentInterface):
             signal.reset()
         for signal in self.step_signals:
             signal.reset()
-        self.agent_episode_logger.set_episode_idx(self.current_episode)
+        if self._logs_steps:
+            self.agent_episode_logger.set_episode_idx(self.current_episode)
         self.curr_state = {}
         self.current_episode_steps_counter = 0
         self.current_episode_buffer = self._new_episode()
+        self._return_before, self._discount_before = 0.0, 1.0
         self.total_reward_in_current_episode = 0.0
         self.total_shaped_reward_in_current_episode = 0.0
         self.input_filter.reset()
@@ -316,27 +341,63 @@ class Agent(AgentInterface):
     def suspend_episode(self) -> None:
         """Park the training episode, with its signals, the filters' histories and the random streams: training goes on
         as if there had been no evaluation."""
-        self._suspended = {name: getattr(self, name) for name in self._episode_fields}
-        self._suspended["streams"] = self._streams()
-        self._suspended["signals"] = [signal.values for signal in self.episode_signals + self.step_signals]
-        self._suspended["input_filter"] = self.input_filter.suspend()
-        self._suspended["exploration"] = self.exploration_policy.get_state()
-        self._suspended["recurrent"] = {n: w.online_network.recurrent_state for n, w in self.networks.items()}
+        self._suspended = {
+            "episode": self.park_episode(),
+            "streams": self._streams(),
+            "signals": [signal.values for signal in self.episode_signals + self.step_signals],
+            "exploration": self.exploration_policy.get_state(),
+        }
 
     def resume_episode(self) -> None:
         """Go on with the parked episode."""
         if self._suspended is None:
             return
-        for name in self._episode_fields:
-            setattr(self, name, self._suspended[name])
+        self.take_up_episode(self._suspended["episode"])
         for signal, values in zip(self.episode_signals + self.step_signals, self._suspended["signals"]):
             signal.values = values
-        self.input_filter.resume(self._suspended["input_filter"])
         self.exploration_policy.set_state(self._suspended["exploration"])
-        for name, state in self._suspended["recurrent"].items():
-            self.networks[name].online_network.recurrent_state = state
         self._set_streams(self._suspended["streams"])
         self._suspended = None
+
+    def park_episode(self) -> ParkedEpisode:
+        """The present episode, for ``take_up_episode`` to go on with after another one."""
+        attributes = vars(self)
+        recurrent = None
+        if self.is_recurrent:
+            recurrent = {name: network.online_network.recurrent_state for name, network in self.networks.items()}
+        return ParkedEpisode(
+            {name: attributes[name] for name in self._episode_fields},
+            self.input_filter.suspend() if self._filters_remember else None,
+            self.exploration_policy.suspend(),
+            recurrent,
+        )
+
+    def take_up_episode(self, parked: ParkedEpisode) -> None:
+        """Go on with an episode that was parked."""
+        vars(self).update(parked.fields)
+        if self._filters_remember:
+            self.input_filter.resume(parked.input_filter)
+        self.exploration_policy.resume(parked.exploration)
+        for name, state in (parked.recurrent or {}).items():
+            self.networks[name].online_network.recurrent_state = state
+
+    @property
+    def _filters_remember(self) -> bool:
+        return bool(self.input_filter.observation_filters or self.input_filter.reward_filters)
+
+    @cached_property
+    def is_recurrent(self) -> bool:
+        """Whether a network carries a state from step to step."""
+        return any(network.is_recurrent for network in self.networks.values())
+
+    def open_lanes(self, count: int) -> Lanes:
+        """Act in so many copies of the environment from now on."""
+        self.lanes = Lanes(self, count)
+        return self.lanes
+
+    @property
+    def _num_lanes(self) -> int:
+        return 1 if self.lanes is None else self.lanes.count
 
     def _streams(self) -> dict[str, Any]:
         """Where the random streams stand, except those of memory and exploration."""
@@ -389,9 +450,14 @@ class Agent(AgentInterface):
             self.current_episode_buffer.insert(transition)
             if not self._stores_whole_episodes:
                 self.call_memory("store", transition)
-        if self.ap.visualization.dump_in_episode_signals:
+        if self._logs_steps:
             self.update_step_in_episode_log()
         return bool(transition.game_over)
+
+    @property
+    def _logs_steps(self) -> bool:
+        """Whether the present episode is written step by step; of several at once the first copy's is."""
+        return self.ap.visualization.dump_in_episode_signals and (self.lanes is None or self.lanes.current == 0)
 
     def _add_action_info(self, transition: Transition) -> None:
         """Put what the agent knew when it acted beside the transition; what it did not know takes no room."""
@@ -429,6 +495,28 @@ class Agent(AgentInterface):
             self.update_log()
 
     def _finish_episode(self, episode: Episode) -> None:
+        self._compute_returns(episode)
+        if not episode.is_empty():
+            first = episode.transitions[0].n_step_discounted_rewards
+            self.discounted_return.add_sample(self._return_before + self._discount_before * first)
+        self._store_episode(episode)
+
+    def cut_episode(self) -> None:
+        """Store what there is of the present episode as an episode of its own, which ended without terminating; the
+        rest becomes another one. For agents that learn before the episodes of all copies of the environment end."""
+        episode = self.current_episode_buffer
+        if episode.is_empty() or episode.is_complete:
+            return
+        last = copy.copy(episode.transitions[-1])
+        last.game_over = True
+        episode.transitions[-1] = last
+        self._compute_returns(episode)
+        self._return_before += self._discount_before * episode.transitions[0].n_step_discounted_rewards
+        self._discount_before *= self.ap.algorithm.discount ** episode.length()
+        self._store_episode(episode)
+        self.current_episode_buffer = self._new_episode()
+
+    def _compute_returns(self, episode: Episode) -> None:
         if self.ap.algorithm.override_episode_rewards_with_the_last_transition_reward and not episode.is_empty():
             last = episode.transitions[-1].reward
             for transition in episode.transitions:
@@ -436,8 +524,8 @@ class Agent(AgentInterface):
         # returns first: once rewards are n-step sums they would be summed a second time
         episode.update_discounted_rewards()
         episode.update_transitions_rewards_and_bootstrap_data()
-        if not episode.is_empty():
-            self.discounted_return.add_sample(episode.transitions[0].n_step_discounted_rewards)
+
+    def _store_episode(self, episode: Episode) -> None:
         if self._keeps_episodes:
             self.call_memory("store_episode", episode)
         elif self._stores_whole_episodes:
@@ -482,11 +570,28 @@ class Agent(AgentInterface):
         self.current_episode_steps_counter += 1
         if action is not None:
             self.last_action_info = ActionInfo(action)
-        elif self._phase is RunPhase.HEATUP and not self.ap.algorithm.heatup_using_network_decisions:
+        elif not self.acts_by_networks:
             self.last_action_info = self._random_action()
+        elif self.lanes is not None and self.lanes.are_asked_together:
+            self.last_action_info = self.choose_action(self.lanes.state)
         else:
             self.last_action_info = self.choose_action(self.run_pre_network_filter_for_inference(self.curr_state))
         return self.output_filter.filter(self.last_action_info)
+
+    @property
+    def acts_by_networks(self) -> bool:
+        """Whether the networks choose, or at least may choose: not in a random heatup."""
+        return self._phase is not RunPhase.HEATUP or self.ap.algorithm.heatup_using_network_decisions
+
+    def acting_prediction(self, curr_state: StateType) -> Any:
+        """What the networks say about the state to act in; where several are acted in at once, they are asked once."""
+        if self.lanes is not None and self.lanes.are_asked_together:
+            return self.lanes.prediction
+        return self.predict_states([curr_state])[0]
+
+    def predict_states(self, states: list[StateType]) -> Any:
+        """What ``choose_action`` needs of the networks, for each of several states."""
+        raise NotImplementedError(f"{type(self).__name__} does not predict")
 
     def _random_action(self) -> ActionInfo:
         mask = self.action_mask(self.curr_state)
@@ -583,6 +688,8 @@ class Agent(AgentInterface):
             )
         if self.total_steps_counter - self.last_training_phase_step < steps.num_steps:
             return False
+        if self._num_lanes > 1 and self.is_on_policy:
+            return True  # what has been played of the episodes is cut off and learned from
         if self.ap.algorithm.act_for_full_episodes and not self.current_episode_buffer.is_complete:
             return False
         return self.call_memory("num_transitions") > 0
@@ -595,14 +702,37 @@ class Agent(AgentInterface):
         self.last_training_phase_step = self.current_episode if is_episodes else self.total_steps_counter
         return True
 
+    def _training_phases_due(self) -> int:
+        """How many training phases the steps since the last one make, 0 if it is not time yet. More than one can be
+        due where several copies of the environment are stepped at once, for they are made together then."""
+        steps, last = self.ap.algorithm.num_consecutive_playing_steps, self.last_training_phase_step
+        if not self._should_train():
+            return 0
+        if self._num_lanes == 1 or not isinstance(steps, EnvironmentSteps):
+            return 1
+        phases, rest = divmod(self.total_steps_counter - last, max(1, steps.num_steps))
+        if phases > self._most_phases:
+            return 1  # the steps before training began are not caught up with
+        self.last_training_phase_step -= rest
+        return phases
+
+    @property
+    def _most_phases(self) -> int:
+        """How many training phases one step of all copies of the environment can make."""
+        steps = self.ap.algorithm.num_consecutive_playing_steps
+        if not isinstance(steps, EnvironmentSteps):
+            return 1
+        return -(-self._num_lanes // max(1, steps.num_steps))
+
     def train(self) -> SupportsFloat:
         """Make ``num_consecutive_training_steps`` updates on batches from the memory, if it is time.
 
         :return: the sum of the losses; reading it waits for the updates
         """
-        if not self.can_train or not self._should_train():
+        phases = self._training_phases_due() if self.can_train else 0
+        if not phases:
             return 0.0
-        updates = self.ap.algorithm.num_consecutive_training_steps
+        updates = phases * self.ap.algorithm.num_consecutive_training_steps
         if self.updates_left is not None:
             updates = min(updates, self.updates_left)
         learn = self._train_one_by_one if self._learns_one_by_one else self._train_together
@@ -663,7 +793,7 @@ class Agent(AgentInterface):
         if not self._has_targets:
             return updates, False
         if isinstance(period, EnvironmentSteps):
-            return updates, updates == 1 and period.num_steps <= 1
+            return updates, self.ap.algorithm.num_consecutive_training_steps == 1 and period.num_steps <= 1
         if period.num_steps <= 1:
             return updates, True
         due_in = period.num_steps - (self.training_iteration - self.last_target_network_update_step)
@@ -680,7 +810,7 @@ class Agent(AgentInterface):
         self.training_iteration += num_updates
         if targets_follow:
             self.last_target_network_update_step = self._target_clock
-            self.agent_logger.create_signal_value("Update Target Network", 1)
+            self._log_target_update()
         elif self._should_update_online_weights_to_target():
             self._update_targets()
         self.loss.add_sample(LazyArray(lambda: sum(result.losses.values())))
@@ -689,7 +819,8 @@ class Agent(AgentInterface):
 
     def _update_on(self, batch: Batch, num_updates: int, follow: dict[str, float]) -> LearningResult:
         # a phase that is cut, by targets or by the end of the run, makes fewer updates with the same compiled step
-        compiled = 1 if num_updates == 1 else self.ap.algorithm.num_consecutive_training_steps
+        together = self.ap.algorithm.num_consecutive_training_steps * self._most_phases
+        compiled = 1 if num_updates == 1 else together
         columns = pad(self.learning_columns(batch), len(batch) // num_updates * compiled)
         result = self.learner.train(
             columns, self.learning_scalars(), num_updates=compiled, count=num_updates, follow=follow
@@ -747,9 +878,13 @@ class Agent(AgentInterface):
         """Take down the learning rate. What was learned since the episode ended belongs to that episode's row, for the
         next episode begins with empty signals."""
         self.curr_learning_rate.add_sample(next(iter(self.networks.values())).learning_rate)
-        if self.current_episode_buffer.is_complete:
+        if self._episode_has_just_ended:
             self.agent_logger.create_signal_value("Training Iter", self.training_iteration)
             self._log_signals()
+
+    @property
+    def _episode_has_just_ended(self) -> bool:
+        return self.current_episode_buffer.is_complete or (self.lanes is not None and self.lanes.has_ended_episode)
 
     @property
     def _target_clock(self) -> int:
@@ -779,7 +914,11 @@ class Agent(AgentInterface):
         for network in self.networks.values():
             if network.has_target:
                 network.update_target_network(self.ap.algorithm.rate_for_copying_weights_to_target)
-        self.agent_logger.create_signal_value("Update Target Network", 1)
+        self._log_target_update()
+
+    def _log_target_update(self) -> None:
+        if self.current_episode:  # there is no row before the first episode has ended
+            self.agent_logger.create_signal_value("Update Target Network", 1)
 
     def post_training_commands(self) -> None:
         """What is to be done after a training phase; nothing by default."""
@@ -932,6 +1071,8 @@ class Agent(AgentInterface):
         "curr_state",
         "last_action_info",
         "current_episode_buffer",
+        "_return_before",
+        "_discount_before",
         "current_episode_steps_counter",
         "total_reward_in_current_episode",
         "total_shaped_reward_in_current_episode",

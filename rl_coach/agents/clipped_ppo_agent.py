@@ -168,6 +168,8 @@ class ClippedPPOAgent(ActorCriticAgent):
         updates = self.ap.algorithm.num_consecutive_training_steps
         if self.updates_left is not None:
             updates = min(updates, self.updates_left)
+        for _ in self.lanes or ():
+            self.cut_episode()
         batch = self.call_memory("get_all_complete_episodes_transitions")
         batch = self.run_pre_network_filter(batch if isinstance(batch, Batch) else Batch(batch))
         loss = sum(self._train_on_played(batch) for _ in range(updates))

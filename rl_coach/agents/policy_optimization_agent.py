@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import Any
 
@@ -81,6 +82,11 @@ class PolicyOptimizationAgent(Agent):
         self.std_discounted_return = float(returns.std())
 
     def train(self) -> float:
+        if self.lanes is None:
+            return self._train_on_episode()
+        return sum(self._train_on_episode() for _ in self.lanes)
+
+    def _train_on_episode(self) -> float:
         episode = self.current_episode_buffer
         passed = episode.length() - self.last_gradient_update_step_idx
         is_segment_full = passed >= self.ap.algorithm.num_steps_between_gradient_updates
@@ -157,6 +163,11 @@ class PolicyOptimizationAgent(Agent):
         inputs = self.prepare_batch_for_inference(states, "main")
         return self.networks["main"].online_network.predict(inputs, squeeze_output=False)
 
+    def predict_states(self, states: list[StateType]) -> list[list[np.ndarray]]:
+        """For each state those of the network's outputs that make the policy."""
+        outputs = self.policy_outputs(self.get_prediction(states))
+        return [[output[row] for output in outputs] for row in range(len(states))]
+
     def policy_outputs(self, predictions: list[np.ndarray]) -> list[np.ndarray]:
         """Those of the network's outputs that make the policy."""
         names = self.networks["main"].online_network.output_names
@@ -173,12 +184,12 @@ class PolicyOptimizationAgent(Agent):
         return PolicyDescription("main", self._policy_output_names, choice)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        outputs = self.policy_outputs(self.get_prediction(curr_state))
+        outputs = self.acting_prediction(curr_state)
         if not isinstance(self.spaces.action, DiscreteActionSpace):
-            return ActionInfo(np.atleast_1d(self._explore([output[0] for output in outputs], curr_state)))
-        probabilities = outputs[0][0]
-        action, probabilities = self._explore(probabilities, curr_state)
-        self.entropy.add_sample(-np.sum(probabilities * np.log(probabilities + eps)))
+            return ActionInfo(np.atleast_1d(self._explore(outputs, curr_state)))
+        action, probabilities = self._explore(outputs[0], curr_state)
+        # a few dozen numbers at most: faster one by one than as an array
+        self.entropy.add_sample(-sum(p * math.log(p + eps) for p in probabilities.tolist()))
         return ActionInfo(action, all_action_probabilities=probabilities)
 
     _episode_fields: tuple[str, ...] = (*Agent._episode_fields, "last_gradient_update_step_idx")

@@ -197,9 +197,14 @@ class SoftActorCriticAgent(Agent):
         """The policy's mean and log deviation, each [B, A], before squashing."""
         return self.networks["policy"].online_network.predict(self.prepare_batch_for_inference(states, "policy"))
 
+    def predict_states(self, states: list[StateType]) -> list[list[np.ndarray]]:
+        outputs = self.get_prediction(states)
+        return [[output[row] for output in outputs] for row in range(len(states))]
+
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         deterministic = self._phase is RunPhase.TEST and self.ap.algorithm.use_deterministic_for_evaluation
-        return ActionInfo(self._choice.choose(self.get_prediction(curr_state), None, self.rng, deterministic)[0])
+        outputs = [output[None] for output in self.acting_prediction(curr_state)]
+        return ActionInfo(self._choice.choose(outputs, None, self.rng, deterministic)[0])
 
     def policy_description(self) -> PolicyDescription:
         return PolicyDescription("policy", self._outputs_named("policy", "mean", "log_deviation"), self._choice)

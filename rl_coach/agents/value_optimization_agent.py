@@ -37,6 +37,9 @@ class ValueOptimizationAgent(Agent):
         inputs = self.prepare_batch_for_inference(states, "main")
         return self.networks["main"].online_network.predict(inputs, outputs=outputs)
 
+    def predict_states(self, states: list[StateType]) -> np.ndarray:
+        return self.get_all_q_values_for_states(states)
+
     def update_transition_priorities_and_get_weights(self, TD_errors: np.ndarray, batch: Batch) -> np.ndarray | None:
         """Tell a prioritized memory how surprising the batch was.
 
@@ -63,7 +66,7 @@ class ValueOptimizationAgent(Agent):
         if not self.exploration_policy.requires_action_values():
             action, probabilities = self._explore(None, curr_state)
             return ActionInfo(action, all_action_probabilities=probabilities)
-        q_values = self.get_all_q_values_for_states(curr_state)[0]
+        q_values = self.acting_prediction(curr_state)
         action, probabilities = self._explore(q_values, curr_state)
         self.q_values.add_sample(q_values)
         if self.ap.visualization.dump_in_episode_signals:

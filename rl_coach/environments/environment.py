@@ -107,6 +107,8 @@ class EnvironmentParameters(Parameters):
     :ivar experiment_path: the directory that videos are written to
     :ivar target_success_rate: the share of evaluation episodes that must succeed, 0 to 1, for
         ``--apply_stop_condition`` to stop the run
+    :ivar num_environments: how many copies the agent acts in at once; 1 is Coach's own meaning of every schedule
+    :ivar vectorization: ``"sync"`` steps the copies one after the other, ``"async"`` each in a process of its own
     """
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
@@ -119,6 +121,8 @@ class EnvironmentParameters(Parameters):
         self.default_output_filter: Any = None
         self.experiment_path: str | None = None
         self.target_success_rate = 1.0
+        self.num_environments = 1
+        self.vectorization = "sync"
 
     @property
     def path(self) -> str:

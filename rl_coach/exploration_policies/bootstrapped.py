@@ -60,6 +60,12 @@ class Bootstrapped(EGreedy):
         """Draw the head to follow from here on."""
         self.selected_head = int(self.rng.integers(self.num_heads))
 
+    def suspend(self) -> int:
+        return self.selected_head
+
+    def resume(self, suspended: int) -> None:
+        self.selected_head = suspended
+
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """:param action_values: [heads, A], or None if the action will be random"""
         if action_values is not None:

@@ -140,6 +140,13 @@ class EGreedy(ExplorationPolicy):
         if self.continuous_exploration_policy is not None:
             self.continuous_exploration_policy.reset()
 
+    def suspend(self) -> Any:
+        return None if self.continuous_exploration_policy is None else self.continuous_exploration_policy.suspend()
+
+    def resume(self, suspended: Any) -> None:
+        if self.continuous_exploration_policy is not None:
+            self.continuous_exploration_policy.resume(suspended)
+
     def get_control_param(self) -> Any:
         """Epsilon, or the continuous policy's parameter."""
         if self.continuous_exploration_policy is not None:

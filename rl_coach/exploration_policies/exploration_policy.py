@@ -48,6 +48,13 @@ class ExplorationPolicy:
     def reset(self) -> None:
         """A new episode starts: forget what belongs to the one before."""
 
+    def suspend(self) -> Any:
+        """What belongs to the episode in progress, for ``resume`` to take up again after another episode."""
+        return None
+
+    def resume(self, suspended: Any) -> None:
+        """Go on with the episode that ``suspend`` parked."""
+
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """Choose an action.
 

@@ -57,6 +57,12 @@ class OUProcess(ContinuousActionExplorationPolicy):
     def reset(self) -> None:
         self.state = np.zeros(tuple(self.action_space.shape))
 
+    def suspend(self) -> np.ndarray:
+        return self.state
+
+    def resume(self, suspended: np.ndarray) -> None:
+        self.state = suspended
+
     def noise(self) -> np.ndarray:
         """[D], the process one step on."""
         pull = self.theta * (self.mu - self.state) * self.dt

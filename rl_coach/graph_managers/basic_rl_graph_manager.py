@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from functools import partial
+from typing import Any, Callable
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from rl_coach.base_parameters import (
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
 from rl_coach.graph_managers.graph_manager import GraphManager, ScheduleParameters
 from rl_coach.level_manager import LevelManager
-from rl_coach.utils import public_attributes, short_dynamic_import
+from rl_coach.utils import CoachError, public_attributes, short_dynamic_import
+from rl_coach.vector_level_manager import VectorLevelManager
 
 
 class BasicRLGraphManager(GraphManager):
@@ -27,7 +29,7 @@ class BasicRLGraphManager(GraphManager):
     nothing, and a preset may still change its parameters after it has made the graph manager.
 
     :param agent_params: the agent; filters that it leaves out are the environment's defaults
-    :param env_params: the environment
+    :param env_params: the environment; with ``num_environments`` above 1 so many copies of it are acted in at once
     :param schedule_params: how long each part of the run is
     :param vis_params: what is shown and written
     :param preset_validation_params: what the preset must achieve in tests
@@ -55,10 +57,14 @@ class BasicRLGraphManager(GraphManager):
         environment_seed, evaluation_seed, agent_seed = (self.spawn_seed() for _ in range(3))
         if self.env_params.seed is None:
             self.env_params.seed = _as_int(environment_seed)
-        environment = self._create_environment(self.env_params.seed)
+        level_class: type[LevelManager] = LevelManager
+        if self._num_environments() == 1:
+            environment = self._create_environment(self.env_params.seed)
+        else:
+            environment, level_class = self._create_copies(), VectorLevelManager
         agent = self._create_agent(task_parameters)
         agent.seed(agent_seed)
-        level = LevelManager(
+        level = level_class(
             name="main_level",
             agents=agent,
             environment=environment,
@@ -67,10 +73,31 @@ class BasicRLGraphManager(GraphManager):
         return [level], [environment]
 
     def _create_environment(self, seed: int) -> Any:
-        settings = {**public_attributes(self.env_params), "seed": seed}
-        return short_dynamic_import(self.env_params.path)(
-            **settings, visualization_parameters=self.visualization_parameters
-        )
+        return self._environment_maker(seed, self.visualization_parameters)()
+
+    def _environment_maker(self, seed: int, visualization: VisualizationParameters) -> Callable[[], Any]:
+        settings = {**public_attributes(self.env_params), "seed": seed, "visualization_parameters": visualization}
+        for name in ("num_environments", "vectorization"):
+            settings.pop(name, None)
+        return partial(_make_environment, self.env_params.path, settings)
+
+    def _num_environments(self) -> int:
+        count = getattr(self.env_params, "num_environments", 1)
+        if not isinstance(count, int) or count < 1:
+            raise CoachError(f"env_params.num_environments is {count!r}; it must be a whole number from 1")
+        return count
+
+    def _create_copies(self) -> Any:
+        from rl_coach.environments.environment_copies import EnvironmentCopies, EnvironmentProcesses
+
+        kinds: dict[str, type[EnvironmentCopies]] = {"sync": EnvironmentCopies, "async": EnvironmentProcesses}
+        if self.env_params.vectorization not in kinds:
+            raise CoachError(f"env_params.vectorization is {self.env_params.vectorization!r}; it must be sync or async")
+        unseen = copy.copy(self.visualization_parameters)
+        unseen.render = unseen.native_rendering = unseen.dump_gifs = unseen.dump_mp4 = False
+        shown = [self.visualization_parameters] + [unseen] * (self._num_environments() - 1)
+        makers = [self._environment_maker(self.env_params.seed + i, one) for i, one in enumerate(shown)]
+        return kinds[self.env_params.vectorization](makers)
 
     def _create_agent(self, task_parameters: TaskParameters) -> AgentInterface:
         self.agent_params = copy.deepcopy(self.agent_params)
@@ -98,6 +125,10 @@ class BasicRLGraphManager(GraphManager):
     def get_signal_value(self, signal_name: str) -> Any:
         """A signal's value in the current row of the agent's CSV, None if there is none."""
         return self.get_agent().agent_logger.get_signal_value(signal_name)
+
+
+def _make_environment(path: str, settings: dict[str, Any]) -> Any:
+    return short_dynamic_import(path)(**settings)
 
 
 def _as_int(seed: np.random.SeedSequence) -> int:

@@ -146,6 +146,7 @@ class GraphManager:
         self._phase = RunPhase.UNDEFINED
         self._counts = self.total_steps_counters[RunPhase.UNDEFINED].counters
         self._seeds = np.random.SeedSequence()
+        self._global_seeds: list[np.random.SeedSequence] = []
         self._parked_reset_required = True
         self._force_next_reset = True
         self._bottom_level: Any = None
@@ -188,6 +189,7 @@ class GraphManager:
             self.checkpoints_to_keep = self.task_parameters.checkpoint_keep
         self._seed_everything()
         self.level_managers, self.environments = self._create_graph(self.task_parameters)
+        self._seed_global_generators(1)
         self.top_level_manager = self.level_managers[0]
         self._bottom_level = self.level_managers[-1]
         self._can_train = any(level.can_train for level in self.level_managers)
@@ -222,9 +224,14 @@ class GraphManager:
             self.seed = int(np.random.SeedSequence().generate_state(1)[0])
             self.task_parameters.seed = self.seed
         self._seeds = np.random.SeedSequence(self.seed)
-        for_python, for_numpy = self._seeds.spawn(2)
-        random.seed(int(for_python.generate_state(1)[0]))
-        np.random.seed(int(for_numpy.generate_state(1)[0]))
+        self._global_seeds = self._seeds.spawn(2)
+        self._seed_global_generators(0)
+
+    def _seed_global_generators(self, number: int) -> None:
+        """Once before the levels are built and once after, for libraries draw from them while they are loaded."""
+        for_python, for_numpy = (int(seed.generate_state(2)[number]) for seed in self._global_seeds)
+        random.seed(for_python)
+        np.random.seed(for_numpy)
 
     def spawn_seed(self) -> np.random.SeedSequence:
         """The seed of one more component. The same run asks in the same order, so it gets the same seeds."""
@@ -326,13 +333,13 @@ class GraphManager:
             level.handle_episode_ended()
 
     def _episode_reward(self) -> float:
-        return float(np.sum(self._bottom_level.active_environment.total_reward_in_current_episode))
+        return float(np.sum(self._bottom_level.episode_reward))
 
     def act(self, steps: StepMethod, wait_for_full_episodes: bool = False) -> None:
         """Act in the environment.
 
         :param steps: how long
-        :param wait_for_full_episodes: go on to the end of the last episode
+        :param wait_for_full_episodes: go on to the end of the last episode, where there is one at a time
         """
         if steps is _ONE_STEP:
             self._step()
@@ -340,7 +347,8 @@ class GraphManager:
         self.verify_graph_was_created()
         counts, unit = self._counts, type(steps)
         end = counts[unit] + steps.num_steps
-        while counts[unit] < end or (wait_for_full_episodes and not self.reset_required):
+        waits = wait_for_full_episodes and self.top_level_manager.has_one_episode
+        while counts[unit] < end or (waits and not self.reset_required):
             self._step()
             self._stop_if_asked()
 

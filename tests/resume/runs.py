@@ -95,6 +95,8 @@ AGENTS = {
     "DDQN with noisy layers": (_ddqn, "CartPole-v1"),
     "actor-critic with an LSTM": (_actor_critic, "CartPole-v1"),
     "SAC": (_soft_actor_critic, "Pendulum-v1"),
+    "DQN in several environments": (_prioritized_dqn, "CartPole-v1"),
+    "ClippedPPO in several environments": (_clipped_ppo, "CartPole-v1"),
 }
 
 
@@ -125,7 +127,9 @@ def plan_of(name: str, steps: int) -> BasicRLGraphManager:
         network.middleware_parameters.scheme = [Dense(16)]
         for embedder in network.input_embedders_parameters.values():
             embedder.scheme = EmbedderScheme.Empty
-    return BasicRLGraphManager(agent, GymVectorEnvironment(level=level), _schedule(steps), VisualizationParameters())
+    environment = GymVectorEnvironment(level=level)
+    environment.num_environments = 3 if "several" in name else 1
+    return BasicRLGraphManager(agent, environment, _schedule(steps), VisualizationParameters())
 
 
 def make(name: str, steps: int, directory: pathlib.Path, **task: Any) -> BasicRLGraphManager:

@@ -1,0 +1,262 @@
+"""Several copies of one environment, stepped together: in this process, or each in one of its own."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import signal
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Callable, Sequence
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode
+
+from rl_coach.core_types import ActionType, EnvResponse, RunPhase
+from rl_coach.environments.environment_interface import EnvironmentInterface
+from rl_coach.spaces import ActionSpace
+
+
+class EnvironmentCopies(EnvironmentInterface):
+    """Copies of one environment, one after the other in this process.
+
+    :param make: builds each copy. The first one tells the spaces, and is the only one that draws windows and videos.
+    """
+
+    def __init__(self, make: Sequence[Callable[[], Any]]):
+        super().__init__()
+        self.num_copies = len(make)
+        self.copies = [build() for build in make]
+        self._take_spaces_of(self.copies[0])
+
+    def _take_spaces_of(self, environment: Any) -> None:
+        self.state_space = environment.state_space
+        self.goal_space = environment.goal_space
+        self.reward_space = environment.reward_space
+        self._action_space = environment.action_space
+        self._target_success_rate = environment.get_target_success_rate()
+
+    @property
+    def action_space(self) -> ActionSpace:
+        return self._action_space
+
+    def get_target_success_rate(self) -> float:
+        """The share of evaluation episodes that must succeed, 0 to 1."""
+        return self._target_success_rate
+
+    @property
+    def phase(self) -> RunPhase:
+        return self._phase
+
+    @phase.setter
+    def phase(self, value: RunPhase) -> None:
+        self._phase = value
+        for environment in self.copies:
+            environment.phase = value
+
+    def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
+        """Begin an episode in some of the copies.
+
+        :param forced: by the copy's number, whether to begin anew even where the simulator would go on (a game with
+            lives left)
+        :return: the first states
+        """
+        return {index: self.copies[index].reset_internal_state(is_forced) for index, is_forced in forced.items()}
+
+    def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
+        """Act once in each copy.
+
+        :param actions: one for each
+        """
+        return [environment.step(action) for environment, action in zip(self.copies, actions)]
+
+    def get_state(self) -> dict[str, Any]:
+        """The copies' counters and random states, for a checkpoint."""
+        return {str(index): environment.get_state() for index, environment in enumerate(self.copies)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore what ``get_state`` gave; ``begin_episodes`` comes next."""
+        for index, environment in enumerate(self.copies):
+            environment.set_state(state[str(index)])
+
+    def get_episode_state(self) -> dict[str, Any] | None:
+        """The episodes in progress, None if one of them cannot be saved."""
+        states = {str(index): environment.get_episode_state() for index, environment in enumerate(self.copies)}
+        return None if None in states.values() else states
+
+    def set_episode_state(self, state: dict[str, Any]) -> bool:
+        """Go through the episodes again. :return: whether all came out the same"""
+        repeats = {index: copy.set_episode_state(state[str(index)]) for index, copy in enumerate(self.copies)}
+        return all(repeats.values())
+
+    def close(self) -> None:
+        """Release the simulators."""
+        for environment in self.copies:
+            environment.close()
+
+
+class EnvironmentProcesses(EnvironmentCopies):
+    """Copies of one environment, each in a process of its own, which act at the same time.
+
+    Pays for itself where a step of the simulator costs more than the few hundred microseconds that handing over actions
+    and observations takes.
+
+    :param make: builds each copy, in its process
+    """
+
+    def __init__(self, make: Sequence[Callable[[], Any]]):
+        EnvironmentInterface.__init__(self)
+        self.num_copies = len(make)
+        # neither threads nor locks of this process may be copied into the others, so they are not forked
+        self._processes = AsyncVectorEnv(
+            [partial(_CopyForGymnasium, build) for build in make],
+            context="spawn",
+            autoreset_mode=AutoresetMode.DISABLED,
+        )
+        self._take_spaces_of(self._processes.get_attr("description")[0])
+
+    @property
+    def phase(self) -> RunPhase:
+        return self._phase
+
+    @phase.setter
+    def phase(self, value: RunPhase) -> None:
+        self._phase = value
+        self._processes.set_attr("phase", value)
+
+    def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
+        self._processes.set_attr("is_forced", [forced.get(index, False) for index in range(self.num_copies)])
+        mask = np.array([index in forced for index in range(self.num_copies)])
+        observations, infos = self._processes.reset(options={"reset_mask": mask})
+        return {index: self._response(index, observations, infos) for index in forced}
+
+    def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
+        observations, *_, infos = self._processes.step(actions)
+        return [self._response(index, observations, infos) for index in range(self.num_copies)]
+
+    @staticmethod
+    def _response(index: int, observations: dict[str, np.ndarray], infos: dict[str, Any]) -> EnvResponse:
+        response = infos["response"][index]
+        response.next_state = {name: rows[index] for name, rows in observations.items()}
+        return response
+
+    def get_state(self) -> dict[str, Any]:
+        return self._by_copy(self._processes.call("get_state"))
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._processes.set_attr("saved_state", [state[str(index)] for index in range(self.num_copies)])
+
+    def get_episode_state(self) -> dict[str, Any] | None:
+        states = self._by_copy(self._processes.call("get_episode_state"))
+        return None if None in states.values() else states
+
+    def set_episode_state(self, state: dict[str, Any]) -> bool:
+        self._processes.set_attr("saved_episode", [state[str(index)] for index in range(self.num_copies)])
+        return all(self._processes.get_attr("repeats_episode"))
+
+    @staticmethod
+    def _by_copy(states: Sequence[Any]) -> dict[str, Any]:
+        return {str(index): state for index, state in enumerate(states)}
+
+    def close(self) -> None:
+        if not self._processes.closed:
+            self._processes.close()
+
+
+@dataclass
+class _Description:
+    """What one copy says of all."""
+
+    state_space: Any
+    goal_space: Any
+    reward_space: Any
+    action_space: ActionSpace
+    target_success_rate: float
+
+    def get_target_success_rate(self) -> float:
+        return self.target_success_rate
+
+
+class _CopyForGymnasium(gymnasium.Env):
+    """One copy as Gymnasium's processes want it: observations go through shared memory, the rest of an answer beside
+    them; what cannot be called with an argument of its own for each copy is set as an attribute.
+
+    :param make: builds the environment
+    """
+
+    def __init__(self, make: Callable[[], Any]):
+        if multiprocessing.parent_process() is not None:
+            # Ctrl-C stops the run between two steps, and the run closes its copies
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._environment = make()
+        boxes: dict[str, gymnasium.Space] = {
+            name: _box_of(np.asarray(value)) for name, value in self._environment.state.items()
+        }
+        self.observation_space = gymnasium.spaces.Dict(boxes)
+        # actions are passed on as they are; Gymnasium only wants to know how many there are
+        self.action_space = gymnasium.spaces.Discrete(1)
+        self.is_forced = False
+        self.repeats_episode = True
+
+    @property
+    def description(self) -> _Description:
+        environment = self._environment
+        return _Description(
+            environment.state_space, environment.goal_space, environment.reward_space, environment.action_space,
+            environment.get_target_success_rate(),
+        )  # fmt: skip
+
+    @property
+    def phase(self) -> RunPhase:
+        return self._environment.phase
+
+    @phase.setter
+    def phase(self, value: RunPhase) -> None:
+        self._environment.phase = value
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        response = self._environment.reset_internal_state(self.is_forced)
+        return response.next_state, self._beside(response)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        response = self._environment.step(action)
+        return response.next_state, 0.0, False, False, self._beside(response)
+
+    @staticmethod
+    def _beside(response: EnvResponse) -> dict[str, Any]:
+        beside = copy.copy(response)
+        beside.next_state = {}
+        return {"response": beside}
+
+    def get_state(self) -> dict[str, Any]:
+        return self._environment.get_state()
+
+    @property
+    def saved_state(self) -> dict[str, Any]:
+        return self._environment.get_state()
+
+    @saved_state.setter
+    def saved_state(self, state: dict[str, Any]) -> None:
+        self._environment.set_state(state)
+
+    def get_episode_state(self) -> dict[str, Any] | None:
+        return self._environment.get_episode_state()
+
+    @property
+    def saved_episode(self) -> dict[str, Any] | None:
+        return self._environment.get_episode_state()
+
+    @saved_episode.setter
+    def saved_episode(self, state: dict[str, Any]) -> None:
+        self.repeats_episode = self._environment.set_episode_state(state)
+
+    def close(self) -> None:
+        self._environment.close()
+
+
+def _box_of(example: np.ndarray) -> gymnasium.spaces.Box:
+    if example.dtype.kind == "f":
+        return gymnasium.spaces.Box(-np.inf, np.inf, example.shape, example.dtype.type)
+    limits = np.iinfo(example.dtype) if example.dtype.kind in "iu" else np.iinfo(np.uint8)
+    return gymnasium.spaces.Box(limits.min, limits.max, example.shape, example.dtype.type)
