@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, SupportsFloat
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 
@@ -43,8 +42,7 @@ from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError, LazyArray, Signal, dynamic_import_and_instantiate_module_from_params
 
 
-@dataclass
-class ParkedEpisode:
+class ParkedEpisode(NamedTuple):
     """An episode of an agent's that is not its present one.
 
     :ivar fields: the agent's attributes by name
@@ -378,8 +376,9 @@ class Agent(AgentInterface):
         if self._filters_remember:
             self.input_filter.resume(parked.input_filter)
         self.exploration_policy.resume(parked.exploration)
-        for name, state in (parked.recurrent or {}).items():
-            self.networks[name].online_network.recurrent_state = state
+        if parked.recurrent is not None:
+            for name, state in parked.recurrent.items():
+                self.networks[name].online_network.recurrent_state = state
 
     @property
     def _filters_remember(self) -> bool:
@@ -971,10 +970,8 @@ class Agent(AgentInterface):
     def _log_signals(self) -> None:
         log = self.agent_logger.create_signal_value
         for signal in self.episode_signals:
-            log(f"{signal.name}/Mean", signal.get_mean())
-            log(f"{signal.name}/Stdev", signal.get_stdev())
-            log(f"{signal.name}/Max", signal.get_max())
-            log(f"{signal.name}/Min", signal.get_min())
+            for name, value in signal.get_statistics().items():
+                log(f"{signal.name}/{name}", value)
 
     def update_step_in_episode_log(self) -> None:
         """Write the row of one step to the in-episode CSV."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Sequence, Union
 
 import numpy as np
@@ -196,8 +197,8 @@ def sample_action(
         weights = weights * allowed
         weights = weights if weights.any() else allowed
     cumulative = weights.cumsum()
-    total = cumulative[-1]
-    if not (total > 0 and np.isfinite(total)):
+    total = float(cumulative[-1])
+    if not 0 < total < math.inf:
         raise TrainingError(f"the policy's probabilities sum to {total}; training has diverged")
     # side="right" passes over actions of probability 0
     action = int(cumulative.searchsorted(rng.random() * total, side="right"))
