@@ -118,7 +118,7 @@ class Signal:
     def get_statistics(self) -> dict[str, float | str]:
         """All four by the names of their columns, the samples read once."""
         flat = self._flat()
-        functions = {"Mean": np.mean, "Stdev": np.std, "Max": np.max, "Min": np.min}
+        functions: dict[str, Callable[..., Any]] = {"Mean": np.mean, "Stdev": np.std, "Max": np.max, "Min": np.min}
         return {name: float(function(flat)) if flat.size else "" for name, function in functions.items()}
 
     def _statistic(self, function: Any) -> float | str:

@@ -202,6 +202,8 @@ def sample_action(
         raise TrainingError(f"the policy's probabilities sum to {total}; training has diverged")
     # side="right" passes over actions of probability 0
     action = int(cumulative.searchsorted(rng.random() * total, side="right"))
+    if action == weights.size:  # the product of tiny numbers was rounded up
+        action = int(np.flatnonzero(weights)[-1])
     return action, weights / total
 
 
