@@ -1,12 +1,9 @@
-"""A framework that cannot be had says what to install; the tests of networks and agents pass on MXNet too."""
+"""A framework that cannot be had says what to install; the tests of networks and agents pass on each that can."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
-import pathlib
-import subprocess
 import sys
 
 import numpy as np
@@ -15,13 +12,14 @@ import pytest
 from rl_coach.architectures.frameworks import load_framework
 from rl_coach.base_parameters import Frameworks
 from rl_coach.utils import CoachError
+from tests.frameworks import run_on
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMPATIBLE_MXNET = "rl_coach.architectures.mxnet_components.compatible_mxnet"
 
-on_mxnet = pytest.mark.skipif(
-    importlib.util.find_spec("mxnet") is None, reason="the extra rl_coach[mxnet] is not installed"
-)
+
+def where_installed(framework: str) -> pytest.MarkDecorator:
+    reason = f"the extra rl_coach[{framework}] is not installed"
+    return pytest.mark.skipif(importlib.util.find_spec(framework) is None, reason=reason)
 
 
 @pytest.mark.parametrize(
@@ -45,31 +43,29 @@ def test_mxnet_beside_a_numpy_that_is_too_new_says_so(monkeypatch):
         importlib.import_module(COMPATIBLE_MXNET)
 
 
-@on_mxnet
+@pytest.mark.parametrize("framework", [pytest.param(name, marks=where_installed(name)) for name in ("jax", "mxnet")])
 @pytest.mark.parametrize(
     "tests",
     [
         ["tests/architectures/test_predictions.py"],
-        ["tests/architectures/test_learner.py", "tests/architectures/test_agreement.py"],
+        ["tests/architectures/test_update.py", "tests/architectures/test_learner.py"],
+        ["tests/architectures/test_agreement.py"],
         ["tests/agents/test_learning.py", "-k", "seed_decides or between_episodes"],
         ["tests/agents/test_going_on.py", "tests/agents/test_masks_and_ends.py"],
     ],
-    ids=["predictions", "updates", "agents", "states"],
+    ids=["predictions", "updates", "agreement", "agents", "states"],
 )
-def test_the_same_tests_on_mxnet(tests):
-    environment = {**os.environ, "COACH_TEST_FRAMEWORK": "mxnet"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
-    result = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-1000:]
+def test_the_same_tests_pass(framework, tests):
+    run_on(framework, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
 
 
-@on_mxnet
-def test_mxnet_needs_neither_tensorflow_nor_keras():
-    script = """
-import sys
-from tests.architectures.test_agreement import numbers
-assert numbers("dqn") and not {"tensorflow", "keras", "jax"} & set(sys.modules)
-"""
-    environment = {**os.environ, "COACH_TEST_FRAMEWORK": "mxnet"}
-    result = subprocess.run([sys.executable, "-c", script], env=environment, cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr[-2000:]
+@pytest.mark.parametrize(
+    ("framework", "others"),
+    [
+        pytest.param("jax", {"tensorflow", "mxnet"}, marks=where_installed("jax")),
+        pytest.param("mxnet", {"tensorflow", "keras", "jax"}, marks=where_installed("mxnet")),
+    ],
+)
+def test_a_framework_needs_no_other(framework, others):
+    script = "import sys; from tests.architectures.test_agreement import numbers; assert numbers('dqn')"
+    run_on(framework, "-c", f"{script} and not set({sorted(others)!r}) & set(sys.modules)")
