@@ -20,7 +20,8 @@ def has_display() -> bool:
 
 
 class Window:
-    """A window that shows pictures and knows which keys are held down. It opens with the first picture.
+    """A window that shows pictures and knows which keys are held down. It opens with the first picture, and closes
+    when the user presses Esc or its cross.
 
     :param title: the text above it
     :raises CoachError: there is no display, or pygame is not installed
@@ -34,6 +35,7 @@ class Window:
         self._title = title
         self._screen: Any = None
         self._clock: Any = None
+        self._tapped: set[int] = set()
         self.is_open = True
 
     @staticmethod
@@ -65,16 +67,24 @@ class Window:
         self._clock = self._pygame.time.Clock()
 
     def _handle_events(self) -> None:
-        if any(event.type == self._pygame.QUIT for event in self._pygame.event.get()):
-            self.close()
+        pygame = self._pygame
+        for event in pygame.event.get():
+            if event.type == pygame.QUIT or (event.type == pygame.KEYDOWN and event.key == pygame.K_ESCAPE):
+                self.close()
+                return
+            if event.type == pygame.KEYDOWN:
+                self._tapped.add(event.key)
 
     def tick(self, frames_per_second: float) -> None:
-        """Wait until the next frame is due."""
+        """Wait until the next frame is due.
+
+        :param frames_per_second: 0 does not wait
+        """
         if self._clock is not None:
             self._clock.tick(frames_per_second)
 
     def pressed_keys(self) -> set[int]:
-        """The codes of the keys that are held down.
+        """The codes of the keys that are held down, or were for a moment since the last call.
 
         :raises KeyboardInterrupt: the user has closed the window
         """
@@ -85,7 +95,9 @@ class Window:
         if self._screen is None:
             return set()
         held = self._pygame.key.get_pressed()
-        return {key for key in self._keys if held[key]}
+        pressed = self._tapped | {key for key in self._keys if held[key]}
+        self._tapped = set()
+        return pressed
 
     def close(self) -> None:
         """Close the window for good."""
