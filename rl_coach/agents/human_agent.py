@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from rl_coach.agents.agent import Agent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
@@ -94,6 +96,16 @@ class HumanAgent(Agent):
 
     def _make_exploration_policy(self) -> ExplorationPolicy:
         return ExplorationPolicy(self.spaces.action)
+
+    def handle_episode_ended(self) -> None:
+        super().handle_episode_ended()
+        self.log_to_screen()
+
+    def log_to_screen(self) -> None:
+        """Say how the episode went."""
+        reward = float(np.sum(self.total_reward_in_current_episode))
+        steps = self.current_episode_steps_counter
+        screen.print(f"episode {self.current_episode}: reward {reward:.5g} in {steps:,} steps")
 
     def train(self) -> float:
         """Nothing to do."""

@@ -86,9 +86,10 @@ def test_it_does_not_wait_where_an_action_does_nothing(player):
     assert actions() == [2, 1, 1, 0]
 
 
-def test_an_episode_that_is_left_counts_as_cut_off(player):
+def test_an_episode_that_is_left_counts_as_cut_off(player, capsys):
     player(*[LEFT] * 12)
     assert play() == DONE
+    assert re.search(r"episode 1: reward (\d+) in \1 steps\nrecorded 12 steps", capsys.readouterr().out)
     first, second = recording().get_all_complete_episodes()
     assert first.transitions[-1].terminated
     assert second.transitions[-1].game_over and not second.transitions[-1].terminated
