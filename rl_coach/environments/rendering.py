@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.logger import open_video
 from rl_coach.utils import CoachError
 
 
@@ -135,18 +136,14 @@ class EpisodeVideo:
         self._writers: dict[pathlib.Path, Any] = {}
         base = pathlib.Path(directory)
         if gif:
-            self._open(base / "gifs" / ".recording.gif", duration=1000 / frames_per_second, loop=0)
+            self._open(base / "gifs" / ".recording.gif", frames_per_second)
         if mp4:
-            self._open(base / "videos" / ".recording.mp4", fps=frames_per_second, macro_block_size=2)
+            self._open(base / "videos" / ".recording.mp4", frames_per_second)
 
-    def _open(self, path: pathlib.Path, **options: Any) -> None:
-        try:
-            import imageio.v2 as imageio
-        except ImportError:
-            raise CoachError("videos need imageio: pip install imageio imageio-ffmpeg") from None
-        path = path.with_name(f"{path.stem}-{os.getpid()}-{id(self)}{path.suffix}")
+    def _open(self, path: pathlib.Path, frames_per_second: float) -> None:
+        path.with_name(f"{path.stem}-{os.getpid()}-{id(self)}{path.suffix}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._writers[path] = imageio.get_writer(path, mode="I", **options)
+        self._writers[path] = open_video(path, frames_per_second)
 
     def counts_next(self) -> bool:
         """Take note of the next picture; True if it is one to ``add``, so that others need not be drawn."""
