@@ -579,7 +579,7 @@ def create_mp4(images: Sequence[np.ndarray], fps: int = 10, name: str = "mp4", d
     return _write_video(images, fps, _video_path(directory, "videos", name, "mp4"))
 
 
-def open_video(path: str | os.PathLike[str], fps: float) -> Any:
+def open_video(path: str, fps: float) -> Any:
     """A writer of a GIF or MP4, as the path's suffix says: ``append_data(image)`` takes images [H, W, 3] uint8 one by
     one, ``close()`` finishes the file. A GIF plays again and again.
 
@@ -589,8 +589,9 @@ def open_video(path: str | os.PathLike[str], fps: float) -> Any:
         import imageio.v2
     except ImportError:
         raise CoachError("videos need imageio: pip install imageio imageio-ffmpeg") from None
-    is_gif = os.fspath(path).endswith(".gif")
-    options = {"duration": 1000 / fps, "loop": 0} if is_gif else {"fps": fps, "macro_block_size": 2}
+    options: Any = {"fps": fps, "macro_block_size": 2}
+    if path.endswith(".gif"):
+        options = {"duration": 1000 / fps, "loop": 0}
     return imageio.v2.get_writer(path, mode="I", **options)
 
 

@@ -143,7 +143,7 @@ class EpisodeVideo:
     def _open(self, path: pathlib.Path, frames_per_second: float) -> None:
         path.with_name(f"{path.stem}-{os.getpid()}-{id(self)}{path.suffix}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._writers[path] = open_video(path, frames_per_second)
+        self._writers[path] = open_video(str(path), frames_per_second)
 
     def counts_next(self) -> bool:
         """Take note of the next picture; True if it is one to ``add``, so that others need not be drawn."""
