@@ -33,7 +33,7 @@ from rl_coach.core_types import (
     TotalStepsCounter,
     TrainingSteps,
 )
-from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit, fits_of
+from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit, check_preset, fits_of
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.policy_export import checkpoint_files
@@ -816,7 +816,7 @@ class GraphManager:
             is taken; None takes the task's ``checkpoint_restore_path``
         :param continue_run: it is the same run that goes on: no heatup, and ``improve_steps`` count what was trained
             before; otherwise ``improve_steps`` are trained from here
-        :raises CoachError: there is none, it is damaged, or it does not fit this graph
+        :raises CoachError: there is none, it is damaged, of another preset, or does not fit this graph
         """
         self.verify_graph_was_created()
         path = path or self.task_parameters.checkpoint_restore_path
@@ -824,6 +824,7 @@ class GraphManager:
             raise CoachError("no checkpoint to restore: name one, or set checkpoint_restore_path")
         path = find_checkpoint(path)
         state, manifest = load_checkpoint(path)
+        check_preset(path, self.task_parameters.preset, manifest.get("preset"))
         check_fit(path, self._fits(), manifest.get("fits", {}))
         self._set_state_or_nothing(path, state, continue_run)
         self._continues = continue_run
