@@ -341,7 +341,10 @@ def _hand_over_to_human(graph_manager: Any) -> None:
     # what is recorded is then what the preset's own agent would have seen and done, and can learn from
     player.input_filter, player.output_filter = trained.input_filter, trained.output_filter
     graph_manager.agent_params = player
-    graph_manager.env_params.human_control = True
+    environment = graph_manager.env_params
+    environment.human_control = True
+    if hasattr(environment, "num_environments"):
+        environment.num_environments = 1
     graph_manager.set_schedule_params(HumanPlayScheduleParameters())
     visualization = graph_manager.visualization_parameters
     if visualization.max_fps_for_human_control == VisualizationParameters().max_fps_for_human_control:

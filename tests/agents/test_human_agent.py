@@ -12,6 +12,7 @@ import sysconfig
 
 import pytest
 
+from rl_coach import preset_catalogue
 from rl_coach.coach import BAD_INPUT, DONE, CoachInterface, main
 from rl_coach.environments import rendering
 from rl_coach.environments.rendering import Window
@@ -148,6 +149,14 @@ def test_a_recording_is_where_another_agent_begins(player):
     manager = CoachInterface(preset="CartPole_DQN", custom_parameter=setting).graph_manager
     assert manager.get_agent().memory.transitions.action_column.tolist() == [0, 1, 0]
     manager.close()
+
+
+def test_one_copy_of_the_environment_is_played(player, directory):
+    source = (preset_catalogue.preset_directory() / "CartPole_DQN.py").read_text(encoding="utf-8")
+    (directory / "copies.py").write_text(source + "\ngraph_manager.env_params.num_environments = 3\n")
+    player(LEFT, RIGHT)
+    assert play(preset="copies.py") == DONE
+    assert actions() == [0, 1]
 
 
 def test_it_can_be_saved_at_any_time(player):
