@@ -27,6 +27,13 @@ DONE, TRAINING_FAILED, BAD_INPUT, STOPPED, TERMINATED = 0, 1, 2, 130, 143
 a second signal exits at once, with the same code."""
 
 
+_STEPS_PER_SECOND = 30  # at most, for a person who plays
+_ABOUT_TRAINED_AGENTS = (
+    "evaluate", "apply_stop_condition", "export_onnx_graph", "checkpoint_restore_dir", "checkpoint_restore_file",
+    "checkpoint_save_secs", "checkpoint_save_steps", "checkpoint_save_episodes",
+)  # fmt: skip
+
+
 class CoachLauncher:
     """From the arguments of a command line to a run. Override a step to change it."""
 
@@ -145,7 +152,7 @@ class CoachLauncher:
         name = logger.get_experiment_name(args.experiment_name, default=preset_catalogue.name_of(args.preset))
         directory = ExperimentDirectory(name, args.experiment_path or None, existing=args.resume)
         graph_manager.prints_summary = not args.no_summary
-        if args.evaluate is None:
+        if args.evaluate is None and not args.play:
             graph_manager.playback_hint = _playback_hint(args, directory.path)
             graph_manager.resume_hint = shlex.join(["coach", "--resume", _shown(directory.path)])
         try:
@@ -258,13 +265,15 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         (args.data_store_params, "--data_store_params: distributed training"),
         (args.distributed_coach_run_type, "--distributed_coach_run_type: distributed training"),
         (args.dump_worker_logs, "--dump_worker_logs: distributed training"),
-        (args.play and not _is_there("rl_coach.agents.human_agent"), "--play: playing yourself"),
         (args.open_dashboard and not _is_there("rl_coach.dashboard.app"), "-d: the dashboard"),
     ):
         if is_asked:
             parser.error(f"{what} is not in this version yet")
     if args.open_dashboard and not _is_there("panel"):
         parser.error("-d: the dashboard's packages are not installed: pip install 'rl_coach[dashboard]'")
+    trained = [name for name in _ABOUT_TRAINED_AGENTS if getattr(args, name) not in (None, False)]
+    if args.play and trained:
+        parser.error(f"--play leaves the acting to you, not to a trained agent: leave out --{trained[0]}")
     if args.checkpoint_restore_dir and args.checkpoint_restore_file:
         parser.error("-crd and -crf both name a checkpoint: give one of them")
     for flag, path in (("-crd", args.checkpoint_restore_dir), ("-crf", args.checkpoint_restore_file)):
@@ -323,13 +332,23 @@ def _select_level(graph_manager: Any, level: str) -> None:
 
 
 def _hand_over_to_human(graph_manager: Any) -> None:
-    from rl_coach.utils import short_dynamic_import
+    from rl_coach.agents.human_agent import HumanAgentParameters
+    from rl_coach.base_parameters import VisualizationParameters
+    from rl_coach.graph_managers.graph_manager import HumanPlayScheduleParameters
 
     _check_has(graph_manager, "agent_params", "--play")
-    graph_manager.agent_params = short_dynamic_import("rl_coach.agents.human_agent:HumanAgentParameters")()
-    graph_manager.env_params.human_control = True
-    schedule = short_dynamic_import("rl_coach.graph_managers.graph_manager:HumanPlayScheduleParameters")()
-    graph_manager.set_schedule_params(schedule)
+    trained, player = graph_manager.agent_params, HumanAgentParameters()
+    # what is recorded is then what the preset's own agent would have seen and done, and can learn from
+    player.input_filter, player.output_filter = trained.input_filter, trained.output_filter
+    graph_manager.agent_params = player
+    environment = graph_manager.env_params
+    environment.human_control = True
+    if hasattr(environment, "num_environments"):
+        environment.num_environments = 1
+    graph_manager.set_schedule_params(HumanPlayScheduleParameters())
+    visualization = graph_manager.visualization_parameters
+    if visualization.max_fps_for_human_control == VisualizationParameters().max_fps_for_human_control:
+        visualization.max_fps_for_human_control = _STEPS_PER_SECOND
 
 
 def _set_visualization(graph_manager: GraphManager, args: argparse.Namespace) -> None:

@@ -182,7 +182,7 @@ def _add_running(group: Any) -> None:
         metavar="STEPS",
         help="evaluate only, for STEPS environment steps and to the end of the episode; without STEPS until stopped",
     )
-    group.add_argument("--play", action="store_true", help="play the environment yourself with the keyboard")
+    group.add_argument("--play", action="store_true", help="play the environment yourself, and record it")
 
 
 def _add_checkpoints(group: Any) -> None:

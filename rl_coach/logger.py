@@ -567,11 +567,7 @@ def create_gif(images: Sequence[np.ndarray], fps: int = 10, name: str = "Gif", d
 
     :return: the file's path
     """
-    import imageio.v3
-
-    path = _video_path(directory, "gifs", name, "gif")
-    imageio.v3.imwrite(path, np.asarray(images), duration=1000 / fps, loop=0)
-    return path
+    return _write_video(images, fps, _video_path(directory, "gifs", name, "gif"))
 
 
 def create_mp4(images: Sequence[np.ndarray], fps: int = 10, name: str = "mp4", directory: str = ".") -> str:
@@ -580,10 +576,30 @@ def create_mp4(images: Sequence[np.ndarray], fps: int = 10, name: str = "mp4", d
 
     :return: the file's path
     """
-    import imageio.v3
+    return _write_video(images, fps, _video_path(directory, "videos", name, "mp4"))
 
-    path = _video_path(directory, "videos", name, "mp4")
-    imageio.v3.imwrite(path, np.asarray(images), plugin="FFMPEG", fps=fps, macro_block_size=2)
+
+def open_video(path: str, fps: float) -> Any:
+    """A writer of a GIF or MP4, as the path's suffix says: ``append_data(image)`` takes images [H, W, 3] uint8 one by
+    one, ``close()`` finishes the file. A GIF plays again and again.
+
+    :raises CoachError: imageio is not installed
+    """
+    try:
+        import imageio.v2
+    except ImportError:
+        raise CoachError("videos need imageio: pip install imageio imageio-ffmpeg") from None
+    options: Any = {"fps": fps, "macro_block_size": 2}
+    if path.endswith(".gif"):
+        options = {"duration": 1000 / fps, "loop": 0}
+    return imageio.v2.get_writer(path, mode="I", **options)
+
+
+def _write_video(images: Sequence[np.ndarray], fps: float, path: str) -> str:
+    writer = open_video(path, fps)
+    for image in images:
+        writer.append_data(image)
+    writer.close()
     return path
 
 

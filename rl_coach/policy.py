@@ -23,7 +23,7 @@ from rl_coach.checkpoint import Path, find_checkpoint
 from rl_coach.core_types import ActionInfo
 from rl_coach.filters.description import DescriptionReader
 from rl_coach.filters.filter import InputFilter
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
 from rl_coach.utils import CoachError, did_you_mean
 
 POLICY_DIRECTORY = "policy"
@@ -65,7 +65,7 @@ class Policy:
         )
         self._build_network(document["network"], model, num_threads)
         self._observed = [*self._inputs, *([self._mask_name] if self._mask_name else [])]
-        self._shapes = {name: tuple(self._spaces[name].shape.tolist()) for name in self._observed}
+        self._shapes = {name: _raw_shape(self._spaces[name]) for name in self._observed}
         self._rng = np.random.default_rng(seed)
         self.reset()
 
@@ -119,7 +119,7 @@ class Policy:
 
     @property
     def observation_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each observation that the policy looks at, by name."""
+        """The shape of each observation that the policy looks at, by name; ``()`` for a number that is one of many."""
         return dict(self._shapes)
 
     def seed(self, seed: int) -> None:
@@ -146,10 +146,12 @@ class Policy:
     def act(self, observation: Observation, deterministic: bool = True) -> Any:
         """The action for one observation.
 
-        :param observation: as the environment gives it: an array, or a dict of arrays by name
+        :param observation: as the environment gives it: a number, an array, or a dict of them by name, nested or with
+            names such as ``outer/inner``
         :param deterministic: the best action, the middle of a distribution; otherwise a draw
         :return: an int, or an array of the environment's action space
-        :raises CoachError: an observation is missing or has another shape, or a mask allows no action
+        :raises CoachError: an observation is missing, has another shape or is none of its space, or a mask allows no
+            action
         """
         state = {name: self._fitting(name, value, ()) for name, value in self._named(observation).items()}
         state = self._input_filters[0].filter_trained(state)
@@ -197,24 +199,38 @@ class Policy:
             if len(self._observed) == 1:
                 return {self._observed[0]: observation}
             raise CoachError(f"this policy looks at several observations, give a dict of {self._list(self._observed)}")
-        for name in self._observed:
-            if name not in observation:
+        found = {name: _find(observation, name) for name in self._observed}
+        for name, value in found.items():
+            if value is None:
                 raise CoachError(f"the observation '{name}' is missing: the policy needs {self._list(self._observed)}")
-        return {name: observation[name] for name in self._observed}
+        return found
 
     @staticmethod
     def _list(names: Iterable[str]) -> str:
         return ", ".join(f"'{name}'" for name in names)
 
     def _fitting(self, name: str, value: Any, batch: tuple[int, ...]) -> np.ndarray:
-        """An observation, or a batch, in the shape of its space; Coach flattens vectors of other ranks, for one."""
+        """An observation, or a batch, as a point of its space; Coach flattens vectors of other ranks, for one."""
         array = np.asarray(value)
         shape = batch + self._shapes[name]
-        if array.shape == shape:
-            return array
-        if array.size == np.prod(shape, dtype=int):
-            return array.reshape(shape)
-        raise CoachError(f"the observation '{name}' has the shape {array.shape}, the policy was trained on {shape}")
+        if array.shape != shape:
+            if array.size != np.prod(shape, dtype=int):
+                raise CoachError(
+                    f"the observation '{name}' has the shape {array.shape}, the policy was trained on {shape}"
+                )
+            array = array.reshape(shape)
+        space = self._spaces[name]
+        return self._one_hot(name, space, array) if isinstance(space, OneHotObservationSpace) else array
+
+    @staticmethod
+    def _one_hot(name: str, space: OneHotObservationSpace, numbers: np.ndarray) -> np.ndarray:
+        if not space.can_encode(numbers):
+            last = space.starts + space.counts - 1
+            raise CoachError(
+                f"the observation '{name}' is {numbers.tolist()}, the policy was trained on numbers from "
+                f"{space.starts.tolist()} to {last.tolist()}"
+            )
+        return space.encode(numbers.astype(np.int64))
 
     def _act(self, columns: dict[str, np.ndarray], deterministic: bool) -> list[Any]:
         columns = self._pre_network_filter.filter_columns(columns, False)
@@ -250,6 +266,22 @@ class Policy:
 
     def __repr__(self) -> str:
         return f"Policy({self.about.get('agent_class')}, {self.observation_shapes} -> {self.action_space})"
+
+
+def _raw_shape(space: Any) -> tuple[int, ...]:
+    return tuple(space.raw_shape if isinstance(space, OneHotObservationSpace) else space.shape.tolist())
+
+
+def _find(observation: Mapping[str, Any], name: str) -> Any:
+    """The part of a nested dict that Coach calls ``name``, with slashes between the keys; None if there is none."""
+    if name in observation:
+        return observation[name]
+    inner = (
+        _find(part, name[len(key) + 1 :])
+        for key, part in observation.items()
+        if isinstance(part, Mapping) and name.startswith(f"{key}/")
+    )
+    return next((part for part in inner if part is not None), None)
 
 
 def find_policy(path: Path, agent: str | None = None) -> pathlib.Path:

@@ -144,6 +144,42 @@ class VectorObservationSpace(ObservationSpace):
         self.measurements_names = measurements_names
 
 
+class OneHotObservationSpace(VectorObservationSpace):
+    """Whole numbers as vectors: each is a one-hot vector of as many elements as it has values, all side by side.
+
+    :param counts: how many values each number takes
+    :param starts: the smallest value of each
+    :param raw_shape: how the numbers are given, for instance ``()`` for a single one
+    """
+
+    def __init__(self, counts: np.ndarray, starts: np.ndarray, raw_shape: tuple[int, ...]):
+        self.counts, self.starts = np.ravel(counts).astype(int), np.ravel(starts).astype(int)
+        self.raw_shape = raw_shape
+        self._offsets = np.concatenate([[0], np.cumsum(self.counts)[:-1]]) - self.starts
+        super().__init__(int(self.counts.sum()), 0, 1)
+
+    def encode(self, numbers: Any) -> np.ndarray:
+        """The vectors of numbers, which are taken to lie within their range.
+
+        :param numbers: [..., *raw_shape] integers
+        :return: [..., D] float32
+        """
+        numbers = np.asarray(numbers)
+        leading = numbers.shape[: numbers.ndim - len(self.raw_shape)]
+        vectors = np.zeros((*leading, int(self.shape[0])), np.float32)
+        places = numbers.reshape(*leading, -1) + self._offsets
+        if leading:
+            np.put_along_axis(vectors, places, 1, axis=-1)
+        else:
+            vectors[places] = 1
+        return vectors
+
+    def can_encode(self, numbers: np.ndarray) -> bool:
+        """Whether all of [..., *raw_shape] numbers are whole and lie within their range."""
+        from_start = numbers.reshape(-1, len(self.counts)) - self.starts
+        return bool(np.all((from_start >= 0) & (from_start < self.counts) & (from_start % 1 == 0)))
+
+
 class ActionMaskSpace(VectorObservationSpace):
     """A mask over discrete actions that comes with each observation: 1 for an action that may be taken, 0 for one
     that may not. A masked action is never chosen and never bootstrapped from."""

@@ -3,7 +3,9 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import sys
 
+import imageio.v3 as imageio
 import numpy as np
 import pandas
 import pytest
@@ -278,9 +280,20 @@ def test_an_experiment_has_a_name_without_asking():
 
 
 def test_videos(tmp_path):
-    frames = np.random.default_rng(0).integers(0, 255, (4, 32, 48, 3), dtype=np.uint8)
-    assert os.path.getsize(create_gif(frames, fps=5, name="Episode-1", directory=str(tmp_path))) > 100
-    assert os.path.getsize(create_mp4(list(frames), name="Episode-1", directory=str(tmp_path))) > 100
+    frames = np.stack([np.full((31, 48, 3), 60 * number, dtype=np.uint8) for number in range(4)])
+    gif = create_gif(frames, fps=5, name="Episode-1", directory=str(tmp_path))
+    mp4 = create_mp4(list(frames), name="Episode-1", directory=str(tmp_path))
+    for path, shape in ((gif, (4, 31, 48, 3)), (mp4, (4, 32, 48, 3))):
+        read = imageio.imread(path)
+        assert read.shape == shape
+        np.testing.assert_allclose(read[:, 10, 10, 0], np.arange(4) * 60, atol=6)
+    assert imageio.immeta(gif)["duration"] == 200
+
+
+def test_videos_need_imageio(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imageio", None)
+    with pytest.raises(CoachError, match="pip install imageio"):
+        create_gif([], directory=str(tmp_path))
 
 
 def test_lines_on_the_screen(capsys):

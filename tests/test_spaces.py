@@ -17,6 +17,7 @@ from rl_coach.spaces import (
     InverseDistanceFromGoal,
     MultiSelectActionSpace,
     ObservationSpace,
+    OneHotObservationSpace,
     PlanarMapsObservationSpace,
     ReachingGoal,
     RewardSpace,
@@ -304,3 +305,21 @@ class TestGoals:
         assert reaching.convert_distance_to_reward(np.array([0.5, 0.5])) == (-1, False)
         with pytest.raises(NotImplementedError):
             GoalToRewardConversion().convert_distance_to_reward(1.0)
+
+
+def test_numbers_as_one_hot_vectors():
+    space = OneHotObservationSpace(np.array([2, 3]), np.array([0, 5]), (2,))
+    assert tuple(space.shape) == (5,)
+    np.testing.assert_array_equal(space.encode([1, 6]), [0, 1, 0, 1, 0])
+    np.testing.assert_array_equal(space.encode([[0, 5], [1, 7]]), [[1, 0, 1, 0, 0], [0, 1, 0, 0, 1]])
+    single = OneHotObservationSpace(np.array([3]), np.array([-1]), ())
+    np.testing.assert_array_equal(single.encode(-1), [1, 0, 0])
+    np.testing.assert_array_equal(single.encode([0, 1]), [[0, 1, 0], [0, 0, 1]])
+    assert space.contains(space.encode([1, 6])) and single.contains(single.encode(1))
+
+
+@pytest.mark.parametrize(("numbers", "fits"), [([1, 7], True), ([2, 5], False), ([0, 4], False), ([0.5, 5], False)])
+def test_numbers_outside_their_range_cannot_be_encoded(numbers, fits):
+    space = OneHotObservationSpace(np.array([2, 3]), np.array([0, 5]), (2,))
+    assert space.can_encode(np.asarray(numbers)) is fits
+    assert space.can_encode(np.asarray([[0, 5], numbers])) is fits

@@ -337,10 +337,11 @@ class Agent(AgentInterface):
             network.online_network.reset_internal_memory()
 
     def suspend_episode(self) -> None:
-        """Park the training episode, with its signals, the filters' histories and the random streams: training goes on
-        as if there had been no evaluation."""
+        """Park the training episode, with its signals, the filters' histories and statistics, and the random streams:
+        training goes on as if there had been no evaluation."""
         self._suspended = {
             "episode": self.park_episode(),
+            "filters": {name: getattr(self, name).get_state() for name in self._filters},
             "streams": self._streams(),
             "signals": [signal.values for signal in self.episode_signals + self.step_signals],
             "exploration": self.exploration_policy.get_state(),
@@ -350,6 +351,8 @@ class Agent(AgentInterface):
         """Go on with the parked episode."""
         if self._suspended is None:
             return
+        for name, state in self._suspended["filters"].items():
+            getattr(self, name).set_state(state)
         self.take_up_episode(self._suspended["episode"])
         for signal, values in zip(self.episode_signals + self.step_signals, self._suspended["signals"]):
             signal.values = values
@@ -417,7 +420,7 @@ class Agent(AgentInterface):
 
         :return: True if the episode is over
         """
-        filtered = self.input_filter.filter(env_response, deep_copy=False)[0]
+        filtered = self._filtered(env_response)
         if self.current_episode_steps_counter == 0:
             self.curr_state = filtered.next_state
             return env_response.game_over
@@ -437,6 +440,11 @@ class Agent(AgentInterface):
         self.reward.add_sample(env_response.reward)
         self.shaped_reward.add_sample(filtered.reward)
         return self.observe_transition(self.update_transition_before_adding_to_replay_buffer(transition))
+
+    def _filtered(self, env_response: EnvResponse) -> EnvResponse:
+        if self._phase is RunPhase.TEST:
+            return self.input_filter.filter_evaluated(env_response)
+        return self.input_filter.filter(env_response, deep_copy=False)[0]
 
     def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
         """Change a transition before it is stored; nothing by default."""

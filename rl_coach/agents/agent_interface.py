@@ -15,9 +15,12 @@ class AgentInterface:
     environment), then ``act`` and ``observe`` in turn until ``observe`` returns True, then ``handle_episode_ended``.
     ``train`` may come between any ``observe`` and the next ``act``.
 
+    :cvar is_person: a person acts, who may end the run at any time
     :ivar updates_left: how many updates of the networks the run still wants; a training phase is cut to it. None for
         no limit.
     """
+
+    is_person = False
 
     def __init__(self) -> None:
         self._parent: Any = None

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+FRAMES_PER_SECOND = 60  # of the console
+
 
 class ArcadeRules:
     """Follows the lives of a running game.

@@ -11,8 +11,9 @@ from rl_coach.base_parameters import Parameters, VisualizationParameters
 from rl_coach.core_types import ActionType, EnvResponse, GoalType, RunPhase, StateType
 from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.environments.episode_record import EpisodeRecord, actions_of
+from rl_coach.environments.keyboard import Keyboard
 from rl_coach.environments.rendering import EpisodeVideo, Window, has_display
-from rl_coach.spaces import ActionSpace, DiscreteActionSpace, ObservationSpace, RewardSpace, StateSpace
+from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpace
 from rl_coach.utils import CoachError, did_you_mean, force_list
 
 VIDEO_FRAMES_PER_SECOND = 10
@@ -199,6 +200,9 @@ class Environment(EnvironmentInterface):
         self.is_rendered = visualization.render or self.human_control
         self.native_rendering = visualization.native_rendering and visualization.render and not self.human_control
         self.key_to_action: dict[tuple[int, ...], Any] = {}
+        self._steps_per_second: float | None = None
+        self._keyboard: Keyboard | None = None
+        self._user_acted = False
         self._dumps_video = visualization.dump_gifs or visualization.dump_mp4
         self._adds_image = visualization.add_rendered_image_to_env_response
         self._uses_images = self.is_rendered or self._dumps_video or self._adds_image
@@ -361,33 +365,49 @@ class Environment(EnvironmentInterface):
             digest.update(np.asarray(self.state[name]).tobytes())
         return digest.hexdigest()
 
-    def get_action_from_user(self) -> ActionType:
-        """The action of the keys that are held down now, the default action if none are.
+    @property
+    def keyboard(self) -> Keyboard:
+        """Which keys take which actions.
 
+        :raises CoachError: the actions cannot be taken with keys
+        """
+        if self._keyboard is None:
+            self._keyboard = Keyboard(self._action_space, self.key_to_action)
+        return self._keyboard
+
+    def get_action_from_user(self) -> ActionType | None:
+        """The action of the keys that are held down, or were for a moment since the last question, when the next step
+        is due; with no key the action that does nothing.
+
+        :return: None if no key is held and every action does something, or the state does not allow the action: the
+            person has not decided yet
         :raises CoachError: the environment was not made with ``human_control``
         :raises KeyboardInterrupt: the window was closed
         """
         if self._window is None:
             raise CoachError("a person can act only in an environment with human_control (coach --play)")
-        self._window.tick(self.visualization_parameters.max_fps_for_human_control)
-        pressed = self._window.pressed_keys()
-        if self.key_to_action:
-            return self.key_to_action.get(tuple(sorted(pressed)), self._action_space.default_action)
-        numbers = [key - ord("1") for key in sorted(pressed)]
-        actions = self._action_space.actions
-        return next((actions[n] for n in numbers if 0 <= n < len(actions)), self._action_space.default_action)
+        self._window.tick(self._pace())
+        action = self.keyboard.action_for(self._window.pressed_keys())
+        mask = self.state_space.action_mask_name
+        if action is not None and mask is not None and not self.state[mask][action]:
+            action = None
+        self._user_acted = action is not None
+        return action
+
+    def _pace(self) -> float:
+        """Steps a second for a person, 0 for as many as can be. A level that is slow by nature, such as one of single
+        moves, still answers at once to the key that it waits for."""
+        highest = self.visualization_parameters.max_fps_for_human_control
+        if self._steps_per_second is None or not self._user_acted:
+            return highest
+        return min(highest, self._steps_per_second)
 
     def get_available_keys(self) -> list[tuple[str, str]]:
-        """What each action is called and which keys take it."""
-        if self.key_to_action:
-            return [
-                (self._action_space.get_description(action), " + ".join(Window.key_name(key) for key in keys))
-                for keys, action in self.key_to_action.items()
-            ]
-        if isinstance(self._action_space, DiscreteActionSpace):
-            actions = self._action_space.actions[:9]
-            return [(self._action_space.get_description(action), str(n + 1)) for n, action in enumerate(actions)]
-        return []
+        """What each action is called and which keys take it, held together.
+
+        :raises CoachError: the actions cannot be taken with keys
+        """
+        return [(name, " + ".join(Window.key_name(key) for key in keys)) for name, keys in self.keyboard.bindings()]
 
     def render(self) -> None:
         """Show the present state in a window."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType, EnvironmentSteps, RunPhase
-from rl_coach.environments.arcade import ArcadeRules
+from rl_coach.environments.arcade import FRAMES_PER_SECOND, ArcadeRules
 from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
 from rl_coach.environments.gym_levels import (
     atari_deterministic_v4,
@@ -28,6 +28,7 @@ from rl_coach.environments.gym_levels import (
     mujoco_v2,
     roboschool_v1,
 )
+from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
 from rl_coach.utils import CoachError, short_dynamic_import
@@ -243,7 +244,16 @@ class GymEnvironment(Environment):
         if "desired_goal" in self.state_space:
             self.goal_space = cast(ObservationSpace, self.state_space["desired_goal"])
         if self.human_control:
-            self.key_to_action = gym_probe.keys_to_actions(self._simulator, space)
+            self._prepare_for_a_person(gym_probe.keys_to_actions(self._simulator, space), names)
+
+    def _prepare_for_a_person(self, own_keys: dict[tuple[int, ...], Any], names: list[str]) -> None:
+        known = NAMES_OF_ACTIONS.get(type(self._simulator).__name__)
+        self.key_to_action = own_keys
+        self._keyboard = Keyboard(self.action_space, own_keys, None if names else known)
+        is_arcade = hasattr(self._simulator, "ale")
+        metadata = getattr(self._simulator, "metadata", {})
+        rate = FRAMES_PER_SECOND if is_arcade else metadata.get("render_fps")
+        self._steps_per_second = None if rate is None else rate / self.frame_skip
 
     def _simulator_action(self, action: ActionType) -> Any:
         return action if self._to_simulator_action is None else self._to_simulator_action(action)

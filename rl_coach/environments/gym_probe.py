@@ -46,8 +46,16 @@ def _arrays(observation: Any) -> Iterable[np.ndarray]:
 def keys_to_actions(simulator: Any, space: gym.Space) -> dict[tuple[int, ...], Any]:
     """The environment's own keys, as sorted key codes, and our action for each; empty where it offers none."""
     offered: dict[Any, Any] = getattr(simulator, "get_keys_to_action", dict)()
-    start = int(getattr(space, "start", 0)) if isinstance(space, gym.spaces.Discrete) else 0
-    return {_key_codes(keys): action - start if start else action for keys, action in offered.items()}
+    return {_key_codes(keys): _our_action(action, space) for keys, action in offered.items()}
+
+
+def _our_action(action: Any, space: gym.Space) -> Any:
+    if isinstance(space, gym.spaces.Discrete):
+        return int(action) - int(space.start)
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        choices = np.ravel(np.asarray(action) - getattr(space, "start", 0))
+        return int(np.ravel_multi_index(tuple(choices), tuple(np.ravel(space.nvec))))
+    return np.asarray(action)
 
 
 def _key_codes(keys: Any) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from rl_coach.spaces import (
     ImageObservationSpace,
     MultiSelectActionSpace,
     ObservationSpace,
+    OneHotObservationSpace,
     PlanarMapsObservationSpace,
     StateSpace,
     TensorObservationSpace,
@@ -95,10 +96,14 @@ def observation_space_of(
     :raises CoachError: there is no observation space of ours for it
     """
     if isinstance(space, gym.spaces.Discrete):
-        rows, start = np.eye(int(space.n), dtype=np.float32), int(space.start)
-        return VectorObservationSpace(int(space.n), 0, 1), lambda value: rows[value - start]
+        count, start = int(space.n), int(space.start)
+        one_hot = OneHotObservationSpace(np.array([count]), np.array([start]), ())
+        rows = one_hot.encode(np.arange(start, start + count))
+        return one_hot, lambda value: rows[value - start]
     if isinstance(space, gym.spaces.MultiDiscrete):
-        return _one_hots(space)
+        starts = np.broadcast_to(getattr(space, "start", 0), space.shape)
+        one_hots = OneHotObservationSpace(space.nvec, starts, space.shape)
+        return one_hots, one_hots.encode
     if isinstance(space, gym.spaces.MultiBinary):
         size = int(np.prod(space.shape))
         return VectorObservationSpace(size, 0, 1), (lambda v: np.reshape(v, size)) if len(space.shape) > 1 else None
@@ -108,20 +113,6 @@ def observation_space_of(
         f"level '{level}': the observation '{name}' of the space {space} is not supported; Box, Discrete, "
         "MultiBinary, MultiDiscrete and Dict are, so wrap the environment to offer one of these"
     )
-
-
-def _one_hots(space: gym.spaces.MultiDiscrete) -> tuple[ObservationSpace, Convert]:
-    counts = np.ravel(space.nvec).astype(int)
-    start = np.ravel(np.broadcast_to(getattr(space, "start", 0), space.shape))
-    offsets = np.concatenate([[0], np.cumsum(counts)[:-1]]) - start
-    size = int(counts.sum())
-
-    def convert(value: Any) -> np.ndarray:
-        one_hots = np.zeros(size, dtype=np.float32)
-        one_hots[np.ravel(value) + offsets] = 1
-        return one_hots
-
-    return VectorObservationSpace(size, 0, 1), convert
 
 
 def _array_observations(

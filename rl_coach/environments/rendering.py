@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.logger import open_video
 from rl_coach.utils import CoachError
 
 
@@ -20,7 +21,8 @@ def has_display() -> bool:
 
 
 class Window:
-    """A window that shows pictures and knows which keys are held down. It opens with the first picture.
+    """A window that shows pictures and knows which keys are held down. It opens with the first picture, and closes
+    when the user presses Esc or its cross.
 
     :param title: the text above it
     :raises CoachError: there is no display, or pygame is not installed
@@ -34,6 +36,7 @@ class Window:
         self._title = title
         self._screen: Any = None
         self._clock: Any = None
+        self._tapped: set[int] = set()
         self.is_open = True
 
     @staticmethod
@@ -65,16 +68,24 @@ class Window:
         self._clock = self._pygame.time.Clock()
 
     def _handle_events(self) -> None:
-        if any(event.type == self._pygame.QUIT for event in self._pygame.event.get()):
-            self.close()
+        pygame = self._pygame
+        for event in pygame.event.get():
+            if event.type == pygame.QUIT or (event.type == pygame.KEYDOWN and event.key == pygame.K_ESCAPE):
+                self.close()
+                return
+            if event.type == pygame.KEYDOWN:
+                self._tapped.add(event.key)
 
     def tick(self, frames_per_second: float) -> None:
-        """Wait until the next frame is due."""
+        """Wait until the next frame is due.
+
+        :param frames_per_second: 0 does not wait
+        """
         if self._clock is not None:
             self._clock.tick(frames_per_second)
 
     def pressed_keys(self) -> set[int]:
-        """The codes of the keys that are held down.
+        """The codes of the keys that are held down, or were for a moment since the last call.
 
         :raises KeyboardInterrupt: the user has closed the window
         """
@@ -85,7 +96,9 @@ class Window:
         if self._screen is None:
             return set()
         held = self._pygame.key.get_pressed()
-        return {key for key in self._keys if held[key]}
+        pressed = self._tapped | {key for key in self._keys if held[key]}
+        self._tapped = set()
+        return pressed
 
     def close(self) -> None:
         """Close the window for good."""
@@ -123,18 +136,14 @@ class EpisodeVideo:
         self._writers: dict[pathlib.Path, Any] = {}
         base = pathlib.Path(directory)
         if gif:
-            self._open(base / "gifs" / ".recording.gif", duration=1000 / frames_per_second, loop=0)
+            self._open(base / "gifs" / ".recording.gif", frames_per_second)
         if mp4:
-            self._open(base / "videos" / ".recording.mp4", fps=frames_per_second, macro_block_size=2)
+            self._open(base / "videos" / ".recording.mp4", frames_per_second)
 
-    def _open(self, path: pathlib.Path, **options: Any) -> None:
-        try:
-            import imageio.v2 as imageio
-        except ImportError:
-            raise CoachError("videos need imageio: pip install imageio imageio-ffmpeg") from None
-        path = path.with_name(f"{path.stem}-{os.getpid()}-{id(self)}{path.suffix}")
+    def _open(self, path: pathlib.Path, frames_per_second: float) -> None:
+        path.with_name(f"{path.stem}-{os.getpid()}-{id(self)}{path.suffix}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._writers[path] = imageio.get_writer(path, mode="I", **options)
+        self._writers[path] = open_video(str(path), frames_per_second)
 
     def counts_next(self) -> bool:
         """Take note of the next picture; True if it is one to ``add``, so that others need not be drawn."""

@@ -369,6 +369,18 @@ class InputFilter(_FilterChain):
                     filtered[name] = _filter_one(filtered[name], {key: member}, member.remembers_episode)
         return filtered
 
+    def filter_evaluated(self, response: EnvResponse) -> EnvResponse:
+        """Filter a response of an evaluation: as ``filter``, but statistics do not learn from it; see
+        ``filter_trained``."""
+        self._refuse_if_reference()
+        if not (self._observation_filters or self._reward_filters):
+            return response
+        filtered = _shallow_copy(response)
+        filtered.next_state = self.filter_trained(filtered.next_state)
+        for reward_filter in self._reward_filters.values():
+            filtered.reward = reward_filter.filter(filtered.reward, reward_filter.remembers_episode)
+        return filtered
+
     def filter_rewards(self, rewards: np.ndarray, update_internal_state: bool = True) -> np.ndarray:
         """Filter a batch of rewards [B]; the same array where there is no filter."""
         self._refuse_if_reference()

@@ -68,6 +68,22 @@ def fits_of(levels: Iterable[Any], task: TaskParameters) -> dict[str, str]:
     return fits
 
 
+def check_preset(path: str, here: str | None, there: str | None) -> None:
+    """Compare the names of the presets that a graph and a checkpoint are of, where both have one; a graph that a
+    program has put together has none.
+
+    :param path: the checkpoint, for the message
+    :param here: the graph's preset, as ``preset_catalogue.name_of`` gives it
+    :param there: the checkpoint's
+    :raises CoachError: they differ
+    """
+    if here and there and here != there:
+        raise CoachError(
+            f"the checkpoint '{path}' is of the preset {there}, not of {here}: use -p {there}, with -cp and -lvl for "
+            "what is to be different"
+        )
+
+
 def check_fit(path: str, here: dict[str, str], there: dict[str, str]) -> None:
     """Compare ``fits_of`` a graph with those that a checkpoint's manifest holds.
 

@@ -33,7 +33,7 @@ from rl_coach.core_types import (
     TotalStepsCounter,
     TrainingSteps,
 )
-from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit, fits_of
+from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit, check_preset, fits_of
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.policy_export import checkpoint_files
@@ -151,6 +151,7 @@ class GraphManager:
         self._force_next_reset = True
         self._bottom_level: Any = None
         self._can_train = True
+        self._is_played = False
         self._improve_start: dict[type[StepMethod], int] | None = None
         self._improve_end: StepMethod | None = None
         self._shown_phases: tuple[RunPhase, ...] = (RunPhase.HEATUP, RunPhase.TRAIN)
@@ -193,6 +194,7 @@ class GraphManager:
         self.top_level_manager = self.level_managers[0]
         self._bottom_level = self.level_managers[-1]
         self._can_train = any(level.can_train for level in self.level_managers)
+        self._is_played = any(agent.is_person for level in self.level_managers for agent in level.agents.values())
         for level in self.level_managers:
             level.parent_graph_manager = self
         self.phase = RunPhase.UNDEFINED
@@ -350,7 +352,7 @@ class GraphManager:
         waits = wait_for_full_episodes and self.top_level_manager.has_one_episode
         while counts[unit] < end or (waits and not self.reset_required):
             self._step()
-            self._stop_if_asked()
+            self.stop_if_asked()
 
     def _step(self) -> EnvResponse:
         """One step of the top level, at an episode's start also the reset, at its end also the bookkeeping."""
@@ -378,8 +380,12 @@ class GraphManager:
         self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
         self.progress.update(self._status())
 
-    def _stop_if_asked(self) -> None:
-        """Called where a step is complete, the training that belongs to it included."""
+    def stop_if_asked(self) -> None:
+        """Called where a step is complete, the training that belongs to it included; and where one waits for a person.
+
+        :raises KeyboardInterrupt: Ctrl-C was pressed
+        :raises SystemExit: SIGTERM came
+        """
         if self._stop_signal is not None:
             self._stopped_between_steps = True
             raise _exception_of(self._stop_signal)
@@ -429,7 +435,7 @@ class GraphManager:
                 self.act(_ONE_STEP)
                 self.train()
                 self.occasionally_save_checkpoint()
-                self._stop_if_asked()
+                self.stop_if_asked()
 
     def sync(self) -> None:
         """Have the agents take the newest weights."""
@@ -496,13 +502,14 @@ class GraphManager:
 
     def improve(self) -> None:
         """Heatup, then training and evaluation in turn, for exactly ``improve_steps`` of training or until the stop
-        condition holds. Ends with an evaluation, a checkpoint and a summary.
+        condition holds. Ends with an evaluation, a checkpoint and a summary; where a person acts, whenever they leave,
+        with the summary alone.
 
         :raises TrainingError: a loss is not finite; the run's state then lies in the checkpoint directory, beside the
             good checkpoints
         """
         self.verify_graph_was_created()
-        with self._running(saves_checkpoints=True):
+        with self._running(saves_checkpoints=not self._is_played):
             self.sync()
             start = self._heat_up_and_start()
             counts = self.total_steps_counters[RunPhase.TRAIN].counters
@@ -518,7 +525,8 @@ class GraphManager:
                     screen.success("the stop condition holds: every agent's success rate has reached its target")
                     break
                 self._next_evaluation = None
-            self.save_checkpoint()
+            if not self._is_played:
+                self.save_checkpoint()
         self._summarize()
 
     def _heat_up_and_start(self) -> dict[type[StepMethod], int]:
@@ -573,12 +581,13 @@ class GraphManager:
         try:
             with self._stopping_between_steps():
                 yield
-        except (KeyboardInterrupt, SystemExit):
+        except (KeyboardInterrupt, SystemExit) as stop:
             # a second signal comes in the middle of a step: what lies in memory then is not worth keeping
             self.progress.stop()
             if saves_checkpoints and self._stopped_between_steps:
                 self._save_after_interrupt()
-            raise
+            if not (self._is_played and isinstance(stop, KeyboardInterrupt)):
+                raise
         except TrainingError:
             if saves_checkpoints:
                 self.save_checkpoint(failed=True)
@@ -608,7 +617,8 @@ class GraphManager:
         if self._stop_signal is not None:
             raise _exception_of(number)
         self._stop_signal = number
-        screen.warning("stopping after this step; once more to exit at once, without a checkpoint")
+        if not self._is_played:
+            screen.warning("stopping after this step; once more to exit at once, without a checkpoint")
 
     def _save_after_interrupt(self) -> None:
         path = self.save_checkpoint()
@@ -623,7 +633,7 @@ class GraphManager:
             phase=self._phase,
             episodes=shown[-1][EnvironmentEpisodes],
             steps=sum(counter[EnvironmentSteps] for counter in shown),
-            updates=shown[-1][TrainingSteps],
+            updates=shown[-1][TrainingSteps] if self._can_train else 0,
             fraction=self._fraction_done(),
         )
 
@@ -806,7 +816,7 @@ class GraphManager:
             is taken; None takes the task's ``checkpoint_restore_path``
         :param continue_run: it is the same run that goes on: no heatup, and ``improve_steps`` count what was trained
             before; otherwise ``improve_steps`` are trained from here
-        :raises CoachError: there is none, it is damaged, or it does not fit this graph
+        :raises CoachError: there is none, it is damaged, of another preset, or does not fit this graph
         """
         self.verify_graph_was_created()
         path = path or self.task_parameters.checkpoint_restore_path
@@ -814,6 +824,7 @@ class GraphManager:
             raise CoachError("no checkpoint to restore: name one, or set checkpoint_restore_path")
         path = find_checkpoint(path)
         state, manifest = load_checkpoint(path)
+        check_preset(path, self.task_parameters.preset, manifest.get("preset"))
         check_fit(path, self._fits(), manifest.get("fits", {}))
         self._set_state_or_nothing(path, state, continue_run)
         self._continues = continue_run

@@ -167,8 +167,8 @@ class NumpySharedRunningStats(SharedRunningStats):
     def get_state(self) -> State:
         return {
             "count": self._count,
-            "mean": self._mean.copy(),
-            "squared_deviations": self._squared_deviations.copy(),
+            "mean": np.array(self._mean),  # of a scalar it is no array, and a checkpoint would make a float of it
+            "squared_deviations": np.array(self._squared_deviations),
         }
 
     def set_state(self, state: State) -> None:
@@ -176,8 +176,8 @@ class NumpySharedRunningStats(SharedRunningStats):
             count, mean, squared_deviations = state["count"], state["mean"], state["squared_deviations"]
         except KeyError as missing:
             raise CoachError(f"the saved statistics of '{self.name}' lack {missing}") from None
-        if mean.shape != self.shape:
-            raise CoachError(f"the saved statistics of '{self.name}' have shape {mean.shape}, not {self.shape}")
+        if np.shape(mean) != self.shape:
+            raise CoachError(f"the saved statistics of '{self.name}' have shape {np.shape(mean)}, not {self.shape}")
         self._count = count
         self._mean = np.array(mean, dtype=np.float64)
         self._squared_deviations = np.array(squared_deviations, dtype=np.float64)

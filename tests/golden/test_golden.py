@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from rl_coach import preset_catalogue
+from rl_coach.preset_catalogue import list_all_presets
 from tests.golden.train_to_reward import NOT_INSTALLED, NOT_REACHED, REACHED, WINDOW, reaches
 
 SEEDS = (0, 1, 2)
@@ -17,14 +18,14 @@ ENOUGH = 2
 
 def presets_with_a_reward() -> list[str]:
     directory = preset_catalogue.preset_directory()
-    names = preset_catalogue.list_all_presets()
-    return [name for name in names if "min_reward_threshold" in (directory / f"{name}.py").read_text(encoding="utf-8")]
+    source_of = {name: (directory / f"{name}.py").read_text(encoding="utf-8") for name in list_all_presets()}
+    return [name for name, source in source_of.items() if "min_reward_threshold" in source]
 
 
 def run(preset: str, seed: int) -> int:
     """The exit code of ``train_to_reward`` in a process of its own; its lines are passed on as they come."""
     script = pathlib.Path(__file__).with_name("train_to_reward.py")
-    print(f"{preset}, seed {seed}", flush=True)
+    print(f"\n{preset}, seed {seed}", flush=True)
     return subprocess.run([sys.executable, str(script), preset, str(seed)], check=False).returncode
 
 
@@ -36,10 +37,21 @@ def test_reaches_its_reward(preset):
         outcomes.append(run(preset, seed))
         if outcomes[-1] == NOT_INSTALLED:
             pytest.skip(f"the environment of {preset} is not installed")
-        assert outcomes[-1] in (REACHED, NOT_REACHED), f"seed {seed} stopped with exit code {outcomes[-1]}"
+        assert outcomes[-1] in (REACHED, NOT_REACHED), f"seed {seed} broke with exit code {outcomes[-1]}"
         if max(outcomes.count(REACHED), outcomes.count(NOT_REACHED)) == ENOUGH:
             break
-    assert outcomes.count(REACHED) >= ENOUGH
+    assert outcomes.count(REACHED) >= ENOUGH, f"{outcomes.count(REACHED)} of {len(outcomes)} seeds reached it"
+
+
+def test_every_preset_that_has_a_reward_is_trained():
+    parameters = {name: preset_catalogue.load(name).preset_validation_params for name in list_all_presets()}
+    assert presets_with_a_reward() == [name for name, it in parameters.items() if it.test or it.min_reward_threshold]
+
+
+def test_what_breaks_has_not_merely_missed_its_reward(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert run("no_such_preset", 0) not in (REACHED, NOT_REACHED, NOT_INSTALLED)
+    assert "no preset 'no_such_preset'" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

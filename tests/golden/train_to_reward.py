@@ -1,6 +1,7 @@
 """Train one preset with one seed until it reaches its reward: ``python train_to_reward.py CartPole_DQN 0``.
 
-Exits with 0 if it does, 1 if the episodes that it may take pass first, 77 if its environment is not installed.
+Exits with 0 if it does, 3 if the episodes that it may take pass first, 77 if its environment is not installed; with 1,
+as Python does, if training breaks.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import tempfile
 from typing import Any
 
 from rl_coach import preset_catalogue
-from rl_coach.base_parameters import TaskParameters
+from rl_coach.coach import CoachInterface
+from rl_coach.core_types import EnvironmentEpisodes, RunPhase
+from rl_coach.progress import duration
 from rl_coach.utils import CoachError
 
-REACHED, NOT_REACHED, NOT_INSTALLED = 0, 1, 77
+REACHED, NOT_REACHED, NOT_INSTALLED = 0, 3, 77
 WINDOW = 10
 
 
@@ -34,17 +37,24 @@ def reaches(rewards: list[float], threshold: float) -> bool:
     return bool(last) and min(sum(last) / WINDOW, sum(last) / len(last)) >= threshold
 
 
-def watch(graph_manager: Any, rewards: list[float]) -> None:
+def episodes_of(graph_manager: Any) -> int:
+    """The episodes of heatup and training, which a preset's limit counts."""
+    counters = graph_manager.total_steps_counters
+    return sum(counters[phase][EnvironmentEpisodes] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
+
+
+def watch(graph_manager: Any) -> None:
     """After every evaluation look at its mean reward, and raise ``Finished`` once the outcome is known."""
     validation = graph_manager.preset_validation_params
     evaluate = graph_manager.evaluate
+    rewards: list[float] = []
 
     def evaluate_and_look(*args: Any, **kwargs: Any) -> Any:
         result = evaluate(*args, **kwargs)
         rewards.append(graph_manager.progress.last_evaluation)
         if reaches(rewards, validation.min_reward_threshold):
             raise Finished(True)
-        if graph_manager.get_agent().current_episode > validation.max_episodes_to_achieve_reward:
+        if episodes_of(graph_manager) > validation.max_episodes_to_achieve_reward:
             raise Finished(False)
         return result
 
@@ -52,21 +62,21 @@ def watch(graph_manager: Any, rewards: list[float]) -> None:
 
 
 def train(preset: str, seed: int, experiment_path: str) -> bool:
-    """Whether ``preset`` reaches its reward with this seed."""
-    graph_manager: Any = preset_catalogue.load(preset)
-    level = graph_manager.preset_validation_params.reward_test_level
-    if level is not None:
-        graph_manager.env_params.level.select(level)
-    rewards: list[float] = []
-    watch(graph_manager, rewards)
-    graph_manager.create_graph(TaskParameters(experiment_path=experiment_path, seed=seed))
+    """Whether ``preset`` reaches its reward with this seed. Says so, too."""
+    level = preset_catalogue.load(preset).preset_validation_params.reward_test_level  # type: ignore[attr-defined]
+    coach = CoachInterface(preset=preset, level=level, seed=seed, experiment_path=experiment_path)
+    graph_manager: Any = coach.graph_manager
+    watch(graph_manager)
+    is_reached = False
     try:
-        graph_manager.improve()
+        coach.run()
     except Finished as finished:
-        return finished.is_reached
-    finally:
-        graph_manager.close()
-    return False
+        is_reached = finished.is_reached
+    threshold = graph_manager.preset_validation_params.min_reward_threshold
+    episodes, seconds = episodes_of(graph_manager), graph_manager.progress.seconds
+    outcome = "reached" if is_reached else "did NOT reach"
+    print(f"{preset}, seed {seed}: {outcome} {threshold:g} in {episodes} episodes, {duration(seconds)}", flush=True)
+    return is_reached
 
 
 def main(preset: str, seed: str) -> int:
@@ -74,7 +84,7 @@ def main(preset: str, seed: str) -> int:
         try:
             return REACHED if train(preset, int(seed), directory) else NOT_REACHED
         except CoachError as error:
-            if "rl_coach[" not in str(error):
+            if not any(hint in str(error) for hint in ("rl_coach[", "not installed")):
                 raise
             print(f"  {error}")
             return NOT_INSTALLED

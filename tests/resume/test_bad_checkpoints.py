@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 
@@ -63,6 +64,22 @@ def assert_refused(graph, path, message):
 )
 def test_a_checkpoint_of_another_preset(dqn, tmp_path, name, changes, message):
     assert_refused(build(name, tmp_path, **changes), dqn[1], message)
+
+
+@pytest.mark.parametrize(("here", "there"), [("A_DQN", "A_DQN"), (None, "A_DQN"), ("A_DQN", None), (None, None)])
+def test_a_checkpoint_of_the_same_preset_or_of_none(tmp_path, here, there):
+    path = of_preset(there, tmp_path / "there").save_checkpoint()
+    of_preset(here, tmp_path / "here").restore_checkpoint(path)
+
+
+def test_a_checkpoint_of_another_preset_that_would_fit(tmp_path):
+    path = of_preset("A_DQN", tmp_path / "there").save_checkpoint()
+    message = f"the checkpoint '{path}' is of the preset A_DQN, not of B_DQN: use -p A_DQN"
+    assert_refused(of_preset("B_DQN", tmp_path / "here"), path, re.escape(message))
+
+
+def of_preset(name, directory):
+    return plan_of("DQN", 100).create_graph(TaskParameters(experiment_path=str(directory), seed=1, preset=name))
 
 
 def test_other_layers(dqn, tmp_path):
@@ -178,3 +195,22 @@ def test_weights_are_those_of_the_checkpoint(dqn, tmp_path):
     graph.restore_checkpoint(dqn[1])
     for one, other in zip(*(g.get_agent().networks["main"].online_network.get_weights() for g in (graph, dqn[0]))):
         np.testing.assert_array_equal(one, other)
+
+
+def test_the_same_preset_by_other_names(tmp_path, monkeypatch, capsys):
+    """By name, in another case, as file and as module, evaluated and with another level of the same kind; but not a
+    copy that is another preset."""
+    from rl_coach import preset_catalogue
+    from rl_coach.coach import BAD_INPUT, CoachInterface, main
+
+    monkeypatch.chdir(tmp_path)
+    first = CoachInterface(preset="CartPole_PG", seed=1).graph_manager
+    path = first.save_checkpoint()
+    file = preset_catalogue.preset_directory() / "CartPole_PG.py"
+    for preset in ("cartpole_pg", str(file), f"{file}:graph_manager", "rl_coach.presets.CartPole_PG"):
+        CoachInterface(preset=preset, checkpoint_restore_file=path).graph_manager.close()
+    CoachInterface(preset="CartPole_PG", level="CartPole-v1", checkpoint_restore_file=path, evaluate=10).run()
+    shutil.copy(file, "Other_PG.py")
+    capsys.readouterr()
+    assert main(["-p", "Other_PG.py", "-crf", path]) == BAD_INPUT
+    assert "is of the preset CartPole_PG, not of Other_PG" in capsys.readouterr().err

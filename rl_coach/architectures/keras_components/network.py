@@ -94,7 +94,7 @@ class KerasNetwork:
             noisy.draws_noise = draws_noise
         mapping = list(zip(self._variables, weights)) + list(zip(self._buffers, buffers))
         with keras.StatelessScope(state_mapping=mapping) as scope:
-            outputs = self.model(inputs, training=training)
+            outputs = self.model({_tensor_name(name): value for name, value in inputs.items()}, training=training)
             new_buffers = [scope.get_current_value(buffer) for buffer in self._buffers]
         return outputs["heads"], outputs["recurrent"], new_buffers
 
@@ -122,7 +122,8 @@ class KerasNetwork:
                 if shared is None or self.parameters.use_separate_networks_per_head:
                     shared = self._body(recurrent)
                 heads.append(self._head(head_parameters, shared, len(heads)))
-        return keras.Model(self._inputs, {"heads": heads, "recurrent": recurrent}, name=self.name)
+        inputs = {_tensor_name(name): tensor for name, tensor in self._inputs.items()}
+        return keras.Model(inputs, {"heads": heads, "recurrent": recurrent}, name=self.name)
 
     def _head(self, parameters: Any, features: Any, index: int) -> dict[str, Any]:
         if parameters.rescale_gradient_from_head_by_factor != 1:
@@ -186,7 +187,7 @@ class KerasNetwork:
     def _input(self, name: str) -> Any:
         if name not in self._inputs:
             self.input_shapes[name] = tuple(int(n) for n in self._space(name).shape)
-            self._inputs[name] = keras.Input(self.input_shapes[name], name=name)
+            self._inputs[name] = keras.Input(self.input_shapes[name], name=_tensor_name(name))
         return self._inputs[name]
 
     def _space(self, name: str) -> Space:
@@ -207,3 +208,8 @@ class KerasNetwork:
         if isinstance(space, VectorObservationSpace) or space.num_dimensions <= 1:
             return "vector", schemes.VECTOR_EMBEDDER
         return "tensor", schemes.TENSOR_EMBEDDER
+
+
+def _tensor_name(name: str) -> str:
+    """A name without the slash of nested observations, which Keras does not allow."""
+    return name.replace("/", ".")

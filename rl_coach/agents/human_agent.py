@@ -1,0 +1,156 @@
+"""A person who acts with the keyboard; what they play is recorded, for others to learn from."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.agent import Agent
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_wrapper import NetworkWrapper
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.core_types import ActionInfo, ActionType, StateType
+from rl_coach.exploration_policies.e_greedy import EGreedyParameters
+from rl_coach.exploration_policies.exploration_policy import ExplorationPolicy
+from rl_coach.logger import screen
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+
+REPLAY_BUFFER_FILE = "replay_buffer.npz"
+
+
+class HumanAlgorithmParameters(AlgorithmParameters):
+    """A person learns without."""
+
+
+class HumanNetworkParameters(NetworkParameters):
+    """A network of the kind that imitates people; the human agent itself builds none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
+        self.middleware_parameters = FCMiddlewareParameters()
+        self.optimizer_type = "Adam"
+        self.batch_size = 32
+        self.replace_mse_with_huber_loss = False
+        self.create_target_network = False
+
+
+class HumanAgentParameters(AgentParameters):
+    """A person, with a replay memory of episodes."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=HumanAlgorithmParameters(),
+            exploration=EGreedyParameters(),
+            memory=EpisodicExperienceReplayParameters(),
+            networks={"main": HumanNetworkParameters()},
+        )
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.human_agent:HumanAgent"
+
+
+class HumanAgent(Agent):
+    """Asks the environment which keys are held down.
+
+    What was played is written to ``replay_buffer.npz`` in the experiment's directory when the run ends. An agent begins
+    with it by ``memory.load_memory_from_file_path``.
+    """
+
+    is_person = True
+
+    def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self._is_saved = True
+
+    def init_environment_dependent_modules(self) -> None:
+        """Tell the player which keys there are.
+
+        :raises CoachError: the actions of the environment cannot be taken with keys
+        """
+        super().init_environment_dependent_modules()
+        self._print_keys(self.parent.real_environment)
+
+    def _print_keys(self, environment: Any) -> None:
+        keys_of: dict[str, list[str]] = {}
+        for name, keys in environment.get_available_keys():
+            keys_of.setdefault(name, []).append(keys)
+        screen.log_title(f"you play {environment.env_id}; Esc, closing the window or Ctrl-C ends it")
+        width = max(map(len, keys_of))
+        for name, keys in keys_of.items():
+            screen.print(f"  {name:<{width}}  {' or '.join(keys)}")
+        idle = environment.keyboard.idle_action
+        screen.print(
+            "  it waits for you while no key is held"
+            if idle is None
+            else f"  no key is {environment.keyboard.describe(idle)}"
+        )
+
+    def create_networks(self) -> dict[str, NetworkWrapper]:
+        """None."""
+        return {}
+
+    def _make_exploration_policy(self) -> ExplorationPolicy:
+        return ExplorationPolicy(self.spaces.action)
+
+    def handle_episode_ended(self) -> None:
+        super().handle_episode_ended()
+        self.log_to_screen()
+
+    def log_to_screen(self) -> None:
+        """Say how the episode went."""
+        reward = float(np.sum(self.total_reward_in_current_episode))
+        steps = self.current_episode_steps_counter
+        screen.print(f"episode {self.current_episode}: reward {reward:.5g} in {steps:,} steps")
+
+    def train(self) -> float:
+        """Nothing to do."""
+        return 0.0
+
+    def choose_action(self, curr_state: StateType) -> ActionInfo:
+        """The action of the keys that are held down, as one of the agent's own action space.
+
+        :raises KeyboardInterrupt: the player has left
+        """
+        return self.output_filter.reverse_filter(ActionInfo(self._wait_for_action(), action_value=0))
+
+    def _wait_for_action(self) -> ActionType:
+        while True:
+            action = self.parent.active_environment.get_action_from_user()
+            if action is not None:
+                self._is_saved = False
+                return action
+            self.parent.parent_graph_manager.stop_if_asked()
+
+    def save_replay_buffer_and_exit(self) -> None:
+        """Write what was played so far, and end the run as its player does who closes the window.
+
+        :raises KeyboardInterrupt: always
+        """
+        self.close()
+        raise KeyboardInterrupt
+
+    def close(self) -> None:
+        super().close()
+        if not self._is_saved and self.ap.task_parameters is not None:
+            self._store_broken_off_episode()
+            self._save(str(self.ap.task_parameters.experiment_path))
+            self._is_saved = True
+
+    def _store_broken_off_episode(self) -> None:
+        """An episode that the player left ends there, by no doing of the environment's."""
+        episode = self.current_episode_buffer
+        if episode.is_empty() or episode.is_complete:
+            return
+        episode.transitions[-1].game_over = True
+        self._finish_episode(episode)
+        self.current_episode_buffer = self._new_episode()
+
+    def _save(self, directory: str) -> None:
+        path = os.path.join(directory, REPLAY_BUFFER_FILE)
+        self.call_memory("save", path)
+        screen.success(f"recorded {self.call_memory('num_transitions'):,} steps: {path}")
