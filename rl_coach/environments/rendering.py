@@ -141,7 +141,7 @@ class EpisodeVideo:
             self._open(base / "videos" / ".recording.mp4", frames_per_second)
 
     def _open(self, path: pathlib.Path, frames_per_second: float) -> None:
-        path.with_name(f"{path.stem}-{os.getpid()}-{id(self)}{path.suffix}")
+        path = path.with_name(f"{path.stem}-{os.getpid()}-{id(self)}{path.suffix}")
         path.parent.mkdir(parents=True, exist_ok=True)
         self._writers[path] = open_video(str(path), frames_per_second)
 
