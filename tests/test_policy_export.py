@@ -46,7 +46,7 @@ def exported(agent: Any) -> dict[str, bytes]:
 def keras_outputs(network: Any, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What Keras itself computes from the framework's weights, each row a sequence of its own, by output name."""
     state = network.state
-    values = [[np.array(variable) for variable in state.variables[group]] for group in ("weights", "buffers")]
+    values = [state.arrays(group) for group in ("weights", "buffers")]
     tensors = {name: keras.ops.convert_to_tensor(value) for name, value in inputs.items()}
     heads, recurrent, _ = state.function(*values, tensors, training=False, single_step=True)
     found = {f"output_{head}_{name}": np.asarray(heads[head][name]) for head, name in state.function.public_outputs}
