@@ -16,7 +16,7 @@ import panel as pn
 from bokeh.server.server import Server
 from tornado.ioloop import PeriodicCallback
 
-from rl_coach.experiments import process_is_gone
+from rl_coach.run_status import process_is_gone
 from rl_coach.utils import CoachError
 
 from .cache import ColumnCache, default_directory

@@ -12,7 +12,7 @@ from typing import Any, Iterable, Mapping
 import param
 from panel.custom import JSComponent
 
-from rl_coach.experiments import RUNNING
+from rl_coach.run_status import RUNNING
 
 from .store import Run
 
@@ -94,6 +94,7 @@ def row_of(run: Run, group: str, colour: str, alone: bool, now: float) -> dict[s
         "environment": about.environment,
         "seed": about.seed,
         "state": run.state,
+        "error": run.error,
         "steps": _known(summary.steps),
         "speed": _known(summary.steps_per_second),
         "last": _known(summary.last_evaluation_reward),

@@ -13,9 +13,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Iterable, Sequence
 
 from rl_coach.experiments import (
-    FINISHED,
-    RUNNING,
-    STALLED,
     RunDescription,
     SignalFile,
     Summary,
@@ -24,8 +21,8 @@ from rl_coach.experiments import (
     find_signal_files,
     read_end,
     run_ids,
-    run_state,
 )
+from rl_coach.run_status import FINISHED, RUNNING, STALLED, STATUS_FILE, read_status, state_of
 
 from .cache import ColumnCache
 
@@ -42,6 +39,8 @@ class Run:
     """A run as of the last look.
 
     :param names: the columns of its CSV
+    :param error: why it has failed, if it has and said so
+    :param said: when its ``status.json`` last changed, seconds since the epoch; 0 if there is none
     :param modified: when the CSV last changed, seconds since the epoch
     :param size: the CSV's size in bytes
     :param offset: how much of it ``summary`` covers; 0 if only its last rows were looked at
@@ -50,6 +49,8 @@ class Run:
 
     description: RunDescription
     state: str = FINISHED
+    error: str = ""
+    said: float = 0.0
     summary: Summary = field(default_factory=Summary)
     names: tuple[str, ...] = ()
     modified: float = 0.0
@@ -152,16 +153,21 @@ class Store:
         return found
 
     def _look(self, path: str, stat: os.stat_result, run_id: str, known: Run | None, now: float) -> Run | None:
+        said = _when_said(path)
         try:
             if known is None or known.id != run_id:
                 known = self._meet(path, stat, run_id)
             elif stat.st_size != known.size or stat.st_mtime != known.modified:
                 known = self._read_on(known, stat)
-            elif known.state not in (RUNNING, STALLED):
+            elif known.state not in (RUNNING, STALLED) and said == known.said:
                 return known
-            return replace(known, state=run_state(path, stat.st_mtime, now))
         except OSError:
             return None
+        status = read_status(os.path.dirname(path)) if said else {}
+        state = state_of(status, stat.st_mtime, now)
+        # A status that only says anew that the run goes on is no news to a page.
+        said = 0.0 if state in (RUNNING, STALLED) else said
+        return replace(known, state=state, error=str(status.get("error", "")), said=said)
 
     def _meet(self, path: str, stat: os.stat_result, run_id: str) -> Run:
         run = Run(describe(path, self.root, run_id), modified=stat.st_mtime, size=stat.st_size)
@@ -262,6 +268,13 @@ class Store:
             total = sum(file.nbytes for file in self._columns.values())
             while total > LARGEST_COLUMNS_BYTES and len(self._columns) > 1:
                 total -= self._columns.popitem(last=False)[1].nbytes
+
+
+def _when_said(path: str) -> float:
+    try:
+        return os.stat(os.path.join(os.path.dirname(path), STATUS_FILE)).st_mtime
+    except OSError:
+        return 0.0
 
 
 def _with_end(run: Run) -> Run:

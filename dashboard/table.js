@@ -289,6 +289,7 @@ export function render({ model, el }) {
       cell.title = row.id;
     } else if (column.kind === "state") {
       cell.append(element("i", `dot ${value}`), document.createTextNode(value));
+      cell.title = row.error;
     } else {
       cell.textContent = column.format ? column.format(value) : value;
       if (!column.format && value) cell.title = value;

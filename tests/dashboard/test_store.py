@@ -16,7 +16,8 @@ from rl_coach.dashboard.panels import no_experiments, parameters_table, video_ga
 from rl_coach.dashboard.runs_table import differing_parameters, group_of, rows_of
 from rl_coach.dashboard.store import Store
 from rl_coach.dashboard.view import View
-from rl_coach.experiments import FAILED, FINISHED, RUNNING, SignalFile
+from rl_coach.experiments import SignalFile
+from rl_coach.run_status import FAILED, FINISHED, RUNNING, RunStatus
 from tests.dashboard.runs import signal_rows, write_gif, write_run
 
 
@@ -200,3 +201,17 @@ def test_a_directory_without_runs_says_how_to_make_one(tmp_path):
     assert "coach -p CartPole_DQN" in no_experiments(tmp_path, True)
     assert "does not exist" in no_experiments(tmp_path / "<b>", False)
     assert "<b>" not in no_experiments(tmp_path / "<b>", False)
+
+
+def test_a_run_shows_what_its_status_says_though_no_row_is_new(root):
+    store = scanned(root)
+    run_id = "CartPole_DQN/21_11_2026-10_30"
+    RunStatus(root / run_id).set_by(ValueError("no such\nlevel"))
+    assert store.scan()
+    assert (store.runs[run_id].state, store.runs[run_id].error) == (FAILED, "ValueError: no such level")
+    assert not store.scan()
+    RunStatus(root / run_id).set(RUNNING)
+    assert store.scan()
+    assert (store.runs[run_id].state, store.runs[run_id].error) == (RUNNING, "")
+    RunStatus(root / run_id).set(RUNNING)
+    assert not store.scan()
