@@ -83,6 +83,7 @@ export function render({ model, el }) {
   const folded = new Set();
   let lines = [];
   let anchor = null;
+  let isTold = false;
 
   const root = element("div", "runs");
   const bar = element("div", "bar");
@@ -199,7 +200,7 @@ export function render({ model, el }) {
     const chosen = model.selected.filter((id) => rows.has(id)).length;
     const total = rows.size.toLocaleString("en");
     const visible = shown.length === rows.size ? total : `${shown.length.toLocaleString("en")} of ${total}`;
-    said.textContent = `${visible} ${rows.size === 1 ? "run" : "runs"} · ${chosen} selected`;
+    said.textContent = !isTold ? "Reading …" : `${visible} ${rows.size === 1 ? "run" : "runs"} · ${chosen} selected`;
     said.setAttribute("role", "status");
     clear.hidden = chosen === 0;
     const here = new Set(model.selected);
@@ -234,18 +235,49 @@ export function render({ model, el }) {
     return made;
   }
 
+  // Lines stay the same elements while what they say changes: a click whose line is replaced under it is lost.
+  let drawn = new Map();
   function draw() {
     const first = Math.max(0, Math.floor(scroller.scrollTop / ROW) - SPARE);
     const last = Math.min(lines.length, Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW) + SPARE);
     const chosen = new Set(model.selected);
-    const made = [];
+    const wanted = new Map();
     for (let index = first; index < last; index++) {
-      const line = lines[index].row ? rowLine(lines[index].row, chosen) : groupLine(lines[index], chosen);
+      const { row, group } = lines[index];
+      const key = row ? `run ${row.id}` : `group ${group}`;
+      const made = row ? rowLine(row, chosen) : groupLine(lines[index], chosen);
+      const line = drawn.has(key) ? renewed(drawn.get(key), made) : made;
       line.style.top = `${index * ROW}px`;
-      made.push(line);
+      wanted.set(key, line);
     }
-    if (!lines.length && rows.size) made.push(element("div", "nothing", "No run fits this filter."));
-    body.replaceChildren(...made);
+    if (!lines.length && rows.size) wanted.set("nothing", element("div", "nothing", "No run fits this filter."));
+    drawn = wanted;
+    let place = body.firstChild;
+    for (const line of wanted.values()) {
+      if (line === place) place = place.nextSibling;
+      else body.insertBefore(line, place);
+    }
+    while (place) {
+      const next = place.nextSibling;
+      place.remove();
+      place = next;
+    }
+  }
+
+  function renewed(line, made) {
+    line.className = made.className;
+    line.onclick = made.onclick;
+    if (made.hasAttribute("aria-selected")) line.setAttribute("aria-selected", made.getAttribute("aria-selected"));
+    const [box, newBox] = [line, made].map((of) => of.querySelector("input"));
+    Object.assign(box, { checked: newBox.checked, indeterminate: newBox.indeterminate, onchange: newBox.onchange });
+    box.style.accentColor = newBox.style.accentColor;
+    [...made.children].slice(1).forEach((cell, place) => {
+      const old = line.children[place + 1];
+      if (old.outerHTML === cell.outerHTML) return;
+      old.title = cell.title;
+      old.replaceChildren(...cell.childNodes);
+    });
+    return line;
   }
 
   function rowLine(row, chosen) {
@@ -332,19 +364,20 @@ export function render({ model, el }) {
   new ResizeObserver(() => { layOut(); draw(); }).observe(scroller);
 
   const showRegex = () => regex.setAttribute("aria-pressed", String(model.regex));
-  model.on("rows", () => { rows.clear(); model.rows.forEach((row) => take({ ...row })); arrange(); });
-  model.on("patch", () => {
-    for (const id of model.patch.gone ?? []) rows.delete(id);
-    for (const row of model.patch.rows ?? []) take({ ...rows.get(row.id), ...row });
+  model.on("sent", () => {
+    const sent = JSON.parse(model.sent);
+    isTold = true;
+    if (sent.whole) rows.clear();
+    sent.gone.forEach((id) => rows.delete(id));
+    sent.rows.forEach(take);
     arrange();
   });
   model.on(["selected", "sort", "grouped"], arrange);
   model.on("regex", () => { showRegex(); arrange(); });
   model.on("filter", () => { if (search.value !== model.filter) search.value = model.filter; scroller.scrollTop = 0; arrange(); });
 
-  model.rows.forEach((row) => take({ ...row }));
   showRegex();
   arrange();
-  model.ready = true;
+  model.asked += 1;
   return root;
 }

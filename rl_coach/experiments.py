@@ -382,8 +382,8 @@ def parse_timestamp(name: str) -> float | None:
 def read_json(path: str | os.PathLike) -> dict[str, Any]:
     """A JSON object; empty if the file is missing, half written or holds something else."""
     try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
+        with open(path, "rb") as file:
+            document = json.loads(file.read())
     except (OSError, ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}

@@ -13,7 +13,7 @@ from rl_coach.dashboard.cache import ColumnCache
 from rl_coach.dashboard.drawing import draw, labels_of
 from rl_coach.dashboard.media import is_media, url_of
 from rl_coach.dashboard.panels import no_experiments, parameters_table, video_gallery
-from rl_coach.dashboard.runs_table import differing_parameters, group_of, rows_of
+from rl_coach.dashboard.runs_table import group_of, rows_of
 from rl_coach.dashboard.store import Store
 from rl_coach.dashboard.view import View
 from rl_coach.experiments import SignalFile
@@ -133,7 +133,8 @@ def test_groups_and_what_differs(root):
     runs = list(store.runs.values())
     assert {group_of(run, "experiment") for run in runs} == {"CartPole_DQN", "CartPole_A3C"}
     assert {group_of(run, "agent.extra") for run in runs} == {"", "1"}
-    assert "seed" in differing_parameters(runs) and "agent.algorithm.discount" not in differing_parameters(runs)
+    assert "seed" in store.differing_parameters and "agent.algorithm.discount" not in store.differing_parameters
+    assert "agent.extra" in store.differing_parameters and "run.start_time" not in store.differing_parameters
     row = next(row for row in rows_of(store.runs, "worker", {}) if row["group"] == "1")
     assert row["detail"] == "worker 1 · agent"
 
