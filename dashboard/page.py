@@ -18,6 +18,7 @@ import param
 from panel.custom import JSComponent
 
 from rl_coach.experiments import EVALUATION_REWARD, TRAINING_REWARD, SignalFile, episode_files
+from rl_coach.run_status import FAILED
 
 from .colours import line_colour, lowest_free
 from .curves import TIME_COLUMNS, Curve
@@ -558,7 +559,8 @@ class EpisodesPanel:
         self._draw(run_id, number, file)
 
     def _offer(self, runs: dict[str, str], run_id: str, number: int, names: list[str]) -> None:
-        signals = list(self.page.view.steps) or names[:_EPISODE_SIGNALS_AT_FIRST]
+        interesting = [name for name in ("Reward", *names) if name in names and name not in TIME_COLUMNS]
+        signals = list(self.page.view.steps) or interesting[:_EPISODE_SIGNALS_AT_FIRST]
         options = names + [name for name in signals if name not in names]
         self._writing = True
         self.run.param.update(options=runs, value=run_id)
@@ -577,7 +579,7 @@ class EpisodesPanel:
                 curves.append(Curve((run_id, str(number), name), name, place, 0, False, x[good], y[good]))
         if not curves:
             return self._say(f"Episode {number} has no values of these signals.", choices=True)
-        self.plot.show(curves, "Step of the episode", ", ".join(self.signals.value[:3]), "")
+        self.plot.show(curves, "Step of the episode", ", ".join(curve.label for curve in curves[:3]), "")
         self.message.visible, self.figure.visible, self.choices.visible = False, True, True
 
     def _say(self, text: str, choices: bool = False) -> None:
@@ -585,9 +587,9 @@ class EpisodesPanel:
         self.message.visible, self.figure.visible, self.choices.visible = True, False, choices
 
 
-def _age_of(run: Run) -> tuple[bool, float, float]:
-    """What is larger for newer runs; one without a signal is older than any other."""
-    return len(run.names) > 1, run.description.start or run.modified, run.modified
+def _age_of(run: Run) -> tuple[bool, bool, float, float]:
+    """What is larger for newer runs; one that failed, or is without a signal, is older than any other."""
+    return len(run.names) > 1, run.state != FAILED, run.description.start or run.modified, run.modified
 
 
 def _episodes_of(run: Run) -> dict[int, Path]:

@@ -33,7 +33,7 @@ silence(MISSING_RENDERERS, True)
 MOST_LEGEND_ENTRIES = 24
 MOST_CURVES = 80
 _LONGEST_LABEL = 44
-_NEAR = 16
+_NEAR = 10
 _FONT = "Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 STYLE = ":host, :host(:focus), .bk-events:focus { outline: none !important; }"
 _EMPTY: dict[str, list[float]] = {"x": [], "y": [], "raw": [], "low": [], "high": [], "count": []}
@@ -89,6 +89,7 @@ class SignalPlot:
             active_scroll="wheel_zoom",
             toolbar_location="right",
             min_border=6,
+            min_border_left=14,
             min_border_right=12,
             output_backend="canvas",
         )
@@ -275,7 +276,8 @@ _TOOLBAR = """
 .bk-divider { background-color: var(--edge); }
 """
 _TOOLTIP = f"""
-<div style="margin: -6px; padding: 7px 10px; border: 1px solid var(--edge); border-radius: 6px; max-width: 340px;
+<style>:host {{ padding: 0 !important; border: 0 !important; background: none !important; opacity: 1 !important; }}</style>
+<div style="padding: 7px 10px; border: 1px solid var(--edge); border-radius: 6px; max-width: 340px;
             background: var(--paper); color: var(--ink); font: 12px/1.5 {_FONT}; overflow-wrap: anywhere">
   <div style="font-weight: 600">$name</div>
   <div><span style="color: var(--faint)">x</span> @x{{0,0.[00]}}

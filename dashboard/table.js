@@ -17,7 +17,8 @@ function number(value) {
 
 function count(value) {
   if (value === null || value === undefined) return "";
-  return value < 10000 ? String(Math.round(value * 10) / 10) : compact.format(value);
+  if (value >= 10000) return compact.format(value);
+  return String(value < 100 ? Math.round(value * 10) / 10 : Math.round(value));
 }
 
 function duration(minutes) {
@@ -149,7 +150,7 @@ export function render({ model, el }) {
       let width = pen.measureText(text).width + 14;
       if (column.kind === "name") width += 18 + (row.detail ? pen.measureText(row.detail).width + 8 : 0);
       if (column.kind === "state") width += 14;
-      width = Math.ceil(Math.min(width, WIDEST[column.key] ?? 120) / 6) * 6;
+      width = Math.ceil(Math.min(width, WIDEST[column.key] ?? 120) / 2) * 2;
       if (width > (widths.get(column.key) ?? 0)) widths.set(column.key, width);
     }
   }
@@ -205,6 +206,7 @@ export function render({ model, el }) {
     clear.hidden = chosen === 0;
     const here = new Set(model.selected);
     const inSight = shown.filter((row) => here.has(row.id)).length;
+    all.disabled = !isTold;
     all.checked = shown.length > 0 && inSight === shown.length;
     all.indeterminate = inSight > 0 && inSight < shown.length;
     all.onchange = () => select(shown.map((row) => row.id), all.checked);

@@ -213,7 +213,11 @@ def _roughness(values):
 def test_changes_the_x_axis_and_uses_a_second_y_axis(dashboard, open_page, screenshot):
     page = open_page(dashboard.address, runs=f"{DQN}0_00", left="Training Reward")
     plot_when(page, want=1)
-    for name, label in (("Steps", "Environment steps"), ("Iteration", "Training iteration"), ("Time", "Minutes")):
+    for name, label in (
+        ("Steps", "Environment steps"),
+        ("Iteration", "Training iteration"),
+        ("Time", "Wall-clock time (minutes)"),
+    ):
         press(page, name)
         plot_when(page, "(plot, want) => plot.label === want && Object.keys(plot.lines).length === 1", label)
     choose_signal(page, 1, "Loss/Mean")
@@ -323,7 +327,7 @@ def test_shows_the_steps_of_an_episode(dashboard, open_page, screenshot):
           return line && {name: line.name, points: line.data_source.data.x.length};
         }"""
     ).json_value()
-    assert line == {"name": "Pole angle", "points": 60}
+    assert line == {"name": "Reward", "points": 60}
     page.get_by_text("‹", exact=True).click()
     page.wait_for_url("**episode=10**")
     screenshot(page)
@@ -400,32 +404,46 @@ def test_live_rows_arrive_and_zoom_and_selection_stay(browser, start_dashboard, 
     page.wait_for_url("**live=0**")
     with open(path, "a") as file:
         file.write("\n".join(signal_rows(10, first=72)) + "\n")
-    page.wait_for_timeout(3_000)
+    another = open_page(page.url.replace("live=0", "live=1"))
+    plot_when(another, "(plot, want) => Object.values(plot.lines)[0]?.last === want", 81)
     assert plot_when(page, want=1)["lines"]["CartPole_DQN"]["last"] == 71
     page.locator(".live").click()
     plot_when(page, "(plot, want) => Object.values(plot.lines)[0]?.last === want", 81)
 
 
+def train(directory, name, *settings):
+    command = [sys.executable, "-m", "rl_coach.coach", "-p", "CartPole_DQN", "-e", name, "--seed", "1", "-cp"]
+    return subprocess.Popen([*command, "; ".join(settings)], cwd=directory, stdout=subprocess.DEVNULL)
+
+
+def wait_for_state(page, name, state):
+    cell = page.locator(".line", has_text=name).locator(".cell.state")
+    playwright.expect(cell).to_have_text(state)
+    return cell
+
+
 def test_follows_a_real_training(browser, start_dashboard, open_page, tmp_path, screenshot):
-    """From an empty directory to a run of Coach's own that appears, grows and ends, with nothing touched."""
+    """From an empty directory to runs of Coach's own that appear, grow, fail and are stopped, with nothing touched."""
     root = tmp_path / "experiments"
     page = open_page(start_dashboard(root).address)
     page.get_by_text("No experiments yet").wait_for()
-    command = [sys.executable, "-m", "rl_coach.coach", "-p", "CartPole_DQN", "-e", "watched", "--seed", "1"]
-    settings = [
-        "-cp",
-        "improve_steps=EnvironmentSteps(12000); visualization_parameters.dump_signals_to_csv_every_x_episodes=1",
-    ]
-    training = subprocess.Popen([*command, *settings], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    often = "visualization_parameters.dump_signals_to_csv_every_x_episodes=1"
+    training = train(tmp_path, "watched", "improve_steps=EnvironmentSteps(1000000)", often)
     try:
         wait_for_text(page, ".said", "^1 run · 1 selected$")
         seen = plot_when(page, want=1)["lines"]["watched"]["last"]
         plot_when(page, "(plot, want) => Object.values(plot.lines)[0]?.last > want + 5", seen)
         screenshot(page)
         assert "CartPole_DQN" in rows(page).first.inner_text()
+        wait_for_state(page, "watched", "running")
+        too_fast = "agent_params.network_wrappers['main'].learning_rate=1e18"
+        assert train(tmp_path, "broken", "heatup_steps=EnvironmentSteps(100)", too_fast).wait() == 1
+        failed = wait_for_state(page, "broken", "failed")
+        playwright.expect(failed).to_have_attribute("title", re.compile("network 'main' became nan"))
     finally:
         training.terminate()
         training.wait(60)
+    wait_for_state(page, "watched", "stopped")
 
 
 def test_no_experiments_says_how_to_make_one(browser, start_dashboard, open_page, tmp_path, screenshot):
