@@ -38,7 +38,7 @@ SIGNALS = (
 )
 # Looking at every frame, as Playwright does, would take a good part of the processor.
 _PATIENTLY: dict[str, Any] = {"timeout": 60_000, "polling": 50}
-LIMITS = {"table": 3.0, "plot of 10": 2.0, "memory": 1e9}
+LIMITS = {"table": 3.0, "plot of 10": 2.0, "new row": 5.0, "memory": 1e9}
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -163,11 +163,28 @@ def measure(browser: Any, root: pathlib.Path, cache: pathlib.Path, runs: int) ->
         many = _some(root, min(100, runs))
         result[f"band over {len(many)}"] = _plot(page, server, many, 1, left="Loss/Mean", draw="std")
         _wait_for_reading(cache, runs)
+        result["new row"] = _new_row(page, server, root)
         result["memory"] = float(server.largest)
         page.close()
         return result
     finally:
         server.stop()
+
+
+def _new_row(page: Any, server: _Server, root: pathlib.Path) -> tuple[float, float, float]:
+    """Seconds from a row's being written to its being on the plot; it is taken away again."""
+    path = min(root.rglob("*.csv"))
+    lines = path.read_bytes()
+    index, _, rest = lines[lines.rstrip().rfind(b"\n") + 1 :].partition(b",")
+    page.goto(f"{server.address}?{urlencode({'runs': _some(root, 1)[0], 'left': 'Q/Mean'})}")
+    page.wait_for_function(_LINES_SHOWN, arg=1, **_PATIENTLY)
+    clock = _Clock(server)
+    with open(path, "ab") as file:
+        file.write(b"%d,%s" % (int(index) + 1, rest))
+    page.wait_for_function(_LAST_SHOWN, arg=int(index) + 1, **_PATIENTLY)
+    passed = clock.read()
+    path.write_bytes(lines)
+    return passed
 
 
 def _wait_for_reading(cache: pathlib.Path, runs: int) -> None:
@@ -197,6 +214,10 @@ _ROWS_SHOWN = """(runs) => {
 _LINES_SHOWN = """(lines) => {
   const [view] = window.Bokeh?.index?.query((view) => view.model.name === "signals") ?? [];
   return view && view.model.renderers.filter((r) => r.name && r.data_source.data.x.length > 10).length === lines;
+}"""
+_LAST_SHOWN = """(last) => {
+  const [view] = Bokeh.index.query((view) => view.model.name === "signals");
+  return view && view.model.renderers.some((r) => r.name && [...r.data_source.data.x].at(-1) === last);
 }"""
 _LABEL_SHOWN = """(label) => {
   const [view] = Bokeh.index.query((view) => view.model.name === "signals");

@@ -169,7 +169,8 @@ class Page:
 
     def _build_shown(self) -> None:
         whole: dict[str, Any] = {"sizing_mode": "stretch_both", "margin": 0}
-        self.plot_pane = pn.pane.Bokeh(self._plot.figure, visible=False, stylesheets=[STYLE], **whole)
+        beside: dict[str, Any] = {**whole, "margin": (4, 0, 4, 8)}
+        self.plot_pane = pn.pane.Bokeh(self._plot.figure, stylesheets=[STYLE], **beside)
         self.plot_message = pn.pane.HTML(message("Reading …"), stylesheets=[_WIDGETS], **whole)
         self.plot_tab = pn.Column(self.plot_message, self.plot_pane, **whole)
         self.episodes = EpisodesPanel(self)
@@ -299,6 +300,10 @@ class Page:
             return
         self._seen_version = self.store.version
         self._show_cover()
+        if not self.store.scanned.is_set():
+            # What to plot, and the colours of groups, depend on all runs.
+            self._show_table()
+            return
         if self._first_look and self.store.runs:
             self._begin()
         self._show_table()
@@ -329,8 +334,7 @@ class Page:
         self._show_tab()
 
     def _say_what_is_missing(self) -> None:
-        found_all = self.store.scanned.is_set()
-        gone = [run_id for run_id in self.view.runs if run_id not in self.store.runs] if found_all else []
+        gone = [run_id for run_id in self.view.runs if run_id not in self.store.runs]
         text = f"Not below this directory: {gone[0]}" if gone else ""
         if len(gone) > 1:
             text += f" and {len(gone) - 1} more"
@@ -361,7 +365,7 @@ class Page:
                 self._colour_of(self._key_of_group(runs[run_id])) if self.view.draw != "runs" else colour, self.theme
             )
             for run_id, colour in zip(self.view.runs, self.view.colours)
-            if run_id in runs
+            if run_id in runs and self.store.scanned.is_set()
         }
         self.table.show_rows(rows_of(runs, self.view.group, colours))
 
@@ -427,7 +431,7 @@ class Page:
 
     def redraw(self) -> None:
         """Read what is missing and draw, without holding the page; calls while it works become one more."""
-        if not self._loaded:
+        if not self._loaded or not self.store.scanned.is_set():
             return
         if self._drawing is not None:
             self._draw_again = True
@@ -464,7 +468,8 @@ class Page:
         elif drawing.message:
             self._set(self.plot_message, message(drawing.message))
         self.plot_message.visible = not drawing.curves
-        self.plot_pane.visible = bool(drawing.curves)
+        # The figure itself: a pane would show it before there is anything to see.
+        self._plot.figure.visible = bool(drawing.curves)
         for button in (self.png, self.svg, self.csv):
             button.disabled = not drawing.curves
         self._say_what_is_missing()
@@ -501,7 +506,7 @@ class EpisodesPanel:
         self.plot = SignalPlot(page.theme, False, False, lambda zoom: None)
         self.plot.figure.name = "episode"
         whole: dict[str, Any] = {"sizing_mode": "stretch_both", "margin": 0}
-        self.figure = pn.pane.Bokeh(self.plot.figure, visible=False, stylesheets=[STYLE], **whole)
+        self.figure = pn.pane.Bokeh(self.plot.figure, stylesheets=[STYLE], **whole)
         self.message = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
         self.choices = pn.Row(
             self.run,
@@ -580,11 +585,11 @@ class EpisodesPanel:
         if not curves:
             return self._say(f"Episode {number} has no values of these signals.", choices=True)
         self.plot.show(curves, "Step of the episode", ", ".join(curve.label for curve in curves[:3]), "")
-        self.message.visible, self.figure.visible, self.choices.visible = False, True, True
+        self.message.visible, self.plot.figure.visible, self.choices.visible = False, True, True
 
     def _say(self, text: str, choices: bool = False) -> None:
         self.message.object = message(text)
-        self.message.visible, self.figure.visible, self.choices.visible = True, False, choices
+        self.message.visible, self.plot.figure.visible, self.choices.visible = True, False, choices
 
 
 def _age_of(run: Run) -> tuple[bool, bool, float, float]:

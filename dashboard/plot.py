@@ -89,9 +89,9 @@ class SignalPlot:
             active_scroll="wheel_zoom",
             toolbar_location="right",
             min_border=6,
-            min_border_left=14,
             min_border_right=12,
             output_backend="canvas",
+            visible=False,
         )
         plot.toolbar.logo = None
         plot.toolbar.stylesheets = [InlineStyleSheet(css=_TOOLBAR)]
@@ -276,7 +276,6 @@ _TOOLBAR = """
 .bk-divider { background-color: var(--edge); }
 """
 _TOOLTIP = f"""
-<style>:host {{ padding: 0 !important; border: 0 !important; background: none !important; opacity: 1 !important; }}</style>
 <div style="padding: 7px 10px; border: 1px solid var(--edge); border-radius: 6px; max-width: 340px;
             background: var(--paper); color: var(--ink); font: 12px/1.5 {_FONT}; overflow-wrap: anywhere">
   <div style="font-weight: 600">$name</div>

@@ -28,10 +28,13 @@ from rl_coach.run_status import FINISHED, RUNNING, STALLED, STATUS_FILE, read_st
 from .cache import ColumnCache
 
 SCAN_EVERY_SECONDS = 1.5
+_LONGEST_PAUSE_SECONDS = 3.0
 LARGEST_COLUMNS_BYTES = 256 << 20
 """Columns kept in memory; the least recently drawn go first."""
 _INDEXING_SLICE_SECONDS = 0.5
 _PAGES_GO_FIRST_SECONDS = 1.5
+_READ_AT_ONCE_BYTES = 8 << 20
+"""So little is read in a moment, whatever a page is doing."""
 _LONGEST_REST_SECONDS = 1.0
 _SHOW_FOUND_EVERY_SECONDS = 0.4
 _KEEP_SUMMARIES_EVERY_SECONDS = 30.0
@@ -124,19 +127,21 @@ class Store:
         self._keep_summaries()
 
     def _watch(self) -> None:
-        took = 0.0
         while not self._stop.is_set():
             started = time.monotonic()
             is_first = not self.scanned.is_set()
             self.scan()
-            # A slow disk is not asked more than a tenth of the time. The first look reads what no other does.
+            # A slow disk gets some rest, yet new rows are found in time. The first look reads what no other does.
             took = 0.0 if is_first else time.monotonic() - started
-            deadline = time.monotonic() + max(SCAN_EVERY_SECONDS, 10 * took)
+            deadline = time.monotonic() + min(max(SCAN_EVERY_SECONDS, 5 * took), _LONGEST_PAUSE_SECONDS)
             while not self._stop.is_set() and time.monotonic() < deadline:
                 waits = time.monotonic() - self._asked_at < _PAGES_GO_FIRST_SECONDS
-                if waits or not self.read_some():
+                if (waits and self._unread_bytes() > _READ_AT_ONCE_BYTES) or not self.read_some():
                     break
             self._stop.wait(max(0.0, deadline - time.monotonic()))
+
+    def _unread_bytes(self) -> int:
+        return sum(run.size for run in self.runs.values() if not run.summary.complete)
 
     def scan(self) -> bool:
         """Look at every CSV's size and read the newest rows of those that changed; whether anything did.

@@ -35,6 +35,10 @@ PLOT = """() => {
     label: model.below[0].axis_label,
   };
 }"""
+PLOT_HEIGHT = """() => {
+  const [view] = Bokeh.index.query((view) => view.model.name === "signals");
+  return view?.el.offsetHeight ?? 0;
+}"""
 SORTED = """() => {
   const find = (root) => [...root.querySelectorAll(".line .cell.best"), ...[...root.querySelectorAll("*")]
     .flatMap((e) => (e.shadowRoot ? find(e.shadowRoot) : []))];
@@ -485,6 +489,7 @@ def test_bad_files(browser, start_dashboard, open_page, tmp_path, screenshot):
     screenshot(page)
     page = open_page(dashboard.address, runs="words", left="Training Reward")
     page.get_by_text("This run has no values of “Training Reward” yet.").wait_for()
+    assert page.evaluate(PLOT_HEIGHT) == 0
     page = open_page(dashboard.address, runs="other_columns", left="score")
     assert plot_when(page, want=1)["lines"]["other_columns"]["points"] == 2
     page = open_page(dashboard.address, runs="other_columns", left="score", x="steps")
