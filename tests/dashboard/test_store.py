@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("panel")
 
 from rl_coach.dashboard import cache as cache_module
+from rl_coach.dashboard import store as store_module
 from rl_coach.dashboard.cache import ColumnCache
 from rl_coach.dashboard.drawing import draw, labels_of
 from rl_coach.dashboard.media import is_media, url_of
@@ -216,3 +217,29 @@ def test_a_run_shows_what_its_status_says_though_no_row_is_new(root):
     assert (store.runs[run_id].state, store.runs[run_id].error) == (RUNNING, "")
     RunStatus(root / run_id).set(RUNNING)
     assert not store.scan()
+
+
+def test_the_first_look_shows_the_newest_runs_before_it_is_through(root, monkeypatch):
+    monkeypatch.setattr(store_module, "_SHOW_FOUND_EVERY_SECONDS", 0.0)
+    for age, path in enumerate(sorted(root.rglob("*.csv"))):
+        os.utime(path, (1e9 - age, 1e9 - age))
+    shown = []
+    store = Store(root)
+    publish = store._publish
+    monkeypatch.setattr(store, "_publish", lambda runs: [shown.append(list(runs)), publish(runs)])
+    store.scan()
+    assert [len(runs) for runs in shown] == [1, 2, 3, 4, 4][: len(shown)] and len(shown) > 2
+    assert shown[-1] == sorted(shown[-1], key=lambda run_id: -store.runs[run_id].modified)
+    shown.clear()
+    store.scan()
+    assert shown == []
+
+
+def test_nothing_is_read_while_a_page_is_made(root):
+    store = Store(root)
+    store.rest()
+    store.start()
+    assert not store.scanned.wait(0.1)
+    store.go_on()
+    assert store.scanned.wait(60)
+    store.stop()
