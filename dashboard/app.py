@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import errno
+import logging
 import os
 import socket
 import subprocess
@@ -11,17 +13,19 @@ import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import panel as pn
 from bokeh.server.server import Server
-from tornado.ioloop import PeriodicCallback
+from tornado.ioloop import IOLoop, PeriodicCallback
+from tornado.websocket import WebSocketClosedError
 
-from rl_coach.experiments import process_is_gone
+from rl_coach.run_status import process_is_gone
 from rl_coach.utils import CoachError
 
 from .cache import ColumnCache, default_directory
 from .media import MediaHandler
-from .page import LOOK_EVERY_MILLISECONDS, Page
+from .page import Page
 from .store import Store
 
 DEFAULT_PORT = 12345
@@ -110,11 +114,24 @@ def serve(
     if while_process is not None:
         watch = PeriodicCallback(lambda: _end_if_left(server, while_process), _LEFT_AFTER_SECONDS * 1000)
         server.io_loop.add_callback(watch.start)
+    _keep_quiet_about_closed_tabs(server)
     store.start()
     try:
         server.run_until_shutdown()
     finally:
         store.stop()
+
+
+def _keep_quiet_about_closed_tabs(server: Server) -> None:
+    """A tab may be closed while something is being sent to it: nothing to warn of, and no error."""
+    logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not isinstance(context.get("exception"), WebSocketClosedError):
+            loop.default_exception_handler(context)
+
+    loop: Any = server.io_loop
+    loop.asyncio_loop.set_exception_handler(handle)
 
 
 def _end_if_left(server: Server, process: int) -> None:
@@ -172,17 +189,24 @@ def _addresses() -> set[str]:
         return set()
 
 
+class _Template(pn.Template):
+    def __repr__(self) -> str:
+        """Panel writes a template's whole content down each time that something is added to it; that costs 0.1 s."""
+        return type(self).__name__
+
+
 def _new_page(store: Store) -> pn.Template:
+    store.rest()
+    IOLoop.current().add_callback(store.go_on)
     query = pn.state.location.search if pn.state.location else ""
     page = Page(store, query)
-    template = pn.Template((_HERE / "page.html").read_text())
+    template = _Template((_HERE / "page.html").read_text())
     template.add_variable("page_css", (_HERE / "page.css").read_text())
     template.add_variable("root_title", str(store.root))
     for name in ("bar", "controls", "table", "tabs", "shown", "cover"):
         template.add_panel(name, getattr(page, name))
     page.look()
-    pn.state.onload(page.begin_drawing)
-    pn.state.add_periodic_callback(page.look, period=LOOK_EVERY_MILLISECONDS)
+    pn.state.onload(page.begin)
     pn.state.on_session_destroyed(lambda context: page.close())
     return template
 

@@ -33,9 +33,28 @@ export function render({ model }) {
     theme.title = `Change to the ${other} theme`;
     theme.setAttribute("aria-label", theme.title);
   };
-  const showAddress = () => {
-    history.replaceState(null, "", model.query || location.pathname);
+  // The browser's history: what the user did is a step in it, what the page did by itself before is none. Turning the
+  // wheel, dragging a slider and typing are one step however often they report.
+  const TOGETHER_MILLISECONDS = 1500;
+  let isTouched = false;
+  let last = { what: "", time: 0 };
+  for (const kind of ["pointerdown", "keydown", "wheel"]) {
+    addEventListener(kind, () => { isTouched = true; }, { capture: true, passive: true });
+  }
+  const whatDiffers = (before, after) => {
+    const [old, now] = [new URLSearchParams(before), new URLSearchParams(after)];
+    const names = new Set([...old.keys(), ...now.keys()]);
+    return [...names].filter((name) => String(old.getAll(name)) !== String(now.getAll(name))).sort().join();
   };
+  const showAddress = () => {
+    if (model.query === location.search) return;
+    const what = whatDiffers(location.search, model.query);
+    const time = performance.now();
+    const isNext = isTouched && what && (what !== last.what || time - last.time > TOGETHER_MILLISECONDS);
+    history[isNext ? "pushState" : "replaceState"](null, "", model.query || location.pathname);
+    last = { what, time };
+  };
+  addEventListener("popstate", () => { model.query = location.search; });
 
   live.onclick = () => { model.live = !model.live; };
   theme.onclick = () => { model.theme = model.theme === "dark" ? "light" : "dark"; };

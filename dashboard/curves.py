@@ -22,6 +22,7 @@ from rl_coach.experiments import (
 POINTS_OF_A_CURVE = 1600
 """About as many as a wide plot has pixels: the smallest and the largest value of every other pixel."""
 POINTS_OF_A_GROUP = 600
+_NEARLY_TOGETHER = 0.05
 TIME_COLUMNS = (EPISODE, TRAINING_ITERATION, TOTAL_STEPS, WALL_CLOCK, WALL_CLOCK_MINUTES)
 
 # Two-sided 95% quantiles of Student's t by degrees of freedom, from 1; the normal distribution's beyond.
@@ -142,7 +143,8 @@ def thin(curve: Curve, x_range: tuple[float, float] | None = None, points: int =
 def mean_of(lines: Sequence[tuple[np.ndarray, np.ndarray]], band: str, log_x: bool = False) -> dict[str, np.ndarray]:
     """The mean over runs and its band, on a grid that all runs share; the runs' lines are interpolated onto it.
 
-    At each x the mean is over those runs that reach from before to behind it. ``std`` draws mean ± the sample
+    At each x the mean is over those runs that reach from before to behind it; where runs begin or end nearly together,
+    the mean does too. ``std`` draws mean ± the sample
     standard deviation, ``confidence`` the 95% interval of the mean by Student's t; a single run has no band.
 
     :param lines: x and y of each run, x ascending
@@ -164,13 +166,29 @@ def mean_of(lines: Sequence[tuple[np.ndarray, np.ndarray]], band: str, log_x: bo
 
 
 def _grid(xs: Sequence[np.ndarray], log_x: bool) -> np.ndarray:
-    first, last = min(x[0] for x in xs), max(x[-1] for x in xs)
+    first, last = _ends(xs, log_x)
     longest = max(xs, key=len)
     if longest.size <= POINTS_OF_A_GROUP:
-        return np.unique(np.concatenate([longest, [first, last]]))
+        inside = longest[(longest >= first) & (longest <= last)]
+        return np.unique(np.concatenate([inside, [first, last]]))
     if log_x:
         return np.geomspace(first, last, POINTS_OF_A_GROUP)
     return np.linspace(first, last, POINTS_OF_A_GROUP)
+
+
+def _ends(xs: Sequence[np.ndarray], log_x: bool) -> tuple[float, float]:
+    """Where a mean over runs begins and ends. Over a mere fraction of the axis, in which some runs have not begun or
+    are through, it would only jump from run to run."""
+    starts, ends = [float(x[0]) for x in xs], [float(x[-1]) for x in xs]
+    first, common_first, common_last, last = min(starts), max(starts), min(ends), max(ends)
+    if common_first >= common_last:
+        return first, last
+    place = math.log if log_x else float
+    near = (place(last) - place(first)) * _NEARLY_TOGETHER
+    return (
+        common_first if place(common_first) - place(first) <= near else first,
+        common_last if place(last) - place(common_last) <= near else last,
+    )
 
 
 def _t_95(freedom: int) -> float:

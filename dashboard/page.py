@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,14 @@ import param
 from panel.custom import JSComponent
 
 from rl_coach.experiments import EVALUATION_REWARD, TRAINING_REWARD, SignalFile, episode_files
+from rl_coach.run_status import FAILED
 
 from .colours import line_colour, lowest_free
 from .curves import TIME_COLUMNS, Curve
 from .drawing import Drawing, draw, labels_of
 from .panels import message, no_experiments, parameters_table, video_gallery
 from .plot import MOST_CURVES, STYLE, SignalPlot
-from .runs_table import GROUPINGS, RunsTable, differing_parameters, group_of, rows_of
+from .runs_table import GROUPINGS, RunsTable, group_of, rows_of
 from .store import Run, Store
 from .view import LARGEST_WINDOW, TABS, X_AXES, View, from_query, to_query
 
@@ -108,35 +109,32 @@ class Page:
         self._build_tabs()
         self._build_shown()
         self.cover = pn.pane.HTML("", stylesheets=[_WIDGETS], sizing_mode="stretch_both", margin=0)
-        for component, names in (
-            (self.bar, ("live", "theme")),
-            (self.table, ("filter", "regex", "sort")),
-        ):
-            for name in names:
-                component.param.watch(lambda event: self.change(**{event.name: event.new}), name)
-        self.table.param.watch(lambda event: self.change(runs=tuple(event.new)), "selected")
+        # What comes from the browser together is taken together: what is written back meanwhile would undo the rest.
+        self.bar.param.watch(self._on_own_component, ["live", "theme"])
+        self.bar.param.watch(lambda event: self.visit(event.new), "query")
+        self.table.param.watch(self._on_own_component, ["filter", "regex", "sort", "selected"])
 
     def _build_controls(self) -> None:
         common: dict[str, Any] = {"stylesheets": [_WIDGETS], "sizing_mode": "stretch_width", "margin": (0, 14, 12, 14)}
         choice = {**common, "solid": False, "delete_button": True, "search_option_limit": 100, "option_limit": 100}
-        self.left = pn.widgets.MultiChoice(name="Signals", placeholder="Add a signal", **choice)
-        self.right = pn.widgets.MultiChoice(name="Signals on the right axis", placeholder="Add a signal", **choice)
+        self.left = pn.widgets.MultiChoice(label="Signals", placeholder="Add a signal", **choice)
+        self.right = pn.widgets.MultiChoice(label="Signals on the right axis", placeholder="Add a signal", **choice)
         self.x = _segments({"Episode": "episode", "Iteration": "iteration", "Steps": "steps", "Time": "time"}, common)
         self.smoothing = _segments({"None": "none", "Window": "window", "Exponential": "exponential"}, common)
-        self.window = pn.widgets.IntSlider(name="Rows smoothed over", start=1, end=LARGEST_WINDOW, **common)
+        self.window = pn.widgets.IntSlider(label="Rows smoothed over", start=1, end=LARGEST_WINDOW, **common)
         self.raw = _switch("Keep the raw line, faintly", **common)
-        self.group = pn.widgets.Select(name="Group runs by", **common)
+        self.group = pn.widgets.Select(label="Group runs by", **common)
         self.draw = _segments({"Each run": "runs", "Mean ± std": "std", "95%": "confidence"}, common)
         self.log_x = _switch("Logarithmic x-axis", **common)
         self.log_y = _switch("Logarithmic y-axes", **common)
-        fields = ("left", "right", "x", "smoothing", "window", "raw", "group", "draw", "log_x", "log_y")
-        self._widgets = {field: getattr(self, field) for field in fields}
+        names = ("left", "right", "x", "smoothing", "window", "raw", "group", "draw", "log_x", "log_y")
+        self._widgets = {name: getattr(self, name) for name in names}
         for field, widget in self._widgets.items():
             watched = "value_throttled" if field == "window" else "value"
             widget.param.watch(partial(self._on_widget, field), watched)
         titles = {"x": "X-axis", "smoothing": "Smoothing", "draw": "Draw"}
         parts: list[Any] = [pn.Spacer(height=12, margin=0)]
-        for field in fields:
+        for field in names:
             if field in titles:
                 parts.append(_title(titles[field]))
             parts.append(self._widgets[field])
@@ -151,8 +149,8 @@ class Page:
         self.tab.param.watch(partial(self._on_widget, "tab"), "value")
         self._widgets["tab"] = self.tab
         self.warned = pn.pane.HTML("", stylesheets=[_WIDGETS], margin=(8, 6), visible=False)
-        self.png = pn.widgets.Button(name="PNG", width=52, **style)
-        self.svg = pn.widgets.Button(name="SVG", width=52, **style)
+        self.png = pn.widgets.Button(label="PNG", width=52, **style)
+        self.svg = pn.widgets.Button(label="SVG", width=52, **style)
         for kind, button in (("png", self.png), ("svg", self.svg)):
             button.js_on_click(code=_EXPORT % {"kind": kind, "figure": "signals"})
         self.csv = pn.widgets.FileDownload(
@@ -171,7 +169,8 @@ class Page:
 
     def _build_shown(self) -> None:
         whole: dict[str, Any] = {"sizing_mode": "stretch_both", "margin": 0}
-        self.plot_pane = pn.pane.Bokeh(self._plot.figure, visible=False, stylesheets=[STYLE], **whole)
+        beside: dict[str, Any] = {**whole, "margin": (4, 0, 4, 8)}
+        self.plot_pane = pn.pane.Bokeh(self._plot.figure, stylesheets=[STYLE], **beside)
         self.plot_message = pn.pane.HTML(message("Reading …"), stylesheets=[_WIDGETS], **whole)
         self.plot_tab = pn.Column(self.plot_message, self.plot_pane, **whole)
         self.episodes = EpisodesPanel(self)
@@ -202,16 +201,34 @@ class Page:
         else:
             self.change(**{field: tuple(event.new) if isinstance(event.new, list) else event.new})
 
-    def change(self, **fields: Any) -> None:
+    def _on_own_component(self, *events: Any) -> None:
+        changes = {event.name: event.new for event in events}
+        if "selected" in changes:
+            changes["runs"] = tuple(changes.pop("selected"))
+        self.change(**changes)
+
+    def change(self, **changes: Any) -> None:
         """Change the view, and show it."""
-        old, self.view = self.view, replace(self.view, **fields)
-        if self.view == old:
+        view = replace(self.view, **changes)
+        if any(getattr(view, name) != getattr(self.view, name) for name in ("x", "log_x", "log_y")):
+            view = replace(view, zoom=())
+        self._go_to(view)
+
+    def visit(self, query: str) -> None:
+        """Show the view of an address: the user has gone back or forward in the browser's history."""
+        if query != to_query(self.view):
+            view = from_query(query)
+            self._colours.update(zip(view.runs, view.colours))
+            self._go_to(view)
+
+    def _go_to(self, view: View) -> None:
+        old, self.view = self.view, view
+        changed = {field.name for field in fields(View) if getattr(old, field.name) != getattr(view, field.name)}
+        if not changed:
             return
-        changed = {name for name in fields if getattr(old, name) != getattr(self.view, name)}
-        if changed & {"x", "log_x", "log_y"} and self.view.zoom:
-            self.view = replace(self.view, zoom=())
         if changed & {"log_x", "log_y"}:
             self._plot = self._new_plot()
+            self._plot.set_zoom(view.zoom)
             self.plot_pane.object = self._plot.figure
             self._drawn = None
         self._keep_colours()
@@ -277,12 +294,16 @@ class Page:
 
     def look(self) -> None:
         """Show what has changed on disk since the last look; called every so often."""
-        if not self.store.scanned.is_set() or self.store.version == self._seen_version:
+        if self.store.version == self._seen_version:
             return
         if not self.view.live and not self._first_look:
             return
         self._seen_version = self.store.version
         self._show_cover()
+        if not self.store.scanned.is_set():
+            # What to plot, and the colours of groups, depend on all runs.
+            self._show_table()
+            return
         if self._first_look and self.store.runs:
             self._begin()
         self._show_table()
@@ -332,7 +353,7 @@ class Page:
             self.warned.visible = bool(text)
 
     def _show_cover(self) -> None:
-        nothing = not self.store.runs
+        nothing = not self.store.runs and self.store.scanned.is_set()
         text = no_experiments(self.store.root, self.store.root.is_dir()) if nothing else ""
         self._set(self.cover, text)
         self.bar.covered = nothing
@@ -344,7 +365,7 @@ class Page:
                 self._colour_of(self._key_of_group(runs[run_id])) if self.view.draw != "runs" else colour, self.theme
             )
             for run_id, colour in zip(self.view.runs, self.view.colours)
-            if run_id in runs
+            if run_id in runs and self.store.scanned.is_set()
         }
         self.table.show_rows(rows_of(runs, self.view.group, colours))
 
@@ -363,7 +384,7 @@ class Page:
                 self._writing_widgets = False
 
     def _offer_groups(self) -> None:
-        names = [name for name in differing_parameters(self.store.runs.values()) if name not in GROUPINGS]
+        names = [name for name in self.store.differing_parameters if name not in GROUPINGS]
         asked = self.view.group
         if asked and asked not in GROUPINGS and asked not in names:
             names.append(asked)
@@ -410,7 +431,7 @@ class Page:
 
     def redraw(self) -> None:
         """Read what is missing and draw, without holding the page; calls while it works become one more."""
-        if not self._loaded:
+        if not self._loaded or not self.store.scanned.is_set():
             return
         if self._drawing is not None:
             self._draw_again = True
@@ -418,10 +439,13 @@ class Page:
         self._drawing = self._pool.submit(self._compute, self.view, self.store.runs)
         self._drawing.add_done_callback(self._hand_back)
 
-    def begin_drawing(self) -> None:
-        """The browser has loaded the page: before, what another thread hands back could be lost."""
+    def begin(self) -> None:
+        """Draw and keep looking from now on, as the browser has loaded the page. Whatever changes between the page's
+        making and its loading may never reach the browser."""
         self._loaded = True
+        self.look()
         self.redraw()
+        pn.state.add_periodic_callback(self.look, period=LOOK_EVERY_MILLISECONDS)
 
     def _compute(self, view: View, runs: dict[str, Run]) -> Drawing:
         return draw(view, runs, self.store.columns(view.runs), self._colour_of)
@@ -444,7 +468,8 @@ class Page:
         elif drawing.message:
             self._set(self.plot_message, message(drawing.message))
         self.plot_message.visible = not drawing.curves
-        self.plot_pane.visible = bool(drawing.curves)
+        # The figure itself: a pane would show it before there is anything to see.
+        self._plot.figure.visible = bool(drawing.curves)
         for button in (self.png, self.svg, self.csv):
             button.disabled = not drawing.curves
         self._say_what_is_missing()
@@ -467,21 +492,21 @@ class EpisodesPanel:
     def __init__(self, page: Page):
         self.page = page
         style: dict[str, Any] = {"stylesheets": [_WIDGETS], "margin": (10, 6, 8, 6)}
-        self.run = pn.widgets.Select(name="Run", width=260, **style)
-        self.episode = pn.widgets.Select(name="Episode", width=110, **style)
+        self.run = pn.widgets.Select(label="Run", width=260, **style)
+        self.episode = pn.widgets.Select(label="Episode", width=110, **style)
         self.before = pn.widgets.Button(
-            name="‹", width=30, stylesheets=[_WIDGETS], margin=(28, 0, 8, 2), css_classes=["single"]
+            label="‹", width=30, stylesheets=[_WIDGETS], margin=(28, 0, 8, 2), css_classes=["single"]
         )
         self.after = pn.widgets.Button(
-            name="›", width=30, stylesheets=[_WIDGETS], margin=(28, 0, 8, 2), css_classes=["single"]
+            label="›", width=30, stylesheets=[_WIDGETS], margin=(28, 0, 8, 2), css_classes=["single"]
         )
         self.signals = pn.widgets.MultiChoice(
-            name="Signals of each step", placeholder="Add a signal", solid=False, sizing_mode="stretch_width", **style
+            label="Signals of each step", placeholder="Add a signal", solid=False, sizing_mode="stretch_width", **style
         )
         self.plot = SignalPlot(page.theme, False, False, lambda zoom: None)
         self.plot.figure.name = "episode"
         whole: dict[str, Any] = {"sizing_mode": "stretch_both", "margin": 0}
-        self.figure = pn.pane.Bokeh(self.plot.figure, visible=False, stylesheets=[STYLE], **whole)
+        self.figure = pn.pane.Bokeh(self.plot.figure, stylesheets=[STYLE], **whole)
         self.message = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
         self.choices = pn.Row(
             self.run,
@@ -539,7 +564,8 @@ class EpisodesPanel:
         self._draw(run_id, number, file)
 
     def _offer(self, runs: dict[str, str], run_id: str, number: int, names: list[str]) -> None:
-        signals = list(self.page.view.steps) or names[:_EPISODE_SIGNALS_AT_FIRST]
+        interesting = [name for name in ("Reward", *names) if name in names and name not in TIME_COLUMNS]
+        signals = list(self.page.view.steps) or interesting[:_EPISODE_SIGNALS_AT_FIRST]
         options = names + [name for name in signals if name not in names]
         self._writing = True
         self.run.param.update(options=runs, value=run_id)
@@ -558,17 +584,17 @@ class EpisodesPanel:
                 curves.append(Curve((run_id, str(number), name), name, place, 0, False, x[good], y[good]))
         if not curves:
             return self._say(f"Episode {number} has no values of these signals.", choices=True)
-        self.plot.show(curves, "Step of the episode", ", ".join(self.signals.value[:3]), "")
-        self.message.visible, self.figure.visible, self.choices.visible = False, True, True
+        self.plot.show(curves, "Step of the episode", ", ".join(curve.label for curve in curves[:3]), "")
+        self.message.visible, self.plot.figure.visible, self.choices.visible = False, True, True
 
     def _say(self, text: str, choices: bool = False) -> None:
         self.message.object = message(text)
-        self.message.visible, self.figure.visible, self.choices.visible = True, False, choices
+        self.message.visible, self.plot.figure.visible, self.choices.visible = True, False, choices
 
 
-def _age_of(run: Run) -> tuple[bool, float, float]:
-    """What is larger for newer runs; one without a signal is older than any other."""
-    return len(run.names) > 1, run.description.start or run.modified, run.modified
+def _age_of(run: Run) -> tuple[bool, bool, float, float]:
+    """What is larger for newer runs; one that failed, or is without a signal, is older than any other."""
+    return len(run.names) > 1, run.state != FAILED, run.description.start or run.modified, run.modified
 
 
 def _episodes_of(run: Run) -> dict[int, Path]:

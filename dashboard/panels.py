@@ -90,10 +90,15 @@ def _value(value: Any) -> str:
 def _parameter_html(row: tuple[Any, ...], mark: bool) -> str:
     name, *values, differs = row
     group, _, last = name.rpartition(".")
-    prefix = f"<span>{html.escape(group)}.</span>" if group else ""
+    prefix = f"<span>{_breakable(group)}.<wbr></span>" if group else ""
     cells = "".join(f"<td>{html.escape(value)}</td>" for value in values)
     kind = ' class="differs"' if differs and mark else ""
-    return f"<tr{kind}><th>{prefix}{html.escape(last)}</th>{cells}</tr>"
+    return f"<tr{kind}><th>{prefix}{_breakable(last)}</th>{cells}</tr>"
+
+
+def _breakable(name: str) -> str:
+    """A dotted name whose line may break between its words."""
+    return re.sub(r"(?<=\w)([._])(?=[a-z])", r"\1<wbr>", html.escape(name))
 
 
 def video_gallery(runs: Sequence[Run], root: pathlib.Path) -> str:

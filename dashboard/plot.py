@@ -33,7 +33,7 @@ silence(MISSING_RENDERERS, True)
 MOST_LEGEND_ENTRIES = 24
 MOST_CURVES = 80
 _LONGEST_LABEL = 44
-_NEAR = 16
+_NEAR = 10
 _FONT = "Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 STYLE = ":host, :host(:focus), .bk-events:focus { outline: none !important; }"
 _EMPTY: dict[str, list[float]] = {"x": [], "y": [], "raw": [], "low": [], "high": [], "count": []}
@@ -91,6 +91,7 @@ class SignalPlot:
             min_border=6,
             min_border_right=12,
             output_backend="canvas",
+            visible=False,
         )
         plot.toolbar.logo = None
         plot.toolbar.stylesheets = [InlineStyleSheet(css=_TOOLBAR)]
@@ -275,7 +276,7 @@ _TOOLBAR = """
 .bk-divider { background-color: var(--edge); }
 """
 _TOOLTIP = f"""
-<div style="margin: -6px; padding: 7px 10px; border: 1px solid var(--edge); border-radius: 6px; max-width: 340px;
+<div style="padding: 7px 10px; border: 1px solid var(--edge); border-radius: 6px; max-width: 340px;
             background: var(--paper); color: var(--ink); font: 12px/1.5 {_FONT}; overflow-wrap: anywhere">
   <div style="font-weight: 600">$name</div>
   <div><span style="color: var(--faint)">x</span> @x{{0,0.[00]}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
@@ -12,7 +13,7 @@ from typing import Any, Iterable, Mapping
 import param
 from panel.custom import JSComponent
 
-from rl_coach.experiments import RUNNING
+from rl_coach.run_status import RUNNING
 
 from .store import Run
 
@@ -25,21 +26,20 @@ GROUPINGS = {
     "worker": "Worker",
     "state": "State",
 }
-_ALWAYS_DIFFERENT = {"run.start_time", "run.command_line", "task.experiment_path", "task.checkpoint_save_dir"}
 _HERE = Path(__file__).parent
 
 
 class RunsTable(JSComponent):
     """The table in the browser. Filtering, sorting and selecting happen there, at once.
 
-    :param rows: every run, as ``row_of`` makes them, until the browser is ready
-    :param patch: from then on: ``{"rows": changed or new ones, "gone": ids}``
+    :param asked: the browser counts it up when it has a new table, and wants every row then
+    :param sent: JSON: ``rows`` as ``row_of`` makes them, ``whole`` if they are all, otherwise those that are new or
+        changed, and the ids of those that are ``gone``
     :param selected: ids in the order of their selection
     """
 
-    ready = param.Boolean()
-    rows = param.List()
-    patch = param.Dict(default={})
+    asked = param.Integer()
+    sent = param.String()
     selected = param.List()
     filter = param.String()
     regex = param.Boolean()
@@ -51,18 +51,23 @@ class RunsTable(JSComponent):
 
     def __init__(self, **params: Any):
         super().__init__(**params)
-        self._sent: dict[str, dict[str, Any]] = {row["id"]: row for row in self.rows}
+        self._rows: dict[str, dict[str, Any]] = {}
 
     def show_rows(self, rows: Iterable[dict[str, Any]]) -> None:
         """Show these rows: send those that differ from what the browser has."""
-        wanted = {row["id"]: row for row in rows}
-        changed = [row for run_id, row in wanted.items() if self._sent.get(run_id) != row]
-        gone = [run_id for run_id in self._sent if run_id not in wanted]
-        self._sent = wanted
-        if not self.ready:
-            self.rows = list(wanted.values())
-        elif changed or gone:
-            self.patch = {"rows": changed, "gone": gone}
+        before, self._rows = self._rows, {row["id"]: row for row in rows}
+        changed = [row for run_id, row in self._rows.items() if before.get(run_id) != row]
+        gone = [run_id for run_id in before if run_id not in self._rows]
+        if self.asked and (changed or gone):
+            self._send(changed, gone, whole=False)
+
+    @param.depends("asked", watch=True)
+    def _send_all(self) -> None:
+        self._send(list(self._rows.values()), [], whole=True)
+
+    def _send(self, rows: list[dict[str, Any]], gone: list[str], whole: bool) -> None:
+        # As text: Bokeh's own encoding of a thousand rows takes ten times as long.
+        self.sent = json.dumps({"whole": whole, "asked": self.asked, "rows": rows, "gone": gone})
 
 
 def rows_of(runs: Mapping[str, Run], group: str, colours: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -94,6 +99,7 @@ def row_of(run: Run, group: str, colour: str, alone: bool, now: float) -> dict[s
         "environment": about.environment,
         "seed": about.seed,
         "state": run.state,
+        "error": run.error,
         "steps": _known(summary.steps),
         "speed": _known(summary.steps_per_second),
         "last": _known(summary.last_evaluation_reward),
@@ -120,20 +126,6 @@ def group_of(run: Run, group: str) -> str:
     about = run.description
     value = getattr(about, group) if group in GROUPINGS else about.parameters.get(group)
     return "" if value is None else str(value)
-
-
-def differing_parameters(runs: Iterable[Run]) -> list[str]:
-    """The names of the parameters that are not the same in all runs, in order."""
-    values: dict[str, set[str]] = {}
-    count = 0
-    seen: Counter[str] = Counter()
-    for run in runs:
-        count += 1
-        for name, value in run.description.parameters.items():
-            seen[name] += 1
-            values.setdefault(name, set()).add(repr(value))
-    differing = (name for name, found in values.items() if len(found) > 1 or seen[name] < count)
-    return sorted(name for name in differing if name not in _ALWAYS_DIFFERENT)
 
 
 def _known(number: float) -> float | None:

@@ -17,7 +17,8 @@ function number(value) {
 
 function count(value) {
   if (value === null || value === undefined) return "";
-  return value < 10000 ? String(Math.round(value * 10) / 10) : compact.format(value);
+  if (value >= 10000) return compact.format(value);
+  return String(value < 100 ? Math.round(value * 10) / 10 : Math.round(value));
 }
 
 function duration(minutes) {
@@ -83,6 +84,7 @@ export function render({ model, el }) {
   const folded = new Set();
   let lines = [];
   let anchor = null;
+  let isTold = false;
 
   const root = element("div", "runs");
   const bar = element("div", "bar");
@@ -148,7 +150,7 @@ export function render({ model, el }) {
       let width = pen.measureText(text).width + 14;
       if (column.kind === "name") width += 18 + (row.detail ? pen.measureText(row.detail).width + 8 : 0);
       if (column.kind === "state") width += 14;
-      width = Math.ceil(Math.min(width, WIDEST[column.key] ?? 120) / 6) * 6;
+      width = Math.ceil(Math.min(width, WIDEST[column.key] ?? 120) / 2) * 2;
       if (width > (widths.get(column.key) ?? 0)) widths.set(column.key, width);
     }
   }
@@ -199,11 +201,12 @@ export function render({ model, el }) {
     const chosen = model.selected.filter((id) => rows.has(id)).length;
     const total = rows.size.toLocaleString("en");
     const visible = shown.length === rows.size ? total : `${shown.length.toLocaleString("en")} of ${total}`;
-    said.textContent = `${visible} ${rows.size === 1 ? "run" : "runs"} · ${chosen} selected`;
+    said.textContent = !isTold ? "Reading …" : `${visible} ${rows.size === 1 ? "run" : "runs"} · ${chosen} selected`;
     said.setAttribute("role", "status");
     clear.hidden = chosen === 0;
     const here = new Set(model.selected);
     const inSight = shown.filter((row) => here.has(row.id)).length;
+    all.disabled = !isTold;
     all.checked = shown.length > 0 && inSight === shown.length;
     all.indeterminate = inSight > 0 && inSight < shown.length;
     all.onchange = () => select(shown.map((row) => row.id), all.checked);
@@ -234,18 +237,49 @@ export function render({ model, el }) {
     return made;
   }
 
+  // Lines stay the same elements while what they say changes: a click whose line is replaced under it is lost.
+  let drawn = new Map();
   function draw() {
     const first = Math.max(0, Math.floor(scroller.scrollTop / ROW) - SPARE);
     const last = Math.min(lines.length, Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW) + SPARE);
     const chosen = new Set(model.selected);
-    const made = [];
+    const wanted = new Map();
     for (let index = first; index < last; index++) {
-      const line = lines[index].row ? rowLine(lines[index].row, chosen) : groupLine(lines[index], chosen);
+      const { row, group } = lines[index];
+      const key = row ? `run ${row.id}` : `group ${group}`;
+      const made = row ? rowLine(row, chosen) : groupLine(lines[index], chosen);
+      const line = drawn.has(key) ? renewed(drawn.get(key), made) : made;
       line.style.top = `${index * ROW}px`;
-      made.push(line);
+      wanted.set(key, line);
     }
-    if (!lines.length && rows.size) made.push(element("div", "nothing", "No run fits this filter."));
-    body.replaceChildren(...made);
+    if (!lines.length && rows.size) wanted.set("nothing", element("div", "nothing", "No run fits this filter."));
+    drawn = wanted;
+    let place = body.firstChild;
+    for (const line of wanted.values()) {
+      if (line === place) place = place.nextSibling;
+      else body.insertBefore(line, place);
+    }
+    while (place) {
+      const next = place.nextSibling;
+      place.remove();
+      place = next;
+    }
+  }
+
+  function renewed(line, made) {
+    line.className = made.className;
+    line.onclick = made.onclick;
+    if (made.hasAttribute("aria-selected")) line.setAttribute("aria-selected", made.getAttribute("aria-selected"));
+    const [box, newBox] = [line, made].map((of) => of.querySelector("input"));
+    Object.assign(box, { checked: newBox.checked, indeterminate: newBox.indeterminate, onchange: newBox.onchange });
+    box.style.accentColor = newBox.style.accentColor;
+    [...made.children].slice(1).forEach((cell, place) => {
+      const old = line.children[place + 1];
+      if (old.outerHTML === cell.outerHTML) return;
+      old.title = cell.title;
+      old.replaceChildren(...cell.childNodes);
+    });
+    return line;
   }
 
   function rowLine(row, chosen) {
@@ -289,6 +323,7 @@ export function render({ model, el }) {
       cell.title = row.id;
     } else if (column.kind === "state") {
       cell.append(element("i", `dot ${value}`), document.createTextNode(value));
+      cell.title = row.error;
     } else {
       cell.textContent = column.format ? column.format(value) : value;
       if (!column.format && value) cell.title = value;
@@ -331,19 +366,20 @@ export function render({ model, el }) {
   new ResizeObserver(() => { layOut(); draw(); }).observe(scroller);
 
   const showRegex = () => regex.setAttribute("aria-pressed", String(model.regex));
-  model.on("rows", () => { rows.clear(); model.rows.forEach((row) => take({ ...row })); arrange(); });
-  model.on("patch", () => {
-    for (const id of model.patch.gone ?? []) rows.delete(id);
-    for (const row of model.patch.rows ?? []) take({ ...rows.get(row.id), ...row });
+  model.on("sent", () => {
+    const sent = JSON.parse(model.sent);
+    isTold = true;
+    if (sent.whole) rows.clear();
+    sent.gone.forEach((id) => rows.delete(id));
+    sent.rows.forEach(take);
     arrange();
   });
   model.on(["selected", "sort", "grouped"], arrange);
   model.on("regex", () => { showRegex(); arrange(); });
   model.on("filter", () => { if (search.value !== model.filter) search.value = model.filter; scroller.scrollTop = 0; arrange(); });
 
-  model.rows.forEach((row) => take({ ...row }));
   showRegex();
   arrange();
-  model.ready = true;
+  model.asked += 1;
   return root;
 }

@@ -7,7 +7,12 @@ from dataclasses import dataclass, fields
 from typing import Any, Iterable, Mapping
 from urllib.parse import parse_qsl, urlencode
 
-X_AXES = {"episode": "Episode", "iteration": "Training iteration", "steps": "Environment steps", "time": "Minutes"}
+X_AXES = {
+    "episode": "Episode",
+    "iteration": "Training iteration",
+    "steps": "Environment steps",
+    "time": "Wall-clock time (minutes)",
+}
 SMOOTHINGS = ("none", "window", "exponential")
 DRAWINGS = ("runs", "std", "confidence")
 TABS = ("plot", "episodes", "videos", "parameters")

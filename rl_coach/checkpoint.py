@@ -350,19 +350,24 @@ def remove_unfinished(directory: Path) -> None:
             shutil.rmtree(os.path.join(directory, entry), ignore_errors=True)
 
 
-def write_file_atomically(path: Path, text: str) -> None:
-    """Replace a file's text; a kill leaves the old text or the new, never a part."""
+def write_file_atomically(path: Path, text: str, synced: bool = True) -> None:
+    """Replace a file's text; a kill leaves the old text or the new, never a part.
+
+    :param synced: wait until it is on the disk, so that it outlasts a power cut too
+    """
     temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
     try:
         with open(temporary, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())
+            if synced:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         pathlib.Path(temporary).unlink(missing_ok=True)
         raise
-    _sync_directory(os.path.dirname(os.path.abspath(path)))
+    if synced:
+        _sync_directory(os.path.dirname(os.path.abspath(path)))
 
 
 def _sync_directory(directory: Path) -> None:

@@ -19,7 +19,6 @@ import json
 import os
 import pathlib
 import re
-import socket
 import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,6 +33,7 @@ try:
 except ImportError as error:  # pragma: no cover - depends on the installation
     raise ImportError("reading experiments needs pyarrow: pip install 'rl_coach[dashboard]'") from error
 
+from rl_coach.run_status import read_status, state_of
 from rl_coach.utils import CoachError
 
 EPISODE = "Episode #"
@@ -44,15 +44,6 @@ WALL_CLOCK_MINUTES = "Wall-Clock Time (minutes)"
 TRAINING_REWARD = "Training Reward"
 EVALUATION_REWARD = "Evaluation Reward"
 
-RUNNING, FINISHED, FAILED, STALLED = "running", "finished", "failed", "stalled"
-STATES = (RUNNING, FINISHED, FAILED, STALLED)
-
-STALLED_AFTER_SECONDS = 300.0
-"""A run that says it is running but has written nothing for so long is stalled."""
-FOREIGN_RUN_ENDS_AFTER_SECONDS = 120.0
-"""A CSV without a status beside it counts as running until it has not grown for so long."""
-
-STATUS_FILE = "status.json"
 VIDEO_DIRECTORIES = ("gifs", "videos")
 _DIRECTORIES_WITHOUT_RUNS = {*VIDEO_DIRECTORIES, "checkpoint", "checkpoints", "policy", "tensorboard", "onnx"}
 _FILE_NAME = re.compile(r"^(?:worker_(?P<worker>\d+)\.)?(?P<source>.*?)(?:_(?P<index>\d+))?$")
@@ -391,8 +382,8 @@ def parse_timestamp(name: str) -> float | None:
 def read_json(path: str | os.PathLike) -> dict[str, Any]:
     """A JSON object; empty if the file is missing, half written or holds something else."""
     try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
+        with open(path, "rb") as file:
+            document = json.loads(file.read())
     except (OSError, ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
@@ -410,47 +401,6 @@ def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
-
-
-def run_state(signal_file: str | os.PathLike, modified: float, now: float | None = None) -> str:
-    """Whether a run is running, finished, failed or stalled.
-
-    ``status.json`` in the run's directory decides: ``{"state": "running", "pid": 4711, "host": "name", "updated":
-    seconds}``. A run that says ``running`` but whose process has gone has failed; one that is silent for
-    ``STALLED_AFTER_SECONDS`` is stalled. Without a status, a file that has not grown for
-    ``FOREIGN_RUN_ENDS_AFTER_SECONDS`` is taken for finished.
-
-    :param modified: when the CSV last changed, seconds since the epoch
-    """
-    now = time.time() if now is None else now
-    status = read_json(pathlib.Path(signal_file).with_name(STATUS_FILE))
-    state = status.get("state")
-    if state not in STATES:
-        return RUNNING if now - modified < FOREIGN_RUN_ENDS_AFTER_SECONDS else FINISHED
-    if state != RUNNING:
-        return str(state)
-    if _process_is_gone(status):
-        return FAILED
-    updated = status.get("updated")
-    newest = max(modified, float(updated)) if isinstance(updated, (int, float)) else modified
-    return STALLED if now - newest > STALLED_AFTER_SECONDS else RUNNING
-
-
-def _process_is_gone(status: Mapping[str, Any]) -> bool:
-    pid = status.get("pid")
-    here = status.get("host", socket.gethostname()) == socket.gethostname()
-    return here and isinstance(pid, int) and pid > 0 and process_is_gone(pid)
-
-
-def process_is_gone(pid: int) -> bool:
-    """Whether there is no process of that number on this machine."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return False
 
 
 def wall_clock_minutes(names: Iterable[str], column: Callable[[str], np.ndarray], counts_minutes: bool) -> np.ndarray:
@@ -643,7 +593,7 @@ def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, 
         "environment": description.environment,
         "seed": description.seed,
         "worker": description.worker,
-        "state": run_state(description.path, description.path.stat().st_mtime),
+        "state": state_of(read_status(description.path.parent), description.path.stat().st_mtime, time.time()),
         "steps": summary.steps,
         "steps_per_second": summary.steps_per_second,
         "last_evaluation_reward": summary.last_evaluation_reward,

@@ -1,11 +1,5 @@
 from __future__ import annotations
 
-import json
-import os
-import socket
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,11 +8,6 @@ from hypothesis import strategies as st
 pytest.importorskip("pyarrow")
 
 from rl_coach.experiments import (
-    FAILED,
-    FINISHED,
-    RUNNING,
-    STALLED,
-    STALLED_AFTER_SECONDS,
     SignalFile,
     Summary,
     column_names,
@@ -31,7 +20,6 @@ from rl_coach.experiments import (
     parse_timestamp,
     read_end,
     run_ids,
-    run_state,
     videos,
 )
 from rl_coach.utils import CoachError
@@ -175,34 +163,6 @@ def test_flattens_nested_settings():
         "a.d": {},
         "e": [1, 2],
     }
-
-
-@pytest.mark.parametrize(
-    ("status", "age", "state"),
-    [
-        ({"state": "finished"}, 0, FINISHED),
-        ({"state": "failed"}, 0, FAILED),
-        ({"state": "running"}, 10, RUNNING),
-        ({"state": "running"}, STALLED_AFTER_SECONDS + 1, STALLED),
-        ({"state": "running", "updated": 999.0}, STALLED_AFTER_SECONDS + 1, RUNNING),
-        ({"state": "running", "pid": os.getpid(), "host": socket.gethostname()}, 10, RUNNING),
-        ({"state": "running", "pid": 2**22 + 1, "host": "elsewhere"}, 10, RUNNING),
-        ({"state": "odd"}, 10, RUNNING),
-        (None, 10, RUNNING),
-        (None, 10_000, FINISHED),
-    ],
-)
-def test_state_of_a_run(tmp_path, status, age, state):
-    if status is not None:
-        (tmp_path / "status.json").write_text(json.dumps(status))
-    assert run_state(tmp_path / "run.csv", modified=1000.0 - age, now=1000.0) == state
-
-
-def test_a_run_whose_process_has_gone_has_failed(tmp_path):
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    (tmp_path / "status.json").write_text(json.dumps({"state": "running", "pid": process.pid}))
-    assert run_state(tmp_path / "run.csv", modified=1000.0, now=1000.0) == FAILED
 
 
 def test_the_end_of_a_file_tells_where_the_run_stands(tmp_path):

@@ -38,6 +38,7 @@ from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.policy_export import checkpoint_files
 from rl_coach.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status, duration
+from rl_coach.run_status import FINISHED, RUNNING, RunStatus
 from rl_coach.utils import CoachError, TrainingError, program
 
 _UNITS: dict[str, type[StepMethod]] = {
@@ -142,6 +143,7 @@ class GraphManager:
         self.prints_summary = True
         self.seed: int | None = None
         self.progress = Progress()
+        self.run_status = RunStatus(None)
         self.last_checkpoint_path: str | None = None
         self._phase = RunPhase.UNDEFINED
         self._counts = self.total_steps_counters[RunPhase.UNDEFINED].counters
@@ -246,6 +248,9 @@ class GraphManager:
 
     def setup_logger(self) -> None:
         """Open the agents' files, and write the parameters beside them."""
+        # of several workers in one directory, the first speaks for the run
+        is_told = self.visualization_parameters.dump_csv and not self.task_parameters.task_index
+        self.run_status = RunStatus(self.task_parameters.experiment_path if is_told else None)
         for level in self.level_managers:
             level.setup_logger()
         if not self.visualization_parameters.dump_parameters_documentation:
@@ -376,9 +381,11 @@ class GraphManager:
         self._force_next_reset = not response.game_over
 
     def _attend(self) -> None:
-        """What is done a few times a second, between two steps: show the progress."""
+        """What is done a few times a second, between two steps: show the progress, on the screen and to others."""
         self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
         self.progress.update(self._status())
+        if self.progress.is_running:
+            self.run_status.keep_alive()
 
     def stop_if_asked(self) -> None:
         """Called where a step is complete, the training that belongs to it included; and where one waits for a person.
@@ -574,10 +581,21 @@ class GraphManager:
     @contextlib.contextmanager
     def _running(self, saves_checkpoints: bool) -> Iterator[None]:
         """Show the progress, and end cleanly whatever happens: the display closed, signals written, a checkpoint
-        saved."""
+        saved, and how it ended said in ``status.json``."""
         self._checkpoints.restart()
         self._stopped_between_steps = False
         self.progress.start()
+        self.run_status.set(RUNNING)
+        try:
+            with self._ending_cleanly(saves_checkpoints):
+                yield
+        except BaseException as error:
+            self.run_status.set_by(error)
+            raise
+        self.run_status.set(FINISHED)
+
+    @contextlib.contextmanager
+    def _ending_cleanly(self, saves_checkpoints: bool) -> Iterator[None]:
         try:
             with self._stopping_between_steps():
                 yield

@@ -104,6 +104,15 @@ def test_a_mean_is_over_the_runs_that_reach_so_far():
     assert mean_of([(np.empty(0), np.empty(0))], "std")["x"].size == 0
 
 
+@pytest.mark.parametrize(("late", "first"), [(4.0, 4.0), (40.0, 1.0)])
+def test_a_mean_begins_with_all_runs_that_begin_nearly_together(late, first):
+    early = np.arange(1.0, 101.0)
+    after = early[early >= late]
+    mean = mean_of([(early, np.zeros(early.size)), (after, np.full(after.size, 2.0))], "std")
+    assert mean["x"][0] == first and mean["x"][-1] == 100
+    assert mean["y"][0] == (1 if first == late else 0)
+
+
 def test_bounds_leave_a_margin_and_never_collapse():
     assert bounds([np.array([0.0, 10.0])], [np.array([0.0, 10.0])], False, 0.05) == (-0.5, 10.5)
     assert bounds([np.array([5.0])], [np.array([5.0])], False, 0.05) == (4.5, 5.5)

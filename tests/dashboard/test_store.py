@@ -9,14 +9,16 @@ import pytest
 pytest.importorskip("panel")
 
 from rl_coach.dashboard import cache as cache_module
+from rl_coach.dashboard import store as store_module
 from rl_coach.dashboard.cache import ColumnCache
 from rl_coach.dashboard.drawing import draw, labels_of
 from rl_coach.dashboard.media import is_media, url_of
 from rl_coach.dashboard.panels import no_experiments, parameters_table, video_gallery
-from rl_coach.dashboard.runs_table import differing_parameters, group_of, rows_of
+from rl_coach.dashboard.runs_table import group_of, rows_of
 from rl_coach.dashboard.store import Store
 from rl_coach.dashboard.view import View
-from rl_coach.experiments import FAILED, FINISHED, RUNNING, SignalFile
+from rl_coach.experiments import SignalFile
+from rl_coach.run_status import FAILED, FINISHED, RUNNING, RunStatus
 from tests.dashboard.runs import signal_rows, write_gif, write_run
 
 
@@ -132,7 +134,8 @@ def test_groups_and_what_differs(root):
     runs = list(store.runs.values())
     assert {group_of(run, "experiment") for run in runs} == {"CartPole_DQN", "CartPole_A3C"}
     assert {group_of(run, "agent.extra") for run in runs} == {"", "1"}
-    assert "seed" in differing_parameters(runs) and "agent.algorithm.discount" not in differing_parameters(runs)
+    assert "seed" in store.differing_parameters and "agent.algorithm.discount" not in store.differing_parameters
+    assert "agent.extra" in store.differing_parameters and "run.start_time" not in store.differing_parameters
     row = next(row for row in rows_of(store.runs, "worker", {}) if row["group"] == "1")
     assert row["detail"] == "worker 1 · agent"
 
@@ -200,3 +203,43 @@ def test_a_directory_without_runs_says_how_to_make_one(tmp_path):
     assert "coach -p CartPole_DQN" in no_experiments(tmp_path, True)
     assert "does not exist" in no_experiments(tmp_path / "<b>", False)
     assert "<b>" not in no_experiments(tmp_path / "<b>", False)
+
+
+def test_a_run_shows_what_its_status_says_though_no_row_is_new(root):
+    store = scanned(root)
+    run_id = "CartPole_DQN/21_11_2026-10_30"
+    RunStatus(root / run_id).set_by(ValueError("no such\nlevel"))
+    assert store.scan()
+    assert (store.runs[run_id].state, store.runs[run_id].error) == (FAILED, "ValueError: no such level")
+    assert not store.scan()
+    RunStatus(root / run_id).set(RUNNING)
+    assert store.scan()
+    assert (store.runs[run_id].state, store.runs[run_id].error) == (RUNNING, "")
+    RunStatus(root / run_id).set(RUNNING)
+    assert not store.scan()
+
+
+def test_the_first_look_shows_the_newest_runs_before_it_is_through(root, monkeypatch):
+    monkeypatch.setattr(store_module, "_SHOW_FOUND_EVERY_SECONDS", 0.0)
+    for age, path in enumerate(sorted(root.rglob("*.csv"))):
+        os.utime(path, (1e9 - age, 1e9 - age))
+    shown = []
+    store = Store(root)
+    publish = store._publish
+    monkeypatch.setattr(store, "_publish", lambda runs: [shown.append(list(runs)), publish(runs)])
+    store.scan()
+    assert [len(runs) for runs in shown] == [1, 2, 3, 4, 4][: len(shown)] and len(shown) > 2
+    assert shown[-1] == sorted(shown[-1], key=lambda run_id: -store.runs[run_id].modified)
+    shown.clear()
+    store.scan()
+    assert shown == []
+
+
+def test_nothing_is_read_while_a_page_is_made(root):
+    store = Store(root)
+    store.rest()
+    store.start()
+    assert not store.scanned.wait(0.1)
+    store.go_on()
+    assert store.scanned.wait(60)
+    store.stop()

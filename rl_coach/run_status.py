@@ -1,0 +1,118 @@
+"""``status.json``: whether a run is running, finished, failed or stopped; written by the run, read by who looks at it.
+
+    {"state": "running", "pid": 4711, "host": "name", "updated": 1789000000.0}
+
+``updated`` is in seconds since the epoch. A run that has failed adds ``error``, what was wrong in one line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import socket
+import time
+from typing import Any, Mapping
+
+from rl_coach.checkpoint import write_file_atomically
+from rl_coach.logger import screen
+from rl_coach.utils import CoachError, TrainingError
+
+RUNNING, FINISHED, FAILED, STOPPED, STALLED = "running", "finished", "failed", "stopped", "stalled"
+STATES = (RUNNING, FINISHED, FAILED, STOPPED, STALLED)
+
+STATUS_FILE = "status.json"
+SECONDS_BETWEEN_UPDATES = 5.0
+STALLED_AFTER_SECONDS = 300.0
+"""A run that says it is running but has written nothing for so long is stalled."""
+FOREIGN_RUN_ENDS_AFTER_SECONDS = 120.0
+"""A CSV without a status beside it counts as running until it has not grown for so long."""
+
+
+class RunStatus:
+    """What a run says of itself in its directory. A file that cannot be written does not end the run.
+
+    :param directory: where the run's CSVs are; None for a run that writes none: then nothing is said
+    """
+
+    def __init__(self, directory: str | os.PathLike[str] | None):
+        self._path = None if directory is None else pathlib.Path(directory) / STATUS_FILE
+        self._has_warned = False
+        self._due_at = 0.0
+
+    def set(self, state: str, error: str = "") -> None:
+        """Say what the run does from now on."""
+        if self._path is None:
+            return
+        self._due_at = time.monotonic() + SECONDS_BETWEEN_UPDATES
+        status = {"state": state, "pid": os.getpid(), "host": socket.gethostname(), "updated": time.time()}
+        text = json.dumps({**status, "error": error} if error else status)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # Lost with the machine's power, it says that a process runs which has gone: that is as good.
+            write_file_atomically(self._path, text + "\n", synced=False)
+        except OSError as trouble:
+            if not self._has_warned:
+                screen.warning(f"'{self._path}' cannot be written: {trouble.strerror}")
+            self._has_warned = True
+
+    def set_by(self, error: BaseException) -> None:
+        """Say why the run has ended: stopped by its user or the system, or failed."""
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            self.set(STOPPED)
+        else:
+            kind = "" if isinstance(error, (CoachError, TrainingError)) else f"{type(error).__name__}: "
+            self.set(FAILED, " ".join(f"{kind}{error}".split()))
+
+    def keep_alive(self) -> None:
+        """Say that the run goes on, if it has not been said for ``SECONDS_BETWEEN_UPDATES``."""
+        if time.monotonic() >= self._due_at:
+            self.set(RUNNING)
+
+
+def read_status(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a run in this directory says; empty if there is no status or only a part of one."""
+    try:
+        status = json.loads((pathlib.Path(directory) / STATUS_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
+def state_of(status: Mapping[str, Any], modified: float, now: float) -> str:
+    """Whether a run is running, finished, failed, stopped or stalled.
+
+    A run that says ``running`` but whose process on this machine has gone has failed; one that is silent for
+    ``STALLED_AFTER_SECONDS`` is stalled. Without a status, a run whose CSV has not grown for
+    ``FOREIGN_RUN_ENDS_AFTER_SECONDS`` is taken for finished.
+
+    :param status: as ``read_status`` gives it
+    :param modified: when the CSV last changed, seconds since the epoch
+    """
+    state = status.get("state")
+    if state not in STATES:
+        return RUNNING if now - modified < FOREIGN_RUN_ENDS_AFTER_SECONDS else FINISHED
+    if state != RUNNING:
+        return str(state)
+    if _has_lost_its_process(status):
+        return FAILED
+    updated = status.get("updated")
+    newest = max(modified, float(updated)) if isinstance(updated, (int, float)) else modified
+    return STALLED if now - newest > STALLED_AFTER_SECONDS else RUNNING
+
+
+def _has_lost_its_process(status: Mapping[str, Any]) -> bool:
+    pid = status.get("pid")
+    here = status.get("host", socket.gethostname()) == socket.gethostname()
+    return here and isinstance(pid, int) and pid > 0 and process_is_gone(pid)
+
+
+def process_is_gone(pid: int) -> bool:
+    """Whether there is no process of that number on this machine."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
