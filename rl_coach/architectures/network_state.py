@@ -23,13 +23,13 @@ class StateLayout:
 
     def __init__(self, groups: dict[str, list[np.ndarray]]):
         self.shapes = {name: [array.shape for array in group] for name, group in groups.items()}
-        self._places: dict[str, list[tuple[int, int | None]]] = {}
+        self._places: dict[str, list[tuple[int, slice | None]]] = {}
         variables, end = 1, 0
         for name, group in groups.items():
-            places: list[tuple[int, int | None]] = []
+            places: list[tuple[int, slice | None]] = []
             for array in group:
                 if array.dtype == np.float32 and array.size < SMALL_ARRAY:
-                    places.append((0, end))
+                    places.append((0, slice(end, end + array.size)))
                     end += array.size
                 else:
                     places.append((variables, None))
@@ -41,8 +41,8 @@ class StateLayout:
         small: list[Any] = [np.zeros(0, np.float32)]
         large: list[Any] = []
         for name, places in self._places.items():
-            for array, (_, start) in zip(groups[name], places):
-                (large if start is None else small).append(array if start is None else ops.reshape(array, (-1,)))
+            for array, (_, part) in zip(groups[name], places):
+                (large if part is None else small).append(array if part is None else ops.reshape(array, (-1,)))
         return [ops.concatenate(small), *large]
 
     def unpack(self, ops: Any, variables: Sequence) -> Groups:
@@ -52,9 +52,8 @@ class StateLayout:
     def group(self, ops: Any, variables: Any, name: str) -> list:
         """One group, from the values of (at least) its variables by index."""
         return [
-            variables[index] if start is None else ops.reshape(variables[index][start : start + size], shape)
-            for (index, start), shape in zip(self._places[name], self.shapes[name])
-            for size in (int(np.prod(shape)),)
+            variables[index] if part is None else ops.reshape(variables[index][part], shape)
+            for (index, part), shape in zip(self._places[name], self.shapes[name])
         ]
 
     def variables_of(self, names: Sequence[str]) -> list[int]:

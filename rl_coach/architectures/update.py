@@ -180,9 +180,22 @@ class Optimizer:
         return [w - scalars[0] * g for w, g in zip(weights, gradients)], []
 
 
+def sum_of_squares(ops: Any, array: Any) -> Any:
+    """The sum of an array's squares.
+
+    Summed along the last axis at the end, because XLA adds all numbers of an array up one after the other (200 us for
+    256 x 512 on TensorFlow), and those of many columns side by side (100 us). Without the absolute value, which changes
+    nothing here, XLA would make one sum of the two.
+    """
+    squares = array * array
+    if len(array.shape) > 1:
+        squares = ops.abs(ops.sum(squares, axis=tuple(range(len(array.shape) - 1))))
+    return ops.sum(squares)
+
+
 def global_norm(ops: Any, gradients: list) -> Any:
     """The Euclidean norm of all gradients together."""
-    return ops.sqrt(sum(ops.sum(g * g) for g in gradients))
+    return ops.sqrt(sum(sum_of_squares(ops, g) for g in gradients))
 
 
 def clip(ops: Any, gradients: list, parameters: NetworkParameters) -> list:
@@ -194,7 +207,7 @@ def clip(ops: Any, gradients: list, parameters: NetworkParameters) -> list:
     if method == GradientClippingMethod.ClipByValue:
         return [ops.clip(g, -limit, limit) for g in gradients]
     if method == GradientClippingMethod.ClipByNorm:
-        return [g * _shrink(ops, ops.sqrt(ops.sum(g * g)), limit) for g in gradients]
+        return [g * _shrink(ops, ops.sqrt(sum_of_squares(ops, g)), limit) for g in gradients]
     shrink = _shrink(ops, global_norm(ops, gradients), limit)
     return [g * shrink for g in gradients]
 
@@ -272,7 +285,7 @@ class TrainingStep:
         if not scale:
             return 0.0
         is_decayed = getattr(self.networks[name], "is_decayed", [True] * len(weights))
-        return scale * 0.5 * sum(ops.sum(w * w) for w, decayed in zip(weights, is_decayed) if decayed)
+        return scale * 0.5 * sum(sum_of_squares(ops, w) for w, decayed in zip(weights, is_decayed) if decayed)
 
 
 def _target_of(state: dict[str, list]) -> tuple[list, list] | None:

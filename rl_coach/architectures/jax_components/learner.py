@@ -36,12 +36,17 @@ class JaxLearner(Learner):
         return call
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
-        losses, pull_back, auxiliary = jax.vjp(function, weights, has_aux=True)
+        # One forward pass, and for each loss a backward pass that leads to that network's own weights alone. A single
+        # backward pass told which loss counts would compute what the others contribute: zeros, but XLA cannot know.
+        losses, slope, auxiliary = jax.linearize(function, weights, has_aux=True)
+        unmoved = jax.tree.map(jnp.zeros_like, weights)
         found = {}
-        for name in losses:
-            # one backward pass for each loss; of each, XLA keeps only what leads to the network's own weights
-            cotangents = {other: jnp.asarray(float(other == name), loss.dtype) for other, loss in losses.items()}
-            found[name] = pull_back(cotangents)[0][name]
+        for name, loss in losses.items():
+
+            def own_slope(own: list, name: str = name) -> Any:
+                return slope({**unmoved, name: own})[name]
+
+            (found[name],) = jax.linear_transpose(own_slope, weights[name])(jnp.ones_like(loss))
         return found, auxiliary
 
     def _loop(self, update: Callable, state: dict, num_updates: int, count: Any) -> tuple[dict, Any]:

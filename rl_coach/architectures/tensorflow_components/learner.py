@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras import ops
 
 from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout
+from rl_coach.architectures.tensorflow_components.direct_call import DirectCall, HeldTensor
 from rl_coach.architectures.tensorflow_components.network_state import TensorFlowNetworkState
 from rl_coach.architectures.update import TrainingStep
 
@@ -45,13 +46,15 @@ class TensorFlowLearner(Learner):
         signature += [tf.TensorSpec(shape, dtype) for shape, dtype in packing.large.values()]
         if layout.is_indexed:
             signature.append(tf.TensorSpec((packing.num_updates, layout.batch_size), tf.int32))
-        compiled = tf.function(step, jit_compile=True, autograph=False).get_concrete_function(*signature)
+        compiled = DirectCall(tf.function(step, jit_compile=True, autograph=False).get_concrete_function(*signature))
+        held = HeldTensor(packing.size)
 
         def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> tf.Tensor:
-            arguments = [tf.constant(vector), *map(tf.constant, large)]
+            held.array[:] = vector
+            arguments = [held.tensor, *map(tf.constant, large)]
             if indices is not None:
                 arguments.append(tf.constant(indices, tf.int32))
-            outputs, values = compiled(*arguments)
+            outputs, *values = compiled(arguments)
             for name, network in self.networks.items():
                 network.publish({i: value for (owner, i), value in zip(published, values) if owner == name})
             return outputs
