@@ -173,7 +173,7 @@ class Page:
         self.plot_pane = pn.pane.Bokeh(self._plot.figure, stylesheets=[STYLE], **beside)
         self.plot_message = pn.pane.HTML(message("Reading …"), stylesheets=[_WIDGETS], **whole)
         self.plot_tab = pn.Column(self.plot_message, self.plot_pane, **whole)
-        self.episodes = EpisodesPanel(self)
+        self.episodes: EpisodesPanel | None = None
         self.videos = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
         self.videos_tab = pn.Column(self.videos, scroll=True, visible=False, **whole)
         self.words = pn.widgets.TextInput(
@@ -189,7 +189,7 @@ class Page:
             visible=False,
             **whole,
         )
-        self.shown = pn.Column(self.plot_tab, self.episodes.panel, self.videos_tab, self.parameters_tab, **whole)
+        self.shown = pn.Column(self.plot_tab, self.videos_tab, self.parameters_tab, **whole)
 
     # What happens
 
@@ -257,7 +257,8 @@ class Page:
         self.bar.query = to_query(self.view)
         if "theme" in changed:
             self._plot.set_theme(self.theme)
-            self.episodes.plot.set_theme(self.theme)
+            if self.episodes is not None:
+                self.episodes.plot.set_theme(self.theme)
         if changed & {"runs", "group", "theme"}:
             self._show_table()
         if "runs" in changed:
@@ -401,7 +402,12 @@ class Page:
     def _show_tab(self) -> None:
         tab = self.view.tab
         self.plot_tab.visible = tab == "plot"
-        self.episodes.panel.visible = tab == "episodes"
+        if tab == "episodes" and self.episodes is None:
+            # Made when it is first wanted: a page without it is there sooner.
+            self.episodes = EpisodesPanel(self)
+            self.shown.append(self.episodes.panel)
+        if self.episodes is not None:
+            self.episodes.panel.visible = tab == "episodes"
         self.videos_tab.visible = tab == "videos"
         self.parameters_tab.visible = tab == "parameters"
         self.exports.visible = tab == "plot"
@@ -409,7 +415,7 @@ class Page:
             self._set(self.videos, video_gallery(self.chosen(), self.store.root))
         if tab == "parameters":
             self._show_parameters()
-        if tab == "episodes":
+        if tab == "episodes" and self.episodes is not None:
             self.episodes.show()
 
     def _show_parameters(self) -> None:
