@@ -48,7 +48,7 @@ def _rounds(work: str, libraries: list[str], rounds: int, scale: float) -> dict[
 
 
 def _show(results: dict[str, dict[str, list[Measured]]]) -> None:
-    table = Table("work", "library", "steps/s", "min to max", "ratio", "first step", "peak memory")
+    table = Table("work", "library", "steps/s", "min to max", "ratio", "processor ms", "first step", "peak memory")
     for work, found in results.items():
         base = statistics.median(run.steps_per_second for run in next(iter(found.values())))
         for library, runs in found.items():
@@ -60,12 +60,15 @@ def _show(results: dict[str, dict[str, list[Measured]]]) -> None:
                 f"{median:,.0f}",
                 f"{min(speeds):,.0f} to {max(speeds):,.0f}",
                 f"{base / median:.2f}",
+                f"{statistics.median(run.processor_milliseconds for run in runs):.3f}",
                 f"{statistics.median(run.first_step_seconds for run in runs):.1f} s",
                 f"{statistics.median(run.peak_megabytes for run in runs):,.0f} MB",
             )
         table.add_section()
     Console().print(table)
-    print("ratio: the first library's speed over this one's. Coach is tensorflow and jax.")
+    print(
+        "ratio: the first library's speed over this one's; processor ms: of all cores, a step. Coach is tensorflow and jax."
+    )
 
 
 def _as_json(results: dict[str, dict[str, list[Measured]]]) -> str:

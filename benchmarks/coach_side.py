@@ -26,9 +26,11 @@ def runner(work: Work, framework: str) -> Callable[[int], None]:
 
 
 def _environment(work: Work) -> GymEnvironmentParameters:
-    if work.level is None:
-        return GymVectorEnvironment(level="benchmarks.null_environment:NullEnvironment")
-    return Atari(level=work.level) if "Pong" in work.level else GymVectorEnvironment(level=work.level)
+    level = work.level or "benchmarks.null_environment:NullEnvironment"
+    parameters = Atari(level=level) if "Pong" in level else GymVectorEnvironment(level=level)
+    if work.environments > 1:
+        parameters.num_environments = work.environments
+    return parameters
 
 
 def _dqn(work: Work) -> Any:

@@ -14,11 +14,13 @@ from typing import Callable
 @dataclass
 class Measured:
     """:param steps_per_second: environment steps, learning included
+    :param processor_milliseconds: what a step takes of all processors; other programs on the machine change it little
     :param first_step_seconds: from the start of the process to its first environment step
     :param peak_megabytes: the process's largest resident set
     """
 
     steps_per_second: float
+    processor_milliseconds: float
     first_step_seconds: float
     peak_megabytes: float
 
@@ -32,11 +34,11 @@ def timed(run: Callable[[int], None], warm_up: int, steps: int, started: float) 
     run(1)
     first_step = time.time() - started
     run(warm_up)
-    begin = time.perf_counter()
+    begin, processor_begin = time.perf_counter(), time.process_time()
     run(steps)
-    seconds = time.perf_counter() - begin
+    seconds, processor_seconds = time.perf_counter() - begin, time.process_time() - processor_begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return Measured(steps / seconds, first_step, peak)
+    return Measured(steps / seconds, 1000 * processor_seconds / steps, first_step, peak)
 
 
 def in_own_process(library: str, work: str, scale: float, profile: bool = False) -> Measured | None:

@@ -45,8 +45,9 @@ def _runner(work: Work, library: Any, policy: dict) -> Callable[[int], None]:
         )  # fmt: skip
     elif work.algorithm == "ppo":
         model = library.PPO(
-            kind, environment, n_steps=2048, n_epochs=10, batch_size=work.batch_size, policy_kwargs=policy
-        )
+            kind, environment, n_steps=2048 // work.environments, n_epochs=10, batch_size=work.batch_size,
+            policy_kwargs=policy,
+        )  # fmt: skip
     else:
         model = library.SAC(
             kind, environment, batch_size=work.batch_size, buffer_size=BUFFER, learning_starts=work.batch_size,
@@ -64,11 +65,12 @@ def _is_image(work: Work) -> bool:
 
 
 def _environment(work: Work) -> Any:
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
+
     if not _is_image(work):
-        return gymnasium.make(work.level)
+        return DummyVecEnv([lambda: gymnasium.make(work.level)] * work.environments)
     import ale_py
     from stable_baselines3.common.atari_wrappers import AtariWrapper
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
 
     gymnasium.register_envs(ale_py)
     return VecFrameStack(DummyVecEnv([lambda: AtariWrapper(gymnasium.make(work.level))]), 4)

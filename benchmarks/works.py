@@ -16,6 +16,7 @@ class Work:
     :param steps: environment steps that are timed
     :param warm_up: environment steps before that, in which everything is compiled
     :param steps_per_update: environment steps for each update of DQN and SAC
+    :param environments: copies of the environment that are stepped together
     """
 
     name: str
@@ -27,6 +28,7 @@ class Work:
     steps: int
     warm_up: int
     steps_per_update: int = 1
+    environments: int = 1
 
 
 WORKS = {
@@ -57,6 +59,17 @@ WORKS = {
             64,
             5 * 2048,
             3 * 2048,
+        ),
+        Work(
+            "W3v",
+            "PPO CartPole, the same with 8 environments of 256 steps",
+            "ppo",
+            "CartPole-v1",
+            (64, 64),
+            64,
+            10 * 2048,
+            3 * 2048,
+            environments=8,
         ),
         Work(
             "W4",
