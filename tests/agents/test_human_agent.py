@@ -219,9 +219,11 @@ class Game:
         )  # fmt: skip
 
     def press(self, *command: str) -> None:
-        """Have ``xdotool`` do something, once the window is there."""
-        wait = ["xdotool", "search", "--sync", "--onlyvisible", "--class", "coach"]
-        subprocess.run([*wait, *command], env=self._environment, check=True, stdout=subprocess.DEVNULL, timeout=60)
+        """Have ``xdotool`` press a key as a keyboard does, once the window is there."""
+        for words in (["search", "--sync", "--onlyvisible", "--class", "coach"], command):
+            subprocess.run(
+                ["xdotool", *words], env=self._environment, check=True, stdout=subprocess.DEVNULL, timeout=60
+            )
 
     def end(self) -> str:
         """What it has printed, once it has ended as it should."""
