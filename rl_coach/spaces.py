@@ -280,6 +280,10 @@ class ActionSpace(Space):
         """The nearest action that lies within the space."""
         return action
 
+    def to_raw(self, action: Any) -> Any:
+        """The action in the environment's own form, where that is another one."""
+        return action
+
     def get_description(self, action: Any) -> str:
         """The action's name for people; the action itself where it has none."""
         try:
@@ -292,7 +296,14 @@ class ActionSpace(Space):
 
 
 class BoxActionSpace(ActionSpace):
-    """Continuous actions, each element between its bounds."""
+    """Continuous actions, each element between its bounds.
+
+    :ivar raw_integers: the environment takes integers of this dtype, such as ``"int32"``; None for floats
+    :ivar raw_is_number: the environment takes the only element instead of an array of one
+    """
+
+    raw_integers: str | None = None
+    raw_is_number = False
 
     def __init__(
         self,
@@ -310,6 +321,11 @@ class BoxActionSpace(ActionSpace):
 
     def clip_action_to_space(self, action: ActionType) -> np.ndarray:
         return np.clip(action, self.low, self.high)
+
+    def to_raw(self, action: Any) -> Any:
+        if self.raw_integers is not None:
+            action = np.rint(action).astype(self.raw_integers)
+        return np.asarray(action, self.low.dtype)[0] if self.raw_is_number else action
 
 
 class AttentionActionSpace(ActionSpace):
@@ -353,7 +369,10 @@ class DiscreteActionSpace(ActionSpace):
     """The actions 0 to ``num_actions - 1``.
 
     :param filtered_action_space: the space that these actions stand for, where a filter made them
+    :ivar raw_actions: [A, ...] the environment's own action for each number; None where that is the number
     """
+
+    raw_actions: np.ndarray | None = None
 
     def __init__(
         self,
@@ -376,6 +395,12 @@ class DiscreteActionSpace(ActionSpace):
 
     def sample_with_info(self) -> ActionInfo:
         return ActionInfo(self.sample(), all_action_probabilities=np.full(self.num_actions, 1.0 / self.num_actions))
+
+    def to_raw(self, action: Any) -> Any:
+        if self.raw_actions is None:
+            return action
+        raw = self.raw_actions[action]
+        return raw.copy() if raw.ndim else int(raw)
 
     def contains(self, val: Any) -> bool:
         return np.ndim(val) == 0 and 0 <= val < self.num_actions and int(val) == val

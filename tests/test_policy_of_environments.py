@@ -32,6 +32,7 @@ OBSERVATIONS = {
     "picture": spaces.Box(0, 255, (6, 5), np.uint8),
     "scalar": spaces.Box(-1, 1, ()),
 }
+ACTIONS = {"from five": spaces.Discrete(3, start=5), "two": spaces.MultiDiscrete([2, 3], start=[1, -1])}
 
 
 class Random(gymnasium.Env):
@@ -39,7 +40,9 @@ class Random(gymnasium.Env):
 
     action_space = spaces.Discrete(4)
 
-    def __init__(self, kind):
+    def __init__(self, kind, actions=None):
+        if actions is not None:
+            self.action_space = ACTIONS[actions]
         if kind in OBSERVATIONS:
             self.observation_space = OBSERVATIONS[kind]
         elif kind == "dict":
@@ -142,6 +145,19 @@ def test_an_observation_of_each_kind(tmp_path, mine, kind):
 @pytest.mark.parametrize(("kind", "inputs"), [("dict", ("number", "numbers")), ("nested", ("body/number",))])
 def test_several_observations(tmp_path, mine, kind, inputs):
     assert_acts_alike(trained(tmp_path, mine, inputs, kind=kind))
+
+
+@pytest.mark.parametrize("actions", ["from five", "two"])
+def test_actions_are_the_environments_own(tmp_path, mine, actions):
+    graph = trained(tmp_path, mine, kind="number", actions=actions)
+    space = graph.environments[0].env.action_space
+    policy = Policy.load(graph.save_checkpoint())
+    given, chosen = evaluation(graph)
+    taken = [policy.act(observation) for observation in given]
+    assert all(space.contains(action) for action in taken) and len(set(chosen)) > 1
+    expected = [graph.environments[0].action_space.to_raw(action) for action in chosen]
+    np.testing.assert_array_equal(taken, expected)
+    np.testing.assert_array_equal(policy.act_batch(batch_of(given)), expected)
 
 
 def test_numbers_that_the_training_did_not_know_are_errors(tmp_path, mine):

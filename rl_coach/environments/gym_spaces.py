@@ -42,8 +42,11 @@ def action_space_of(space: gym.Space, level: str, names: list[str] | None = None
     :raises CoachError: there is no action space of ours for it
     """
     if isinstance(space, gym.spaces.Discrete):
-        start = int(space.start)
-        return DiscreteActionSpace(int(space.n), descriptions=names), (lambda a: a + start) if start else None
+        actions = DiscreteActionSpace(int(space.n), descriptions=names)
+        if not space.start:
+            return actions, None
+        actions.raw_actions = np.arange(space.start, space.start + space.n)
+        return actions, actions.to_raw
     if isinstance(space, gym.spaces.Box):
         return _box_actions(space)
     if isinstance(space, gym.spaces.MultiBinary) and len(space.shape) == 1:
@@ -58,13 +61,12 @@ def action_space_of(space: gym.Space, level: str, names: list[str] | None = None
 
 
 def _box_actions(space: gym.spaces.Box) -> tuple[ActionSpace, Convert | None]:
-    shape, dtype = space.shape, space.dtype
-    actions = BoxActionSpace(np.asarray(shape), low=space.low, high=space.high)
-    if not shape:
-        return BoxActionSpace(1, low=space.low[None], high=space.high[None]), lambda a: np.asarray(a, dtype)[0]
-    if np.issubdtype(dtype, np.integer):
-        return actions, lambda a: np.rint(a).astype(dtype)
-    return actions, None
+    actions = BoxActionSpace(
+        np.asarray(space.shape or (1,)), low=np.atleast_1d(space.low), high=np.atleast_1d(space.high)
+    )
+    actions.raw_is_number = not space.shape
+    actions.raw_integers = str(space.dtype) if np.issubdtype(space.dtype, np.integer) else None
+    return actions, actions.to_raw if actions.raw_is_number or actions.raw_integers else None
 
 
 def _combined_actions(space: gym.spaces.MultiDiscrete, level: str) -> tuple[ActionSpace, Convert]:
@@ -72,9 +74,10 @@ def _combined_actions(space: gym.spaces.MultiDiscrete, level: str) -> tuple[Acti
     _check_size(int(np.prod(counts)), space, level)
     start = np.broadcast_to(getattr(space, "start", 0), space.shape)
     combinations = np.indices(tuple(counts)).reshape(len(counts), -1).T.reshape(-1, *space.shape) + start
-    combinations = combinations.astype(space.dtype)
     descriptions = [", ".join(str(part) for part in np.ravel(combination)) for combination in combinations]
-    return DiscreteActionSpace(len(combinations), descriptions=descriptions), lambda a: combinations[a].copy()
+    actions = DiscreteActionSpace(len(combinations), descriptions=descriptions)
+    actions.raw_actions = combinations.astype(space.dtype)
+    return actions, actions.to_raw
 
 
 def _check_size(num_actions: int, space: gym.Space, level: str) -> None:
