@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any, Iterator
 
+from rl_coach.architectures.compilation_cache import keep_compiled_steps
 from rl_coach.base_parameters import Frameworks
 from rl_coach.utils import CoachError
 
@@ -61,6 +62,7 @@ def load_framework(framework: Frameworks) -> Any:
         raise CoachError(f"-f {framework.name} needs {chosen.package}, which is not installed: {chosen.install}")
     if chosen.uses_keras:
         _choose_keras_backend(framework.name)
+    keep_compiled_steps(framework)
     with _quiet_native_code():
         return importlib.import_module(chosen.module)
 

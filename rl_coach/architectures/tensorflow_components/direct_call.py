@@ -12,6 +12,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context
 
+from rl_coach.architectures.compilation_cache import forget_compiled_steps
+from rl_coach.base_parameters import Frameworks
+from rl_coach.utils import CoachError
+
 ALIGNMENT = 64  # bytes; TensorFlow copies memory that starts elsewhere
 
 
@@ -29,8 +33,20 @@ class DirectCall:
         self._context = context.context()
 
     def __call__(self, arguments: list[tf.Tensor]) -> list[tf.Tensor]:
-        """The outputs, flat. :param arguments: eager tensors that fit the function's signature"""
-        return self._context.call_function(self._name, arguments + self._captured, self._num_outputs)
+        """The outputs, flat.
+
+        :param arguments: eager tensors that fit the function's signature
+        :raises CoachError: what an earlier run compiled was damaged since, for example by a full disk
+        """
+        try:
+            return self._context.call_function(self._name, arguments + self._captured, self._num_outputs)
+        except (tf.errors.OutOfRangeError, tf.errors.DataLossError) as error:
+            if not forget_compiled_steps(Frameworks.tensorflow):
+                raise
+            # TensorFlow does not compile this function in this process again
+            raise CoachError(
+                "a compiled step that an earlier run kept was damaged; all that were kept are deleted now: start again"
+            ) from error
 
 
 class HeldTensor:

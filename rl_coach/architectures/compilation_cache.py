@@ -1,0 +1,65 @@
+"""Where compiled training steps are kept from one run to the next."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+
+from rl_coach.base_parameters import Frameworks
+
+VARIABLE = "COACH_COMPILATION_CACHE"
+_OFF = ("off", "0", "")
+_TENSORFLOW_FLAG = "--tf_xla_persistent_cache_directory"
+
+
+def keep_compiled_steps(framework: Frameworks) -> None:
+    """Tell a framework, before it is imported, to keep what it compiles; a choice that the user made stands.
+
+    The environment variable ``COACH_COMPILATION_CACHE`` names the directory, or is ``off``.
+    """
+    directory = compilation_cache(framework)
+    if directory is None:
+        return
+    if framework == Frameworks.tensorflow and _TENSORFLOW_FLAG not in os.environ.get("TF_XLA_FLAGS", ""):
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return  # a home that cannot be written to is no reason not to train
+        os.environ["TF_XLA_FLAGS"] = f"{os.environ.get('TF_XLA_FLAGS', '')} {_TENSORFLOW_FLAG}={directory}".strip()
+    if framework == Frameworks.jax:
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(directory))
+        # JAX keeps what took a second or longer; most of our steps take less
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+
+
+def forget_compiled_steps(framework: Frameworks) -> bool:
+    """Delete what a framework kept, of this version; True if there was anything."""
+    directory = compilation_cache(framework)
+    kept = list(directory.glob("xla_compile_cache*")) if directory is not None else []
+    for file in kept:
+        file.unlink(missing_ok=True)
+    return bool(kept)
+
+
+def compilation_cache(framework: Frameworks) -> Path | None:
+    """The directory for a framework's version on this kind of processor, or None where nothing is kept."""
+    chosen = os.environ.get(VARIABLE)
+    if framework not in (Frameworks.tensorflow, Frameworks.jax) or (chosen is not None and chosen.lower() in _OFF):
+        return None
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    version = importlib.metadata.version(framework.name)
+    return Path(chosen or user / "rl_coach" / "compiled").expanduser() / f"{framework.name}-{version}-{_processor()}"
+
+
+def _processor() -> str:
+    """Tells processors apart that do not run each other's machine code, where home directories are shared."""
+    features = [platform.machine(), platform.processor()]
+    try:
+        with open("/proc/cpuinfo") as file:
+            features += next(([line] for line in file if line.startswith(("flags", "Features"))), [])
+    except OSError:
+        features.append(platform.platform())
+    return hashlib.sha256(" ".join(features).encode()).hexdigest()[:12]
