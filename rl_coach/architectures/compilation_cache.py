@@ -11,6 +11,7 @@ from pathlib import Path
 from rl_coach.base_parameters import Frameworks
 
 VARIABLE = "COACH_COMPILATION_CACHE"
+MOST_BYTES = 1_000_000_000
 _OFF = ("off", "0", "")
 _TENSORFLOW_FLAG = "--tf_xla_persistent_cache_directory"
 
@@ -23,6 +24,7 @@ def keep_compiled_steps(framework: Frameworks) -> None:
     directory = compilation_cache(framework)
     if directory is None:
         return
+    _delete_oldest(directory)
     if framework == Frameworks.tensorflow and _TENSORFLOW_FLAG not in os.environ.get("TF_XLA_FLAGS", ""):
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -33,6 +35,16 @@ def keep_compiled_steps(framework: Frameworks) -> None:
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(directory))
         # JAX keeps what took a second or longer; most of our steps take less
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+
+
+def _delete_oldest(directory: Path) -> None:
+    """Keep no more than ``MOST_BYTES``, the newest."""
+    total = 0
+    kept = [(file.stat().st_mtime, file.stat().st_size, file) for file in directory.glob("*") if file.is_file()]
+    for _, size, file in sorted(kept, reverse=True):
+        total += size
+        if total > MOST_BYTES:
+            file.unlink(missing_ok=True)
 
 
 def forget_compiled_steps(framework: Frameworks) -> bool:
@@ -50,7 +62,10 @@ def compilation_cache(framework: Frameworks) -> Path | None:
     if framework not in (Frameworks.tensorflow, Frameworks.jax) or (chosen is not None and chosen.lower() in _OFF):
         return None
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    version = importlib.metadata.version(framework.name)
+    try:
+        version = importlib.metadata.version(framework.name)
+    except importlib.metadata.PackageNotFoundError:
+        return None  # a build under another name: its version is not known, and another's machine code would not do
     return Path(chosen or user / "rl_coach" / "compiled").expanduser() / f"{framework.name}-{version}-{_processor()}"
 
 

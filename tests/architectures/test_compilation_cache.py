@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 
 import pytest
@@ -71,3 +72,23 @@ def test_forgetting_deletes_what_was_kept_and_nothing_else(environment):
     assert forget_compiled_steps(Frameworks.tensorflow)
     assert [file.name for file in directory.iterdir()] == ["notes.txt"]
     assert not forget_compiled_steps(Frameworks.tensorflow)
+
+
+def test_no_more_is_kept_than_there_is_room_for(environment):
+    environment.setattr("rl_coach.architectures.compilation_cache.MOST_BYTES", 25)
+    directory = compilation_cache(Frameworks.jax)
+    directory.mkdir(parents=True)
+    for age in range(4):
+        file = directory / f"{age} days old"
+        file.write_text("ten bytes.")
+        os.utime(file, (1_000_000 - 86_400 * age,) * 2)
+    keep_compiled_steps(Frameworks.jax)
+    assert sorted(file.name for file in directory.iterdir()) == ["0 days old", "1 days old"]
+
+
+def test_a_framework_of_another_name_keeps_nothing(environment):
+    def unknown(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    environment.setattr("importlib.metadata.version", unknown)
+    assert compilation_cache(Frameworks.tensorflow) is None
