@@ -66,9 +66,7 @@ def _show(results: dict[str, dict[str, list[Measured]]]) -> None:
             )
         table.add_section()
     Console().print(table)
-    print(
-        "ratio: the first library's speed over this one's; processor ms: of all cores, a step. Coach is tensorflow and jax."
-    )
+    print("ratio: the first library's speed over this one's; processor ms: a step, on all cores")
 
 
 def _as_json(results: dict[str, dict[str, list[Measured]]]) -> str:
