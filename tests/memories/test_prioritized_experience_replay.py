@@ -13,13 +13,14 @@ from rl_coach.memories.non_episodic.prioritized_experience_replay import (
     PrioritizedExperienceReplay,
     PrioritizedExperienceReplayParameters,
     SegmentTree,
+    SmallestValue,
 )
 from rl_coach.schedules import LinearSchedule
 from rl_coach.utils import CoachError, dynamic_import_and_instantiate_module_from_params
 from tests.memories.transitions import Steps
 
 Operation = SegmentTree.Operation
-SIZES = st.sampled_from([1, 5, 16, 17, 300, 600, 9000, 150_000])
+SIZES = st.sampled_from([1, 5, 32, 33, 300, 5000, 9000, 150_000])
 
 
 def prioritized(size: int = 100, filled: int = 0, **settings) -> PrioritizedExperienceReplay:
@@ -32,6 +33,22 @@ def prioritized(size: int = 100, filled: int = 0, **settings) -> PrioritizedExpe
 
 def numbers(batch: Batch) -> list:
     return batch.states(["observation"])["observation"][:, 0].astype(int).tolist()
+
+
+@given(size=st.integers(1, 12), seed=st.integers(0, 10_000))
+def test_the_smallest_value_is_that_of_the_values(size, seed):
+    rng = np.random.default_rng(seed)
+    smallest, values = SmallestValue(size), np.full(size, np.inf)
+    for _ in range(20):
+        # few different values, so that several places hold the smallest; places come twice
+        places = rng.integers(size, size=3) if rng.random() < 0.7 else int(rng.integers(size))
+        new = rng.choice([1.0, 2.0, 3.0, np.inf], size=np.shape(places)) if rng.random() < 0.7 else 2.0
+        smallest.update(places, new)
+        values[places] = new
+        if rng.random() < 0.5:
+            assert smallest.value() == values.min()
+    smallest.clear()
+    assert smallest.value() == np.inf
 
 
 @settings(max_examples=60, deadline=None)

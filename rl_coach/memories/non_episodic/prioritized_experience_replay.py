@@ -41,7 +41,7 @@ _JUST_BELOW_ONE = 1 - 2**-52
 class SegmentTree:
     """Values and their sum, minimum or maximum, kept up to date block by block.
 
-    Each level holds the totals of blocks of 16 values of the level below, up to a top level that is short enough to
+    Each level holds the totals of blocks of 32 values of the level below, up to a top level that is short enough to
     be summed whole: for a million values three levels, where a binary tree has twenty, and each level is a handful
     of array operations for a whole batch. Totals are always computed anew from their block, so no error adds up;
     changes are passed upwards when a total is next asked for.
@@ -67,7 +67,7 @@ class SegmentTree:
             """The value that changes no total."""
             return {"sum": 0.0, "min": np.inf, "max": -np.inf}[self.value]
 
-    _BLOCK = 16
+    _BLOCK = 32
 
     def __init__(self, size: int, operation: Operation):
         if size < 1:
@@ -77,7 +77,7 @@ class SegmentTree:
         self._is_sum = operation is self.Operation.SUM
         self._reduce = operation.ufunc.reduce
         # Running sums of the top level are a chain of additions, a minimum or maximum is taken several at a time.
-        self._longest_top = 512 if self._is_sum else 8192
+        self._longest_top = 4096 if self._is_sum else 8192
         self.clear()
 
     def clear(self) -> None:
@@ -206,6 +206,51 @@ class SegmentTree:
         return leaf, float(values[0]), self._data.get(leaf)
 
 
+class SmallestValue:
+    """The smallest of many values that change a few at a time.
+
+    Priorities change where they are large, so the place that holds the smallest is seldom touched: as long as one is
+    left that does, nothing has to be looked through. A tree, which is ready for any change, costs half an update.
+
+    :param size: how many values there is room for
+    """
+
+    def __init__(self, size: int):
+        self._values = np.empty(size)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._values.fill(np.inf)
+        self._smallest = np.inf
+        self._holders = len(self._values)  # places that hold the smallest: so many or more
+
+    def update(self, places: int | np.ndarray, values: float | np.ndarray) -> None:
+        """Change one value or some; infinity stands for none. Where a place comes twice the last value stands."""
+        before = self._values[places]
+        self._values[places] = values
+        if isinstance(places, np.ndarray):
+            if not places.size:
+                return
+            smallest = np.minimum.reduce(values) if isinstance(values, np.ndarray) else values
+            if smallest < self._smallest:
+                smallest = self._values.take(places).min()  # it may be gone again, where a place came twice
+            lost = np.count_nonzero(before == self._smallest)
+        else:
+            smallest, lost = values, before == self._smallest
+        if smallest < self._smallest:
+            self._smallest, self._holders = smallest, 1
+        else:
+            self._holders -= int(lost)
+
+    def value(self) -> float:
+        """The smallest, infinity if there is none."""
+        if self._holders <= 0:
+            self._smallest = self._values.min()
+            self._holders = int(np.count_nonzero(self._values == self._smallest))
+        return float(self._smallest)
+
+
 class PrioritizedExperienceReplay(ExperienceReplay):
     """Transitions sampled in proportion to (|error| + epsilon) ** alpha.
 
@@ -235,13 +280,13 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         self.epsilon = epsilon
         self.maximal_priority = 1.0
         self._sums = SegmentTree(self._store.capacity, SegmentTree.Operation.SUM)
-        self._minima = SegmentTree(self._store.capacity, SegmentTree.Operation.MIN)
+        self._minimum = SmallestValue(self._store.capacity)
         self._segments = np.arange(0)
 
     def _drop_oldest(self) -> None:
         row = self._store.rows(0)
         self._sums.update(row, 0.0)
-        self._minima.update(row, np.inf)
+        self._minimum.update(row, np.inf)
         self._store.drop_first(1)
 
     def store(self, transition: Transition, lock: bool = True) -> None:
@@ -257,7 +302,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         weighted = priorities**self.alpha
         self._sums.update(rows, weighted)
         # A priority of zero is never sampled, so it is none that weights could be compared with.
-        self._minima.update(rows, weighted if self.epsilon > 0 else np.where(weighted == 0, np.inf, weighted))
+        self._minimum.update(rows, weighted if self.epsilon > 0 else np.where(weighted == 0, np.inf, weighted))
 
     def update_priorities(self, indices: np.ndarray, error_values: np.ndarray) -> None:
         """Set priorities from errors, where an index comes twice from the last.
@@ -269,12 +314,12 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         rows, errors = np.asarray(indices, dtype=np.int64), np.asarray(error_values, dtype=np.float64)
         if rows.shape != errors.shape:
             raise CoachError(f"update_priorities got {rows.size} indices and {errors.size} errors")
-        if rows.size and not errors.min() >= 0:
+        if rows.size and not np.minimum.reduce(errors) >= 0:
             raise CoachError("update_priorities got an error that is negative or not a number")
         if not rows.size:
             return
         priorities = errors + self.epsilon
-        self.maximal_priority = max(self.maximal_priority, float(priorities.max()))
+        self.maximal_priority = max(self.maximal_priority, float(np.maximum.reduce(priorities)))
         self._set_priorities(rows, priorities)
 
     def sample(self, size: int) -> Batch:
@@ -289,7 +334,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         except ValueError:
             raise CoachError("all priorities are zero; set memory.epsilon above 0") from None
         # N and the sum of priorities stand in the largest weight too and cancel out.
-        weights = (values / self._minima.total_value()) ** -self.beta.current_value
+        weights = (values / self._minimum.value()) ** -self.beta.current_value
         self.beta.step()
         return self._store.batch(rows, {"idx": rows, "weight": weights.astype(np.float32)})
 
@@ -327,15 +372,15 @@ class PrioritizedExperienceReplay(ExperienceReplay):
 
     def _rebuild_priorities(self, values: np.ndarray) -> None:
         self._sums.clear()
-        self._minima.clear()
+        self._minimum.clear()
         rows = self._store.all_rows()
         self._sums.update(rows, values)
-        self._minima.update(rows, np.where(values == 0, np.inf, values))
+        self._minimum.update(rows, np.where(values == 0, np.inf, values))
 
     def clean(self, lock: bool = True) -> None:
         super().clean()
         self._sums.clear()
-        self._minima.clear()
+        self._minimum.clear()
         self.maximal_priority = 1.0
 
     def get_state(self) -> dict[str, Any]:
