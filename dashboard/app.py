@@ -7,6 +7,7 @@ import asyncio
 import errno
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -107,6 +108,8 @@ def serve(
     """
     store = Store(root, files, ColumnCache(default_directory(), root) if cached else None)
     server, port = make_server(store, host, port)
+    _stop_on_sigterm(server)
+    _keep_quiet_about_closed_tabs(server)
     address = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::') else host}:{port}/"
     print(f"The dashboard of {root} is at {address} (Ctrl+C ends it)", flush=True)
     if show:
@@ -114,12 +117,21 @@ def serve(
     if while_process is not None:
         watch = PeriodicCallback(lambda: _end_if_left(server, while_process), _LEFT_AFTER_SECONDS * 1000)
         server.io_loop.add_callback(watch.start)
-    _keep_quiet_about_closed_tabs(server)
     store.start()
     try:
-        server.run_until_shutdown()
+        server.start()
+        server.io_loop.start()
     finally:
+        server.stop()
         store.stop()
+
+
+def _stop_on_sigterm(server: Server) -> None:
+    """Bokeh's own handler says on the screen that it stops, and where there is none any more, because the terminal was
+    closed, it does not stop."""
+    loop: Any = server.io_loop
+    if sys.platform != "win32":
+        loop.asyncio_loop.add_signal_handler(signal.SIGTERM, loop.stop)
 
 
 def _keep_quiet_about_closed_tabs(server: Server) -> None:

@@ -235,14 +235,18 @@ class Store:
         return replace(run, summary=summary, names=tuple(file.names), offset=file.offset, seam=file.seam)
 
     def read_some(self) -> bool:
-        """Read some of the runs that only a tail was read of, for half a second; whether there were any."""
+        """Read some of the runs that only a tail was read of; whether there were any.
+
+        It takes half a second, or until a page asks for columns.
+        """
         waiting = [run for run in self.runs.values() if not run.summary.complete]
-        deadline = time.monotonic() + _INDEXING_SLICE_SECONDS
+        started = time.monotonic()
+        deadline = started + _INDEXING_SLICE_SECONDS
         read: dict[str, Run] = {}
         for run in waiting:
             if (whole := self._read_whole(run)) is not None:
                 read[run.id] = whole
-            if time.monotonic() > deadline or self._stop.is_set():
+            if time.monotonic() > deadline or self._asked_at > started or self._stop.is_set():
                 break
         if read:
             self._publish({run_id: read.get(run_id, run) for run_id, run in self.runs.items()})

@@ -99,6 +99,13 @@ def test_media_are_served_and_all_else_is_refused(tmp_path, start_dashboard):
         assert b"secret" not in body and b"Episode #" not in body
 
 
+def test_it_ends_when_it_is_terminated_even_if_its_terminal_has_gone(tmp_path, start_dashboard):
+    process = start_dashboard(tmp_path).process
+    process.stdout.close()
+    process.terminate()
+    assert process.wait(60) == 0
+
+
 def test_the_dashboard_of_a_run_ends_once_it_is_left(tmp_path):
     server, _ = make_server(Store(tmp_path), "127.0.0.1", 0)
     process = subprocess.Popen([sys.executable, "-c", ""])
