@@ -84,7 +84,8 @@ class Page:
         self._build()
 
     def _new_plot(self) -> SignalPlot:
-        plot = SignalPlot(self.theme, self.view.log_x, self.view.log_y, lambda zoom: self.change(zoom=zoom))
+        view = self.view
+        plot = SignalPlot(self.theme, view.log_x, view.log_y, lambda zoom: self.change(zoom=zoom), self.in_order)
         plot.figure.name = "signals"
         return plot
 
@@ -111,7 +112,8 @@ class Page:
         self.cover = pn.pane.HTML("", stylesheets=[_WIDGETS], sizing_mode="stretch_both", margin=0)
         # What comes from the browser together is taken together: what is written back meanwhile would undo the rest.
         self.bar.param.watch(self._on_own_component, ["live", "theme"])
-        self.bar.param.watch(lambda event: self.visit(event.new), "query")
+        self.bar.param.watch(self._on_query, "query")
+        self.table.param.watch(lambda event: self.in_order(self.table.send_all), "asked")
         self.table.param.watch(self._on_own_component, ["filter", "regex", "sort", "selected"])
 
     def _build_controls(self) -> None:
@@ -181,8 +183,8 @@ class Page:
         )
         self.differences = _switch("Only what differs", stylesheets=[_WIDGETS], margin=(16, 8))
         self.parameters = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
-        self.words.param.watch(lambda event: self._show_parameters(), "value_input")
-        self.differences.param.watch(lambda event: self._show_parameters(), "value")
+        self.words.param.watch(lambda event: self.in_order(self._show_parameters), "value_input")
+        self.differences.param.watch(lambda event: self.in_order(self._show_parameters), "value")
         self.parameters_tab = pn.Column(
             pn.Row(self.words, self.differences, margin=0, height=52),
             pn.Column(self.parameters, scroll=True, **whole),
@@ -193,19 +195,46 @@ class Page:
 
     # What happens
 
+    def in_order(self, work: Callable[[], None]) -> None:
+        """Do this when all that was to be done before is done, and then send every change that it made.
+
+        Panel would send a change at once where it can, and otherwise later: a change to something may then overtake the
+        thing itself, and some never arrive. Bokeh sends what one of its ticks has changed in the order of the changes.
+        """
+        if self._document is None:
+            work()
+        elif not self._closed:
+            self._document.add_next_tick_callback(partial(self._work, work))
+
+    def _work(self, work: Callable[[], None]) -> None:
+        if self._closed or self._document is None:
+            return
+        self._document.hold()
+        try:
+            work()
+        finally:
+            self._document.unhold()
+
     def _on_widget(self, field: str, event: Any) -> None:
         if self._writing_widgets:
             return
         if isinstance(event.obj, pn.widgets.CheckBoxGroup):
-            self.change(**{field: bool(event.new)})
+            value: Any = bool(event.new)
         else:
-            self.change(**{field: tuple(event.new) if isinstance(event.new, list) else event.new})
+            value = tuple(event.new) if isinstance(event.new, list) else event.new
+        self.in_order(partial(self.change, **{field: value}))
+
+    def _on_query(self, event: Any) -> None:
+        if event.new != to_query(self.view):
+            self.in_order(partial(self.visit, event.new))
 
     def _on_own_component(self, *events: Any) -> None:
+        if self._writing_widgets:
+            return
         changes = {event.name: event.new for event in events}
         if "selected" in changes:
             changes["runs"] = tuple(changes.pop("selected"))
-        self.change(**changes)
+        self.in_order(partial(self.change, **changes))
 
     def change(self, **changes: Any) -> None:
         """Change the view, and show it."""
@@ -265,7 +294,7 @@ class Page:
             self._offer_signals()
         if "zoom" in changed:
             self._plot.set_zoom(self.view.zoom)
-        if changed - {"zoom", "filter", "regex", "sort", "live", "theme", "tab", "episode", "steps"}:
+        if changed - {"zoom", "filter", "regex", "sort", "live", "tab", "episode", "steps"}:
             self.redraw()
         if changed & {"tab", "runs", "theme", "episode", "steps"}:
             self._show_tab()
@@ -449,16 +478,15 @@ class Page:
         """Draw and keep looking from now on, as the browser has loaded the page. Whatever changes between the page's
         making and its loading may never reach the browser."""
         self._loaded = True
-        self.look()
-        self.redraw()
-        pn.state.add_periodic_callback(self.look, period=LOOK_EVERY_MILLISECONDS)
+        self.in_order(self.look)
+        self.in_order(self.redraw)
+        pn.state.add_periodic_callback(partial(self.in_order, self.look), period=LOOK_EVERY_MILLISECONDS)
 
     def _compute(self, view: View, runs: dict[str, Run]) -> Drawing:
         return draw(view, runs, self.store.columns(view.runs), self._colour_of)
 
     def _hand_back(self, future: Future) -> None:
-        if not self._closed and self._document is not None:
-            self._document.add_next_tick_callback(partial(self._show_drawing, future))
+        self.in_order(partial(self._show_drawing, future))
 
     def _show_drawing(self, future: Future) -> None:
         self._drawing = None
@@ -469,8 +497,7 @@ class Page:
             return
         self._drawn = drawing
         if drawing.curves:
-            with pn.io.hold(self._document):
-                self._plot.show(drawing.curves, drawing.x_label, drawing.left_label, drawing.right_label)
+            self._plot.show(drawing.curves, drawing.x_label, drawing.left_label, drawing.right_label)
         elif drawing.message:
             self._set(self.plot_message, message(drawing.message))
         self.plot_message.visible = not drawing.curves
@@ -509,7 +536,7 @@ class EpisodesPanel:
         self.signals = pn.widgets.MultiChoice(
             label="Signals of each step", placeholder="Add a signal", solid=False, sizing_mode="stretch_width", **style
         )
-        self.plot = SignalPlot(page.theme, False, False, lambda zoom: None)
+        self.plot = SignalPlot(page.theme, False, False, lambda zoom: None, page.in_order)
         self.plot.figure.name = "episode"
         whole: dict[str, Any] = {"sizing_mode": "stretch_both", "margin": 0}
         self.figure = pn.pane.Bokeh(self.plot.figure, stylesheets=[STYLE], **whole)
@@ -530,16 +557,17 @@ class EpisodesPanel:
         self.run.param.watch(self._on_run, "value")
         self.episode.param.watch(partial(self._on_widget, "episode"), "value")
         self.signals.param.watch(partial(self._on_widget, "steps"), "value")
-        self.before.on_click(lambda event: self._step(-1))
-        self.after.on_click(lambda event: self._step(1))
+        self.before.on_click(lambda event: page.in_order(partial(self._step, -1)))
+        self.after.on_click(lambda event: page.in_order(partial(self._step, 1)))
 
     def _on_run(self, event: Any) -> None:
         if not self._writing:
-            self.show()
+            self.page.in_order(self.show)
 
     def _on_widget(self, field: str, event: Any) -> None:
         if not self._writing:
-            self.page.change(**{field: tuple(event.new) if isinstance(event.new, list) else event.new})
+            value = tuple(event.new) if isinstance(event.new, list) else event.new
+            self.page.in_order(partial(self.page.change, **{field: value}))
 
     def _step(self, by: int) -> None:
         episodes = list(self._files)

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable, Sequence
 import numpy as np
 from bokeh.core.validation import silence
 from bokeh.core.validation.warnings import MISSING_RENDERERS
-from bokeh.events import Event, RangesUpdate, Reset
+from bokeh.events import RangesUpdate, Reset
 from bokeh.models import (
     BasicTickFormatter,
     ColumnDataSource,
@@ -53,18 +53,29 @@ class SignalPlot:
     :param theme: ``light`` or ``dark``
     :param zoomed: called with the ranges (x, left, right: two numbers each) after the user has zoomed or panned, and
         with an empty tuple when everything is to be shown again
+    :param in_order: does what it is given after all that was to be done before
     """
 
-    def __init__(self, theme: str, log_x: bool, log_y: bool, zoomed: Callable[[tuple[float, ...]], None]):
+    def __init__(
+        self,
+        theme: str,
+        log_x: bool,
+        log_y: bool,
+        zoomed: Callable[[tuple[float, ...]], None],
+        in_order: Callable[[Callable[[], None]], None],
+    ):
         self.log_x, self.log_y = log_x, log_y
         self._zoomed = zoomed
         self._theme = theme
         self._drawn: dict[tuple[str, str, str], _Drawn] = {}
         self._curves: list[Curve] = []
         self._zoom: tuple[float, ...] = ()
+        self._given: tuple[float, ...] = ()
         self._legend_shows: list[tuple[str, list[Any]]] = []
         self._ranges = [Range1d(start=0.0, end=1.0) for _ in range(3)]
         self.figure = self._make_figure()
+        self.figure.on_event(RangesUpdate, lambda event: in_order(self._take_ranges))
+        self.figure.on_event(Reset, lambda event: in_order(self._reset))
         self.legend = self._make_legend()
         self.hover = HoverTool(
             renderers=[],
@@ -110,8 +121,6 @@ class SignalPlot:
             axis.axis_label_standoff = 8
         if not self.log_x:
             plot.xaxis.formatter = BasicTickFormatter(use_scientific=False)
-        plot.on_event(RangesUpdate, self._on_ranges)
-        plot.on_event(Reset, self._on_reset)
         return plot
 
     def _make_legend(self) -> Legend:
@@ -131,7 +140,10 @@ class SignalPlot:
         return legend
 
     def set_theme(self, theme: str) -> None:
-        """Draw in light or dark colours."""
+        """Draw in light or dark colours; the curves are drawn so with the next ``show``.
+
+        They may be on their way to the browser still, which must not hear of a change to what it does not have yet.
+        """
         self._theme = theme
         colours = PLOT[theme]
         plot = self.figure
@@ -145,30 +157,25 @@ class SignalPlot:
             axis.axis_label_text_color = colours["ink"]
         self.legend.background_fill_alpha = 0
         self.legend.label_text_color = colours["ink"]
-        for curve in self._curves:
-            colour = line_colour(curve.colour, theme)
-            for renderer in self._drawn[curve.key].renderers:
-                if hasattr(renderer.glyph, "line_color"):
-                    renderer.glyph.line_color = colour
-                if hasattr(renderer.glyph, "fill_color"):
-                    renderer.glyph.fill_color = colour
 
     def show(self, curves: Sequence[Curve], x_label: str, left_label: str, right_label: str) -> None:
         """Draw these curves, those that stay only with new data; keep the ranges if the user set them."""
+        self._take_ranges()
         self._curves = list(curves[:MOST_CURVES])
-        self._remove(set(self._drawn) - {curve.key for curve in self._curves})
-        for curve in self._curves:
-            self._draw(curve)
-        self._arrange_legend()
-        self.hover.renderers = [self._drawn[curve.key].near for curve in self._curves]
+        # The axes first, because the browser gets one change after the other: no line is seen on axes of other lines.
         plot = self.figure
         plot.xaxis.axis_label, plot.yaxis[0].axis_label = x_label, left_label
         self.right_axis.axis_label = right_label
         self.right_axis.visible = any(curve.right for curve in self._curves)
         self.fit()
+        self._remove(set(self._drawn) - {curve.key for curve in self._curves})
+        for curve in self._curves:
+            self._draw(curve)
+        self._arrange_legend()
+        self.hover.renderers = [self._drawn[curve.key].near for curve in self._curves]
 
     def _draw(self, curve: Curve) -> None:
-        style = (curve.colour, curve.dash, curve.right, curve.raw is None, curve.low is None, curve.label)
+        style = (self._theme, curve.colour, curve.dash, curve.right, curve.raw is None, curve.low is None, curve.label)
         drawn = self._drawn.get(curve.key)
         if drawn is not None and drawn.style != style:
             self._remove({curve.key})
@@ -224,6 +231,7 @@ class SignalPlot:
             first, last = everything[2 * place : 2 * place + 2]
             if (axis.start, axis.end, axis.reset_start, axis.reset_end) != (start, end, first, last):
                 axis.update(start=start, end=end, reset_start=first, reset_end=last)
+        self._given = shown
 
     def _everything(self) -> tuple[float, ...]:
         curves = self._curves
@@ -254,19 +262,20 @@ class SignalPlot:
             if not _same(drawn.source.data, data):
                 drawn.source.data = data
 
-    def _on_ranges(self, event: Event) -> None:
+    def _take_ranges(self) -> None:
+        """Take over what the user has zoomed or panned to since ``fit``."""
         numbers = [number for axis in self._ranges for number in (axis.start, axis.end)]
         ranges = tuple(float(number) for number in numbers if isinstance(number, (int, float)))
         if len(ranges) != 6 or not all(math.isfinite(number) for number in ranges):
             return
-        if np.allclose(ranges[:4], (self._zoom or self._everything())[:4], rtol=1e-9, atol=0):
+        if not self._given or np.allclose(ranges[:4], self._given[:4], rtol=1e-9, atol=0):
             return
         everything = np.allclose(ranges[:4], self._everything()[:4], rtol=1e-9, atol=0)
         self._zoom = () if everything else ranges
         self._refine()
         self._zoomed(self._zoom)
 
-    def _on_reset(self, event: Event) -> None:
+    def _reset(self) -> None:
         self.set_zoom(())
         self._zoomed(())
 

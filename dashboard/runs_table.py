@@ -61,8 +61,8 @@ class RunsTable(JSComponent):
         if self.asked and (changed or gone):
             self._send(changed, gone, whole=False)
 
-    @param.depends("asked", watch=True)
-    def _send_all(self) -> None:
+    def send_all(self) -> None:
+        """Send every row."""
         self._send(list(self._rows.values()), [], whole=True)
 
     def _send(self, rows: list[dict[str, Any]], gone: list[str], whole: bool) -> None:
