@@ -22,7 +22,7 @@ playwright.expect.set_options(timeout=60_000)
 
 PLOT = """() => {
   const [view] = window.Bokeh?.index?.query((view) => view.model.name === "signals") ?? [];
-  if (!view) return null;
+  if (!view?.el.offsetHeight || !view.has_finished()) return null;
   const model = view.model;
   const lines = model.renderers.filter((r) => r.glyph.type === "Line" && r.name && r.data_source.data.x.length);
   return {
@@ -33,6 +33,20 @@ PLOT = """() => {
     }])),
     x: [model.x_range.start, model.x_range.end], y: [model.y_range.start, model.y_range.end],
     label: model.below[0].axis_label,
+  };
+}"""
+FRAME = """() => {
+  const [view] = Bokeh.index.query((view) => view.model.name === "signals");
+  const {left, top} = view.el.getBoundingClientRect(), frame = view.frame.bbox;
+  return [left + frame.left, top + frame.top, frame.width, frame.height];
+}"""
+POINT = """(place) => {
+  const [view] = Bokeh.index.query((view) => view.model.name === "signals");
+  const line = view.model.renderers.find((r) => r.glyph.type === "Line" && r.name), {left, top} =
+    view.el.getBoundingClientRect(), {x, y} = line.data_source.data;
+  return {
+    left: left + view.frame.x_scale.compute(x[place]), top: top + view.frame.y_scale.compute(y[place]),
+    x: x[place], y: y[place], name: line.name,
   };
 }"""
 PLOT_HEIGHT = """() => {
@@ -52,6 +66,21 @@ DQN, PPO = "CartPole_DQN/20_11_2026-1", "CartPole_ClippedPPO/21_11_2026-1"
 def plot_when(page, condition="(plot, want) => Object.keys(plot.lines).length === want", want=None, timeout=60_000):
     """What the plot shows, once it fits a condition."""
     return page.wait_for_function(SHOWS % (PLOT, condition), arg=want, timeout=timeout).json_value()
+
+
+def frame_of(page):
+    """Where the plot's frame is on the page, once it stays there: left, top, width, height in pixels."""
+    frame, before = page.evaluate(FRAME), None
+    while frame != before:
+        page.wait_for_timeout(200)
+        frame, before = page.evaluate(FRAME), frame
+    return frame
+
+
+def point_at(page, right=0.5, down=0.5):
+    """Move the mouse into the plot, to these parts of its width and height."""
+    left, top, width, height = frame_of(page)
+    page.mouse.move(left + right * width, top + down * height)
 
 
 def rows(page):
@@ -238,7 +267,7 @@ def test_changes_the_x_axis_and_uses_a_second_y_axis(dashboard, open_page, scree
 def test_zooms_into_the_address_and_resets(dashboard, open_page):
     page = open_page(dashboard.address, runs=f"{DQN}0_00", left="Training Reward")
     everything = plot_when(page, want=1)
-    page.mouse.move(640, 560)
+    point_at(page)
     page.mouse.wheel(0, -400)
     page.wait_for_url("**zoom=**")
     zoomed = plot_when(
@@ -250,6 +279,31 @@ def test_zooms_into_the_address_and_resets(dashboard, open_page):
     page.get_by_title("Reset").first.click()
     plot_when(page, "(plot, want) => Math.abs(plot.x[1] - want) < 1e-6", everything["x"][1])
     page.wait_for_url(lambda url: "zoom=" not in url)
+
+
+def test_pans(dashboard, open_page):
+    page = open_page(dashboard.address, runs=f"{DQN}0_00", left="Training Reward")
+    everything = plot_when(page, want=1)
+    page.get_by_title("Pan").first.click()
+    point_at(page, 0.25)
+    page.mouse.down()
+    point_at(page, 0.75)
+    page.mouse.up()
+    page.wait_for_url("**zoom=**")
+    width = everything["x"][1] - everything["x"][0]
+    panned = plot_when(page, "(plot, want) => plot.x[0] < want", everything["x"][0] - 0.4 * width)
+    assert panned["x"][1] - panned["x"][0] == pytest.approx(width) and panned["y"] == pytest.approx(everything["y"])
+
+
+def test_says_what_is_under_the_mouse(dashboard, open_page):
+    page = open_page(dashboard.address, runs=f"{DQN}0_00", left="Training Reward")
+    plot_when(page, want=1)
+    frame_of(page)
+    point = page.evaluate(POINT, 75)
+    page.mouse.move(point["left"], point["top"])
+    said = page.locator(".bk-Tooltip", has_text="value")
+    playwright.expect(said).to_contain_text(point["name"])
+    playwright.expect(said).to_contain_text(re.compile(rf"x\s+{point['x']:g}\s+value\s+{round(point['y'], 4)}"))
 
 
 def test_exports_what_is_shown(dashboard, open_page, tmp_path):
@@ -394,7 +448,7 @@ def test_live_rows_arrive_and_zoom_and_selection_stay(browser, start_dashboard, 
         file.write("\n".join(signal_rows(10, first=51)) + "\n61,")
     followed = plot_when(page, "(plot, want) => Object.values(plot.lines)[0]?.last === want", 60)
     assert followed["x"][1] > 60
-    page.mouse.move(640, 560)
+    point_at(page)
     page.mouse.wheel(0, -400)
     page.wait_for_url("**zoom=**")
     zoomed = plot_when(page, "(plot, want) => plot.x[1] < want", followed["x"][1])
