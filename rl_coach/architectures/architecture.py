@@ -130,8 +130,7 @@ class Architecture:
             arrays[first + index][...] = np.sign(sample) * np.sqrt(np.abs(sample))
 
     def _num_threads(self) -> int:
-        convolutions = [w for w in self._state.function.initial_weights() if w.ndim == 4]
-        return 2 if convolutions or self.num_parameters > HEAVY_NETWORK else 1
+        return 2 if self._state.has_convolutions or self.num_parameters > HEAVY_NETWORK else 1
 
     @property
     def num_parameters(self) -> int:

@@ -181,6 +181,12 @@ class Learner:
         """
         raise NotImplementedError(f"{type(self).__name__} does not loop")
 
+    def _apply(
+        self, state: dict, gradients: dict[str, list], buffers: dict, optimizer_scalars: dict
+    ) -> tuple[dict, dict[str, Any]]:
+        """See ``TrainingStep.apply``."""
+        return self.step.apply(self.ops, state, gradients, buffers, optimizer_scalars)
+
     def all_updates(
         self, layout: StepLayout, variables: dict[str, list], vector: Any, large: list, indices: Any
     ) -> tuple[dict[str, list], Any]:
@@ -255,7 +261,7 @@ class Learner:
             name: scalar_row[i * OPTIMIZER_SCALARS : (i + 1) * OPTIMIZER_SCALARS]
             for i, name in enumerate(self.networks)
         }
-        state, norms = self.step.apply(ops, state, found, buffers, optimizer_scalars)
+        state, norms = self._apply(state, found, buffers, optimizer_scalars)
         state = self.step.follow(state, layout.follow)
         parts = zip((losses, norms, signals), self._output_names)
         numbers = [part[name] for part, names in parts for name in names]

@@ -9,6 +9,7 @@ import numpy as np
 from rl_coach.architectures.update import Optimizer, TrainingStep
 
 SMALL_ARRAY = 16_384  # numbers below which an array's own variable costs more than copying it into a shared one
+CONVOLUTION_RANK = 4  # dimensions of a convolution's weights
 Groups = dict[str, list[Any]]
 
 
@@ -92,6 +93,11 @@ class NetworkState:
     def groups(self) -> list[str]:
         """The names of the groups."""
         return list(self.layout.shapes)
+
+    @property
+    def has_convolutions(self) -> bool:
+        """Whether the network looks at images."""
+        return any(len(shape) == CONVOLUTION_RANK for shape in self.layout.shapes["weights"])
 
     def arrays(self, group: str) -> list[np.ndarray]:
         """The values of one group, such as ``'target_weights'``, not to be written to.

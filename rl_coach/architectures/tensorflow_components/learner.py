@@ -1,4 +1,8 @@
-"""Training steps compiled with XLA: all updates of a training phase in one call."""
+"""Training steps compiled with XLA: all updates of a training phase in one call.
+
+XLA's convolutions are slow on processors, TensorFlow's own are not: an update of the Nature network takes 50 ms of the
+processors compiled as a whole, 43 ms not compiled, and 32 ms where only what the optimizer does is compiled.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ from rl_coach.architectures.tensorflow_components.direct_call import DirectCall,
 from rl_coach.architectures.tensorflow_components.network_state import TensorFlowNetworkState
 from rl_coach.architectures.update import TrainingStep
 
+TRAINED_GROUPS = ("weights", "buffers", "slots")
+
 
 class TensorFlowLearner(Learner):
     """See ``Learner``.
@@ -25,6 +31,7 @@ class TensorFlowLearner(Learner):
     def __init__(self, step: TrainingStep, networks: dict[str, TensorFlowNetworkState], published: tuple[str, ...]):
         super().__init__(ops, step, networks)
         self.published = published
+        self._has_convolutions = any(network.has_convolutions for network in networks.values())
 
     def _compile(self, layout: StepLayout) -> CompiledStep:
         def step(vector: tf.Tensor, *others: tf.Tensor) -> tuple[tf.Tensor, list]:
@@ -46,7 +53,8 @@ class TensorFlowLearner(Learner):
         signature += [tf.TensorSpec(shape, dtype) for shape, dtype in packing.large.values()]
         if layout.is_indexed:
             signature.append(tf.TensorSpec((packing.num_updates, layout.batch_size), tf.int32))
-        compiled = DirectCall(tf.function(step, jit_compile=True, autograph=False).get_concrete_function(*signature))
+        traced = tf.function(step, jit_compile=not self._has_convolutions, autograph=False)
+        compiled = DirectCall(traced.get_concrete_function(*signature))
         held = HeldTensor(packing.size)
 
         def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> tf.Tensor:
@@ -60,6 +68,17 @@ class TensorFlowLearner(Learner):
             return outputs
 
         return call
+
+    def _apply(
+        self, state: dict, gradients: dict[str, list], buffers: dict, optimizer_scalars: dict
+    ) -> tuple[dict, dict[str, Any]]:
+        if not self._has_convolutions:
+            return super()._apply(state, gradients, buffers, optimizer_scalars)
+        # what passes through unchanged would be copied
+        trained = {name: {group: old[group] for group in TRAINED_GROUPS} for name, old in state.items()}
+        compiled = tf.function(super()._apply, jit_compile=True, autograph=False)
+        after, norms = compiled(trained, gradients, buffers, optimizer_scalars)
+        return {name: {**old, **after[name]} for name, old in state.items()}, norms
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
         with tf.GradientTape(persistent=True) as tape:
