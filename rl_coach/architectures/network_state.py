@@ -62,37 +62,40 @@ class StateLayout:
         return sorted({index for name in names for index, _ in self._places[name]})
 
 
+def initial_groups(function: Any, has_target: bool) -> dict[str, list[np.ndarray]]:
+    """What the state of a network is at first: its groups of arrays by name.
+
+    :param function: the network, for example a ``KerasNetwork``
+    :param has_target: keep a target network, equal to the online one at first
+    """
+    weights, buffers = function.initial_weights(), function.initial_buffers()
+    slots = [np.zeros_like(w) for _ in range(Optimizer(function.parameters).num_slots) for w in weights]
+    groups = {"weights": weights, "buffers": buffers, "slots": slots}
+    return groups | {"target_weights": weights, "target_buffers": buffers} if has_target else groups
+
+
 class NetworkState:
     """Weights, buffers, optimizer slots and, with a target, the target's weights and buffers; groups of arrays by name.
 
-    A framework's subclass says how it holds variables (``_hold``, ``_read``, ``_write`` and ``_compile``).
+    A framework's subclass holds them, says what they are (``arrays``), replaces a group (``_replace``) and moves the
+    target (``follow``).
 
-    :param ops: the framework's array operations, with the names of ``keras.ops``
     :param function: the network, for example a ``KerasNetwork``
-    :param has_target: keep a target network, equal to the online one at first
+    :param groups: its ``initial_groups``
     :ivar updates: how many updates the weights have had, whichever learner made them; the optimizer's schedules and
         bias corrections follow from it
     :ivar version: changes whenever a value does
     """
 
-    def __init__(self, ops: Any, function: Any, has_target: bool):
-        self.ops = ops
+    def __init__(self, function: Any, groups: dict[str, list[np.ndarray]]):
         self.function = function
-        weights, buffers = function.initial_weights(), function.initial_buffers()
-        slots = [np.zeros_like(w) for _ in range(Optimizer(function.parameters).num_slots) for w in weights]
-        groups = {"weights": weights, "buffers": buffers, "slots": slots}
-        if has_target:
-            groups |= {"target_weights": weights, "target_buffers": buffers}
-        self.layout = StateLayout(groups)
-        self.variables = [self._hold(array) for array in self.layout.pack(np, groups)]
         self.updates = 0
         self.version = 0
-        self._pending: Callable[[], None] | None = None
-        self._followers: dict[float, Callable[[], None]] = {}
+        self._forms = {name: [(array.shape, array.dtype) for array in group] for name, group in groups.items()}
 
     def groups(self) -> list[str]:
         """The names of the groups."""
-        return list(self.layout.shapes)
+        return list(self._forms)
 
     @property
     def has_convolutions(self) -> bool:
@@ -104,9 +107,7 @@ class NetworkState:
 
         :raises TrainingError: the updates that led to them failed
         """
-        self.finish()
-        values = {index: self._read(index) for index in self.layout.variables_of([group])}
-        return self.layout.group(np, values, group)
+        raise NotImplementedError(f"{type(self).__name__} does not read arrays")
 
     def set_arrays(self, group: str, values: Sequence[np.ndarray]) -> None:
         """Replace the values of one group.
@@ -114,20 +115,54 @@ class NetworkState:
         :raises ValueError: their number or a shape does not fit
         """
         self.finish()
-        shapes = self.layout.shapes[group]
-        if len(values) != len(shapes):
-            raise ValueError(f"'{group}' has {len(shapes)} arrays, got {len(values)}")
-        for shape, value in zip(shapes, values):
-            if tuple(shape) != np.shape(value):
-                raise ValueError(f"an array of '{group}' has shape {tuple(shape)}, got {np.shape(value)}")
-        groups = self.layout.unpack(np, [self._read(index) for index in range(len(self.variables))])
-        groups[group] = [np.asarray(value, old.dtype) for value, old in zip(values, groups[group])]
-        for index, value in enumerate(self.layout.pack(np, groups)):
-            self._write(index, value)
+        forms = self._forms[group]
+        if len(values) != len(forms):
+            raise ValueError(f"'{group}' has {len(forms)} arrays, got {len(values)}")
+        for (shape, _), value in zip(forms, values):
+            if shape != np.shape(value):
+                raise ValueError(f"an array of '{group}' has shape {shape}, got {np.shape(value)}")
+        self._replace(group, [np.asarray(value, dtype) for (_, dtype), value in zip(forms, values)])
         self.version += 1
 
     def follow(self, rate: float) -> None:
         """Move the target's weights towards the online ones; a rate of 1 copies them."""
+        raise NotImplementedError(f"{type(self).__name__} moves no target")
+
+    def is_changed_by(self, check: Callable[[], None]) -> None:
+        """Updates have been made or are under way. :param check: waits for them and raises if they failed"""
+        self.version += 1
+        check()
+
+    def finish(self) -> None:
+        """Wait for updates under way, and raise if they failed."""
+
+    def _replace(self, group: str, arrays: list[np.ndarray]) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not replace arrays")
+
+
+class CompiledNetworkState(NetworkState):
+    """Where steps are compiled: few variables, and updates that are under way when the call that makes them returns.
+
+    A framework's subclass says how it holds variables (``_hold``, ``_read``, ``_write`` and ``_compile``).
+
+    :param ops: the framework's array operations, with the names of ``keras.ops``
+    """
+
+    def __init__(self, ops: Any, function: Any, has_target: bool):
+        groups = initial_groups(function, has_target)
+        super().__init__(function, groups)
+        self.ops = ops
+        self.layout = StateLayout(groups)
+        self.variables = [self._hold(array) for array in self.layout.pack(np, groups)]
+        self._pending: Callable[[], None] | None = None
+        self._followers: dict[float, Callable[[], None]] = {}
+
+    def arrays(self, group: str) -> list[np.ndarray]:
+        self.finish()
+        values = {index: self._read(index) for index in self.layout.variables_of([group])}
+        return self.layout.group(np, values, group)
+
+    def follow(self, rate: float) -> None:
         if rate not in self._followers:
 
             def followed(variables: Sequence) -> list:
@@ -144,10 +179,14 @@ class NetworkState:
         self.version += 1
 
     def finish(self) -> None:
-        """Wait for updates under way, and raise if they failed."""
         if self._pending is not None:
             check, self._pending = self._pending, None
             check()
+
+    def _replace(self, group: str, arrays: list[np.ndarray]) -> None:
+        groups = self.layout.unpack(np, [self._read(index) for index in range(len(self.variables))])
+        for index, value in enumerate(self.layout.pack(np, groups | {group: arrays})):
+            self._write(index, value)
 
     def _hold(self, array: np.ndarray) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not hold variables")

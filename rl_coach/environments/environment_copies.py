@@ -27,15 +27,17 @@ class EnvironmentCopies(EnvironmentInterface):
     def __init__(self, make: Sequence[Callable[[], Any]]):
         super().__init__()
         self.num_copies = len(make)
-        self.copies = [build() for build in make]
-        self._take_spaces_of(self.copies[0])
+        description = self._start(make)
+        self.state_space = description.state_space
+        self.goal_space = description.goal_space
+        self.reward_space = description.reward_space
+        self._action_space = description.action_space
+        self._target_success_rate = description.target_success_rate
 
-    def _take_spaces_of(self, environment: Any) -> None:
-        self.state_space = environment.state_space
-        self.goal_space = environment.goal_space
-        self.reward_space = environment.reward_space
-        self._action_space = environment.action_space
-        self._target_success_rate = environment.get_target_success_rate()
+    def _start(self, make: Sequence[Callable[[], Any]]) -> _Description:
+        """Build the copies. :return: what the first one says of all"""
+        self.copies = [build() for build in make]
+        return _Description.of(self.copies[0])
 
     @property
     def action_space(self) -> ActionSpace:
@@ -52,8 +54,7 @@ class EnvironmentCopies(EnvironmentInterface):
     @phase.setter
     def phase(self, value: RunPhase) -> None:
         self._phase = value
-        for environment in self.copies:
-            environment.phase = value
+        self._tell_phase(value)
 
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
         """Begin an episode in some of the copies.
@@ -73,27 +74,44 @@ class EnvironmentCopies(EnvironmentInterface):
 
     def get_state(self) -> dict[str, Any]:
         """The copies' counters and random states, for a checkpoint."""
-        return {str(index): environment.get_state() for index, environment in enumerate(self.copies)}
+        return self._by_copy(self._call("get_state"))
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore what ``get_state`` gave; ``begin_episodes`` comes next."""
-        for index, environment in enumerate(self.copies):
-            environment.set_state(state[str(index)])
+        self._call_each("set_state", self._in_order(state))
 
     def get_episode_state(self) -> dict[str, Any] | None:
         """The episodes in progress, None if one of them cannot be saved."""
-        states = {str(index): environment.get_episode_state() for index, environment in enumerate(self.copies)}
-        return None if None in states.values() else states
+        states = self._call("get_episode_state")
+        return None if None in states else self._by_copy(states)
 
     def set_episode_state(self, state: dict[str, Any]) -> bool:
         """Go through the episodes again. :return: whether all came out the same"""
-        repeats = {index: copy.set_episode_state(state[str(index)]) for index, copy in enumerate(self.copies)}
-        return all(repeats.values())
+        return all(self._call_each("set_episode_state", self._in_order(state)))
 
     def close(self) -> None:
         """Release the simulators."""
         for environment in self.copies:
             environment.close()
+
+    @staticmethod
+    def _by_copy(states: Sequence[Any]) -> dict[str, Any]:
+        return {str(index): state for index, state in enumerate(states)}
+
+    def _in_order(self, state: dict[str, Any]) -> list[Any]:
+        return [state[str(index)] for index in range(self.num_copies)]
+
+    def _call(self, method: str) -> Sequence[Any]:
+        """What a method of each copy returns."""
+        return [getattr(environment, method)() for environment in self.copies]
+
+    def _call_each(self, method: str, arguments: Sequence[Any]) -> Sequence[Any]:
+        """What a method of each copy returns that takes one argument. :param arguments: one for each copy"""
+        return [getattr(environment, method)(argument) for environment, argument in zip(self.copies, arguments)]
+
+    def _tell_phase(self, value: RunPhase) -> None:
+        for environment in self.copies:
+            environment.phase = value
 
 
 class EnvironmentProcesses(EnvironmentCopies):
@@ -105,24 +123,23 @@ class EnvironmentProcesses(EnvironmentCopies):
     :param make: builds each copy, in its process
     """
 
-    def __init__(self, make: Sequence[Callable[[], Any]]):
-        EnvironmentInterface.__init__(self)
-        self.num_copies = len(make)
+    def _start(self, make: Sequence[Callable[[], Any]]) -> _Description:
         # neither threads nor locks of this process may be copied into the others, so they are not forked
         self._processes = AsyncVectorEnv(
             [partial(_CopyForGymnasium, build) for build in make],
             context="spawn",
             autoreset_mode=AutoresetMode.DISABLED,
         )
-        self._take_spaces_of(self._processes.get_attr("description")[0])
+        return self._processes.get_attr("description")[0]
 
-    @property
-    def phase(self) -> RunPhase:
-        return self._phase
+    def _call(self, method: str) -> Sequence[Any]:
+        return self._processes.call("call", method)
 
-    @phase.setter
-    def phase(self, value: RunPhase) -> None:
-        self._phase = value
+    def _call_each(self, method: str, arguments: Sequence[Any]) -> Sequence[Any]:
+        self._processes.set_attr("argument", list(arguments))
+        return self._processes.call("call_with_argument", method)
+
+    def _tell_phase(self, value: RunPhase) -> None:
         self._processes.set_attr("phase", value)
 
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
@@ -141,24 +158,6 @@ class EnvironmentProcesses(EnvironmentCopies):
         response.next_state = {name: rows[index] for name, rows in observations.items()}
         return response
 
-    def get_state(self) -> dict[str, Any]:
-        return self._by_copy(self._processes.call("get_state"))
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        self._processes.set_attr("saved_state", [state[str(index)] for index in range(self.num_copies)])
-
-    def get_episode_state(self) -> dict[str, Any] | None:
-        states = self._by_copy(self._processes.call("get_episode_state"))
-        return None if None in states.values() else states
-
-    def set_episode_state(self, state: dict[str, Any]) -> bool:
-        self._processes.set_attr("saved_episode", [state[str(index)] for index in range(self.num_copies)])
-        return all(self._processes.get_attr("repeats_episode"))
-
-    @staticmethod
-    def _by_copy(states: Sequence[Any]) -> dict[str, Any]:
-        return {str(index): state for index, state in enumerate(states)}
-
     def close(self) -> None:
         if not self._processes.closed:
             self._processes.close()
@@ -174,8 +173,12 @@ class _Description:
     action_space: ActionSpace
     target_success_rate: float
 
-    def get_target_success_rate(self) -> float:
-        return self.target_success_rate
+    @classmethod
+    def of(cls, environment: Any) -> _Description:
+        return cls(
+            environment.state_space, environment.goal_space, environment.reward_space, environment.action_space,
+            environment.get_target_success_rate(),
+        )  # fmt: skip
 
 
 class _CopyForGymnasium(gymnasium.Env):
@@ -197,15 +200,11 @@ class _CopyForGymnasium(gymnasium.Env):
         # actions are passed on as they are; Gymnasium only wants to know how many there are
         self.action_space = gymnasium.spaces.Discrete(1)
         self.is_forced = False
-        self.repeats_episode = True
+        self.argument: Any = None
 
     @property
     def description(self) -> _Description:
-        environment = self._environment
-        return _Description(
-            environment.state_space, environment.goal_space, environment.reward_space, environment.action_space,
-            environment.get_target_success_rate(),
-        )  # fmt: skip
+        return _Description.of(self._environment)
 
     @property
     def phase(self) -> RunPhase:
@@ -229,27 +228,12 @@ class _CopyForGymnasium(gymnasium.Env):
         beside.next_state = {}
         return {"response": beside}
 
-    def get_state(self) -> dict[str, Any]:
-        return self._environment.get_state()
+    def call(self, method: str) -> Any:
+        return getattr(self._environment, method)()
 
-    @property
-    def saved_state(self) -> dict[str, Any]:
-        return self._environment.get_state()
-
-    @saved_state.setter
-    def saved_state(self, state: dict[str, Any]) -> None:
-        self._environment.set_state(state)
-
-    def get_episode_state(self) -> dict[str, Any] | None:
-        return self._environment.get_episode_state()
-
-    @property
-    def saved_episode(self) -> dict[str, Any] | None:
-        return self._environment.get_episode_state()
-
-    @saved_episode.setter
-    def saved_episode(self, state: dict[str, Any]) -> None:
-        self.repeats_episode = self._environment.set_episode_state(state)
+    def call_with_argument(self, method: str) -> Any:
+        argument, self.argument = self.argument, None
+        return getattr(self._environment, method)(argument)
 
     def close(self) -> None:
         self._environment.close()

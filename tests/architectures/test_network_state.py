@@ -29,6 +29,21 @@ def test_a_layout_gives_back_what_it_packed():
             np.testing.assert_array_equal(one, other)
 
 
+def test_only_arrays_that_fit_are_taken():
+    state = wrap(network_parameters([QHeadParameters()]), spaces(VECTOR, DISCRETE)).state
+    before, version = state.arrays("weights"), state.version
+    with pytest.raises(ValueError, match=f"'weights' has {len(before)} arrays, got {len(before) - 1}"):
+        state.set_arrays("weights", before[1:])
+    with pytest.raises(ValueError, match=r"an array of 'weights' has shape \(3, 8\), got \(8, 3\)"):
+        state.set_arrays("weights", [before[0].T, *before[1:]])
+    assert state.version == version
+    state.set_arrays("weights", [array.astype(np.float64) + 1 for array in before])
+    assert state.version > version
+    for old, new in zip(before, state.arrays("weights")):
+        assert new.dtype == np.float32
+        np.testing.assert_array_equal(new, old + 1)
+
+
 def diverging():
     wrapper = wrap(network_parameters([QHeadParameters()], learning_rate=1e-3), spaces(VECTOR, DISCRETE))
     inputs = random_inputs(wrapper, 32, np.random.default_rng(0))

@@ -9,11 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from keras import ops
 
-from rl_coach.architectures.network_state import NetworkState
+from rl_coach.architectures.network_state import CompiledNetworkState
 
 
-class JaxNetworkState(NetworkState):
-    """See ``NetworkState``. No two variables share memory, because the training step takes over the memory of all."""
+class JaxNetworkState(CompiledNetworkState):
+    """See ``CompiledNetworkState``.
+
+    No two variables share memory, because the training step takes over the memory of all.
+    """
 
     def __init__(self, function: Any, has_target: bool):
         super().__init__(ops, function, has_target)

@@ -1,8 +1,4 @@
-"""The heads that networks end in, as Keras graphs.
-
-A head maps features to named outputs. Those listed in ``public`` are what ``predict`` returns, in that order; the
-others serve update rules, which want logarithms where people want probabilities.
-"""
+"""The heads that networks end in, as Keras graphs."""
 
 from __future__ import annotations
 
@@ -12,42 +8,22 @@ import keras
 import numpy as np
 from keras import ops
 
+from rl_coach.architectures.heads import BaseHead
 from rl_coach.architectures.initializers import Constant, GlorotUniform, NormalizedColumns, output_bias
 from rl_coach.architectures.keras_components.layers import LayerFactory, activate
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, SpacesDefinition
 from rl_coach.utils import CoachError, did_you_mean
 
 
-class Head:
-    """One head of a network.
+class Head(BaseHead):
+    """One head of a network; see ``BaseHead``.
 
-    :param parameters: its ``HeadParameters``
-    :param spaces: the agent's spaces
     :param factory: makes its layers
-    :param temperature: divides a policy's logits
     """
 
-    public: tuple[str, ...] = ()
-    supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace)
-
     def __init__(self, parameters: Any, spaces: SpacesDefinition, factory: LayerFactory, temperature: float = 1.0):
-        self.parameters = parameters
-        self.spaces = spaces
+        super().__init__(parameters, spaces, temperature)
         self.factory = factory
-        self.temperature = temperature
-        if not isinstance(spaces.action, self.supported_actions):
-            known = " or ".join(space.__name__ for space in self.supported_actions)
-            raise CoachError(
-                f"a {type(self).__name__} needs a {known}, not a {type(spaces.action).__name__}: "
-                f"choose another agent, or an output filter that maps the actions"
-            )
-
-    @property
-    def num_actions(self) -> int:
-        """How many discrete actions, or how many elements a continuous action has."""
-        if isinstance(self.spaces.action, DiscreteActionSpace):
-            return self.spaces.action.num_actions
-        return self.spaces.action.num_elements
 
     def __call__(self, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         """:param features: [B, F]; :param inputs: all inputs of the network by name; :return: outputs by name"""
@@ -102,7 +78,7 @@ class PolicyHead(Head):
     public = ("probabilities", "mean", "standard_deviation")
 
     def __call__(self, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        if isinstance(self.spaces.action, DiscreteActionSpace):
+        if self.is_discrete:
             return self._discrete(features)
         return {"mean": self._mean(features), "standard_deviation": self._standard_deviation(features)}
 

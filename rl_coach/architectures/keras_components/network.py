@@ -12,9 +12,10 @@ from rl_coach.architectures import schemes
 from rl_coach.architectures.keras_components.heads import make_head
 from rl_coach.architectures.keras_components.layers import LayerFactory, LSTMSequences, NoisyDense, ScaleGradient
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
-from rl_coach.base_parameters import EmbeddingMergerType, NetworkParameters
-from rl_coach.spaces import PlanarMapsObservationSpace, Space, SpacesDefinition, VectorObservationSpace
-from rl_coach.utils import CoachError, did_you_mean, force_list
+from rl_coach.architectures.network_inputs import NetworkInput, embedded_names, merged
+from rl_coach.base_parameters import NetworkParameters
+from rl_coach.spaces import SpacesDefinition
+from rl_coach.utils import CoachError, force_list
 
 Outputs = list[dict[str, Any]]
 
@@ -137,16 +138,9 @@ class KerasNetwork:
         return outputs
 
     def _body(self, recurrent: dict[str, Any]) -> Any:
-        embeddings = [self._embed(name) for name in sorted(self.parameters.input_embedders_parameters)]
-        if not embeddings:
-            raise CoachError(f"network '{self.name}' has no inputs: set input_embedders_parameters")
-        if len(embeddings) == 1:
-            merged = embeddings[0]
-        elif self.parameters.embedding_merger_type == EmbeddingMergerType.Concat:
-            merged = keras.layers.Concatenate()(embeddings)
-        else:
-            merged = keras.layers.Add()(embeddings)
-        return self._middleware(merged, recurrent)
+        embeddings = [self._embed(name) for name in embedded_names(self.parameters, self.name)]
+        features = merged(self.parameters, embeddings, keras.layers.concatenate, keras.layers.add)
+        return self._middleware(features, recurrent)
 
     def _middleware(self, x: Any, recurrent: dict[str, Any]) -> Any:
         parameters = self.parameters.middleware_parameters
@@ -168,46 +162,23 @@ class KerasNetwork:
 
     def _embed(self, name: str) -> Any:
         parameters = self.parameters.input_embedders_parameters[name]
-        space = self._space(name)
+        given = self._described(name)
         factory = LayerFactory(self.rng, parameters.dense_layer)
-        kind, layers = self._kind(space)
-        x = keras.layers.Identity()(self._input(name))
-        if parameters.input_rescaling.get(kind, 1.0) != 1.0:
-            x = x / parameters.input_rescaling[kind]
-        if parameters.input_offset.get(kind, 0.0) != 0.0:
-            x = x - parameters.input_offset[kind]
-        if parameters.input_clipping is not None:
-            x = ops.clip(x, *parameters.input_clipping)
-        if kind == "vector" and len(x.shape) > 2:
+        x = given.normalized(ops, keras.layers.Identity()(self._input(name)), parameters)
+        if given.kind == "vector" and len(x.shape) > 2:
             x = keras.layers.Flatten()(x)
-        for layer in schemes.resolve_layers(parameters, layers):
+        for layer in given.layers(parameters):
             x = factory.apply(layer, x)
         return keras.layers.Flatten()(x) if parameters.flatten and len(x.shape) > 2 else x
 
     def _input(self, name: str) -> Any:
         if name not in self._inputs:
-            self.input_shapes[name] = tuple(int(n) for n in self._space(name).shape)
+            self.input_shapes[name] = self._described(name).shape
             self._inputs[name] = keras.Input(self.input_shapes[name], name=_tensor_name(name))
         return self._inputs[name]
 
-    def _space(self, name: str) -> Space:
-        if name == "action":
-            return self.spaces.action
-        if name == "goal" and self.spaces.goal is not None:
-            return self.spaces.goal
-        if name in self.spaces.state:
-            return self.spaces.state[name]
-        known = [*self.spaces.state.sub_spaces, "action"]
-        suggestion = did_you_mean(name, known) or f": there are {', '.join(repr(one) for one in known)}"
-        raise CoachError(f"network '{self.name}' embeds '{name}', which is not an observation{suggestion}")
-
-    @staticmethod
-    def _kind(space: Space) -> tuple[str, dict]:
-        if isinstance(space, PlanarMapsObservationSpace):
-            return "image", schemes.IMAGE_EMBEDDER
-        if isinstance(space, VectorObservationSpace) or space.num_dimensions <= 1:
-            return "vector", schemes.VECTOR_EMBEDDER
-        return "tensor", schemes.TENSOR_EMBEDDER
+    def _described(self, name: str) -> NetworkInput:
+        return NetworkInput.named(name, self.spaces, self.name)
 
 
 def _tensor_name(name: str) -> str:

@@ -1,8 +1,4 @@
-"""The heads that networks end in.
-
-A head maps features to named outputs. Those listed in ``public`` are what ``predict`` returns, in that order; the
-others serve update rules, which want logarithms where people want probabilities.
-"""
+"""The heads that networks end in."""
 
 from __future__ import annotations
 
@@ -10,43 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.architectures.heads import BaseHead
 from rl_coach.architectures.initializers import Constant, GlorotUniform, NormalizedColumns, output_bias
 from rl_coach.architectures.mxnet_components.layers import Layers
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, SpacesDefinition
 from rl_coach.utils import CoachError, did_you_mean
 
 
-class Head:
-    """One head of a network.
-
-    :param parameters: its ``HeadParameters``
-    :param spaces: the agent's spaces
-    :param temperature: divides a policy's logits
-    """
-
-    public: tuple[str, ...] = ()
-    supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace)
-
-    def __init__(self, parameters: Any, spaces: SpacesDefinition, temperature: float = 1.0):
-        self.parameters = parameters
-        self.space: Any = spaces.action
-        self.temperature = temperature
-        if not isinstance(spaces.action, self.supported_actions):
-            known = " or ".join(space.__name__ for space in self.supported_actions)
-            raise CoachError(
-                f"a {type(self).__name__} needs a {known}, not a {type(spaces.action).__name__}: "
-                f"choose another agent, or an output filter that maps the actions"
-            )
-
-    @property
-    def is_discrete(self) -> bool:
-        """True for discrete actions."""
-        return isinstance(self.space, DiscreteActionSpace)
-
-    @property
-    def num_actions(self) -> int:
-        """How many discrete actions, or how many elements a continuous action has."""
-        return self.space.num_actions if self.is_discrete else self.space.num_elements
+class Head(BaseHead):
+    """One head of a network; see ``BaseHead``."""
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         """:param features: [B, F]; :param inputs: all inputs of the network by name; :return: outputs by name"""
@@ -109,7 +77,7 @@ class PolicyHead(Head):
 
     def _mean(self, layers: Layers, features: Any) -> Any:
         mean = layers.dense(features, self.num_actions)
-        low, high = self.space.low, self.space.high
+        low, high = self.spaces.action.low, self.spaces.action.high
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high))):
             return mean
         centre, radius = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from functools import partial, reduce
 from typing import Any, Sequence
 
 import numpy as np
@@ -12,9 +14,10 @@ from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import numpy_semantics
 from rl_coach.architectures.mxnet_components.heads import make_head
 from rl_coach.architectures.mxnet_components.layers import DrawingPass, Layers, Pass
-from rl_coach.base_parameters import EmbeddingMergerType, NetworkParameters
-from rl_coach.spaces import PlanarMapsObservationSpace, Space, SpacesDefinition, VectorObservationSpace
-from rl_coach.utils import CoachError, did_you_mean, force_list
+from rl_coach.architectures.network_inputs import NetworkInput, embedded_names, merged
+from rl_coach.base_parameters import NetworkParameters
+from rl_coach.spaces import SpacesDefinition
+from rl_coach.utils import CoachError, force_list
 
 Outputs = list[dict[str, Any]]
 RECURRENT_INPUTS = ("lstm_h", "lstm_c")
@@ -37,7 +40,7 @@ class MXNetNetwork:
         self.spaces = spaces
         self.name = name
         self.rng = rng
-        self.input_shapes: dict[str, tuple[int, ...]] = {}
+        self._inputs: dict[str, NetworkInput] = {}
         middleware = parameters.middleware_parameters
         is_recurrent = isinstance(middleware, LSTMMiddlewareParameters)
         self.recurrent_cells = middleware.number_of_lstm_cells if is_recurrent else 0
@@ -50,6 +53,7 @@ class MXNetNetwork:
             raise CoachError(f"network '{name}': separate networks per head cannot each have an LSTM")
         self._heads = [make_head(head, spaces, parameters.softmax_temperature) for head in self._head_parameters]
         drawing, outputs = self._draw()
+        self.input_shapes = {name: given.shape for name, given in self._inputs.items()}
         self._weights, self._buffers, self.noise_buffers = drawing.drawn, drawing.initial_buffers, drawing.noise
         self.public_outputs = [
             (index, name) for index, head in enumerate(self._heads) for name in head.public if name in outputs[index]
@@ -121,13 +125,11 @@ class MXNetNetwork:
     @numpy_semantics
     def _draw(self) -> tuple[DrawingPass, Outputs]:
         """The first pass, over one row of zeros."""
-        embedded = sorted(self.parameters.input_embedders_parameters)
-        if not embedded:
-            raise CoachError(f"network '{self.name}' has no inputs: set input_embedders_parameters")
+        embedded = embedded_names(self.parameters, self.name)
         critics = any(parameters.parameterized_class_name == "SACQHead" for parameters in self._head_parameters)
         for name in dict.fromkeys([*embedded, *(["action"] if critics else [])]):
-            self.input_shapes[name] = tuple(int(n) for n in self._space(name).shape)
-        zeros = {name: ops.zeros((1, *shape)) for name, shape in self.input_shapes.items()}
+            self._inputs[name] = NetworkInput.named(name, self.spaces, self.name)
+        zeros = {name: ops.zeros((1, *given.shape)) for name, given in self._inputs.items()}
         run = DrawingPass(ops, self.rng)
         outputs, _ = self.outputs(run, zeros | self._recurrent({}))
         return run, outputs
@@ -139,14 +141,9 @@ class MXNetNetwork:
         return {name: ops.convert_to_tensor(inputs.get(name, zeros)) for name in RECURRENT_INPUTS}
 
     def _features(self, run: Pass, inputs: dict[str, Any], recurrent: dict[str, Any]) -> Any:
-        embeddings = [self._embed(run, name, inputs) for name in sorted(self.parameters.input_embedders_parameters)]
-        if len(embeddings) == 1:
-            merged = embeddings[0]
-        elif self.parameters.embedding_merger_type == EmbeddingMergerType.Concat:
-            merged = run.ops.concatenate(embeddings, axis=-1)
-        else:
-            merged = sum(embeddings[1:], embeddings[0])
-        return self._middleware(run, merged, inputs, recurrent)
+        embeddings = [self._embed(run, name, inputs) for name in embedded_names(self.parameters, self.name)]
+        concatenate, add = partial(run.ops.concatenate, axis=-1), partial(reduce, operator.add)
+        return self._middleware(run, merged(self.parameters, embeddings, concatenate, add), inputs, recurrent)
 
     def _middleware(self, run: Pass, x: Any, inputs: dict[str, Any], recurrent: dict[str, Any]) -> Any:
         parameters = self.parameters.middleware_parameters
@@ -161,35 +158,10 @@ class MXNetNetwork:
     def _embed(self, run: Pass, name: str, inputs: dict[str, Any]) -> Any:
         parameters = self.parameters.input_embedders_parameters[name]
         layers = Layers(run, parameters.dense_layer)
-        kind, known_schemes = self._kind(self._space(name))
-        x = inputs[name]
-        if parameters.input_rescaling.get(kind, 1.0) != 1.0:
-            x = x / parameters.input_rescaling[kind]
-        if parameters.input_offset.get(kind, 0.0) != 0.0:
-            x = x - parameters.input_offset[kind]
-        if parameters.input_clipping is not None:
-            x = run.ops.clip(x, *parameters.input_clipping)
-        if kind == "vector" and len(x.shape) > 2:
+        given = self._inputs[name]
+        x = given.normalized(run.ops, inputs[name], parameters)
+        if given.kind == "vector" and len(x.shape) > 2:
             x = layers.flatten(x)
-        for layer in schemes.resolve_layers(parameters, known_schemes):
+        for layer in given.layers(parameters):
             x = layers.apply(layer, x)
         return layers.flatten(x) if parameters.flatten and len(x.shape) > 2 else x
-
-    def _space(self, name: str) -> Space:
-        if name == "action":
-            return self.spaces.action
-        if name == "goal" and self.spaces.goal is not None:
-            return self.spaces.goal
-        if name in self.spaces.state:
-            return self.spaces.state[name]
-        known = [*self.spaces.state.sub_spaces, "action"]
-        suggestion = did_you_mean(name, known) or f": there are {', '.join(repr(one) for one in known)}"
-        raise CoachError(f"network '{self.name}' embeds '{name}', which is not an observation{suggestion}")
-
-    @staticmethod
-    def _kind(space: Space) -> tuple[str, dict]:
-        if isinstance(space, PlanarMapsObservationSpace):
-            return "image", schemes.IMAGE_EMBEDDER
-        if isinstance(space, VectorObservationSpace) or space.num_dimensions <= 1:
-            return "vector", schemes.VECTOR_EMBEDDER
-        return "tensor", schemes.TENSOR_EMBEDDER

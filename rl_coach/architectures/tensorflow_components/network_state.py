@@ -8,11 +8,11 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from rl_coach.architectures.network_state import NetworkState
+from rl_coach.architectures.network_state import CompiledNetworkState
 
 
-class TensorFlowNetworkState(NetworkState):
-    """See ``NetworkState``."""
+class TensorFlowNetworkState(CompiledNetworkState):
+    """See ``CompiledNetworkState``."""
 
     def __init__(self, function: Any, has_target: bool):
         super().__init__(ops, function, has_target)

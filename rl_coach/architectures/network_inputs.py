@@ -1,0 +1,89 @@
+"""What comes into a network, whatever framework it is built with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from rl_coach.architectures import schemes
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.base_parameters import EmbeddingMergerType, NetworkParameters
+from rl_coach.spaces import PlanarMapsObservationSpace, Space, SpacesDefinition, VectorObservationSpace
+from rl_coach.utils import CoachError, did_you_mean
+
+EMBEDDERS: dict[str, dict] = {
+    "image": schemes.IMAGE_EMBEDDER,
+    "vector": schemes.VECTOR_EMBEDDER,
+    "tensor": schemes.TENSOR_EMBEDDER,
+}
+
+
+@dataclass(frozen=True)
+class NetworkInput:
+    """One input.
+
+    :param shape: of one row
+    :param kind: ``'image'``, ``'vector'`` or ``'tensor'``, by which embedders choose scales and schemes
+    """
+
+    shape: tuple[int, ...]
+    kind: str
+
+    @classmethod
+    def named(cls, name: str, spaces: SpacesDefinition, network: str) -> NetworkInput:
+        """The input of that name: an observation, the goal or the action.
+
+        :param spaces: the agent's spaces
+        :param network: the network's name, for messages
+        :raises CoachError: there is none
+        """
+        space = _space(name, spaces, network)
+        return cls(tuple(int(n) for n in space.shape), _kind(space))
+
+    def normalized(self, ops: Any, x: Any, embedder: InputEmbedderParameters) -> Any:
+        """``x`` divided, offset and clipped as its embedder wants it. :param ops: the framework's array operations"""
+        if embedder.input_rescaling.get(self.kind, 1.0) != 1.0:
+            x = x / embedder.input_rescaling[self.kind]
+        if embedder.input_offset.get(self.kind, 0.0) != 0.0:
+            x = x - embedder.input_offset[self.kind]
+        return x if embedder.input_clipping is None else ops.clip(x, *embedder.input_clipping)
+
+    def layers(self, embedder: InputEmbedderParameters) -> list:
+        """The layers of its embedder."""
+        return schemes.resolve_layers(embedder, EMBEDDERS[self.kind])
+
+
+def embedded_names(parameters: NetworkParameters, network: str) -> list[str]:
+    """The inputs that have an embedder, in the order in which they are merged.
+
+    :param network: the network's name, for messages
+    :raises CoachError: there are none
+    """
+    if not parameters.input_embedders_parameters:
+        raise CoachError(f"network '{network}' has no inputs: set input_embedders_parameters")
+    return sorted(parameters.input_embedders_parameters)
+
+
+def merged(parameters: NetworkParameters, embeddings: list, concatenate: Callable, add: Callable) -> Any:
+    """What the middleware gets. :param concatenate: joins a list of embeddings; :param add: adds them up"""
+    if len(embeddings) == 1:
+        return embeddings[0]
+    return (concatenate if parameters.embedding_merger_type == EmbeddingMergerType.Concat else add)(embeddings)
+
+
+def _space(name: str, spaces: SpacesDefinition, network: str) -> Space:
+    if name == "action":
+        return spaces.action
+    if name == "goal" and spaces.goal is not None:
+        return spaces.goal
+    if name in spaces.state:
+        return spaces.state[name]
+    known = [*spaces.state.sub_spaces, "action"]
+    suggestion = did_you_mean(name, known) or f": there are {', '.join(repr(one) for one in known)}"
+    raise CoachError(f"network '{network}' embeds '{name}', which is not an observation{suggestion}")
+
+
+def _kind(space: Space) -> str:
+    if isinstance(space, PlanarMapsObservationSpace):
+        return "image"
+    return "vector" if isinstance(space, VectorObservationSpace) or space.num_dimensions <= 1 else "tensor"

@@ -1,0 +1,97 @@
+"""What kind of input a space is, how an embedder scales it, and how embeddings become one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.network_inputs import NetworkInput, embedded_names, merged
+from rl_coach.base_parameters import EmbeddingMergerType, NetworkParameters
+from rl_coach.spaces import (
+    DiscreteActionSpace,
+    ObservationSpace,
+    PlanarMapsObservationSpace,
+    RewardSpace,
+    SpacesDefinition,
+    StateSpace,
+    TensorObservationSpace,
+    VectorObservationSpace,
+)
+from rl_coach.utils import CoachError
+
+
+def spaces(goal: ObservationSpace | None = None) -> SpacesDefinition:
+    state = {
+        "observation": VectorObservationSpace(4),
+        "camera": PlanarMapsObservationSpace(np.array([8, 6, 3]), 0, 255),
+        "table": TensorObservationSpace(np.array([2, 3]), 0, 1),
+    }
+    return SpacesDefinition(StateSpace(state), goal, DiscreteActionSpace(3), RewardSpace(1))
+
+
+def network_parameters(merger: EmbeddingMergerType = EmbeddingMergerType.Concat, **embedders) -> NetworkParameters:
+    parameters = NetworkParameters()
+    parameters.input_embedders_parameters = embedders
+    parameters.embedding_merger_type = merger
+    return parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "kind"),
+    [
+        ("observation", (4,), "vector"),
+        ("camera", (8, 6, 3), "image"),
+        ("table", (2, 3), "tensor"),
+        ("goal", (2,), "vector"),
+    ],
+)
+def test_an_input_is_told_by_its_space(name, shape, kind):
+    assert NetworkInput.named(name, spaces(goal=VectorObservationSpace(2)), "main") == NetworkInput(shape, kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("camra", "; did you mean 'camera'"), ("goal", ": there are 'observation', 'camera', 'table', 'action'")],
+)
+def test_an_input_that_there_is_not(name, advice):
+    with pytest.raises(CoachError, match=f"network 'main' embeds '{name}', which is not an observation{advice}"):
+        NetworkInput.named(name, spaces(), "main")
+
+
+def test_an_input_is_divided_then_offset_then_clipped():
+    embedder = InputEmbedderParameters(
+        input_rescaling={"vector": 2.0}, input_offset={"vector": 1.0}, input_clipping=(-0.5, 2.0)
+    )
+    x = np.array([[0.0, 2.0, 4.0, 10.0]])
+    np.testing.assert_array_equal(NetworkInput((4,), "vector").normalized(np, x, embedder), [[-0.5, 0.0, 1.0, 2.0]])
+    np.testing.assert_array_equal(NetworkInput((4,), "tensor").normalized(np, x, embedder), [[0.0, 2.0, 2.0, 2.0]])
+
+
+def test_only_images_are_scaled_unless_the_embedder_says_more():
+    x, embedder = np.array([[51.0]]), InputEmbedderParameters()
+    assert NetworkInput((1,), "image").normalized(np, x, embedder) == 51 / 255
+    assert NetworkInput((1,), "vector").normalized(np, x, embedder) is x
+
+
+def test_embeddings_are_merged_in_the_order_of_their_names():
+    parameters = network_parameters(goal=InputEmbedderParameters(), camera=InputEmbedderParameters())
+    assert embedded_names(parameters, "main") == ["camera", "goal"]
+
+
+def test_a_network_without_inputs():
+    with pytest.raises(CoachError, match="network 'main' has no inputs"):
+        embedded_names(network_parameters(), "main")
+
+
+@pytest.mark.parametrize(
+    ("merger", "embeddings", "expected"),
+    [
+        (EmbeddingMergerType.Concat, ["a", "b"], "concatenated"),
+        (EmbeddingMergerType.Sum, ["a", "b"], "added"),
+        (EmbeddingMergerType.Concat, ["a"], "a"),
+        (EmbeddingMergerType.Sum, ["a"], "a"),
+    ],
+)
+def test_several_embeddings_are_merged_and_one_is_left_alone(merger, embeddings, expected):
+    assert merged(network_parameters(merger), embeddings, lambda _: "concatenated", lambda _: "added") == expected
