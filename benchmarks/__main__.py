@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 
 from rich.console import Console
 from rich.table import Table
@@ -40,9 +41,12 @@ def main() -> None:
 def _rounds(work: str, libraries: list[str], rounds: int, scale: float) -> dict[str, list[Measured]]:
     """All libraries once, then all again, so that what else the machine does falls on each alike."""
     found: dict[str, list[Measured]] = {library: [] for library in libraries}
-    for _ in range(rounds):
+    for number in range(1, rounds + 1):
         for library in libraries:
-            if measured := in_own_process(library, work, scale):
+            measured = in_own_process(library, work, scale)
+            outcome = f"{measured.steps_per_second:,.0f} steps/s" if measured else "not installed, or not for it"
+            print(f"{work}, round {number} of {rounds}: {library}: {outcome}", file=sys.stderr)
+            if measured:
                 found[library].append(measured)
     return {library: runs for library, runs in found.items() if runs}
 

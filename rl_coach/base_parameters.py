@@ -442,6 +442,8 @@ class TaskParameters(Parameters):
     :param checkpoint_save_episodes: training episodes between checkpoints; None for none
     :param checkpoint_keep: how many of the newest checkpoints stay besides the best; 0 keeps all, None leaves it to the
         graph manager
+    :param num_threads: how many threads the networks compute with, in this process from its first network on; None
+        chooses by their size
     :param preset: the name of the preset, for the records
     :param resume: go on with the run that wrote ``checkpoint_restore_path``, in its directory
     """
@@ -466,6 +468,7 @@ class TaskParameters(Parameters):
         checkpoint_keep: int | None = None,
         resume: bool = False,
         preset: str | None = None,
+        num_threads: int | None = None,
     ):
         self.framework_type = framework_type
         self.task_index = 0
@@ -482,6 +485,7 @@ class TaskParameters(Parameters):
         self.checkpoint_memory = checkpoint_memory
         self.checkpoint_save_steps = checkpoint_save_steps
         self.checkpoint_save_episodes = checkpoint_save_episodes
+        self.num_threads = num_threads
         self.checkpoint_keep = checkpoint_keep
         self.resume = resume
         self.preset = preset

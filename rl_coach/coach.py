@@ -188,6 +188,7 @@ class CoachLauncher:
             checkpoint_keep=args.checkpoint_keep,
             resume=bool(args.resume),
             preset=preset_catalogue.name_of(args.preset),
+            num_threads=args.num_threads,
         )
 
     def start_single_process(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:

@@ -172,6 +172,12 @@ def _add_running(group: Any) -> None:
     )
     group.add_argument("-c", "--use_cpu", action="store_true", help="use no GPU")
     group.add_argument(
+        "--num_threads",
+        type=_from(1),
+        metavar="N",
+        help="how many threads the networks compute with (default: one for small networks, all cores for large ones)",
+    )
+    group.add_argument(
         "-asc", "--apply_stop_condition", action="store_true", help="stop once the evaluation reaches its goal"
     )
     group.add_argument(

@@ -8,9 +8,8 @@ import numpy as np
 
 from rl_coach.architectures.onnx_model import with_weights
 from rl_coach.architectures.onnx_predictor import OnnxPredictor
+from rl_coach.architectures.threads import num_acting_threads
 from rl_coach.utils import CoachError
-
-HEAVY_NETWORK = 1_000_000  # multiply-adds a prediction from which on a second thread pays for itself
 
 
 class Architecture:
@@ -94,13 +93,11 @@ class Architecture:
 
     def _fresh_predictor(self) -> OnnxPredictor:
         if self._predictor is None:
-            self._predictor = OnnxPredictor(
-                self._export(), [np.array(array) for array in self._arrays()], self._num_threads()
-            )
+            threads = num_acting_threads(self.num_parameters, self._state.has_convolutions)
+            self._predictor = OnnxPredictor(self._export(), self._arrays(), threads)
             self._version = self._state.version
         elif self._version != self._state.version:
-            for bound, array in zip(self._predictor.weights, self._arrays()):
-                np.copyto(bound, array)
+            self._predictor.set_weights(self._arrays())
             self._version = self._state.version
         if self._noise:
             self._renew_noise(self._predictor.weights)
@@ -128,9 +125,6 @@ class Architecture:
         for index in self._noise:
             sample = self._rng.standard_normal(arrays[first + index].shape)
             arrays[first + index][...] = np.sign(sample) * np.sqrt(np.abs(sample))
-
-    def _num_threads(self) -> int:
-        return 2 if self._state.has_convolutions or self.num_parameters > HEAVY_NETWORK else 1
 
     @property
     def num_parameters(self) -> int:

@@ -52,8 +52,10 @@ class StateLayout:
 
     def group(self, ops: Any, variables: Any, name: str) -> list:
         """One group, from the values of (at least) its variables by index."""
+        # what acting reads after each update: NumPy's own function costs several times its arrays' method
+        reshape = np.ndarray.reshape if ops is np else ops.reshape
         return [
-            variables[index] if part is None else ops.reshape(variables[index][part], shape)
+            variables[index] if part is None else reshape(variables[index][part], shape)
             for (index, part), shape in zip(self._places[name], self.shapes[name])
         ]
 
@@ -100,7 +102,7 @@ class NetworkState:
     @property
     def has_convolutions(self) -> bool:
         """Whether the network looks at images."""
-        return any(len(shape) == CONVOLUTION_RANK for shape in self.layout.shapes["weights"])
+        return any(len(shape) == CONVOLUTION_RANK for shape, _ in self._forms["weights"])
 
     def arrays(self, group: str) -> list[np.ndarray]:
         """The values of one group, such as ``'target_weights'``, not to be written to.

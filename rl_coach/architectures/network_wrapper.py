@@ -14,6 +14,7 @@ from rl_coach.architectures.head_losses import head_loss_rule
 from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
 from rl_coach.architectures.packing import padded
+from rl_coach.architectures.threads import set_num_threads
 from rl_coach.architectures.update import Optimizer, TrainingStep
 from rl_coach.base_parameters import AgentParameters, Frameworks, NetworkParameters
 from rl_coach.spaces import SpacesDefinition
@@ -80,7 +81,10 @@ class NetworkWrapper:
         self.network_parameters = agent_parameters.network_wrappers[name]
         self.rng = np.random.default_rng() if rng is None else rng
         task = agent_parameters.task_parameters
-        self.framework = load_framework(task.framework_type if task else Frameworks.tensorflow)
+        framework = task.framework_type if task else Frameworks.tensorflow
+        wanted_threads = task.num_threads if task else None
+        set_num_threads(framework, wanted_threads, agent_parameters.network_wrappers, spaces)
+        self.framework = load_framework(framework)
         self.state = self.framework.make_network(self.network_parameters, spaces, name, self.rng, has_target)
         self._optimizer = Optimizer(self.network_parameters)
         self._exported: ExportedNetwork | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def with_weights(
         _replace(graph.output, [declared[name] for name in outputs])
         _keep_what_is_needed(graph)
     needed = {name for node in graph.node for name in _names_read(node)} | {output.name for output in graph.output}
-    values = dict(zip(exported.weight_names, weights))
+    values = dict(zip(exported.weight_names, exported.arranged(weights)))
     _replace(graph.input, [one for one in graph.input if one.name not in values and one.name in needed])
     graph.initializer.extend(
         onnx.numpy_helper.from_array(np.ascontiguousarray(array), name)
@@ -41,6 +41,40 @@ def with_weights(
     )
     onnx.helper.set_model_props(model, dict(metadata))
     return model.SerializeToString()
+
+
+def hoist_transposes(model: Any, weights: Collection[str]) -> dict[str, tuple[int, ...]]:
+    """Change a graph so that weights which it reads only transposed are given transposed.
+
+    It would transpose them anew at each prediction; those of the Nature network take as long as all its convolutions.
+
+    :param model: the ``ModelProto``; its nodes and inputs are changed
+    :param weights: the names of inputs that may be given otherwise
+    :return: the axes, as for ``numpy.transpose``, of each weight that is given transposed from now on
+    """
+    graph = model.graph
+    readers: dict[str, list] = {}
+    for node in graph.node:
+        for name in _names_read(node):
+            readers.setdefault(name, []).append(node)
+    axes: dict[str, tuple[int, ...]] = {}
+    gone: list = []
+    renamed: dict[str, str] = {}
+    for given in graph.input:
+        nodes = readers.get(given.name, [])
+        permutations = {tuple(node.attribute[0].ints) for node in nodes if node.op_type == "Transpose"}
+        if given.name not in weights or len(permutations) != 1 or any(n.op_type != "Transpose" for n in nodes):
+            continue
+        (axes[given.name],) = permutations
+        gone += nodes
+        renamed |= {node.output[0]: given.name for node in nodes}
+        sizes = [dimension.dim_value for dimension in given.type.tensor_type.shape.dim]
+        for dimension, axis in zip(given.type.tensor_type.shape.dim, axes[given.name]):
+            dimension.dim_value = sizes[axis]
+    _replace(graph.node, [node for node in graph.node if node not in gone])
+    for node in graph.node:
+        node.input[:] = [renamed.get(name, name) for name in node.input]
+    return axes
 
 
 def _keep_what_is_needed(graph: Any) -> None:

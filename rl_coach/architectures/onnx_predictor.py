@@ -6,8 +6,8 @@ graph is exported once; after an update only the numbers in the weights' buffers
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Sequence
 
 import numpy as np
 import onnxruntime
@@ -24,12 +24,21 @@ class ExportedNetwork:
     :param weight_names: the names of the weights' inputs, in the order of the weights
     :param input_shapes: each observation's shape without the batch
     :param output_shapes: each output's shape without the batch, by name, in order
+    :param weight_axes: the axes, as for ``numpy.transpose``, of each weight that the graph wants transposed
     """
 
     model: bytes
     weight_names: list[str]
     input_shapes: dict[str, tuple[int, ...]]
     output_shapes: dict[str, tuple[int, ...]]
+    weight_axes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def arranged(self, weights: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """The weights as the graph wants them, as views. :param weights: in the order of ``weight_names``"""
+        if not self.weight_axes:
+            return weights
+        named = zip(self.weight_names, weights)
+        return [array.transpose(self.weight_axes.get(name, range(array.ndim))) for name, array in named]
 
 
 class _BoundBatch:
@@ -58,7 +67,7 @@ class OnnxPredictor:
     """A network ready to predict.
 
     :param exported: the graph
-    :param weights: float32 arrays that the session reads at each prediction; change them in place
+    :param weights: float32 arrays in the order of ``exported.weight_names``
     :param num_threads: 1 is best for small networks, whose work is done before a second thread wakes up
     """
 
@@ -69,9 +78,14 @@ class OnnxPredictor:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 3
         self.exported = exported
-        self.weights = weights
+        self.weights = [np.array(array, order="C") for array in exported.arranged(weights)]
         self.session = onnxruntime.InferenceSession(exported.model, options, providers=["CPUExecutionProvider"])
         self._bound: dict[int, _BoundBatch] = {}
+
+    def set_weights(self, weights: Sequence[np.ndarray]) -> None:
+        """Predict with these from now on; they are copied."""
+        for bound, array in zip(self.weights, self.exported.arranged(weights)):
+            np.copyto(bound, array)
 
     def __call__(self, inputs: dict[str, Any]) -> list[np.ndarray]:
         """The outputs in order, each [B, ...], for inputs [B, ...] by name."""

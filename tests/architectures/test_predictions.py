@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -129,6 +130,22 @@ def test_embedders_and_middlewares_of_all_schemes():
     network = network_parameters([VHeadParameters()], input_embedders_parameters=embedders)
     network.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Deep)
     check(network, spaces(observations, DISCRETE))
+
+
+def test_convolutions_are_given_their_weights_in_the_order_that_the_graph_reads_them():
+    image = {"image": ImageObservationSpace(np.array([9, 9, 2]), high=255)}
+    embedders = {"image": InputEmbedderParameters(scheme=[Conv2d(3, 4, 2), Conv2d(5, 2, 1)])}
+    network = network_parameters([VHeadParameters()], image, input_embedders_parameters=embedders)
+    wrapper = wrap(network, spaces(image, DISCRETE))
+    exported = wrapper.exported()
+    graph = onnx.load_from_string(exported.model).graph
+    transposed = {name for node in graph.node if node.op_type == "Transpose" for name in node.input}
+    assert not transposed & set(exported.weight_names)
+    weights = wrapper.online_network.get_weights()
+    given = dict(zip(exported.weight_names, exported.arranged(weights)))
+    shapes = {one.name: tuple(n.dim_value for n in one.type.tensor_type.shape.dim) for one in graph.input}
+    assert [given[name].shape for name in exported.weight_axes] == [(3, 2, 4, 4), (5, 3, 2, 2)]
+    assert all(given[name].shape == shapes[name] for name in given)
 
 
 def test_layers_of_all_kinds_and_a_network_for_each_head():

@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from rl_coach.architectures.keras_components.network import KerasNetwork
+from rl_coach.architectures.onnx_model import hoist_transposes
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
 
 
@@ -47,6 +48,6 @@ class ActingFunction:
 
     def exported(self, model: Any) -> ExportedNetwork:
         """The traced function's ``ModelProto`` with what is known about it."""
-        return ExportedNetwork(
-            model.SerializeToString(), list(self.weight_shapes), self.input_shapes, self.output_shapes
-        )
+        weights = list(self.weight_shapes)
+        axes = hoist_transposes(model, weights[: self._num_weights])
+        return ExportedNetwork(model.SerializeToString(), weights, self.input_shapes, self.output_shapes, axes)

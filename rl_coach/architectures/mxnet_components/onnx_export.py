@@ -7,6 +7,7 @@ import numpy as np
 from rl_coach.architectures.mxnet_components.layers import Pass
 from rl_coach.architectures.mxnet_components.network import RECURRENT_INPUTS, MXNetNetwork
 from rl_coach.architectures.mxnet_components.onnx_ops import BATCH, OnnxOps
+from rl_coach.architectures.onnx_model import hoist_transposes
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
 
 
@@ -30,6 +31,6 @@ def export(network: MXNetNetwork) -> ExportedNetwork:
     outputs = {f"output_{head}_{name}": heads[head][name] for head, name in network.public_outputs}
     outputs |= {f"next_{name}": tensor for name, tensor in recurrent.items()}
     model = ops.model(outputs)
-    return ExportedNetwork(
-        model.SerializeToString(), names, shapes, {name: tensor.shape[1:] for name, tensor in outputs.items()}
-    )
+    axes = hoist_transposes(model, names[: len(weights)])
+    output_shapes = {name: tensor.shape[1:] for name, tensor in outputs.items()}
+    return ExportedNetwork(model.SerializeToString(), names, shapes, output_shapes, axes)
