@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable
 
 import gymnasium
@@ -29,6 +30,8 @@ def sbx(work: Work) -> Callable[[int], None]:
 
     :raises ImportError: it is not installed
     """
+    if work.algorithm != "sac" and not _is_image(work):
+        os.environ["NPROC"] = "1"  # the same there; what XLA reads before its first computation
     import sbx as library
 
     return _runner(work, library, {"net_arch": list(work.hidden)})

@@ -76,7 +76,8 @@ def test_inputs_that_are_merged_count_together():
 )
 def test_small_networks_take_one_thread_and_large_ones_all(networks, spaces, threads_of_framework):
     threads.set_num_threads(Frameworks.tensorflow, None, networks, spaces)
-    assert os.environ.get(TENSORFLOW) == threads_of_framework
+    threads.set_num_threads(Frameworks.jax, None, networks, spaces)
+    assert os.environ.get(TENSORFLOW) == os.environ.get("NPROC") == threads_of_framework
 
 
 @pytest.mark.parametrize(
