@@ -126,6 +126,9 @@ def coach_prioritized() -> dict[str, tuple[Action, int]]:
 
 
 def coach_frames(axis: int, contiguous: bool) -> dict[str, tuple[Action, int]]:
+    small = ExperienceReplay((MemoryGranularity.Transitions, BATCH_SIZE))
+    for step in frame_steps(BATCH_SIZE, axis):
+        small.store(as_transition(step))  # what is loaded once is no part of a transition
     before = resident_bytes()
     memory = ExperienceReplay((MemoryGranularity.Transitions, FRAMES))
     memory.contiguous_frames = contiguous
