@@ -10,8 +10,10 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measured import Measured, in_own_process
+from benchmarks.measured import BenchmarkError, Measured, in_own_process
 from benchmarks.works import WORKS
+
+FILE_WIDTH = 160  # columns of the table where it is not printed on a terminal
 
 
 def main() -> None:
@@ -34,26 +36,42 @@ def main() -> None:
         for name in options.works or WORKS:
             in_own_process(libraries[0], name, options.scale, profile=True)
         return
-    results = {name: _rounds(name, libraries, options.rounds, options.scale) for name in options.works or WORKS}
+    failures: list[str] = []
+    results = {n: _rounds(n, libraries, options.rounds, options.scale, failures) for n in options.works or WORKS}
     print(_as_json(results)) if options.json else _show(results)
+    if failures:
+        sys.exit("\n\n".join(failures))
 
 
-def _rounds(work: str, libraries: list[str], rounds: int, scale: float) -> dict[str, list[Measured]]:
-    """All libraries once, then all again, so that what else the machine does falls on each alike."""
+def _rounds(
+    work: str, libraries: list[str], rounds: int, scale: float, failures: list[str]
+) -> dict[str, list[Measured]]:
+    """All libraries once, then all again, so that what else the machine does falls on each alike.
+
+    A library that fails loses none of what the others gave: what it said is added to ``failures``, and it is left out.
+    """
     found: dict[str, list[Measured]] = {library: [] for library in libraries}
     for number in range(1, rounds + 1):
-        for library in libraries:
-            measured = in_own_process(library, work, scale)
-            outcome = f"{measured.steps_per_second:,.0f} steps/s" if measured else "not installed, or not for it"
+        for library in list(found):
+            try:
+                measured = in_own_process(library, work, scale)
+            except BenchmarkError as error:
+                failures.append(str(error))
+                del found[library]
+                outcome = "failed, see the end"
+            else:
+                outcome = f"{measured.steps_per_second:,.0f} steps/s" if measured else "not installed, or not for it"
+                if measured:
+                    found[library].append(measured)
             print(f"{work}, round {number} of {rounds}: {library}: {outcome}", file=sys.stderr)
-            if measured:
-                found[library].append(measured)
     return {library: runs for library, runs in found.items() if runs}
 
 
 def _show(results: dict[str, dict[str, list[Measured]]]) -> None:
     table = Table("work", "library", "steps/s", "min to max", "ratio", "processor ms", "first step", "peak memory")
     for work, found in results.items():
+        if not found:
+            continue
         base = statistics.median(run.steps_per_second for run in next(iter(found.values())))
         for library, runs in found.items():
             speeds = [run.steps_per_second for run in runs]
@@ -69,7 +87,7 @@ def _show(results: dict[str, dict[str, list[Measured]]]) -> None:
                 f"{statistics.median(run.peak_megabytes for run in runs):,.0f} MB",
             )
         table.add_section()
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)
     print("ratio: the first library's speed over this one's; processor ms: of all cores, a step")
 
 

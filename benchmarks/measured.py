@@ -11,6 +11,10 @@ from dataclasses import asdict, dataclass
 from typing import Callable
 
 
+class BenchmarkError(Exception):
+    """A measurement failed; the message ends in what its process said."""
+
+
 @dataclass
 class Measured:
     """:param steps_per_second: environment steps, learning included
@@ -42,7 +46,10 @@ def timed(run: Callable[[int], None], warm_up: int, steps: int, started: float) 
 
 
 def in_own_process(library: str, work: str, scale: float, profile: bool = False) -> Measured | None:
-    """Measure in a fresh process; None if the library is not installed there or the work is not for it."""
+    """Measure in a fresh process; None if the library is not installed there or the work is not for it.
+
+    :raises BenchmarkError: the process failed
+    """
     command = [sys.executable, "-m", "benchmarks.one", library, work, "--scale", str(scale)]
     if profile:
         command.append("--profile")
@@ -50,7 +57,7 @@ def in_own_process(library: str, work: str, scale: float, profile: bool = False)
     if done.returncode == NOT_AVAILABLE:
         return None
     if done.returncode:
-        raise RuntimeError(f"{library} failed on {work}:\n{done.stderr[-2000:]}")
+        raise BenchmarkError(f"{library} failed on {work}:\n{done.stderr[-2000:].strip()}")
     *printed, last = done.stdout.strip().splitlines()
     if profile:
         print("\n".join(printed))

@@ -851,7 +851,7 @@ class Agent(AgentInterface):
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule needs; see ``Learner.train``."""
-        names = self._learning_inputs()
+        names = self._learning_inputs
         columns = {f"states/{name}": batch.state_columns[name] for name in names}
         columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in names}
         columns["actions"] = batch.action_column
@@ -861,6 +861,7 @@ class Agent(AgentInterface):
         columns["weights"] = np.ones(len(batch), np.float32) if weights is None else weights
         return columns
 
+    @cached_property
     def _learning_inputs(self) -> list[str]:
         names = dict.fromkeys(name for network in self.networks.values() for name in network.input_names)
         names.pop("action", None)

@@ -200,7 +200,7 @@ class ClippedPPOAgent(ActorCriticAgent):
         self.state_values.add_sample(value)
         self.action_advantages.add_sample(advantages)
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        columns = {f"states/{name}": states[name] for name in self._learning_inputs()}
+        columns = {f"states/{name}": states[name] for name in self._learning_inputs}
         columns["actions"] = batch.actions()
         columns["weights"] = np.ones(len(batch), np.float32)
         columns["extra/advantages"] = advantages.astype(np.float32)

@@ -153,7 +153,7 @@ class PolicyOptimizationAgent(Agent):
         raise NotImplementedError(f"{type(self).__name__} does not say what it learns from a segment")
 
     def _common_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        found = {f"states/{name}": batch.state_columns[name] for name in self._learning_inputs()}
+        found = {f"states/{name}": batch.state_columns[name] for name in self._learning_inputs}
         found["actions"] = batch.action_column
         found["weights"] = np.full(len(batch), 1.0 / len(batch), np.float32)
         return found

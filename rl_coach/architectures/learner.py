@@ -290,17 +290,21 @@ class Learner:
         self._unread = None
         rows = np.asarray(outputs)[:count]
         losses_of, norms_of, signals_of = self._output_names
+        if not np.isfinite(rows[:, : len(losses_of)]).all():
+            raise self._not_finite(rows, losses_of, count, updates)
         values = iter(rows.T)
         losses = {name: next(values) for name in losses_of}
         norms = {name: next(values) for name in norms_of}
         signals = {name: next(values) for name in signals_of}
         errors = rows[:, len(losses) + len(norms) + len(signals) :]
-        for name, loss in losses.items():
-            is_finite = np.isfinite(loss)
-            if not is_finite.all():
-                bad = updates[name] - count + 1 + int(np.argmin(is_finite))
-                raise TrainingError(
-                    f"the loss of network '{name}' became {loss[~is_finite][0]} at update {bad}: "
-                    f"try a smaller learning_rate, clip_gradients, or rescaled rewards"
-                )
         return _Numbers(losses, norms, signals, errors if errors.shape[1] else None)
+
+    @staticmethod
+    def _not_finite(rows: np.ndarray, losses_of: list[str], count: int, updates: dict[str, int]) -> TrainingError:
+        name = next(name for name, loss in zip(losses_of, rows.T) if not np.isfinite(loss).all())
+        loss = rows[:, losses_of.index(name)]
+        first = int(np.argmin(np.isfinite(loss)))
+        return TrainingError(
+            f"the loss of network '{name}' became {loss[first]} at update {updates[name] - count + 1 + first}: "
+            f"try a smaller learning_rate, clip_gradients, or rescaled rewards"
+        )

@@ -159,8 +159,11 @@ def best_action(values: np.ndarray, rng: np.random.Generator, action_mask: np.nd
     """
     if action_mask is None:
         best = int(values.argmax())
-        ties = np.flatnonzero(values == values[best])
-        return best if ties.size < 2 else int(ties[rng.integers(ties.size)])
+        is_best = values == values[best]
+        if np.count_nonzero(is_best) < 2:
+            return best
+        ties = np.flatnonzero(is_best)
+        return int(ties[rng.integers(ties.size)])
     allowed = allowed_actions(action_mask)
     return int(allowed[best_action(values[allowed], rng)])
 

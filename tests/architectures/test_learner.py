@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters, SACPolicyHeadParameters, VHeadParameters
-from rl_coach.architectures.layers import NoisyNetDense
+from rl_coach.architectures.layers import Conv2d, NoisyNetDense
 from rl_coach.architectures.packing import Packing, pad, padded
 from rl_coach.architectures.update import TrainingStep, Update, weighted_mean
 from rl_coach.schedules import LinearSchedule
+from rl_coach.spaces import ImageObservationSpace
 from rl_coach.utils import CoachError, TrainingError
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces, wrap
 
@@ -26,9 +28,11 @@ def regression(ops: Any, networks: dict, batch: Any) -> Update:
     return Update({"main": loss}, errors=lag, signals={"Largest": ops.max(ops.abs(errors))})
 
 
-def wrapper_and_learner(rule: Any = regression, heads: Any = None, **changes: Any) -> tuple[Any, Any]:
-    network = network_parameters(heads or [VHeadParameters()], create_target_network=True, **changes)
-    wrapper = wrap(network, spaces(VECTOR, DISCRETE))
+def wrapper_and_learner(
+    rule: Any = regression, heads: Any = None, observations: Any = VECTOR, **changes: Any
+) -> tuple[Any, Any]:
+    network = network_parameters(heads or [VHeadParameters()], observations, create_target_network=True, **changes)
+    wrapper = wrap(network, spaces(observations, DISCRETE))
     step = TrainingStep({"main": wrapper.state.function}, {"main": network}, rule)
     return wrapper, wrapper.framework.make_learner(step, {"main": wrapper.state}, ("main",))
 
@@ -89,6 +93,28 @@ def test_five_updates_in_a_loop_equal_five_single_calls(looped, single):
     assert together.errors.shape == (5, B)
     assert looped[0].state.updates == single[0].state.updates == 5
     begin_anew(looped, start)
+
+
+def test_updates_on_images_in_a_loop_equal_single_calls():
+    # a framework may compile networks with convolutions in another way
+    image = {"image": ImageObservationSpace(np.array([48, 48, 2]), high=255)}
+    embedders = {"image": InputEmbedderParameters(scheme=[Conv2d(3, 4, 2), Conv2d(4, 3, 1)])}
+    looped, single = (
+        wrapper_and_learner(observations=image, input_embedders_parameters=embedders, **SETTINGS) for _ in range(2)
+    )
+    start = looped[0].get_state()
+    begin_anew(single, start)
+    data = columns(3 * B)
+    del data["states/observation"]
+    data["states/image"] = np.random.default_rng(0).integers(0, 256, (3 * B, 48, 48, 2), dtype=np.uint8)
+    together = looped[1].train(data, num_updates=3, follow={"main": 0.3})
+    alone = [single[1].train(part(data, np.s_[k * B : (k + 1) * B]), follow={"main": 0.3}) for k in range(3)]
+    assert_same_states(looped[0], single[0])
+    learned = looped[0].get_state()["weights"]
+    assert all(not np.array_equal(old, learned[name]) for name, old in start["weights"].items())
+    np.testing.assert_allclose(
+        together.losses["main"], np.concatenate([one.losses["main"] for one in alone]), rtol=1e-4, atol=1e-6
+    )
 
 
 def test_fewer_updates_than_compiled_for(looped, single):

@@ -57,15 +57,20 @@ class TensorFlowLearner(Learner):
         compiled = DirectCall(traced.get_concrete_function(*signature))
         held = HeldTensor(packing.size)
 
-        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> tf.Tensor:
+        places = {
+            owner: [(place, index) for place, (name, index) in enumerate(published) if name == owner]
+            for owner in self.networks
+        }
+
+        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> np.ndarray:
             held.array[:] = vector
             arguments = [held.tensor, *map(tf.constant, large)]
             if indices is not None:
                 arguments.append(tf.constant(indices, tf.int32))
             outputs, *values = compiled(arguments)
             for name, network in self.networks.items():
-                network.publish({i: value for (owner, i), value in zip(published, values) if owner == name})
-            return outputs
+                network.publish({index: values[place] for place, index in places[name]})
+            return outputs._numpy()
 
         return call
 
