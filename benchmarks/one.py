@@ -13,6 +13,7 @@ import sys  # noqa: E402
 from typing import Callable  # noqa: E402
 
 from benchmarks.measured import NOT_AVAILABLE, report, timed  # noqa: E402
+from benchmarks.parts import PARTS, by_part  # noqa: E402
 from benchmarks.works import WORKS, Work  # noqa: E402
 
 FRAMEWORKS = ("tensorflow", "jax", "mxnet")
@@ -54,7 +55,12 @@ def _profile(run: Callable[[int], None], steps: int) -> None:
     profiler.enable()
     run(steps)
     profiler.disable()
+    seconds = by_part(profiler)
+    total = sum(seconds.values())
     print(f"where the time of {steps} steps goes, slowed down by the profiler:")
+    for part in PARTS:
+        print(f"  {part:24s}{1e6 * seconds[part] / steps:10.1f} us a step{100 * seconds[part] / total:6.1f} %")
+    print("the functions that take most of it:")
     pstats.Stats(profiler).sort_stats("tottime").print_stats(20)
 
 

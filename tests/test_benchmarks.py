@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
 
 import pytest
 
 from benchmarks import __main__ as comparison
 from benchmarks.measured import BenchmarkError, Measured
+from benchmarks.parts import PARTS, by_part
 
 
 @pytest.fixture
@@ -52,3 +54,19 @@ def test_a_library_that_fails_is_left_out_and_said_at_the_end(compare):
     assert code == "sb3 failed on W5: OpenCV is not installed"
     assert progress.count("sb3: failed, see the end") == 1
     assert progress.count("sbx: not installed, or not for it") == 2
+
+
+def test_a_profile_says_which_part_takes_how_long():
+    clock = [0.0]
+    functions: dict = {"clock": clock}
+    for path, source in (
+        ("numpy/helper.py", "def take(seconds): clock[0] += seconds"),
+        ("rl_coach/memories/store.py", "def sample(): take(3.0)"),
+        ("gymnasium/envs/one.py", "def step(): take(1.0)"),
+        ("rl_coach/agents/agent.py", "def act(): sample(); step(); take(2.0)"),
+    ):
+        exec(compile(source, path, "exec"), functions)
+    profiler = cProfile.Profile(lambda: clock[0])
+    profiler.runcall(functions["act"])
+    expected = dict.fromkeys(PARTS, 0.0) | {"memory": 3.0, "environment": 1.0, "filters and bookkeeping": 2.0}
+    assert by_part(profiler) == pytest.approx(expected)
