@@ -65,7 +65,7 @@ def _shares(function: Function, callers: dict, stats: dict, above: frozenset[Fun
 
 def _part_of(function: Function) -> str | None:
     path, _, name = function
-    path = path.replace("\\", "/")
+    path = path.rpartition("site-packages/")[2]  # the folder that all of it lies in may be called rl_coach too
     # what is compiled leaves no trace of its own: on JAX it is time of the function that calls it
     if "TFE_Py_Execute" in name or (path.endswith("jax_components/learner.py") and name == "call"):
         return COMPUTE

@@ -52,29 +52,33 @@ def hoist_transposes(model: Any, weights: Collection[str]) -> dict[str, tuple[in
     :param weights: the names of inputs that may be given otherwise
     :return: the axes, as for ``numpy.transpose``, of each weight that is given transposed from now on
     """
-    graph = model.graph
     readers: dict[str, list] = {}
-    for node in graph.node:
+    for node in model.graph.node:
         for name in _names_read(node):
             readers.setdefault(name, []).append(node)
     axes: dict[str, tuple[int, ...]] = {}
-    gone: list = []
-    renamed: dict[str, str] = {}
-    for given in graph.input:
+    for given in model.graph.input:
         nodes = readers.get(given.name, [])
-        permutations = {tuple(node.attribute[0].ints) for node in nodes if node.op_type == "Transpose"}
-        if given.name not in weights or len(permutations) != 1 or any(n.op_type != "Transpose" for n in nodes):
+        permutations = {_permutation(node) for node in nodes}
+        permutation = permutations.pop() if len(permutations) == 1 else None
+        if given.name not in weights or permutation is None:
             continue
-        (axes[given.name],) = permutations
-        gone += nodes
-        renamed |= {node.output[0]: given.name for node in nodes}
+        axes[given.name] = permutation
+        for node in nodes:
+            # keeps the names of what others read; ONNX Runtime drops it
+            node.op_type = "Identity"
+            del node.attribute[:]
         sizes = [dimension.dim_value for dimension in given.type.tensor_type.shape.dim]
-        for dimension, axis in zip(given.type.tensor_type.shape.dim, axes[given.name]):
+        for dimension, axis in zip(given.type.tensor_type.shape.dim, permutation):
             dimension.dim_value = sizes[axis]
-    _replace(graph.node, [node for node in graph.node if node not in gone])
-    for node in graph.node:
-        node.input[:] = [renamed.get(name, name) for name in node.input]
     return axes
+
+
+def _permutation(node: Any) -> tuple[int, ...] | None:
+    """How a node transposes; None if it does something else, or does not say."""
+    if node.op_type != "Transpose" or not node.attribute:
+        return None
+    return tuple(node.attribute[0].ints)
 
 
 def _keep_what_is_needed(graph: Any) -> None:
