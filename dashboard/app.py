@@ -21,7 +21,7 @@ from bokeh.server.server import Server
 from tornado.ioloop import IOLoop, PeriodicCallback
 from tornado.websocket import WebSocketClosedError
 
-from rl_coach.run_status import process_is_gone
+from rl_coach.runs.status import process_is_gone
 from rl_coach.utils import CoachError
 
 from .cache import ColumnCache, default_directory

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rl_coach.experiments import SignalFile, read_json
+from rl_coach.runs.experiments import SignalFile, read_json
 
 SMALLEST_FILE_BYTES = 1 << 19
 """A smaller CSV is parsed faster than its columns are looked up."""

@@ -9,7 +9,7 @@ from typing import Sequence
 import numpy as np
 import pandas as pd
 
-from rl_coach.experiments import (
+from rl_coach.runs.experiments import (
     EPISODE,
     TOTAL_STEPS,
     TRAINING_ITERATION,

@@ -8,7 +8,7 @@ from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
-from rl_coach.experiments import SignalFile
+from rl_coach.runs.experiments import SignalFile
 
 from .colours import DASHES
 from .curves import Curve, line_of, mean_of, smooth, x_values

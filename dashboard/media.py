@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from tornado.web import HTTPError, StaticFileHandler
 
-from rl_coach.experiments import VIDEO_DIRECTORIES
+from rl_coach.runs.experiments import VIDEO_DIRECTORIES
 
 SUFFIXES = (".gif", ".mp4", ".webm")
 

@@ -17,8 +17,8 @@ import panel as pn
 import param
 from panel.custom import JSComponent
 
-from rl_coach.experiments import EVALUATION_REWARD, TRAINING_REWARD, SignalFile, episode_files
-from rl_coach.run_status import FAILED
+from rl_coach.runs.experiments import EVALUATION_REWARD, TRAINING_REWARD, SignalFile, episode_files
+from rl_coach.runs.status import FAILED
 
 from .colours import line_colour, lowest_free
 from .curves import TIME_COLUMNS, Curve

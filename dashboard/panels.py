@@ -8,7 +8,7 @@ import re
 import shlex
 from typing import Any, Mapping, Sequence
 
-from rl_coach.experiments import videos
+from rl_coach.runs.experiments import videos
 
 from .colours import line_colour
 from .drawing import labels_of

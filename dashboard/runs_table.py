@@ -13,7 +13,7 @@ from typing import Any, Iterable, Mapping
 import param
 from panel.custom import JSComponent
 
-from rl_coach.run_status import RUNNING
+from rl_coach.runs.status import RUNNING
 
 from .store import Run
 

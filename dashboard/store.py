@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Iterable, Sequence
 
-from rl_coach.experiments import (
+from rl_coach.runs.experiments import (
     RunDescription,
     SignalFile,
     Summary,
@@ -23,7 +23,7 @@ from rl_coach.experiments import (
     read_end,
     run_ids,
 )
-from rl_coach.run_status import FINISHED, RUNNING, STALLED, STATUS_FILE, read_status, state_of
+from rl_coach.runs.status import FINISHED, RUNNING, STALLED, STATUS_FILE, read_status, state_of
 
 from .cache import ColumnCache
 

@@ -14,7 +14,9 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Sequence
 
-from rl_coach import command_line, experiment_record, preset_catalogue
+from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line import preset_catalogue
+from rl_coach.runs import record as experiment_record
 
 if TYPE_CHECKING:
     import argparse
@@ -61,7 +63,7 @@ class CoachLauncher:
         :raises CoachError: for bad input
         """
         args = command_line.get_export_parser().parse_args(arguments)
-        from rl_coach import policy_export  # after --help has answered
+        from rl_coach.policy import export as policy_export  # after --help has answered
 
         folder = policy_export.export(args.experiment, args.output, args.agent)
         print(f"exported to {args.output}; {folder.name}/{policy_export.README_FILE} says how to use it")
@@ -119,7 +121,7 @@ class CoachLauncher:
             _hand_over_to_human(graph_manager)
         _set_visualization(graph_manager, args)
         if args.custom_parameter:
-            from rl_coach.custom_parameters import apply_custom_parameters
+            from rl_coach.command_line.custom_parameters import apply_custom_parameters
 
             apply_custom_parameters(graph_manager, args.custom_parameter)
         return graph_manager

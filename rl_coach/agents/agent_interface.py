@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, SupportsFloat
 
-from rl_coach.action_choice import PolicyDescription
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, PredictionType, RunPhase
+from rl_coach.policy.action_choice import PolicyDescription
 
 
 class AgentInterface:

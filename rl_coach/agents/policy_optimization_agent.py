@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.action_choice import CategoricalChoice, GaussianChoice, PolicyDescription
 from rl_coach.agents.agent import Agent
 from rl_coach.architectures.packing import padded
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
+from rl_coach.policy.action_choice import CategoricalChoice, GaussianChoice, PolicyDescription
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import CoachError, eps
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.action_choice import PolicyDescription, SquashedGaussianChoice
 from rl_coach.agents.agent import Agent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import SACPolicyHeadParameters, SACQHeadParameters, VHeadParameters
@@ -24,6 +23,7 @@ from rl_coach.base_parameters import (
 from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, RunPhase, StateType
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
+from rl_coach.policy.action_choice import PolicyDescription, SquashedGaussianChoice
 from rl_coach.spaces import BoxActionSpace
 from rl_coach.utils import CoachError
 

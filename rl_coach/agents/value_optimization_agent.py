@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.action_choice import ActionChoice, GreedyChoice, PolicyDescription, SoftmaxChoice
 from rl_coach.agents.agent import Agent
 from rl_coach.core_types import ActionInfo, Batch, StateType
 from rl_coach.exploration_policies.boltzmann import Boltzmann
+from rl_coach.policy.action_choice import ActionChoice, GreedyChoice, PolicyDescription, SoftmaxChoice
 from rl_coach.utils import Signal
 
 

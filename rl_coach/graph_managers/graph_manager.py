@@ -36,9 +36,9 @@ from rl_coach.core_types import (
 from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit, check_preset, fits_of
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
-from rl_coach.policy_export import checkpoint_files
-from rl_coach.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status, duration
-from rl_coach.run_status import FINISHED, RUNNING, RunStatus
+from rl_coach.policy.export import checkpoint_files
+from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status, duration
+from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
 from rl_coach.utils import CoachError, TrainingError, program
 
 _UNITS: dict[str, type[StepMethod]] = {

@@ -12,8 +12,8 @@ import sysconfig
 
 import pytest
 
-from rl_coach import preset_catalogue
 from rl_coach.coach import BAD_INPUT, DONE, CoachInterface, main
+from rl_coach.command_line import preset_catalogue
 from rl_coach.environments import rendering
 from rl_coach.environments.rendering import Window
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay

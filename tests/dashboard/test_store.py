@@ -17,8 +17,8 @@ from rl_coach.dashboard.panels import no_experiments, parameters_table, video_ga
 from rl_coach.dashboard.runs_table import group_of, rows_of
 from rl_coach.dashboard.store import Store
 from rl_coach.dashboard.view import View
-from rl_coach.experiments import SignalFile
-from rl_coach.run_status import FAILED, FINISHED, RUNNING, RunStatus
+from rl_coach.runs.experiments import SignalFile
+from rl_coach.runs.status import FAILED, FINISHED, RUNNING, RunStatus
 from tests.dashboard.runs import signal_rows, write_gif, write_run
 
 

@@ -8,8 +8,9 @@ import shlex
 
 import pytest
 
-from rl_coach import command_line, custom_parameters, preset_catalogue
 from rl_coach.coach import CoachLauncher
+from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line import custom_parameters, preset_catalogue
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from rl_coach import preset_catalogue
-from rl_coach.preset_catalogue import list_all_presets
+from rl_coach.command_line import preset_catalogue
+from rl_coach.command_line.preset_catalogue import list_all_presets
 from tests.golden.train_to_reward import NOT_INSTALLED, NOT_REACHED, REACHED, WINDOW, reaches
 
 SEEDS = (0, 1, 2)

@@ -10,10 +10,10 @@ import sys
 import tempfile
 from typing import Any
 
-from rl_coach import preset_catalogue
 from rl_coach.coach import CoachInterface
+from rl_coach.command_line import preset_catalogue
 from rl_coach.core_types import EnvironmentEpisodes, RunPhase
-from rl_coach.progress import duration
+from rl_coach.runs.progress import duration
 from rl_coach.utils import CoachError
 
 REACHED, NOT_REACHED, NOT_INSTALLED = 0, 3, 77

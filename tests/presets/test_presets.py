@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rl_coach import preset_catalogue
 from rl_coach.base_parameters import Parameters
+from rl_coach.command_line import preset_catalogue
 from rl_coach.utils import import_file
 
 SETTINGS = json.loads(pathlib.Path(__file__).with_name("coach_1_0_1.json").read_text(encoding="utf-8"))

@@ -200,8 +200,8 @@ def test_weights_are_those_of_the_checkpoint(dqn, tmp_path):
 def test_the_same_preset_by_other_names(tmp_path, monkeypatch, capsys):
     """By name, in another case, as file and as module, evaluated and with another level of the same kind; but not a
     copy that is another preset."""
-    from rl_coach import preset_catalogue
     from rl_coach.coach import BAD_INPUT, CoachInterface, main
+    from rl_coach.command_line import preset_catalogue
 
     monkeypatch.chdir(tmp_path)
     first = CoachInterface(preset="CartPole_PG", seed=1).graph_manager

@@ -10,11 +10,12 @@ import pathlib
 import shutil
 from typing import Any, Iterator
 
-from rl_coach import __version__, policy_files
-from rl_coach.action_choice import CHOICES, PolicyDescription
+from rl_coach import __version__
 from rl_coach.checkpoint import Path
 from rl_coach.filters.description import describe_input_filter, describe_output_filter, describe_space
-from rl_coach.policy import POLICY_DIRECTORY, find_policy
+from rl_coach.policy import files as policy_files
+from rl_coach.policy.action_choice import CHOICES, PolicyDescription
+from rl_coach.policy.policy import POLICY_DIRECTORY, find_policy
 from rl_coach.spaces import DiscreteActionSpace, Space
 from rl_coach.utils import CoachError
 

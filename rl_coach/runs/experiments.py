@@ -33,7 +33,7 @@ try:
 except ImportError as error:  # pragma: no cover - depends on the installation
     raise ImportError("reading experiments needs pyarrow: pip install 'rl_coach[dashboard]'") from error
 
-from rl_coach.run_status import read_status, state_of
+from rl_coach.runs.status import read_status, state_of
 from rl_coach.utils import CoachError
 
 EPISODE = "Episode #"

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rl_coach import policy_export, policy_files
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_filter import ObservationFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.policy import Policy
+from rl_coach.policy import export as policy_export
+from rl_coach.policy import files as policy_files
 from rl_coach.utils import CoachError
-from tests import policies
+from tests.policy import policies
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 STEPS = 5
 
 

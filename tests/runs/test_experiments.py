@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow")
 
-from rl_coach.experiments import (
+from rl_coach.runs.experiments import (
     SignalFile,
     Summary,
     column_names,

@@ -16,8 +16,8 @@ from rl_coach.base_parameters import (
     Parameters,
     VisualizationParameters,
 )
+from rl_coach.command_line.custom_parameters import CONSTRUCTORS, ENUMS, apply_custom_parameters, parse
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
-from rl_coach.custom_parameters import CONSTRUCTORS, ENUMS, apply_custom_parameters, parse
 from rl_coach.schedules import LinearSchedule, PieceWiseSchedule
 from rl_coach.utils import CoachError
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach import policy_export
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
@@ -29,6 +28,7 @@ from rl_coach.filters.observation.observation_normalization_filter import Observ
 from rl_coach.filters.observation.observation_rescale_to_size_filter import ObservationRescaleToSizeFilter
 from rl_coach.filters.observation.observation_rgb_to_y_filter import ObservationRGBToYFilter
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
+from rl_coach.policy import export as policy_export
 from rl_coach.spaces import (
     ActionMaskSpace,
     BoxActionSpace,

@@ -14,7 +14,6 @@ import onnx
 import onnxruntime
 import pytest
 
-from rl_coach import policy_export
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.checkpoint import find_checkpoint, load_checkpoint, mark_best
@@ -27,9 +26,10 @@ from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import SimpleSchedule
 from rl_coach.logger import screen
 from rl_coach.policy import Policy
+from rl_coach.policy import export as policy_export
 from rl_coach.utils import CoachError
-from tests import policies
 from tests.architectures.networks import random_inputs
+from tests.policy import policies
 
 OPSET = 18
 ROWS = 3

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from rl_coach import run_status
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
-from rl_coach.run_status import (
+from rl_coach.runs import status as run_status
+from rl_coach.runs.status import (
     FAILED,
     FINISHED,
     RUNNING,

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rl_coach import preset_catalogue
+from rl_coach.command_line import preset_catalogue
 from rl_coach.utils import CoachError
 
 PRESET = """\
