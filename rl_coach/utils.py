@@ -72,6 +72,8 @@ class Signal:
     Adding a sample costs one list append; arrays are kept as they come and flattened only when read.
     """
 
+    STATISTICS: dict[str, Callable[..., Any]] = {"Mean": np.mean, "Stdev": np.std, "Max": np.max, "Min": np.min}
+
     def __init__(self, name: str):
         self.name = name
         self.values: list = []
@@ -118,8 +120,7 @@ class Signal:
     def get_statistics(self) -> dict[str, float | str]:
         """All four by the names of their columns, the samples read once."""
         flat = self._flat()
-        functions: dict[str, Callable[..., Any]] = {"Mean": np.mean, "Stdev": np.std, "Max": np.max, "Min": np.min}
-        return {name: float(function(flat)) if flat.size else "" for name, function in functions.items()}
+        return {name: float(function(flat)) if flat.size else "" for name, function in self.STATISTICS.items()}
 
     def _statistic(self, function: Any) -> float | str:
         flat = self._flat()

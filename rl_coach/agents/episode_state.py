@@ -15,7 +15,7 @@ import numpy as np
 from rl_coach.core_types import ActionInfo, EnvResponse, Episode, Transition
 from rl_coach.filters.observation.observation_stacking_filter import LazyStack
 
-_CLASSES: dict[str, tuple[type, tuple[str, ...]]] = {
+_CLASSES: dict[str, tuple[type, tuple[str, ...] | None]] = {
     "Transition": (
         Transition,
         ("state", "action", "reward", "next_state", "game_over", "terminated", "info", "_n_step_discounted_rewards"),
@@ -26,6 +26,13 @@ _CLASSES: dict[str, tuple[type, tuple[str, ...]]] = {
     "LazyStack": (LazyStack, LazyStack.__slots__),
 }
 _NAMES = {cls: name for name, (cls, _) in _CLASSES.items()}
+
+
+def register(cls: type) -> None:
+    """Let objects of a class be saved with all their attributes."""
+    name = f"{cls.__module__}:{cls.__qualname__}"
+    _CLASSES[name] = (cls, None)
+    _NAMES[cls] = name
 
 
 class UnsavableError(TypeError):
@@ -76,7 +83,10 @@ class _Packer:
             return self._array_node(value)
         if type(value) in _NAMES:
             name = _NAMES[type(value)]
-            return [name, *(self._reference(getattr(value, field)) for field in _CLASSES[name][1])]
+            fields = _CLASSES[name][1]
+            if fields is None:
+                return [name, self._reference(dict(vars(value)))]
+            return [name, *(self._reference(getattr(value, field)) for field in fields)]
         if isinstance(value, dict):
             return ["dict", *(self._reference(part) for item in value.items() for part in item)]
         for name, cls in (("list", list), ("tuple", tuple)):
@@ -152,6 +162,9 @@ def _make_deque(unpacker: _Unpacker, number: int, kind: str, parts: list[Any]) -
 def _make_record(unpacker: _Unpacker, number: int, kind: str, parts: list[Any]) -> None:
     cls, fields = _CLASSES[kind]
     made = unpacker.keep(number, object.__new__(cls))
+    if fields is None:
+        vars(made).update(unpacker.values(parts)[0])
+        return
     for field, value in zip(fields, unpacker.values(parts)):
         setattr(made, field, value)
 
