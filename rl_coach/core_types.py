@@ -601,6 +601,22 @@ class Episode:
             transition.n_steps = min(self.n_step, last + 1 - row)
             transition.update_info({"should_bootstrap_next_state": row + self.n_step <= last})
 
+    def n_step_transition(self, row: int) -> Transition:
+        """The n-step transition that begins at a step, as ``update_transitions_rewards_and_bootstrap_data`` makes it,
+        but made alone, of an episode that may go on: ``n_step`` steps from there must have been inserted, or the
+        episode must have ended."""
+        steps = self.transitions[row : row + self.n_step]
+        first, last = steps[0], steps[-1]
+        reward: Any = 0.0
+        for step in reversed(steps):
+            reward = step.reward + self.discount * reward
+        info = {**first.info, "should_bootstrap_next_state": not last.game_over}
+        transition = Transition(
+            first.state, first.action, reward, last.next_state, last.game_over, info, terminated=last.terminated
+        )
+        transition.n_steps = len(steps)
+        return transition
+
     def get_transitions_attribute(self, attribute_name: str) -> list[Any]:
         """One attribute of each transition."""
         if not self.transitions:

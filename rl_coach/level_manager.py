@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Any, Callable, Union
 
+from rl_coach.agents import episode_state
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.composite_agent import CompositeAgent
 from rl_coach.core_types import ActionInfo, ActionType, EnvironmentSteps, EnvResponse, RunPhase
 from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.spaces import ActionSpace, SpacesDefinition
 from rl_coach.utils import CoachError
+
+
+@dataclass
+class LevelEpisode:
+    """An episode of a level that was put aside.
+
+    :param agents: each agent's own, by name
+    :param is_over: it has ended, and the next has not begun
+    :param observation_due: the agents have not seen the first state yet
+    :param reset_due: the time limit has passed: the next directive begins an episode for the agents
+    """
+
+    agents: dict[str, Any]
+    is_over: bool
+    observation_due: bool
+    reset_due: bool
+
+
+episode_state.register(LevelEpisode)
 
 
 class LevelManager(EnvironmentInterface):
@@ -63,7 +84,7 @@ class LevelManager(EnvironmentInterface):
         self._observation_due = True
         self._reset_due = False
         self._acts_in_turns = steps_limit.num_steps > 1
-        self._parked: tuple[bool, bool, bool] = (True, True, False)
+        self._training_episode: Any = None
         self._connect_agents()
         self._acting_agent = next(iter(self.agents.values()))
         self.build(spaces_definition)
@@ -121,29 +142,37 @@ class LevelManager(EnvironmentInterface):
     def phase(self, value: RunPhase) -> None:
         evaluated = self._phase is RunPhase.TEST
         if value is RunPhase.TEST and not evaluated:
-            self._park_training_episode()
+            self._training_episode = self.put_episode_aside()
+            self._enter_evaluation_environment()
         self._phase = value
         for agent in self.agents.values():
             agent.phase = value
         if evaluated and value is not RunPhase.TEST:
-            self._resume_training_episode()
+            self.active_environment = self.environment
+            self.take_up_episode(self._training_episode)
         if self.has_real_environment:
             self.active_environment.phase = value
 
-    def _park_training_episode(self) -> None:
-        for agent in self.agents.values():
-            agent.suspend_episode()
-        self._parked = (self.episode_over, self._observation_due, self._reset_due)
+    def put_episode_aside(self) -> Any:
+        """The episode in progress, for ``take_up_episode`` to go on with after another one, or in another run."""
+        agents = {name: agent.put_episode_aside() for name, agent in self.agents.items()}
+        return LevelEpisode(agents, self.episode_over, self._observation_due, self._reset_due)
+
+    def take_up_episode(self, episode: LevelEpisode, is_restored: bool = False) -> None:
+        """Go on with an episode that was put aside; see ``AgentInterface.take_up_episode``."""
+        self.episode_over, self._observation_due, self._reset_due = (
+            episode.is_over,
+            episode.observation_due,
+            episode.reset_due,
+        )
+        for name, agent in self.agents.items():
+            agent.take_up_episode(episode.agents[name], is_restored)
+
+    def _enter_evaluation_environment(self) -> None:
         if self._evaluation_environment_factory is not None:
             if self.evaluation_environment is None:
                 self.evaluation_environment = self._evaluation_environment_factory()
             self.active_environment = self.evaluation_environment
-
-    def _resume_training_episode(self) -> None:
-        self.active_environment = self.environment
-        self.episode_over, self._observation_due, self._reset_due = self._parked
-        for agent in self.agents.values():
-            agent.resume_episode()
 
     @property
     def shares_environment_with_evaluation(self) -> bool:
@@ -295,15 +324,17 @@ class LevelManager(EnvironmentInterface):
         }
 
     def _episode_state(self) -> dict[str, Any] | None:
+        """The episode in progress as plain data; None if it cannot be saved: a run that goes on begins a new one."""
         if self._phase is RunPhase.TEST:
             return None
-        state: dict[str, Any] = {
-            "agents": {name: agent.get_episode_state() for name, agent in self.agents.items()},
-            "flags": [self.episode_over, self._observation_due, self._reset_due],
-        }
+        state: dict[str, Any] = {}
+        try:
+            state["episode"] = episode_state.pack(self.put_episode_aside())
+        except episode_state.UnsavableError:
+            return None
         if self.has_real_environment:
             state["environment"] = self.environment.get_episode_state()
-        return None if None in state["agents"].values() or state.get("environment", state) is None else state
+        return None if state.get("environment", state) is None else state
 
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
         """Go on in the middle of the episode of ``get_state``; ``set_state`` came before.
@@ -316,9 +347,7 @@ class LevelManager(EnvironmentInterface):
         if self.has_real_environment and not self.environment.set_episode_state(episode["environment"]):
             self.environment.set_state(state["environments"]["training"])
             return False
-        for name, agent in self.agents.items():
-            agent.set_episode_state(episode["agents"][name])
-        self.episode_over, self._observation_due, self._reset_due = episode["flags"]
+        self.take_up_episode(episode_state.unpack(episode["episode"]), is_restored=True)
         return True
 
     def set_state(self, state: dict[str, Any]) -> None:

@@ -16,18 +16,23 @@ class AgentInterface:
     ``train`` may come between any ``observe`` and the next ``act``.
 
     :cvar is_person: a person acts, who may end the run at any time
+    :ivar can_train: there is something to train; otherwise calls of ``train`` count as training steps
+    :ivar training_iteration: updates of the agent's networks so far
+    :ivar last_action_info: the last action, None before the first
     :ivar updates_left: how many updates of the networks the run still wants; a training phase is cut to it. None for
         no limit.
     """
 
     is_person = False
+    can_train = True
+    training_iteration = 0
+    last_action_info: Any = None
 
     def __init__(self) -> None:
         self._parent: Any = None
         self._phase = RunPhase.UNDEFINED
         self.name = "agent"
         self.updates_left: int | None = None
-        self.last_action_info: ActionInfo | None = None
 
     @property
     def parent(self) -> Any:
@@ -51,16 +56,6 @@ class AgentInterface:
     def is_on_policy(self) -> bool:
         """Whether the agent learns only from what its current policy did."""
         raise NotImplementedError(f"{type(self).__name__} does not say whether it is on-policy")
-
-    @property
-    def can_train(self) -> bool:
-        """Whether there is anything to train; the calls of ``train`` count as training steps where there is not."""
-        return True
-
-    @property
-    def training_iteration(self) -> int:
-        """How many updates of its networks the agent has made."""
-        return 0
 
     def set_environment_parameters(self, spaces: Any) -> None:
         """Take the ``SpacesDefinition`` of the environment, and build all that depends on it."""
@@ -110,11 +105,16 @@ class AgentInterface:
     def handle_episode_ended(self) -> None:
         """Close the books of the episode that has just ended."""
 
-    def suspend_episode(self) -> None:
-        """Park the episode in progress; an evaluation comes in between. Called before the phase becomes ``TEST``."""
+    def put_episode_aside(self) -> Any:
+        """The episode in progress, for ``take_up_episode`` to go on with after another one, or in another run."""
+        raise NotImplementedError(f"{type(self).__name__} puts no episode aside")
 
-    def resume_episode(self) -> None:
-        """Go on with the episode that ``suspend_episode`` parked. Called after the phase has left ``TEST``."""
+    def take_up_episode(self, episode: Any, is_restored: bool = False) -> None:
+        """Go on with an episode that was put aside.
+
+        :param is_restored: it comes from a checkpoint, whose ``set_state`` came before
+        """
+        raise NotImplementedError(f"{type(self).__name__} takes up no episode")
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Prepare for the phase ``val``: with ``TEST``, forget all evaluation episodes so far."""
@@ -155,15 +155,6 @@ class AgentInterface:
     def fits(self) -> dict[str, str]:
         """What another agent must have in common with this one to take its state, as texts by name."""
         return {"agent": type(self).__name__}
-
-    def get_episode_state(self) -> dict[str, Any] | None:
-        """What an agent holds in the middle of an episode, beside ``get_state``; None if it cannot be saved, and a run
-        that goes on from here begins a new episode."""
-        return None
-
-    def set_episode_state(self, state: dict[str, Any]) -> None:
-        """Go on in the middle of the episode that ``get_episode_state`` saw; ``set_state`` came before."""
-        raise NotImplementedError(f"{type(self).__name__} does not go on in the middle of an episode")
 
     def close(self) -> None:
         """Write what has not been written yet. May be called more than once."""

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rl_coach.agents import episode_state
+from rl_coach.agents.episode import EpisodeReport
 from rl_coach.architectures.learner import LearningResult
+from rl_coach.base_parameters import TaskParameters, VisualizationParameters
 from rl_coach.core_types import RunPhase
 from rl_coach.logger import EpisodeLogger, Logger
 from rl_coach.utils import LazyArray, Signal
 
+if TYPE_CHECKING:
+    from rl_coach.agents.agent import Agent
+
 _EVALUATION_COLUMNS = ("Evaluation Reward", "Shaped Evaluation Reward", "Success Rate")
-
-
-@dataclass
-class EpisodeReport:
-    """An episode that has ended, as whoever played it tells whoever keeps the books.
-
-    :param phase: the phase that it was played in
-    :param length: actions taken
-    :param reward: the sum of the environment's rewards
-    :param shaped_reward: the sum of the rewards after filtering
-    :param signals: samples that were gathered while acting, by the signal's name; empty where it was played in the
-        process that keeps the books, which has them
-    """
-
-    phase: RunPhase
-    length: int
-    reward: Any
-    shaped_reward: Any
-    signals: dict[str, list] = field(default_factory=dict)
 
 
 @dataclass
@@ -62,13 +48,18 @@ class Books:
     evaluation starts or the run stops: what is learned after an episode belongs to its row, and each statistic is
     computed once.
 
+    :param agent: whose books they are
+
+    :ivar writes_steps: steps are written too; in several environments, those in the first
     :ivar logger: the CSV with a row for each episode
     :ivar step_logger: the CSVs with a row for each step, one for each episode
     :ivar evaluation: the evaluation in progress
     :ivar last_success_rate: the share of successes in the last evaluation
     """
 
-    def __init__(self) -> None:
+    def __init__(self, agent: Agent):
+        self._agent = agent
+        self.writes_steps = agent.ap.visualization.dump_in_episode_signals
         self.logger = Logger()
         self.step_logger = EpisodeLogger()
         self.episode_signals: list[Signal] = []
@@ -77,6 +68,7 @@ class Books:
         self.last_success_rate = 0.0
         self._rule_signals: dict[str, Signal] = {}
         self._num_announced = 0
+        self._saved_steps: dict[str, Any] = {}
         self._is_row_open = False
         self._are_targets_updated = False
 
@@ -109,30 +101,39 @@ class Books:
 
     # the row of an episode
 
-    def open_row(self, episode: int, report: EpisodeReport, counts: dict[str, Any]) -> None:
-        """Begin the row of an episode that has ended.
-
-        :param episode: its number
-        :param counts: further columns
-        """
+    def write_episode(self, report: EpisodeReport) -> None:
+        """Open the row of an episode that has ended, and write those before it to the file."""
         self.close_row()
-        log = self.logger.create_signal_value
-        self.logger.set_current_time(episode)
-        training = report.phase is RunPhase.TRAIN
-        for name, value in counts.items():
+        agent, log = self._agent, self.logger.create_signal_value
+        self.logger.set_current_time(agent.current_episode)
+        for name, value in self._counts(report.phase).items():
             log(name, value)
-        log("In Heatup", int(report.phase is RunPhase.HEATUP))
+        training = report.phase is RunPhase.TRAIN
+        log("ER #Transitions", agent.memory.num_transitions())
+        log("ER #Episodes", agent.memory.length())
         log("Episode Length", report.length)
         log("Shaped Training Reward", report.shaped_reward if training else np.nan)
         log("Training Reward", report.reward if training else np.nan)
         log("Update Target Network", int(self._are_targets_updated))
-        self.logger.update_wall_clock_time(episode)
+        self._are_targets_updated = False
+        self.logger.update_wall_clock_time(agent.current_episode)
         for name in _EVALUATION_COLUMNS:
             log(name, np.nan, overwrite=False)
         for signal in self.episode_signals:
             signal.values.extend(report.signals.get(signal.name, ()))
         self._announce_statistics()
         self._is_row_open = True
+        if agent.current_episode % agent.ap.visualization.dump_signals_to_csv_every_x_episodes == 0:
+            self.logger.dump_output_csv()
+
+    def _counts(self, phase: RunPhase) -> dict[str, Any]:
+        agent = self._agent
+        return {
+            "Training Iter": agent.training_iteration,
+            "In Heatup": int(phase is RunPhase.HEATUP),
+            "Total steps": agent.total_steps_counter,
+            "Epsilon": float(np.mean(agent.exploration_policy.get_control_param())),
+        }
 
     def _announce_statistics(self) -> None:
         """Give the statistics their columns when the row is opened, so that the header has them from the start."""
@@ -153,10 +154,11 @@ class Books:
             for name, value in signal.get_statistics().items():
                 log(f"{signal.name}/{name}", value)
 
-    def log_training_iteration(self, training_iteration: int) -> None:
-        """Take down updates that were made after the episode ended, if its row is open."""
+    def note_learning_rate(self, learning_rate: float) -> None:
+        """Take down a training phase; if it follows an episode that has just ended, it belongs to that one's row."""
+        self._agent.curr_learning_rate.add_sample(learning_rate)
         if self._is_row_open:
-            self.logger.create_signal_value("Training Iter", training_iteration)
+            self.logger.create_signal_value("Training Iter", self._agent.training_iteration)
 
     def begin_episode(self) -> None:
         """Forget the samples of the episode before."""
@@ -165,14 +167,16 @@ class Books:
             signal.reset()
         for signal in self.step_signals:
             signal.reset()
+        if self.writes_steps:
+            self.step_logger.set_episode_idx(self._agent.current_episode)
 
     # the rows of steps
 
-    def write_step(self, step: int, counts: dict[str, Any]) -> None:
-        """Write the row of one step. :param step: its number within the episode; :param counts: columns"""
+    def write_step(self, step: int) -> None:
+        """Write the row of one step. :param step: its number within the episode"""
         self.step_logger.set_current_time(step)
         log = self.step_logger.create_signal_value
-        for name, value in counts.items():
+        for name, value in self._counts(self._agent.phase).items():
             log(name, value)
         for signal in self.step_signals:
             log(signal.name, signal.get_last_value())
@@ -180,14 +184,17 @@ class Books:
 
     # evaluations
 
-    def close_evaluation(self, episode: int) -> None:
-        """Write the means of the evaluation, if there was one. :param episode: the row"""
+    def end_evaluation(self, is_complete: bool) -> None:
+        """Write the means of the evaluation, if there was one, and count anew.
+
+        :param is_complete: otherwise it is forgotten
+        """
         done = self.evaluation
-        if done.episodes:
+        if is_complete and done.episodes:
             self.last_success_rate = done.successes / done.episodes
             values = (done.reward / done.episodes, done.shaped_reward / done.episodes, self.last_success_rate)
             for name, value in zip(_EVALUATION_COLUMNS, values):
-                self.logger.create_signal_value(name, value, time=episode)
+                self.logger.create_signal_value(name, value, time=self._agent.current_episode)
         self.evaluation = Evaluation()
 
     def put_samples_aside(self) -> list[list]:
@@ -221,14 +228,25 @@ class Books:
             self._rule_signal(name)
         for signal, samples in zip(self._all_signals(), episode_state.unpack(state["samples"])):
             signal.values = samples
+        self._saved_steps = state["step_logger"]
         self._is_row_open = state["is_row_open"]
         self._are_targets_updated = state["are_targets_updated"]
         self.last_success_rate = state["last_success_rate"]
 
-    def resume_steps(self, episode: int, state: dict[str, Any]) -> None:
-        """Go on with the rows of steps of an episode that was in progress."""
-        self.step_logger.set_episode_idx(episode)
-        self.step_logger.set_state(state)
+    def open_files(self, task: TaskParameters, visualization: VisualizationParameters, stem: str) -> None:
+        """Choose the files. :param stem: what their names have in common: graph, level and agent"""
+        place, number = task.experiment_path, task.task_index
+        if visualization.dump_csv:
+            self.logger.set_logger_filenames(
+                place, stem, number, resume=task.resume, tensorboard=visualization.tensorboard
+            )
+        if self.writes_steps:
+            self.step_logger.set_logger_filenames(place, stem, number)
+
+    def resume_steps(self) -> None:
+        """Go on with the rows of steps of the episode that was in progress; ``set_state`` came before."""
+        self.step_logger.set_episode_idx(self._agent.current_episode)
+        self.step_logger.set_state(self._saved_steps)
 
     def _all_signals(self) -> list[Signal]:
         return list(dict.fromkeys(self.episode_signals + self.step_signals))

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import dis
+import itertools
 import operator
+from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from rl_coach.agents import episode_state
 from rl_coach.base_parameters import AlgorithmParameters
-from rl_coach.core_types import ActionInfo, Episode, StateType
+from rl_coach.core_types import ActionInfo, Episode, RunPhase, StateType
+
+
+@dataclass
+class EpisodeReport:
+    """An episode that has ended, as whoever played it tells whoever keeps the books.
+
+    :param phase: the phase that it was played in
+    :param length: actions taken
+    :param reward: the sum of the environment's rewards
+    :param shaped_reward: the sum of the rewards after filtering
+    :param signals: samples that were gathered while acting, by the signal's name; empty where it was played in the
+        process that keeps the books, which has them
+    """
+
+    phase: RunPhase
+    length: int
+    reward: Any
+    shaped_reward: Any
+    signals: dict[str, list] = field(default_factory=dict)
 
 
 class EpisodeInProgress:
@@ -48,6 +69,10 @@ class EpisodeInProgress:
         self.exploration: Any = None
         self.recurrent_states: dict[str, Any] | None = None
         self.attributes: dict[str, Any] = {}
+
+    def report(self, phase: RunPhase) -> EpisodeReport:
+        """The episode in figures. :param phase: the phase that it was played in"""
+        return EpisodeReport(phase, self.steps, self.total_reward, self.total_shaped_reward)
 
     def __init_subclass__(cls) -> None:
         episode_state.register(cls)
@@ -106,7 +131,7 @@ def attributes_set_by(method: Callable[..., Any]) -> set[str]:
     instructions = list(dis.get_instructions(code))
     assigned = (
         instruction.argval
-        for before, instruction in zip(instructions, instructions[1:])
+        for before, instruction in itertools.pairwise(instructions)
         if instruction.opname == "STORE_ATTR" and _is_last(before.argval, code.co_varnames[0])
     )
     return set(assigned)

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.books import EpisodeReport
-from rl_coach.agents.episode import EpisodeInProgress, new_buffer
+from rl_coach.agents.episode import EpisodeInProgress, EpisodeReport, new_buffer
 from rl_coach.base_parameters import AlgorithmParameters
-from rl_coach.core_types import Batch, Episode, Transition
-from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
+from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition
+from rl_coach.filters.filter import InputFilter
 from rl_coach.memories.memory import Memory
 from rl_coach.utils import CoachError
 
@@ -45,13 +44,25 @@ class Experience:
     def __init__(self, memory: Memory, algorithm: AlgorithmParameters):
         self._memory = memory
         self._algorithm = algorithm
-        self._keeps_episodes = isinstance(memory, EpisodicExperienceReplay)
         self.stores_whole_episodes = (
-            self._keeps_episodes or algorithm.store_transitions_only_when_episodes_are_terminated
+            memory.stores_episodes or algorithm.store_transitions_only_when_episodes_are_terminated
         )
         self.remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
         if algorithm.n_step != -1 and algorithm.n_step < 1:
             raise CoachError(f"algorithm.n_step is {algorithm.n_step}: it counts steps from 1 on, or is -1")
+
+    def load(self, recorded: Any, input_filter: InputFilter) -> None:
+        """Fill the memory with recorded transitions.
+
+        :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, or the path of what a memory's ``save`` wrote
+        """
+        memory: Any = self._memory
+        if isinstance(recorded, CsvDataset):
+            memory.load_csv(recorded, input_filter)
+        elif isinstance(recorded, PickledReplayBuffer):
+            memory.load_pickled(recorded.filepath)
+        else:
+            memory.load(recorded)
 
     def add(self, transition: Transition, episode: EpisodeInProgress) -> None:
         """Take in one step."""
@@ -84,7 +95,6 @@ class Experience:
         :return: its discounted return; None if nothing was played since it was last cut
         """
         buffer = episode.buffer
-        buffer.is_complete = True
         if not self.stores_whole_episodes and self._algorithm.n_step > 1:
             for row in range(episode.num_stored, buffer.length()):
                 self._memory.store(buffer.n_step_transition(row))
@@ -123,7 +133,7 @@ class Experience:
             buffer.update_transitions_rewards_and_bootstrap_data()
 
     def _store_episode(self, buffer: Episode) -> None:
-        if self._keeps_episodes:
+        if self._memory.stores_episodes:
             self._memory.store_episode(buffer)
         elif self.stores_whole_episodes:
             for transition in buffer.transitions:

@@ -25,6 +25,8 @@ class ParallelEpisodes:
         self.count = count
         self.index = 0
         self._agent = agent
+        self._writes_steps = agent.books.writes_steps
+        agent.parallel, agent.clock.steps_at_once = self, count
         self._episodes: list[EpisodeInProgress] = [agent.episode_class(agent.ap.algorithm) for _ in range(count)]
         self._episodes[0] = agent.episode
         self._states: list[StateType] = []
@@ -36,6 +38,7 @@ class ParallelEpisodes:
             self._episodes[self.index] = self._agent.put_episode_aside()
             self._agent.take_up_episode(self._episodes[index])
             self.index = index
+            self._agent.books.writes_steps = self._writes_steps and index == 0
 
     def __iter__(self) -> Iterator[int]:
         """The environments' indices in order, each entered."""
@@ -47,10 +50,12 @@ class ParallelEpisodes:
         """All episodes, by environment."""
         return [self._agent.put_episode_aside() for _ in self]
 
-    def take_up(self, episodes: list[EpisodeInProgress]) -> None:
-        """Go on with episodes that were put aside."""
-        self._episodes, self.index = list(episodes), 0
-        self._agent.take_up_episode(self._episodes[0])
+    def take_up(self, episodes: list[EpisodeInProgress], is_restored: bool = False) -> None:
+        """Go on with episodes that were put aside; see ``Agent.take_up_episode``."""
+        self._episodes = list(episodes)
+        for self.index, episode in reversed(list(enumerate(episodes))):
+            self._agent.books.writes_steps = self._writes_steps and self.index == 0
+            self._agent.take_up_episode(episode, is_restored)
 
     def act(self) -> list[ActionInfo | None]:
         """An action for each environment."""

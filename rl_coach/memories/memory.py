@@ -45,7 +45,15 @@ class Memory:
     Methods of memories take ``lock`` where Coach's did; one process stores and samples, so it changes nothing.
 
     :param max_size: ``(MemoryGranularity, number)``
+
+    :cvar stores_episodes: it takes whole episodes, not single transitions
+    :cvar has_priorities: its batches have ``info('idx')`` and ``info('weight')``, and it wants ``update_priorities``
+    :cvar draws_many_batches: the batches of several updates may be drawn at once
     """
+
+    stores_episodes = False
+    has_priorities = False
+    draws_many_batches = True
 
     def __init__(self, max_size: tuple[MemoryGranularity, int]):
         self.max_size = max_size

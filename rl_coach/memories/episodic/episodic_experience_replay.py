@@ -51,6 +51,8 @@ class EpisodicExperienceReplay(Memory):
     :ivar bootstrap_total_return_from_old_policy: as in ``Episode``, likewise
     """
 
+    stores_episodes = True
+
     def __init__(
         self,
         max_size: tuple[MemoryGranularity, int] = (MemoryGranularity.Transitions, 1000000),

@@ -44,7 +44,7 @@ class ExperienceReplay(Memory):
         granularity, capacity = self.max_size
         if granularity != MemoryGranularity.Transitions or capacity < 1:
             raise CoachError(f"the size of {type(self).__name__} is a number of transitions from 1 on, not {max_size}")
-        self.allow_duplicates = allow_duplicates_in_batch_sampling
+        self.allow_duplicates = self.draws_many_batches = allow_duplicates_in_batch_sampling
         self._store = TransitionStore(capacity, self._drop_oldest)
 
     def _drop_oldest(self) -> None:

@@ -266,6 +266,8 @@ class PrioritizedExperienceReplay(ExperienceReplay):
     :param allow_duplicates_in_batch_sampling: without it a batch has no transition twice
     """
 
+    has_priorities = True
+
     def __init__(
         self,
         max_size: tuple[MemoryGranularity, int],
@@ -275,6 +277,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         allow_duplicates_in_batch_sampling: bool = True,
     ):
         super().__init__(max_size, allow_duplicates_in_batch_sampling)
+        self.draws_many_batches = False  # priorities change from one batch to the next
         self.alpha = alpha
         self.beta = ConstantSchedule(0.4) if beta is None else beta
         self.epsilon = epsilon
