@@ -13,7 +13,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from rl_coach.base_parameters import Parameters, TaskParameters, VisualizationParameters
+from rl_coach.base_parameters import ScheduleParameters, TaskParameters, VisualizationParameters
 from rl_coach.checkpoint import (
     CHECKPOINT_DIRECTORY,
     CheckpointStateReader,
@@ -45,22 +45,6 @@ _UNITS: dict[str, type[StepMethod]] = {
     unit.__name__: unit for unit in (EnvironmentSteps, EnvironmentEpisodes, TrainingSteps)
 }
 _ONE_STEP = EnvironmentSteps(1)
-
-
-class ScheduleParameters(Parameters):
-    """How long each part of a run is, in ``EnvironmentSteps``, ``EnvironmentEpisodes`` or ``TrainingSteps``.
-
-    :ivar heatup_steps: acting at random before training; 0 for none
-    :ivar evaluation_steps: the length of an evaluation; 0 for none. Counted in steps, the last episode is finished.
-    :ivar steps_between_evaluation_periods: training between two evaluations
-    :ivar improve_steps: training in all
-    """
-
-    def __init__(self) -> None:
-        self.heatup_steps: Any = None
-        self.evaluation_steps: Any = None
-        self.steps_between_evaluation_periods: Any = None
-        self.improve_steps: Any = None
 
 
 class HumanPlayScheduleParameters(ScheduleParameters):
