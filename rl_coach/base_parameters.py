@@ -441,6 +441,29 @@ class AgentParameters(Parameters):
         return copy.deepcopy(self)
 
 
+class TaskRole(Enum):
+    """The part of the control loop that a process runs.
+
+    :ivar BOTH: acting and training in turn, in one process
+    :ivar ROLLOUT: acting alone; another process trains on what was played
+    :ivar TRAINING: training alone, on what other processes played
+    """
+
+    BOTH = "both"
+    ROLLOUT = "rollout"
+    TRAINING = "training"
+
+    @property
+    def acts(self) -> bool:
+        """True if the process steps environments."""
+        return self is not TaskRole.TRAINING
+
+    @property
+    def trains(self) -> bool:
+        """True if the process updates networks; checkpoints are written by it, too."""
+        return self is not TaskRole.ROLLOUT
+
+
 class TaskParameters(Parameters):
     """How one process takes part in a run.
 
@@ -466,6 +489,7 @@ class TaskParameters(Parameters):
         chooses by their size
     :param preset: the name of the preset, for the records
     :param resume: go on with the run that wrote ``checkpoint_restore_path``, in its directory
+    :param role: the part of the control loop that this process runs
     """
 
     def __init__(
@@ -489,6 +513,7 @@ class TaskParameters(Parameters):
         resume: bool = False,
         preset: str | None = None,
         num_threads: int | None = None,
+        role: TaskRole = TaskRole.BOTH,
     ):
         self.framework_type = framework_type
         self.task_index = 0
@@ -509,6 +534,7 @@ class TaskParameters(Parameters):
         self.checkpoint_keep = checkpoint_keep
         self.resume = resume
         self.preset = preset
+        self.role = role
 
 
 class DistributedTaskParameters(TaskParameters):

@@ -41,7 +41,6 @@ def floor_of(module: str) -> int:
     return next(number for number, rooms in enumerate(FLOORS) if room in rooms)
 
 
-
 def module_paths(source: str) -> list[str]:
     """The module paths that stand in strings of a source, without ``rl_coach.``."""
     strings = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))

@@ -38,7 +38,7 @@ from rl_coach.core_types import (
 from rl_coach.logger import EpisodeLogger, Logger
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
-from rl_coach.spaces import SpacesDefinition
+from rl_coach.spaces import GoalsSpace, SpacesDefinition
 from rl_coach.utils import CoachError, LazyArray, Signal, dynamic_import_and_instantiate_module_from_params
 
 
@@ -127,6 +127,7 @@ class Agent(AgentInterface):
         self._suspended: dict[str, Any] | None = None
         self.lanes: Lanes | None = None
         self.curr_state: StateType = {}
+        self.incoming_goal: np.ndarray | None = None
         self.current_episode_buffer = self._new_episode()
         # of what has been cut off the present episode
         self._return_before, self._discount_before = 0.0, 1.0
@@ -161,7 +162,7 @@ class Agent(AgentInterface):
             action=self.output_filter.get_unfiltered_action_space(spaces.action),
             reward=self.input_filter.get_filtered_reward_space(spaces.reward),
         )
-        if self.in_action_space is not None and hasattr(self.in_action_space, "goal_name"):
+        if isinstance(self.in_action_space, GoalsSpace):
             self.in_action_space.set_target_space(state[self.in_action_space.goal_name])
         self._mask_name = filtered.action_mask_name
         self.init_environment_dependent_modules()
@@ -257,9 +258,7 @@ class Agent(AgentInterface):
         task, visualization = self.ap.task_parameters, self.ap.visualization
         if task is None:
             return
-        graph = getattr(self.parent, "parent_graph_manager", None)
-        level = getattr(self.parent, "name", "")
-        stem = ".".join(part for part in (getattr(graph, "name", ""), level, self.name) if part)
+        stem = ".".join((*self.owners, self.name))
         if visualization.dump_csv:
             self.agent_logger.set_logger_filenames(
                 task.experiment_path,
@@ -443,8 +442,15 @@ class Agent(AgentInterface):
 
     def _filtered(self, env_response: EnvResponse) -> EnvResponse:
         if self._phase is RunPhase.TEST:
-            return self.input_filter.filter_evaluated(env_response)
-        return self.input_filter.filter(env_response, deep_copy=False)[0]
+            filtered = self.input_filter.filter_evaluated(env_response)
+        else:
+            filtered = self.input_filter.filter(env_response, deep_copy=False)[0]
+        return filtered if self.incoming_goal is None else self._with_goal(filtered, self.incoming_goal)
+
+    def _with_goal(self, response: EnvResponse, goal: np.ndarray) -> EnvResponse:
+        response = copy.copy(response)
+        response.next_state = {**response.next_state, "desired_goal": goal}
+        return response
 
     def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
         """Change a transition before it is stored; nothing by default."""
@@ -949,8 +955,10 @@ class Agent(AgentInterface):
         raise CoachError(f"agent '{self.name}' has no network that predicts {prediction_type.__name__}")
 
     def set_incoming_directive(self, action: ActionType) -> None:
-        """Take a goal from the level above: from now on it is the state's ``desired_goal``."""
-        self.curr_state["desired_goal"] = np.asarray(action)
+        """Take a goal from the level above: until the next one it is the ``desired_goal`` of the agent's states. The
+        environment's own state, which others see too, stays as it is."""
+        self.incoming_goal = np.asarray(action)
+        self.curr_state = {**self.curr_state, "desired_goal": self.incoming_goal}
 
     # the books
 
@@ -1075,6 +1083,7 @@ class Agent(AgentInterface):
 
     _episode_fields: tuple[str, ...] = (
         "curr_state",
+        "incoming_goal",
         "last_action_info",
         "current_episode_buffer",
         "_return_before",

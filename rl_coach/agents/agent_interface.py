@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsFloat
+from typing import Any, Callable, SupportsFloat
 
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, PredictionType, RunPhase
 from rl_coach.policy.action_choice import PolicyDescription
+from rl_coach.spaces import ActionSpace
 
 
 class AgentInterface:
@@ -18,6 +19,9 @@ class AgentInterface:
     :cvar is_person: a person acts, who may end the run at any time
     :ivar updates_left: how many updates of the networks the run still wants; a training phase is cut to it. None for
         no limit.
+    :ivar in_action_space: the directives that the level above may choose; None if it takes none
+    :ivar owners: the names of graph, level and composite agents that hold this agent, the topmost first
+    :ivar stop_if_asked: ends the run if its user wants that; to be called where the agent waits for a person
     """
 
     is_person = False
@@ -28,6 +32,9 @@ class AgentInterface:
         self.name = "agent"
         self.updates_left: int | None = None
         self.last_action_info: ActionInfo | None = None
+        self.in_action_space: ActionSpace | None = None
+        self.owners: tuple[str, ...] = ()
+        self.stop_if_asked: Callable[[], None] = _nobody_asks
 
     @property
     def parent(self) -> Any:
@@ -61,6 +68,14 @@ class AgentInterface:
     def training_iteration(self) -> int:
         """How many updates of its networks the agent has made."""
         return 0
+
+    def create_agents(self) -> None:
+        """Build the agents inside, if there are any; called once this agent has its parent."""
+
+    def connect(self, owners: tuple[str, ...], stop_if_asked: Callable[[], None]) -> None:
+        """Take a place in a graph; see the attributes of these names. Comes before ``setup_logger``."""
+        self.owners = owners
+        self.stop_if_asked = stop_if_asked
 
     def set_environment_parameters(self, spaces: Any) -> None:
         """Take the ``SpacesDefinition`` of the environment, and build all that depends on it."""
@@ -167,3 +182,7 @@ class AgentInterface:
 
     def close(self) -> None:
         """Write what has not been written yet. May be called more than once."""
+
+
+def _nobody_asks() -> None:
+    """Stand for the question to the user where an agent acts in no graph."""

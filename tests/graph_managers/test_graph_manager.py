@@ -262,7 +262,7 @@ def test_evaluate_only_does_not_train_nor_write_checkpoints(tmp_path):
 
 def test_evaluate_only_with_zero_goes_on_until_interrupted(tmp_path):
     graph = create(tmp_path, schedule(EnvironmentSteps(30)), evaluate_only=0)
-    graph.progress.add_evaluation = lambda reward, episodes, status: status.episodes == 4 and graph._on_signal(2, None)
+    graph.progress.add_evaluation = lambda reward, episodes, status: status.episodes == 4 and graph.stop_signals.ask(2)
     with pytest.raises(KeyboardInterrupt):
         graph.run()
     assert counts(graph, "test")[1] == 4
@@ -452,7 +452,7 @@ def test_a_second_signal_stops_at_once_and_saves_nothing(tmp_path):
 def test_an_interrupted_evaluation_leaves_no_half_result(tmp_path):
     graph = create(tmp_path, schedule(EnvironmentSteps(50), EnvironmentSteps(10), EnvironmentEpisodes(10)))
     sync = graph.sync
-    graph.sync = lambda: graph._on_signal(signal.SIGINT, None) if counts(graph, "test")[1] == 3 else sync()
+    graph.sync = lambda: graph.stop_signals.ask(signal.SIGINT) if counts(graph, "test")[1] == 3 else sync()
     with pytest.raises(KeyboardInterrupt):
         graph.improve()
     assert "Evaluation Reward" not in pandas.read_csv(tmp_path / CSV)
