@@ -255,14 +255,11 @@ class GraphManager:
 
         :param steps: how long
         :param wait_for_full_episodes: go on to the end of the last episode, where there is one at a time
-        :raises CoachError: this process is there for training alone
         """
         if steps is _ONE_STEP:
             self._step()
             return
         self.verify_graph_was_created()
-        if not self.task_parameters.role.acts:
-            raise CoachError(f"graph '{self.name}' does not act: its task's role is {self.task_parameters.role.value}")
         counts, unit = self._counts, type(steps)
         end = counts[unit] + steps.num_steps
         waits = wait_for_full_episodes and self.top_level_manager.has_one_episode
@@ -273,6 +270,7 @@ class GraphManager:
     def _step(self) -> EnvResponse:
         """One step of the top level, at an episode's start also the reset, at its end also the bookkeeping."""
         if self.reset_required:
+            self._check_that_it_acts()
             self.reset_internal_state(self._force_next_reset)
         top, bottom = self.top_level_manager, self.level_managers[-1]
         before = bottom.environment_steps
@@ -285,6 +283,12 @@ class GraphManager:
             self._end_episode(response)
         self.attend()
         return response
+
+    def _check_that_it_acts(self) -> None:
+        """:raises CoachError: this process is there for training alone"""
+        role = self.task_parameters.role
+        if not role.acts:
+            raise CoachError(f"graph '{self.name}' does not act: its task's role is {role.value}")
 
     def _end_episode(self, response: EnvResponse) -> None:
         self.handle_episode_ended()
