@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -32,7 +33,7 @@ from rl_coach.core_types import (
 )
 from rl_coach.exploration_policies.exploration_policy import make_exploration_policy
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
-from rl_coach.spaces import SpacesDefinition
+from rl_coach.spaces import GoalsSpace, SpacesDefinition
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
 _FILTERS = ("input_filter", "output_filter", "pre_network_filter")
@@ -164,7 +165,7 @@ class Agent(AgentInterface):
             action=self.output_filter.get_unfiltered_action_space(spaces.action),
             reward=self.input_filter.get_filtered_reward_space(spaces.reward),
         )
-        if self.in_action_space is not None and hasattr(self.in_action_space, "goal_name"):
+        if isinstance(self.in_action_space, GoalsSpace):
             self.in_action_space.set_target_space(state[self.in_action_space.goal_name])
         self.init_environment_dependent_modules()
 
@@ -224,9 +225,8 @@ class Agent(AgentInterface):
     def setup_logger(self) -> None:
         """Open the CSVs."""
         if self.ap.task_parameters is not None:
-            graph = getattr(self.parent, "parent_graph_manager", None)
-            names = (getattr(graph, "name", ""), getattr(self.parent, "name", ""), self.name)
-            self.books.open_files(self.ap.task_parameters, self.ap.visualization, ".".join(filter(None, names)))
+            stem = ".".join((*self.owners, self.name))
+            self.books.open_files(self.ap.task_parameters, self.ap.visualization, stem)
 
     # the episode
 
@@ -262,7 +262,8 @@ class Agent(AgentInterface):
     def reset_internal_state(self) -> None:
         """Begin an episode."""
         self.books.begin_episode()
-        self.episode = self.episode_class(self.ap.algorithm)
+        goal, self.episode = self.episode.incoming_goal, self.episode_class(self.ap.algorithm)
+        self.episode.incoming_goal = goal
         self.input_filter.reset()
         self.output_filter.reset()
         self.exploration_policy.reset()
@@ -307,6 +308,9 @@ class Agent(AgentInterface):
         else:
             filtered = self.input_filter.filter(env_response, deep_copy=False)[0]
         episode = self.episode
+        if episode.incoming_goal is not None:
+            filtered = copy.copy(filtered)
+            filtered.next_state = {**filtered.next_state, "desired_goal": episode.incoming_goal}
         if episode.steps == 0:
             episode.curr_state = filtered.next_state
             return env_response.game_over
@@ -510,8 +514,10 @@ class Agent(AgentInterface):
         raise CoachError(f"agent '{self.name}' has no network that predicts {prediction_type.__name__}")
 
     def set_incoming_directive(self, action: ActionType) -> None:
-        """Take a goal from the level above: from now on it is the state's ``desired_goal``."""
-        self.curr_state["desired_goal"] = np.asarray(action)
+        """Take a goal from the level above: until the next one it is the ``desired_goal`` of the agent's states. The
+        environment's own state, which others see too, stays as it is."""
+        self.episode.incoming_goal = np.asarray(action)
+        self.curr_state = {**self.curr_state, "desired_goal": self.episode.incoming_goal}
 
     # the books
 

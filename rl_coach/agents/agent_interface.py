@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsFloat
+from typing import Any, Callable, SupportsFloat
 
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, PredictionType, RunPhase
 from rl_coach.policy.action_choice import PolicyDescription
+from rl_coach.spaces import ActionSpace
 
 
 class AgentInterface:
@@ -16,6 +17,9 @@ class AgentInterface:
     ``train`` may come between any ``observe`` and the next ``act``.
 
     :cvar is_person: a person acts, who may end the run at any time
+    :ivar in_action_space: the directives that the level above may choose; None if it takes none
+    :ivar owners: the names of graph, level and composite agents that hold this agent, the topmost first
+    :ivar stop_if_asked: ends the run if its user wants that; to be called where the agent waits for a person
     :ivar can_train: there is something to train; otherwise calls of ``train`` count as training steps
     :ivar training_iteration: updates of the agent's networks so far
     :ivar last_action_info: the last action, None before the first
@@ -33,6 +37,9 @@ class AgentInterface:
         self._phase = RunPhase.UNDEFINED
         self.name = "agent"
         self.updates_left: int | None = None
+        self.in_action_space: ActionSpace | None = None
+        self.owners: tuple[str, ...] = ()
+        self.stop_if_asked: Callable[[], None] = _nobody_asks
 
     @property
     def parent(self) -> Any:
@@ -56,6 +63,14 @@ class AgentInterface:
     def is_on_policy(self) -> bool:
         """Whether the agent learns only from what its current policy did."""
         raise NotImplementedError(f"{type(self).__name__} does not say whether it is on-policy")
+
+    def create_agents(self) -> None:
+        """Build the agents inside, if there are any; called once this agent has its parent."""
+
+    def connect(self, owners: tuple[str, ...], stop_if_asked: Callable[[], None]) -> None:
+        """Take a place in a graph; see the attributes of these names. Comes before ``setup_logger``."""
+        self.owners = owners
+        self.stop_if_asked = stop_if_asked
 
     def set_environment_parameters(self, spaces: Any) -> None:
         """Take the ``SpacesDefinition`` of the environment, and build all that depends on it."""
@@ -158,3 +173,7 @@ class AgentInterface:
 
     def close(self) -> None:
         """Write what has not been written yet. May be called more than once."""
+
+
+def _nobody_asks() -> None:
+    """Stand for the question to the user where an agent acts in no graph."""

@@ -6,7 +6,7 @@ import copy
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Union
+from typing import Any, Callable, Union
 
 import numpy as np
 
@@ -167,7 +167,6 @@ class CompositeAgent(AgentInterface):
         return {name: value.get(name, False) for name in self.agents_parameters}
 
     def create_agents(self) -> None:
-        """Build the agents; called once this agent has its parent."""
         seeds = self._seed.spawn(len(self.agents_parameters)) if self._seed is not None else []
         for position, (name, given) in enumerate(self.agents_parameters.items()):
             parameters = copy.deepcopy(given)
@@ -178,6 +177,11 @@ class CompositeAgent(AgentInterface):
             if seeds:
                 agent.seed(seeds[position])
             self.agents[name] = agent
+
+    def connect(self, owners: tuple[str, ...], stop_if_asked: Callable[[], None]) -> None:
+        super().connect(owners, stop_if_asked)
+        for agent in self.agents.values():
+            agent.connect((*owners, self.name), stop_if_asked)
 
     @property
     def parent(self) -> Any:

@@ -157,6 +157,9 @@ class DQNAgent(ValueOptimizationAgent):
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
         return q_learning_rule(
-            self.ap.algorithm.discount, main.replace_mse_with_huber_loss, self.spaces.action_mask_name, *self.bootstrap_actions,
+            self.ap.algorithm.discount,
+            main.replace_mse_with_huber_loss,
+            self.spaces.action_mask_name,
+            *self.bootstrap_actions,
             loss_weight=main.heads_parameters[0].loss_weight,
-        )  # fmt: skip
+        )

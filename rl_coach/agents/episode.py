@@ -8,6 +8,8 @@ import operator
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
+import numpy as np
+
 from rl_coach.agents import episode_state
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Episode, RunPhase, StateType
@@ -43,6 +45,7 @@ class EpisodeInProgress:
     :param algorithm: the agent's, which says how returns are summed
 
     :ivar curr_state: the observations to act on, filtered
+    :ivar incoming_goal: the goal that the level above set, if there is one
     :ivar last_action_info: the last action, as the agent chose it
     :ivar buffer: the transitions so far, or since the episode was last cut
     :ivar num_stored: how many of them a memory of single transitions has
@@ -58,6 +61,7 @@ class EpisodeInProgress:
 
     def __init__(self, algorithm: AlgorithmParameters):
         self.curr_state: StateType = {}
+        self.incoming_goal: np.ndarray | None = None
         self.last_action_info: ActionInfo | None = None
         self.buffer = new_buffer(algorithm)
         self.num_stored = 0

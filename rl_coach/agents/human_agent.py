@@ -125,7 +125,7 @@ class HumanAgent(Agent):
             if action is not None:
                 self._is_saved = False
                 return action
-            self.parent.parent_graph_manager.stop_if_asked()
+            self.stop_if_asked()
 
     def save_replay_buffer_and_exit(self) -> None:
         """Write what was played so far, and end the run as its player does who closes the window.

@@ -166,7 +166,7 @@ def versions(framework: str) -> dict[str, str]:
 def _agents(levels: list[Any]) -> Iterator[tuple[str, Any]]:
     """The agents that have networks, those within composite agents included, each with its level's name."""
     for level in levels:
-        waiting = list(level.agents.values())
+        waiting = [level.agent]
         while waiting:
             agent = waiting.pop(0)
             waiting += getattr(agent, "agents", {}).values()
