@@ -339,9 +339,11 @@ class LevelManager(EnvironmentInterface):
         """The episode in progress as plain data; None if it cannot be saved: a run that goes on begins a new one."""
         if self._phase is RunPhase.TEST:
             return None
-        state: dict[str, Any] = {}
+        episode = self.put_episode_aside()
+        if episode.agent is None:
+            return None
         try:
-            state["episode"] = episode_state.pack(self.put_episode_aside())
+            state: dict[str, Any] = {"episode": episode_state.pack(episode)}
         except episode_state.UnsavableError:
             return None
         if self._simulator is not None:

@@ -127,15 +127,15 @@ def test_each_copy_stacks_its_own_frames(tmp_path):
 
     def step_all(actions: Any) -> Any:
         responses = step(actions)
-        for lane, response in enumerate(responses):
-            seen.setdefault(lane, []).append(np.array(response.next_state["observation"]))
+        for index, response in enumerate(responses):
+            seen.setdefault(index, []).append(np.array(response.next_state["observation"]))
         return responses
 
     manager.environments[0].step_all = step_all
     manager.train_and_act(EnvironmentSteps(9))
     agent = manager.get_agent()
     for index in agent.parallel:
-        np.testing.assert_array_equal(np.asarray(agent.curr_state["observation"]), np.stack(seen[lane], axis=-1))
+        np.testing.assert_array_equal(np.asarray(agent.curr_state["observation"]), np.stack(seen[index], axis=-1))
 
 
 def test_noise_of_an_episode_stays_in_its_copy(tmp_path):
@@ -145,7 +145,7 @@ def test_noise_of_an_episode_stays_in_its_copy(tmp_path):
     manager.train_and_act(EnvironmentSteps(4))
     agent = manager.get_agent()
     for index in agent.parallel:
-        agent.exploration_policy.state = np.array([float(lane)])
+        agent.exploration_policy.state = np.array([float(index)])
     assert [agent.exploration_policy.state.tolist() for _ in agent.parallel] == [[0.0], [1.0]]
 
 

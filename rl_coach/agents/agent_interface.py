@@ -121,15 +121,15 @@ class AgentInterface:
         """Close the books of the episode that has just ended."""
 
     def put_episode_aside(self) -> Any:
-        """The episode in progress, for ``take_up_episode`` to go on with after another one, or in another run."""
-        raise NotImplementedError(f"{type(self).__name__} puts no episode aside")
+        """The episode in progress, for ``take_up_episode`` to go on with after another one, or in another run; None if
+        there is nothing to go on with."""
+        return None
 
     def take_up_episode(self, episode: Any, is_restored: bool = False) -> None:
         """Go on with an episode that was put aside.
 
         :param is_restored: it comes from a checkpoint, whose ``set_state`` came before
         """
-        raise NotImplementedError(f"{type(self).__name__} takes up no episode")
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Prepare for the phase ``val``: with ``TEST``, forget all evaluation episodes so far."""
