@@ -270,6 +270,8 @@ class Transition:
 
     :param game_over: the episode ended with this step, by termination or by a limit on its length
     :param terminated: it ended by termination, so there is nothing to bootstrap from; ``game_over`` if not given
+    :ivar n_steps: how many steps it spans: its reward is the discounted sum of as many, and what follows
+        ``next_state`` is discounted by discount ** n_steps. 1 unless ``Episode`` made an n-step transition of it
     """
 
     __slots__ = (
@@ -283,6 +285,8 @@ class Transition:
         "_n_step_discounted_rewards",
         "__dict__",
     )
+
+    n_steps: int = 1  # of the class, so that the transitions of one step, nearly all, carry none of their own
 
     def __init__(
         self,
@@ -338,6 +342,7 @@ class Batch:
     The columns are plain attributes for those that read them all: ``state_columns`` and ``next_state_columns``
     (dicts of [B, ...]), ``action_column`` [B] or [B, D], ``reward_column`` [B] float32, ``game_over_column`` and
     ``terminated_column`` [B] bool, ``return_column`` [B] float32 (n-step discounted rewards) or None,
+    ``n_step_column`` [B] int32 (how many rewards each row's reward sums) or None where all are of one step,
     ``goal_column`` or None, and ``info_columns``.
     """
 
@@ -362,6 +367,8 @@ class Batch:
         self.terminated_column = np.asarray([bool(t.terminated) for t in transitions])
         returns = [t._n_step_discounted_rewards for t in transitions]
         self.return_column = None if None in returns else np.asarray(returns, dtype=np.float32)
+        n_steps = [t.n_steps for t in transitions]
+        self.n_step_column = None if n_steps.count(1) == len(n_steps) else np.asarray(n_steps, dtype=np.int32)
         self.goal_column: np.ndarray | None = None
         self.info_columns = {
             name: _stack(t.info[name] for t in transitions)
@@ -381,6 +388,7 @@ class Batch:
         returns: np.ndarray | None = None,
         goals: np.ndarray | None = None,
         info: dict[str, np.ndarray] | None = None,
+        n_steps: np.ndarray | None = None,
     ) -> Batch:
         """A batch of ready columns, each with leading dimension B. Nothing is copied."""
         batch = cls.__new__(cls)
@@ -391,6 +399,7 @@ class Batch:
         batch.game_over_column = game_overs
         batch.terminated_column = game_overs if terminateds is None else terminateds
         batch.return_column = returns
+        batch.n_step_column = n_steps
         batch.goal_column = goals
         batch.info_columns = {} if info is None else info
         return batch
@@ -431,6 +440,8 @@ class Batch:
         )
         if self.return_column is not None:
             transition.n_step_discounted_rewards = self.return_column[row]
+        if self.n_step_column is not None:
+            transition.n_steps = int(self.n_step_column[row])
         return transition
 
     def _rows(self, rows: Any) -> Batch:
@@ -444,6 +455,7 @@ class Batch:
             returns=None if self.return_column is None else self.return_column[rows],
             goals=None if self.goal_column is None else self.goal_column[rows],
             info={name: column[rows] for name, column in self.info_columns.items()},
+            n_steps=None if self.n_step_column is None else self.n_step_column[rows],
         )
 
     def slice(self, start: int, end: int) -> None:
@@ -477,6 +489,11 @@ class Batch:
         if self.return_column is None:
             raise ValueError("n_step_discounted_rewards is known only for transitions of ended episodes")
         return _expand(self.return_column, expand_dims)
+
+    def n_steps(self, expand_dims: bool = False) -> np.ndarray:
+        """[B] int32: how many rewards each row's reward sums, and so how many steps lie before its next state."""
+        ones = np.ones(self.size, dtype=np.int32)
+        return _expand(ones if self.n_step_column is None else self.n_step_column, expand_dims)
 
     def game_overs(self, expand_dims: bool = False) -> np.ndarray:
         """[B] bool: the episode ended here, by termination or by a limit."""
@@ -565,18 +582,23 @@ class Episode:
     def update_transitions_rewards_and_bootstrap_data(self) -> None:
         """Turn each step into an n-step transition: its reward becomes the discounted sum of ``n_step`` rewards, and
         its next state and ending those of the last step summed (Hessel et al. 2018, section 3, multi-step learning).
+        Its ``n_steps`` are the rewards summed, fewer than ``n_step`` near the end of the episode.
 
         ``info['should_bootstrap_next_state']`` is True where the sum stopped before the end of the episode.
         """
-        if self.n_step == -1:
+        if self.n_step == -1 or not self.transitions:
             return
         self.update_discounted_rewards()
+        # Without what the old policy predicted: whoever learns from the transition bootstraps from its next state.
+        own_rewards = np.asarray([t.reward for t in self.transitions], dtype=np.float64)
+        sums = n_step_returns(own_rewards, self.discount, self.n_step)
         last = len(self.transitions) - 1
         ends = [self.transitions[min(row + self.n_step - 1, last)] for row in range(len(self.transitions))]
         boundaries = [(end.next_state, end.game_over, end.terminated) for end in ends]
         for row, transition in enumerate(self.transitions):
-            transition.reward = transition.n_step_discounted_rewards
+            transition.reward = sums[row]
             transition.next_state, transition.game_over, transition.terminated = boundaries[row]
+            transition.n_steps = min(self.n_step, last + 1 - row)
             transition.update_info({"should_bootstrap_next_state": row + self.n_step <= last})
 
     def get_transitions_attribute(self, attribute_name: str) -> list[Any]:

@@ -18,7 +18,10 @@ from rl_coach.filters.observation.observation_stacking_filter import LazyStack
 _CLASSES: dict[str, tuple[type, tuple[str, ...]]] = {
     "Transition": (
         Transition,
-        ("state", "action", "reward", "next_state", "game_over", "terminated", "info", "_n_step_discounted_rewards"),
+        (
+            *("state", "action", "reward", "next_state", "game_over", "terminated", "info"),
+            *("_n_step_discounted_rewards", "n_steps"),
+        ),
     ),
     "ActionInfo": (ActionInfo, ActionInfo.__slots__),
     "EnvResponse": (EnvResponse, EnvResponse.__slots__),

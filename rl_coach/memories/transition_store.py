@@ -81,6 +81,7 @@ class TransitionStore:
         self.observations: dict[str, VectorObservations | FrameObservations] = {}
         self.info: dict[str, InfoColumn] = {}
         self.returns: np.ndarray | None = None
+        self.n_steps: np.ndarray | None = None  # none as long as all transitions are of one step
 
     def drop_oldest(self) -> None:
         """Let at least one of the oldest transitions go."""
@@ -101,7 +102,7 @@ class TransitionStore:
     def clear(self) -> None:
         """Forget all transitions, and start at the first row again."""
         self.first_serial = self.length = 0
-        self.returns = None
+        self.returns = self.n_steps = None
         self.info = {}
         for column in self.observations.values():
             column.clear()
@@ -145,6 +146,8 @@ class TransitionStore:
         value = transition._n_step_discounted_rewards
         if value is not None or self.returns is not None:
             self.put_returns(row, np.nan if value is None else value)
+        if transition.n_steps != 1 or self.n_steps is not None:
+            self._put_n_steps(row, transition.n_steps)
         # After all that may move the first serial number or fail.
         self.length += 1
         return row
@@ -201,6 +204,8 @@ class TransitionStore:
         self.terminateds = _moved(self.terminateds, sources, targets, capacity)
         if self.returns is not None:
             self.returns = _moved(self.returns, sources, targets, capacity)
+        if self.n_steps is not None:
+            self.n_steps = _moved(self.n_steps, sources, targets, capacity)
 
     def _put_info(self, row: int, info: dict[str, Any]) -> None:
         for name, value in info.items():
@@ -226,6 +231,11 @@ class TransitionStore:
             self.returns = np.zeros(self.capacity, dtype=np.float64)
             self.returns[self.all_rows()] = np.nan
         self.returns[rows] = values
+
+    def _put_n_steps(self, rows: Any, values: Any) -> None:
+        if self.n_steps is None:
+            self.n_steps = np.ones(self.capacity, dtype=np.int32)
+        self.n_steps[rows] = values
 
     def extend(self, chunk: Batch) -> None:
         """Store the rows of a batch in order, as ``append`` does with each, at a fraction of its price.
@@ -272,6 +282,8 @@ class TransitionStore:
         self._put_info_chunk(rows, chunk.info_columns)
         if chunk.return_column is not None or self.returns is not None:
             self.put_returns(rows, np.nan if chunk.return_column is None else chunk.return_column)
+        if chunk.n_step_column is not None or self.n_steps is not None:
+            self._put_n_steps(rows, 1 if chunk.n_step_column is None else chunk.n_step_column)
 
     def _put_info_chunk(self, rows: np.ndarray, info: dict[str, Any]) -> None:
         for name, values in info.items():
@@ -333,6 +345,7 @@ class TransitionStore:
             self._known_returns(rows),
             None,
             columns,
+            None if self.n_steps is None else self.n_steps.take(rows),
         )
 
     def _known_returns(self, rows: np.ndarray) -> np.ndarray | None:
@@ -384,6 +397,7 @@ class TransitionStore:
             None if self.returns is None else self.returns[rows],
             None,
             {name: column.take(rows) for name, column in self.info.items()},
+            None if self.n_steps is None else self.n_steps[rows],
         )
 
     def recognise(self, state: dict[str, Any]) -> None:
@@ -403,6 +417,7 @@ class TransitionStore:
             state["game_over"] = self.game_overs[rows]
             state["terminated"] = self.terminateds[rows]
             state["returns"] = None if self.returns is None else self.returns[rows]
+            state["n_steps"] = None if self.n_steps is None else self.n_steps[rows]
             state["info"] = {name: _info_state(column, rows, name) for name, column in self.info.items()}
         return state
 
@@ -436,6 +451,8 @@ class TransitionStore:
         self.terminateds[rows] = state["terminated"]
         if state["returns"] is not None:
             self.put_returns(rows, state["returns"])
+        if state.get("n_steps") is not None:
+            self._put_n_steps(rows, state["n_steps"])
         for name, packed in state["info"].items():
             self._set_info_state(name, rows, packed)
 
