@@ -9,6 +9,8 @@ from typing import Any, Iterable, Iterator, Sequence, Union
 
 import numpy as np
 
+from rl_coach.utilities import plain_data
+
 ActionType = Union[int, float, np.ndarray, list]
 GoalType = Union[None, np.ndarray]
 ObservationType = np.ndarray
@@ -191,6 +193,7 @@ class Middleware_LSTM_Embedding(MiddlewareEmbedding):
     """The output of a recurrent middleware."""
 
 
+@plain_data.register
 class ActionInfo:
     """An action and what the agent knew when it chose it.
 
@@ -221,6 +224,7 @@ class ActionInfo:
         return f"ActionInfo({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
 
+@plain_data.register
 class EnvResponse:
     """What an environment answers to an action.
 
@@ -265,6 +269,7 @@ def _add_new_keys(info: dict[str, Any], new: dict[str, Any]) -> None:
     info.update(new)
 
 
+@plain_data.register
 class Transition:
     """One step: (state, action, reward, next_state) and how it ended.
 
@@ -606,6 +611,10 @@ class Episode:
         if not self.transitions:
             return []
         return list(map(operator.attrgetter(attribute_name), self.transitions))
+
+
+_EPISODE_FIELDS = ("transitions", "discount", "bootstrap_total_return_from_old_policy", "n_step", "is_complete")
+plain_data.register(Episode, _EPISODE_FIELDS)
 
 
 def n_step_returns(rewards: np.ndarray, discount: float, n_step: int = -1) -> np.ndarray:

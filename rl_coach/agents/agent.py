@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 
-from rl_coach.agents import episode_state
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.lanes import Lanes
 from rl_coach.architectures.learner import Learner, LearningResult
@@ -39,6 +38,7 @@ from rl_coach.logger import EpisodeLogger, Logger
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
 from rl_coach.spaces import SpacesDefinition
+from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError, LazyArray, Signal, dynamic_import_and_instantiate_module_from_params
 
 
@@ -1049,14 +1049,14 @@ class Agent(AgentInterface):
             "input_filter": self.input_filter.suspend(),
         }
         try:
-            packed = episode_state.pack(episode)
-        except episode_state.UnsavableError:
+            packed = plain_data.flatten(episode)
+        except plain_data.UnsavableError:
             return None
         return {"packed": packed, "steps_logger": self.agent_episode_logger.get_state()}
 
     def set_episode_state(self, state: dict[str, Any]) -> None:
         """Go on in the middle of an episode; ``set_state`` came before."""
-        episode = episode_state.unpack(state["packed"])
+        episode = plain_data.restore(state["packed"])
         for name, value in episode["fields"].items():
             setattr(self, name, value)
         for signal in self.episode_signals + self.step_signals:

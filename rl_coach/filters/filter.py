@@ -14,7 +14,8 @@ import numpy as np
 
 from rl_coach.core_types import ActionInfo, EnvResponse, Transition
 from rl_coach.spaces import ActionSpace, RewardSpace, Space
-from rl_coach.utilities.state_file import State, read_state, write_state
+from rl_coach.utilities.files import read_data, write_data
+from rl_coach.utilities.plain_data import State
 from rl_coach.utils import CoachError, did_you_mean, force_list
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Filter:
         """Write the state, if there is one, to ``<prefix>.npz``."""
         state = self.get_state()
         if state:
-            write_state(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz", state)
+            write_data(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz", state)
 
     def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
         """Read what ``save_state_to_checkpoint`` wrote.
@@ -94,7 +95,7 @@ class Filter:
         :raises CoachError: the file is missing, damaged or of another filter
         """
         if self.get_state():
-            self.set_state(read_state(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz"))
+            self.set_state(read_data(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz", "a filter's state"))
 
 
 class _FilterChain(Filter):

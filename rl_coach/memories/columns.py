@@ -5,12 +5,13 @@ A column knows nothing of oldest and newest; it is told which rows to write and 
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any, Protocol
 
 import numpy as np
 
-from rl_coach.memories.packing import pack, unpack
+from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError
 
 LARGE_OBSERVATION = 1024
@@ -142,6 +143,39 @@ class ArrayColumn:
         self.values[targets] = kept
 
 
+def plain_column(values: np.ndarray, name: str) -> Any:
+    """Values of a column as a plain tree: numbers as they are, objects as a flattened list.
+
+    :param name: of the column, for the error
+    :raises CoachError: an object that cannot be saved
+    """
+    if values.dtype != object:
+        return values
+    try:
+        return plain_data.flatten(list(values))
+    except plain_data.UnsavableError as error:
+        raise CoachError(f"'{name}' in the memory: {error}") from None
+
+
+def restored_column(plain: Any) -> np.ndarray:
+    """The values that ``plain_column`` took."""
+    if isinstance(plain, np.ndarray):
+        return plain
+    objects = plain_data.restore(plain) if isinstance(plain, dict) else list(map(_object_of_format_1, plain))
+    values = np.empty(len(objects), dtype=object)
+    values[:] = objects
+    return values
+
+
+def _object_of_format_1(text: str) -> Any:
+    def array_or_dict(part: dict[str, Any]) -> Any:
+        if "__array__" not in part:
+            return part
+        return np.asarray(part["__array__"], dtype=np.dtype(part["dtype"])).reshape(part["shape"])
+
+    return json.loads(text, object_hook=array_or_dict)
+
+
 class FrameStacks:
     """Observations that share frames: row b is the stack of ``frames[indices[b]]``, without repeating the frames.
 
@@ -228,13 +262,13 @@ class VectorObservations:
     def get_state(self, rows: np.ndarray) -> dict[str, Any]:
         """The rows' contents."""
         return {
-            "states": pack(self.states.take(rows), self.states.name),
-            "next_states": pack(self.next_states.take(rows), self.next_states.name),
+            "states": plain_column(self.states.take(rows), self.states.name),
+            "next_states": plain_column(self.next_states.take(rows), self.next_states.name),
         }
 
     def set_state(self, rows: np.ndarray, serials: np.ndarray, state: dict[str, Any]) -> None:
         """Write them back."""
-        self.put_many(rows, serials, unpack(state["states"]), unpack(state["next_states"]))
+        self.put_many(rows, serials, restored_column(state["states"]), restored_column(state["next_states"]))
 
 
 class FrameObservations:

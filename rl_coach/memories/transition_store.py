@@ -13,8 +13,9 @@ from rl_coach.memories.columns import (
     FrameStacks,
     VectorObservations,
     observations_for,
+    plain_column,
+    restored_column,
 )
-from rl_coach.memories.packing import pack, unpack
 from rl_coach.utils import CoachError, did_you_mean
 
 _FIRST_CAPACITY = 1024
@@ -412,7 +413,7 @@ class TransitionStore:
         state: dict[str, Any] = {"capacity": self.capacity, "first_serial": self.first_serial, "length": self.length}
         if self.length:
             state["observations"] = {name: column.get_state(rows) for name, column in self.observations.items()}
-            state["action"] = pack(self.actions.take(rows), "action")
+            state["action"] = plain_column(self.actions.take(rows), "action")
             state["reward"] = self.rewards.take(rows)
             state["game_over"] = self.game_overs[rows]
             state["terminated"] = self.terminateds[rows]
@@ -439,7 +440,7 @@ class TransitionStore:
 
     def _create_from_state(self, state: dict[str, Any]) -> None:
         observations = {name: _observations_example(s) for name, s in state["observations"].items()}
-        action, reward = unpack(state["action"]), state["reward"]
+        action, reward = restored_column(state["action"]), state["reward"]
         self._create_columns(observations, action[0], reward[0])
         serials = self.first_serial + np.arange(state["length"])
         rows = serials % self.capacity
@@ -453,18 +454,18 @@ class TransitionStore:
             self.put_returns(rows, state["returns"])
         if state.get("n_steps") is not None:
             self._put_n_steps(rows, state["n_steps"])
-        for name, packed in state["info"].items():
-            self._set_info_state(name, rows, packed)
+        for name, column in state["info"].items():
+            self._set_info_state(name, rows, column)
 
-    def _set_info_state(self, name: str, rows: np.ndarray, packed: dict[str, Any]) -> None:
-        values = unpack(packed["values"])
+    def _set_info_state(self, name: str, rows: np.ndarray, state: dict[str, Any]) -> None:
+        values = restored_column(state["values"])
         column = self.info[name] = InfoColumn(name, self.capacity, values[0])
         if values.dtype == object:
             column.column.become_objects()
         column.column.put_many(rows, values)
-        if packed["present"] is not None:
+        if state["present"] is not None:
             column.present = np.ones(self.capacity, dtype=bool)
-            column.present[rows] = packed["present"]
+            column.present[rows] = state["present"]
 
 
 def _moved(values: np.ndarray, sources: np.ndarray, targets: np.ndarray, capacity: int | None) -> np.ndarray:
@@ -477,11 +478,11 @@ def _moved(values: np.ndarray, sources: np.ndarray, targets: np.ndarray, capacit
 
 def _info_state(info: InfoColumn, rows: np.ndarray, name: str) -> dict[str, Any]:
     present = None if info.present is None else info.present[rows]
-    return {"values": pack(info.column.take(rows), f"info['{name}']"), "present": present}
+    return {"values": plain_column(info.column.take(rows), f"info['{name}']"), "present": present}
 
 
 def _observations_example(state: dict[str, Any]) -> Any:
     if "frames" in state:
         depth = state["indices"].shape[1] // 2
         return FrameStacks(state["frames"], state["indices"][:, :depth], state["axis"])
-    return unpack(state["states"])[0]
+    return restored_column(state["states"])[0]

@@ -11,9 +11,9 @@ import numpy as np
 
 from rl_coach.core_types import Batch, CsvDataset, Episode, Transition, n_step_returns
 from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, check_max_size, is_same_transition
-from rl_coach.memories.packing import read_npz, write_npz
 from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes
 from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utilities.files import read_data, write_data
 from rl_coach.utils import CoachError
 
 
@@ -362,14 +362,14 @@ class EpisodicExperienceReplay(Memory):
 
         :raises CoachError: it cannot be written
         """
-        write_npz(file_path, {"store": self._store.get_state(), "episode_lengths": self.episode_lengths()})
+        write_data(file_path, {"store": self._store.get_state(), "episode_lengths": self.episode_lengths()})
 
     def load(self, file_path: str | os.PathLike) -> None:
         """Store the episodes that ``save`` wrote.
 
         :raises CoachError: there is no such file or it is of another kind
         """
-        content = read_npz(file_path)
+        content = read_data(file_path, "a memory that this project saved")
         saved = TransitionStore(capacity=None)
         saved.set_state(content["store"])
         self.close_last_episode()
