@@ -35,8 +35,6 @@ from rl_coach.core_types import (
     VStateValue,
 )
 from rl_coach.logger import EpisodeLogger, Logger
-from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
-from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError, LazyArray, Signal, dynamic_import_and_instantiate_module_from_params
@@ -98,7 +96,7 @@ class Agent(AgentInterface):
         self._seeds = np.random.SeedSequence()
         self._learner: Learner | None = None
         self._mask_name: str | None = None
-        self._keeps_episodes = isinstance(self.memory, EpisodicExperienceReplay)
+        self._keeps_episodes = self.memory.stores_episodes
 
         self.agent_logger = Logger()
         self.agent_episode_logger = EpisodeLogger()
@@ -755,12 +753,12 @@ class Agent(AgentInterface):
 
     @property
     def _draws_each_batch(self) -> bool:
-        """Priorities change from one batch to the next, or no transition may be twice in a batch."""
-        return self._has_priorities or not getattr(self.memory, "allow_duplicates", True)
+        """True where the memory does not draw the batches of several updates at once."""
+        return not self.memory.draws_many_batches
 
     @property
     def _has_priorities(self) -> bool:
-        return isinstance(self.memory, PrioritizedExperienceReplay)
+        return self.memory.has_priorities
 
     @property
     def batch_size(self) -> int:
@@ -1067,7 +1065,7 @@ class Agent(AgentInterface):
         self.agent_episode_logger.set_episode_idx(self.current_episode)
         self.agent_episode_logger.set_state(state["steps_logger"])
         if not self._stores_whole_episodes:
-            self.call_memory("recognise", (self.curr_state,))
+            self.memory.intern_frames(self.curr_state)
 
     @property
     def _checkpoints_memory(self) -> bool:

@@ -170,7 +170,7 @@ class ClippedPPOAgent(ActorCriticAgent):
             updates = min(updates, self.updates_left)
         for _ in self.lanes or ():
             self.cut_episode()
-        batch = self.call_memory("get_all_complete_episodes_transitions")
+        batch = self.memory.get_all_complete_episodes_transitions()
         batch = self.run_pre_network_filter(batch if isinstance(batch, Batch) else Batch(batch))
         loss = sum(self._train_on_played(batch) for _ in range(updates))
         self.post_training_commands()
@@ -263,7 +263,7 @@ class ClippedPPOAgent(ActorCriticAgent):
 
     def post_training_commands(self) -> None:
         """What was played with the old policy is of no more use."""
-        self.call_memory("clean")
+        self.memory.clean()
 
     def get_state(self) -> dict[str, Any]:
         return {**super().get_state(), "clipping_decay": self.ap.algorithm.clipping_decay_schedule.get_state()}

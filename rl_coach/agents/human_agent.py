@@ -152,5 +152,5 @@ class HumanAgent(Agent):
 
     def _save(self, directory: str) -> None:
         path = os.path.join(directory, REPLAY_BUFFER_FILE)
-        self.call_memory("save", path)
-        screen.success(f"recorded {self.call_memory('num_transitions'):,} steps: {path}")
+        self.memory.save(path)
+        screen.success(f"recorded {self.memory.num_transitions():,} steps: {path}")

@@ -48,7 +48,7 @@ class ValueOptimizationAgent(Agent):
         """
         if not self._has_priorities:
             return None
-        self.call_memory("update_priorities", (batch.info("idx"), np.abs(TD_errors)))
+        self.memory.update_priorities(batch.info("idx"), np.abs(TD_errors))
         return batch.info("weight")
 
     def policy_description(self) -> PolicyDescription | None:

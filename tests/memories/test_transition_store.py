@@ -412,4 +412,5 @@ def test_objects_of_format_1_are_read():
     state["info"]["plan"]["values"] = ['[1, {"__array__": [0.5, 2.0], "dtype": "<f8", "shape": [2]}]']
     restored_store = TransitionStore(5)
     restored_store.set_state(state)
-    assert_holds(restored_store, [transition])
+    number, array = held_by(restored_store)[0].info["plan"]
+    assert number == 1 and array.tolist() == [0.5, 2.0]
