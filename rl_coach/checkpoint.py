@@ -36,7 +36,7 @@ _TEMPORARY_PREFIX = ".saving-"
 
 
 class SingleCheckpoint:
-    """One checkpoint: its number and the name of its directory."""
+    """Number of a checkpoint and the name of its directory."""
 
     def __init__(self, num: int, name: str):
         self._num = num

@@ -21,7 +21,7 @@ Record = namedtuple("Record", ["name", "label"])
 
 
 class GoalTypes(Enum):
-    """What a goal is compared with."""
+    """Kinds of state that a goal is compared with."""
 
     Embedding = 1
     EmbeddingChange = 2
@@ -40,7 +40,7 @@ class TimeTypes(Enum):
 
 
 class RunPhase(Enum):
-    """What a run is doing: filling the memory at random, training, or evaluating."""
+    """Phase of a run: filling the memory at random, training, or evaluating."""
 
     HEATUP = "Heatup"
     TRAIN = "Training"
@@ -116,7 +116,7 @@ PlayingStepsType = Union[EnvironmentSteps, EnvironmentEpisodes, Frames]
 
 
 class TotalStepsCounter:
-    """How many steps of each kind have been taken: ``counter[EnvironmentSteps]`` is an int.
+    """Steps of each kind that have been taken: ``counter[EnvironmentSteps]`` is an int.
 
     ``counter < duration`` compares with the number of the duration's own kind.
     """
@@ -142,7 +142,7 @@ class TotalStepsCounter:
 
 
 class PredictionType:
-    """What an output of a network means; agents ask each other for predictions by it."""
+    """Meaning of a network's output; agents ask each other for predictions by it."""
 
 
 class VStateValue(PredictionType):
@@ -166,11 +166,11 @@ class Measurements(PredictionType):
 
 
 class InputEmbedding(Embedding):
-    """What an input embedder gives."""
+    """Output of an input embedder."""
 
 
 class MiddlewareEmbedding(Embedding):
-    """What the middleware gives."""
+    """Output of the middleware."""
 
 
 class InputImageEmbedding(InputEmbedding):
@@ -226,7 +226,7 @@ class ActionInfo:
 
 @plain_data.register
 class EnvResponse:
-    """What an environment answers to an action.
+    """Answer of an environment to an action.
 
     :param next_state: the observations by name
     :param reward: the reward of the step
@@ -271,7 +271,7 @@ def _add_new_keys(info: dict[str, Any], new: dict[str, Any]) -> None:
 
 @plain_data.register
 class Transition:
-    """One step: (state, action, reward, next_state) and how it ended.
+    """Step of an episode: (state, action, reward, next_state) and how it ended.
 
     :param game_over: the episode ended with this step, by termination or by a limit on its length
     :param terminated: it ended by termination, so there is nothing to bootstrap from; ``game_over`` if not given
@@ -519,7 +519,7 @@ class Batch:
         return _expand(self.info_columns[key], expand_dims)
 
     def info_as_list(self, key: str) -> list:
-        """One entry of each transition's info, as a list."""
+        """Entry of each transition's info, as a list."""
         return list(self.info_columns[key])
 
 
@@ -607,7 +607,7 @@ class Episode:
             transition.update_info({"should_bootstrap_next_state": row + self.n_step <= last})
 
     def get_transitions_attribute(self, attribute_name: str) -> list[Any]:
-        """One attribute of each transition."""
+        """Attribute of each transition."""
         if not self.transitions:
             return []
         return list(map(operator.attrgetter(attribute_name), self.transitions))
@@ -668,7 +668,7 @@ class MaxDumpFilter(VideoDumpFilter):
 
 
 class EveryNEpisodesDumpFilter(VideoDumpFilter):
-    """One episode in ``num_episodes_between_dumps``."""
+    """Every ``num_episodes_between_dumps``th episode."""
 
     def __init__(self, num_episodes_between_dumps: int):
         self.num_episodes_between_dumps = num_episodes_between_dumps
@@ -692,7 +692,7 @@ class SelectedPhaseOnlyDumpFilter(VideoDumpFilter):
 
 
 class CsvDataset:
-    """Where recorded transitions lie as CSV.
+    """Place of recorded transitions in a CSV file.
 
     :param is_episodic: the rows form whole episodes, in order
     """
@@ -703,7 +703,7 @@ class CsvDataset:
 
 
 class PickledReplayBuffer:
-    """Where a replay buffer that Coach pickled lies."""
+    """Place of a replay buffer that Coach pickled."""
 
     def __init__(self, filepath: str):
         self.filepath = filepath

@@ -248,7 +248,7 @@ class RowOwner(Protocol):
 
 
 class VectorObservations:
-    """One observation of all transitions, before and after the step, in an array each."""
+    """Columns of one observation, before and after the step, in an array each."""
 
     def __init__(self, name: str, capacity: int, example: Any):
         self.states = ArrayColumn(name, capacity, example)
@@ -305,10 +305,10 @@ class VectorObservations:
 
 
 class FrameObservations:
-    """One image observation of all transitions, each frame stored once.
+    """Columns of one image observation, each frame stored once.
 
     A transition holds the positions of its frames in a ring of frames: K for the state, K for the next state. Frames
-    are recognised as the same by being the same object: those of a ``LazyStack`` (anything with a ``history`` of
+    are known as the same by being the same object: those of a ``LazyStack`` (anything with a ``history`` of
     frames, oldest first, and an ``axis``), or, for plain images, a state that was the next state of a step before.
     The ring has room for one frame a transition and 2% more; where episodes are so short that this is too few, the
     oldest transitions go early.
@@ -456,7 +456,7 @@ class FrameObservations:
             raise CoachError(f"the chunk's '{self.name}' names frames beyond the {len(frames)} that it has")
 
     def frames_needed(self, states: Any) -> int:
-        """How many frames ``put_many`` would add at most."""
+        """The most frames that ``put_many`` would add."""
         at_most = 2 * self.depth * len(states)
         return min(at_most, len(states.frames)) if isinstance(states, FrameStacks) else at_most
 

@@ -169,7 +169,7 @@ class Memory:
         raise CoachError(f"{type(self).__name__} does not load CSV files; EpisodicExperienceReplay does")
 
     def num_transitions(self) -> int:
-        """How many transitions are stored."""
+        """The number of transitions stored."""
         return self._store.length
 
     @property

@@ -23,7 +23,7 @@ _KINDS = {"game_over": "biu", "terminated": "biu", "n_step_discounted_rewards": 
 
 
 class InfoColumn:
-    """One key of the transitions' info, and which transitions have it."""
+    """Column of one key of the transitions' info, and of which transitions have it."""
 
     def __init__(self, name: str, capacity: int, example: Any):
         self.column = ArrayColumn(f"info['{name}']", capacity, example, may_vary=True)

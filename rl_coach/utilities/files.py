@@ -57,7 +57,7 @@ def write_data(path: Path, value: Any) -> None:
 
 
 def read_data(path: Path, kind: str) -> Any:
-    """What ``write_data`` wrote.
+    """The plain tree that ``write_data`` wrote.
 
     :param kind: what the file should be, for the error
     :raises CoachError: there is no such file, or it is something else or damaged

@@ -141,7 +141,7 @@ def dump(value: Any, file: BinaryIO) -> None:
 
 
 def load(file: Any) -> Any:
-    """What ``dump`` wrote, from an open file or a path.
+    """The tree that ``dump`` wrote, from an open file or a path.
 
     :raises ValueError: it is something else, or damaged
     :raises OSError: it cannot be opened
@@ -220,7 +220,7 @@ AnyClass = TypeVar("AnyClass", bound=type)
 
 @dataclasses.dataclass(frozen=True)
 class _Registered:
-    """How objects of a class are written: these attributes in order, then those of ``__dict__`` if all are."""
+    """Form in which objects of a class are written: these attributes, then those of ``__dict__`` if it has more."""
 
     cls: type
     fields: tuple[str, ...]

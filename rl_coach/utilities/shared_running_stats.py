@@ -41,7 +41,7 @@ class SharedRunningStats(ABC):
     @property
     @abstractmethod
     def n(self) -> float:
-        """How many samples were pushed."""
+        """The number of samples pushed."""
 
     @property
     @abstractmethod

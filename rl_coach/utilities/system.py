@@ -16,7 +16,7 @@ from typing import Any
 
 
 def program(name: str) -> str:
-    """How to call a program that was installed with Coach: by its name where that finds it, otherwise by its path."""
+    """Command that calls a program installed with Coach: its name where that finds it, otherwise its path."""
     installed = pathlib.Path(sys.executable).with_name(name)
     found = shutil.which(name)
     if not installed.exists() or (found and installed.samefile(found)):

@@ -86,18 +86,18 @@ class EpisodicExperienceReplay(Memory):
     # Counting
 
     def length(self, lock: bool = False) -> int:
-        """How many episodes are stored, the open one included if it has a transition."""
+        """The number of episodes stored, the open one included if it has a transition."""
         return len(self._lengths) + (self._num_open() > 0)
 
     def _num_open(self) -> int:
         return self._store.length - self._num_complete
 
     def num_complete_episodes(self) -> int:
-        """How many complete episodes are stored."""
+        """The number of complete episodes."""
         return len(self._lengths)
 
     def num_transitions_in_complete_episodes(self) -> int:
-        """How many transitions the complete episodes have."""
+        """The number of transitions in complete episodes."""
         return self._num_complete
 
     def episode_lengths(self) -> np.ndarray:

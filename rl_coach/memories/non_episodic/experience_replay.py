@@ -51,7 +51,7 @@ class ExperienceReplay(Memory):
         self._store.drop_first(1)
 
     def length(self) -> int:
-        """How many transitions are stored."""
+        """The number of transitions stored."""
         return self._store.length
 
     def store(self, transition: Transition, lock: bool = True) -> None:

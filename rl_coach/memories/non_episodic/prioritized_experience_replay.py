@@ -51,7 +51,7 @@ class SegmentTree:
     """
 
     class Operation(Enum):
-        """How values become a total; ``identity`` stands where there is no value yet."""
+        """Function that makes a total of values; ``identity`` stands where there is no value yet."""
 
         SUM = "sum"
         MIN = "min"
