@@ -9,6 +9,8 @@ from typing import Any, Iterable, Iterator, Sequence, Union
 
 import numpy as np
 
+from rl_coach.utilities import plain_data
+
 ActionType = Union[int, float, np.ndarray, list]
 GoalType = Union[None, np.ndarray]
 ObservationType = np.ndarray
@@ -19,7 +21,7 @@ Record = namedtuple("Record", ["name", "label"])
 
 
 class GoalTypes(Enum):
-    """What a goal is compared with."""
+    """Kinds of state that a goal is compared with."""
 
     Embedding = 1
     EmbeddingChange = 2
@@ -38,7 +40,7 @@ class TimeTypes(Enum):
 
 
 class RunPhase(Enum):
-    """What a run is doing: filling the memory at random, training, or evaluating."""
+    """Phase of a run: filling the memory at random, training, or evaluating."""
 
     HEATUP = "Heatup"
     TRAIN = "Training"
@@ -114,7 +116,7 @@ PlayingStepsType = Union[EnvironmentSteps, EnvironmentEpisodes, Frames]
 
 
 class TotalStepsCounter:
-    """How many steps of each kind have been taken: ``counter[EnvironmentSteps]`` is an int.
+    """Steps of each kind that have been taken: ``counter[EnvironmentSteps]`` is an int.
 
     ``counter < duration`` compares with the number of the duration's own kind.
     """
@@ -140,7 +142,7 @@ class TotalStepsCounter:
 
 
 class PredictionType:
-    """What an output of a network means; agents ask each other for predictions by it."""
+    """Meaning of a network's output; agents ask each other for predictions by it."""
 
 
 class VStateValue(PredictionType):
@@ -164,11 +166,11 @@ class Measurements(PredictionType):
 
 
 class InputEmbedding(Embedding):
-    """What an input embedder gives."""
+    """Output of an input embedder."""
 
 
 class MiddlewareEmbedding(Embedding):
-    """What the middleware gives."""
+    """Output of the middleware."""
 
 
 class InputImageEmbedding(InputEmbedding):
@@ -191,6 +193,7 @@ class Middleware_LSTM_Embedding(MiddlewareEmbedding):
     """The output of a recurrent middleware."""
 
 
+@plain_data.register
 class ActionInfo:
     """An action and what the agent knew when it chose it.
 
@@ -221,8 +224,9 @@ class ActionInfo:
         return f"ActionInfo({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
 
+@plain_data.register
 class EnvResponse:
-    """What an environment answers to an action.
+    """Answer of an environment to an action.
 
     :param next_state: the observations by name
     :param reward: the reward of the step
@@ -265,8 +269,9 @@ def _add_new_keys(info: dict[str, Any], new: dict[str, Any]) -> None:
     info.update(new)
 
 
+@plain_data.register
 class Transition:
-    """One step: (state, action, reward, next_state) and how it ended.
+    """Step of an episode: (state, action, reward, next_state) and how it ended.
 
     :param game_over: the episode ended with this step, by termination or by a limit on its length
     :param terminated: it ended by termination, so there is nothing to bootstrap from; ``game_over`` if not given
@@ -514,7 +519,7 @@ class Batch:
         return _expand(self.info_columns[key], expand_dims)
 
     def info_as_list(self, key: str) -> list:
-        """One entry of each transition's info, as a list."""
+        """Entry of each transition's info, as a list."""
         return list(self.info_columns[key])
 
 
@@ -618,10 +623,14 @@ class Episode:
         return transition
 
     def get_transitions_attribute(self, attribute_name: str) -> list[Any]:
-        """One attribute of each transition."""
+        """Attribute of each transition."""
         if not self.transitions:
             return []
         return list(map(operator.attrgetter(attribute_name), self.transitions))
+
+
+_EPISODE_FIELDS = ("transitions", "discount", "bootstrap_total_return_from_old_policy", "n_step", "is_complete")
+plain_data.register(Episode, _EPISODE_FIELDS)
 
 
 def n_step_returns(rewards: np.ndarray, discount: float, n_step: int = -1) -> np.ndarray:
@@ -675,7 +684,7 @@ class MaxDumpFilter(VideoDumpFilter):
 
 
 class EveryNEpisodesDumpFilter(VideoDumpFilter):
-    """One episode in ``num_episodes_between_dumps``."""
+    """Every ``num_episodes_between_dumps``th episode."""
 
     def __init__(self, num_episodes_between_dumps: int):
         self.num_episodes_between_dumps = num_episodes_between_dumps
@@ -699,7 +708,7 @@ class SelectedPhaseOnlyDumpFilter(VideoDumpFilter):
 
 
 class CsvDataset:
-    """Where recorded transitions lie as CSV.
+    """Place of recorded transitions in a CSV file.
 
     :param is_episodic: the rows form whole episodes, in order
     """
@@ -710,7 +719,7 @@ class CsvDataset:
 
 
 class PickledReplayBuffer:
-    """Where a replay buffer that Coach pickled lies."""
+    """Place of a replay buffer that Coach pickled."""
 
     def __init__(self, filepath: str):
         self.filepath = filepath

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Callable, Mapping, Union, cast
 
-from rl_coach.agents import episode_state
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.core_types import ActionInfo, ActionType, EnvironmentSteps, EnvResponse, RunPhase
 from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.environments.environment_protocols import SimulatedEnvironment, Simulator, SteppedEnvironment
 from rl_coach.spaces import ActionSpace, SpacesDefinition
+from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError
 
 
@@ -32,7 +32,7 @@ class LevelEpisode:
     reset_due: bool
 
 
-episode_state.register(LevelEpisode)
+plain_data.register(LevelEpisode)
 
 
 class LevelManager(EnvironmentInterface):
@@ -343,8 +343,8 @@ class LevelManager(EnvironmentInterface):
         if episode.agent is None:
             return None
         try:
-            state: dict[str, Any] = {"episode": episode_state.pack(episode)}
-        except episode_state.UnsavableError:
+            state: dict[str, Any] = {"episode": plain_data.flatten(episode)}
+        except plain_data.UnsavableError:
             return None
         if self._simulator is not None:
             state["environment"] = self._simulator.get_episode_state()
@@ -362,7 +362,7 @@ class LevelManager(EnvironmentInterface):
         if simulator is not None and not simulator.set_episode_state(episode["environment"]):
             simulator.set_state(state["environments"]["training"])
             return False
-        self.take_up_episode(episode_state.unpack(episode["episode"]), is_restored=True)
+        self.take_up_episode(plain_data.restore(episode["episode"]), is_restored=True)
         return True
 
     def set_state(self, state: dict[str, Any]) -> None:

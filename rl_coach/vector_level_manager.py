@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from rl_coach.agents import episode_state
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.parallel_episodes import ParallelEpisodes
 from rl_coach.core_types import EnvResponse, RunPhase
 from rl_coach.environments.environment_protocols import CopiedEnvironment, SimulatedEnvironment
 from rl_coach.level_manager import LevelManager
+from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError
 
 
@@ -28,7 +28,7 @@ class VectorEpisode:
     due: dict[int, bool]
 
 
-episode_state.register(VectorEpisode)
+plain_data.register(VectorEpisode)
 
 
 class VectorLevelManager(LevelManager):

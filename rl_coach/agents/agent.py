@@ -296,7 +296,7 @@ class Agent(AgentInterface):
             self.books.resume_steps()
             if not self.experience.stores_whole_episodes:
                 # the frames that it will stack are those of the present state, and the memory knows them as such
-                self.memory.recognise(episode.curr_state)
+                self.memory.intern_frames(episode.curr_state)
 
     def observe(self, env_response: EnvResponse) -> bool:
         """Take in what the environment answered: the first state of an episode, or the outcome of the last action.

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rl_coach.agents import episode_state
 from rl_coach.agents.episode import EpisodeReport
 from rl_coach.architectures.learner import LearningResult
 from rl_coach.base_parameters import TaskParameters, VisualizationParameters
 from rl_coach.core_types import RunPhase
 from rl_coach.logger import EpisodeLogger, Logger
+from rl_coach.utilities import plain_data
 from rl_coach.utils import LazyArray, Signal
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class Books:
             "logger": self.logger.get_state(),
             "step_logger": self.step_logger.get_state(),
             "rule_signals": list(self._rule_signals),
-            "samples": episode_state.pack([list(signal.read()) for signal in self._all_signals()]),
+            "samples": plain_data.flatten([list(signal.read()) for signal in self._all_signals()]),
             "is_row_open": self._is_row_open,
             "are_targets_updated": self._are_targets_updated,
             "last_success_rate": self.last_success_rate,
@@ -226,7 +226,7 @@ class Books:
         self.logger.set_state(state["logger"])
         for name in state["rule_signals"]:
             self._rule_signal(name)
-        for signal, samples in zip(self._all_signals(), episode_state.unpack(state["samples"])):
+        for signal, samples in zip(self._all_signals(), plain_data.restore(state["samples"])):
             signal.values = samples
         self._saved_steps = state["step_logger"]
         self._is_row_open = state["is_row_open"]

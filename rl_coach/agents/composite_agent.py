@@ -10,11 +10,11 @@ from typing import Any, Callable, Union
 
 import numpy as np
 
-from rl_coach.agents import episode_state
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.base_parameters import AgentParameters, VisualizationParameters
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase
 from rl_coach.spaces import ActionSpace, AgentSelection, GoalsSpace, SpacesDefinition
+from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
 
 
@@ -111,7 +111,7 @@ class CompositeEpisode:
     reward_so_far: Any
 
 
-episode_state.register(CompositeEpisode)
+plain_data.register(CompositeEpisode)
 
 
 class CompositeAgent(AgentInterface):

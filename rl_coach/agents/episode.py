@@ -10,9 +10,9 @@ from typing import Any, Callable
 
 import numpy as np
 
-from rl_coach.agents import episode_state
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Episode, RunPhase, StateType
+from rl_coach.utilities import plain_data
 
 
 @dataclass
@@ -79,10 +79,10 @@ class EpisodeInProgress:
         return EpisodeReport(phase, self.steps, self.total_reward, self.total_shaped_reward)
 
     def __init_subclass__(cls) -> None:
-        episode_state.register(cls)
+        plain_data.register(cls, name=f"{cls.__module__}:{cls.__qualname__}")
 
 
-episode_state.register(EpisodeInProgress)
+plain_data.register(EpisodeInProgress)
 
 
 class SegmentedEpisode(EpisodeInProgress):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pathlib
 from typing import Any, Union
 
-from rl_coach.utilities.state_file import State, read_state, write_state
+from rl_coach.utilities.files import read_data, write_data
+from rl_coach.utilities.plain_data import State
 from rl_coach.utils import CoachError
 
 
@@ -69,7 +70,7 @@ class Filter:
         """Write the state, if there is one, to ``<prefix>.npz``."""
         state = self.get_state()
         if state:
-            write_state(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz", state)
+            write_data(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz", state)
 
     def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
         """Read what ``save_state_to_checkpoint`` wrote.
@@ -77,4 +78,4 @@ class Filter:
         :raises CoachError: the file is missing, damaged or of another filter
         """
         if self.get_state():
-            self.set_state(read_state(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz"))
+            self.set_state(read_data(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz", "a filter's state"))

@@ -14,7 +14,7 @@ import numpy as np
 from rl_coach.core_types import ActionInfo, EnvResponse, Transition
 from rl_coach.filters.base_filter import Filter
 from rl_coach.spaces import ActionSpace, RewardSpace, Space
-from rl_coach.utilities.state_file import State
+from rl_coach.utilities.plain_data import State
 from rl_coach.utils import CoachError, did_you_mean, force_list
 
 if TYPE_CHECKING:

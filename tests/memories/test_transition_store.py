@@ -402,3 +402,15 @@ def test_a_large_observation_is_an_image():
     store = TransitionStore(5)
     store.append(Steps("image").episode(1)[0])
     assert isinstance(store.observations["observation"], FrameObservations)
+
+
+def test_objects_of_format_1_are_read():
+    store, transition = TransitionStore(5), Steps().episode(1)[0]
+    transition.info["plan"] = [1, np.array([0.5, 2.0])]
+    store.append(transition)
+    state = store.get_state()
+    state["info"]["plan"]["values"] = ['[1, {"__array__": [0.5, 2.0], "dtype": "<f8", "shape": [2]}]']
+    restored_store = TransitionStore(5)
+    restored_store.set_state(state)
+    number, array = held_by(restored_store)[0].info["plan"]
+    assert number == 1 and array.tolist() == [0.5, 2.0]
