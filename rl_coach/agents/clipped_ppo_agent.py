@@ -165,8 +165,7 @@ class ClippedPPOAgent(ActorCriticAgent):
     def train(self) -> float:
         if not self.should_train():
             return 0.0
-        self.clock.start_phases(self.total_steps_counter, self.current_episode)
-        phases = self.clock.updates_due(1, self.updates_left)
+        phases = self.clock.start_phases(self.total_steps_counter, self.current_episode, self.updates_left)
         for _ in self.parallel or ():
             self.experience.cut(self.episode)
         batch = self.memory.get_all_complete_episodes_transitions()

@@ -129,6 +129,8 @@ class DQNAgent(ValueOptimizationAgent):
             cls.learns_one_by_one = False
         elif "select_actions" in vars(cls):
             cls.bootstrap_actions, cls.learns_one_by_one = (selected_before, False), True
+            if "learning_columns" not in vars(cls):
+                cls.learning_columns = _columns_with_selected_actions  # type: ignore[assignment,method-assign]
 
     def select_actions(self, next_states: dict[str, np.ndarray], q_st_plus_1: np.ndarray) -> np.ndarray:
         """[B], the actions to bootstrap from.
@@ -137,18 +139,6 @@ class DQNAgent(ValueOptimizationAgent):
         :param q_st_plus_1: [B, A], the target network's values, very low for masked actions
         """
         return np.argmax(q_st_plus_1, axis=1)
-
-    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        columns = super().learning_columns(batch)
-        if self.learns_one_by_one:
-            main = self.networks["main"]
-            next_states = batch.next_states(main.input_names)
-            q_t = main.target_network.predict(next_states)
-            mask_name = self.spaces.action_mask_name
-            if mask_name is not None:
-                q_t = np.where(batch.next_state_columns[mask_name] > 0, q_t, FORBIDDEN)
-            columns["extra/next_actions"] = np.asarray(self.select_actions(next_states, q_t), np.int32)
-        return columns
 
     @property
     def is_on_policy(self) -> bool:
@@ -163,3 +153,15 @@ class DQNAgent(ValueOptimizationAgent):
             *self.bootstrap_actions,
             loss_weight=main.heads_parameters[0].loss_weight,
         )
+
+
+def _columns_with_selected_actions(agent: DQNAgent, batch: Batch) -> dict[str, np.ndarray]:
+    """The columns of DQN and ``extra/next_actions``, for agents that override ``select_actions``."""
+    main = agent.networks["main"]
+    next_states = batch.next_states(main.input_names)
+    q_t = main.target_network.predict(next_states)
+    mask_name = agent.spaces.action_mask_name
+    if mask_name is not None:
+        q_t = np.where(batch.next_state_columns[mask_name] > 0, q_t, FORBIDDEN)
+    selected = np.asarray(agent.select_actions(next_states, q_t), np.int32)
+    return {**super(DQNAgent, agent).learning_columns(batch), "extra/next_actions": selected}

@@ -239,7 +239,8 @@ class Environment(EnvironmentInterface):
         self.current_episode_steps_counter += 1
         if self._phase is not RunPhase.UNDEFINED:
             self.total_steps_counter += 1
-        self._take_action(self._action_space.clip_action_to_space(action))
+        space = self._action_space
+        self._take_action(space.clip_action_to_space(action) if space.clips_actions else action)
         self._update_state()
         self.total_reward_in_current_episode += self.reward
         if self._uses_images:

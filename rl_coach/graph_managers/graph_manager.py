@@ -281,7 +281,8 @@ class GraphManager:
             self._count_episode(reward)
         if top.episode_over:
             self._end_episode(response)
-        self.attend()
+        if time.monotonic() >= self._attention_at:
+            self.attend()
         return response
 
     def _check_that_it_acts(self) -> None:
@@ -297,10 +298,8 @@ class GraphManager:
         self._force_next_reset = not response.game_over
 
     def attend(self) -> None:
-        """Show the progress, on the screen and to others, if it is time to: a few times a second. Every step does; a
-        loop that waits between two steps calls it itself."""
-        if time.monotonic() < self._attention_at:
-            return
+        """Show the progress, on the screen and to others. Steps do a few times a second; a loop that waits between two
+        steps calls it itself."""
         self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
         self.progress.update(self._status())
         if self.progress.is_running:
@@ -317,8 +316,9 @@ class GraphManager:
         if not self._can_train:
             counts[TrainingSteps] += 1
             return
+        end = self._improvement.end_in_updates
         for level in self.level_managers:
-            counts[TrainingSteps] += level.train(self._improvement.updates_left())
+            counts[TrainingSteps] += level.train(None if end is None else end - counts[TrainingSteps])
 
     def should_train(self) -> bool:
         """True if the next call of ``train`` would let an agent learn."""
@@ -346,11 +346,14 @@ class GraphManager:
             end = counts[unit] + steps.num_steps
             last = self._improvement.end or type(steps)(end)
             last_unit, last_end = type(last), last.num_steps
+            saves, signals = self._checkpoints.schedule.is_regular, self.stop_signals
             while counts[unit] < end and counts[last_unit] < last_end:
-                self.act(_ONE_STEP)
+                self._step()
                 self.train()
-                self.occasionally_save_checkpoint()
-                self.stop_signals.stop_if_asked()
+                if saves:
+                    self.occasionally_save_checkpoint()
+                if signals.asked is not None:
+                    signals.stop_if_asked()
 
     def sync(self) -> None:
         """Have the agents take the newest weights."""

@@ -210,10 +210,6 @@ class Memory:
         it has in common with the transitions to come are then not stored again."""
         self._store.intern_frames(state)
 
-    def _uniform(self, count: int, size: int) -> np.ndarray:
-        # A third of the time that Generator.integers takes, and its bias is below 1e-9 for a billion rows.
-        return (self.rng.random(size) * count).astype(np.int64)
-
 
 def episode_ends(chunk: Batch, episode_lengths: np.ndarray | None) -> np.ndarray:
     """[E] the rows after the last of each episode in a chunk: by the lengths, or after each ``game_over``."""

@@ -10,6 +10,7 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.core_types import Batch, CsvDataset, Episode, Transition, n_step_returns
+from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.memory import (
     Memory,
     MemoryGranularity,
@@ -207,7 +208,7 @@ class EpisodicExperienceReplay(Memory):
         if is_consecutive_transitions:
             positions = self._draw_consecutive(size)
         else:
-            positions = self._uniform(self._num_complete, size)
+            positions = uniform_rows(self.rng, self._num_complete, size)
         return self._store.batch(self._store.rows(positions))
 
     def _draw_consecutive(self, size: int) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.core_types import Batch, Episode, Transition
+from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.episodic.episodic_experience_replay import (
     EpisodicExperienceReplay,
     EpisodicExperienceReplayParameters,
@@ -174,11 +175,11 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         if self.hindsight_goal_selection_method == HindsightGoalSelectionMethod.Final:
             return np.full_like(copied, length - 1)
         if self.hindsight_goal_selection_method == HindsightGoalSelectionMethod.Episode:
-            return self._uniform(length, len(copied))
+            return uniform_rows(self.rng, length, len(copied))
         return copied + (self.rng.random(len(copied)) * (length - copied)).astype(np.int64)
 
     def _reached_anywhere(self, count: int) -> np.ndarray:
-        columns = self._store.batch_at(self._uniform(self._store.length, count)).next_state_columns
+        columns = self._store.batch_at(uniform_rows(self.rng, self._store.length, count)).next_state_columns
         states = ({name: column[row] for name, column in columns.items()} for row in range(count))
         return np.asarray([self.goals_space.goal_from_state(state) for state in states])
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.core_types import Batch, Transition
-from rl_coach.memories.columns import FrameObservations
+from rl_coach.memories.columns import FrameObservations, uniform_rows
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay, ExperienceReplayParameters
 from rl_coach.utils import CoachError
@@ -165,7 +165,7 @@ class BalancedExperienceReplay(ExperienceReplay):
         if len(queue) == 0 or (count > len(queue) and not self.allow_duplicates):
             raise CoachError(f"cannot sample {count} transitions of class {class_index}, {len(queue)} are stored")
         if self.allow_duplicates:
-            return queue.take(self._uniform(len(queue), count))
+            return queue.take(uniform_rows(self.rng, len(queue), count))
         return queue.take(self.rng.choice(len(queue), count, replace=False))
 
     def _remove(self, position: int) -> None:

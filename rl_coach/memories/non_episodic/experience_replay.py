@@ -8,6 +8,7 @@ from typing import Iterator
 import numpy as np
 
 from rl_coach.core_types import Batch, Episode, Transition
+from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, check_max_size
 from rl_coach.memories.recorded import read_pickled_transitions
 from rl_coach.memories.transition_store import TransitionStore
@@ -84,7 +85,7 @@ class ExperienceReplay(Memory):
         if length == 0 or (size > length and not self.allow_duplicates):
             self._refuse_sampling(size)
         if self.allow_duplicates:
-            return self._uniform(length, size)
+            return uniform_rows(self.rng, length, size)
         return self.rng.choice(length, size, replace=False)
 
     def _refuse_sampling(self, size: int) -> None:
