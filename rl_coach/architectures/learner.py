@@ -119,7 +119,7 @@ class Learner:
         """Make ``count`` of ``num_updates`` updates in one call, which may return before they are made.
 
         :param columns: [N, ...] each, by the names that ``LearningBatch`` has: ``states/<name>``,
-            ``next_states/<name>``, ``actions``, ``rewards``, ``continues``, ``weights`` and ``extra/<name>``; nobody
+            ``next_states/<name>``, ``actions``, ``rewards``, ``discounts``, ``weights`` and ``extra/<name>``; nobody
             may write to them afterwards
         :param scalars: the agent's numbers of these updates, handed to the rule
         :param indices: [K, B] int32 rows of each update's batch, -1 for none; without it update k takes the k-th
@@ -280,7 +280,7 @@ class Learner:
             next_states=groups["next_states"],
             actions=columns.get("actions"),
             rewards=columns.get("rewards"),
-            continues=columns.get("continues"),
+            discounts=columns.get("discounts"),
             weights=columns["weights"],
             extra=groups["extra"],
             scalars={name: scalar_row[first + i] for i, name in enumerate(scalar_names)},

@@ -38,7 +38,7 @@ class LearningBatch:
     :param states: observations by name; ``next_states`` likewise
     :param actions: [B] int32 or [B, D] float32
     :param rewards: [B]
-    :param continues: [B], 0 where the transition terminated and nothing is bootstrapped, otherwise 1
+    :param discounts: [B], what a bootstrapped value is worth: gamma^n after n steps, 0 where the transition terminated
     :param weights: [B], each transition's weight in the loss; 0 for rows that only fill up the batch
     :param extra: further columns that the agent adds, by name
     :param scalars: numbers that change from one update to the next, by name
@@ -48,7 +48,7 @@ class LearningBatch:
     next_states: dict[str, Any]
     actions: Any
     rewards: Any
-    continues: Any
+    discounts: Any
     weights: Any
     extra: dict[str, Any]
     scalars: dict[str, Any]
@@ -98,6 +98,22 @@ class NetworkView:
 
 
 UpdateRule = Callable[[Any, dict[str, NetworkView], LearningBatch], Update]
+
+
+def assert_rank(rank: int, **columns: Any) -> None:
+    """Check that columns have ``rank`` dimensions; shapes are known when a step is compiled, so it costs nothing then.
+
+    :param columns: by the names that a message is to have, such as ``rewards=batch.rewards``
+    :raises CoachError: a column has another rank, or the batch lacks it
+    """
+    for name, column in columns.items():
+        if column is None:
+            raise CoachError(f"the update rule needs '{name}', which the batch lacks: add it in learning_columns")
+        if len(column.shape) != rank:
+            raise CoachError(
+                f"'{name}' has shape {tuple(column.shape)}, and the update rule takes {rank} dimensions: "
+                f"reshape it in learning_columns"
+            )
 
 
 def weighted_mean(ops: Any, values: Any, weights: Any) -> Any:

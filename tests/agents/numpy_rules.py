@@ -33,7 +33,7 @@ class FixedNetwork:
 def batch(**columns: Any) -> LearningBatch:
     """A batch; columns not given are None, weights are ones."""
     rows = len(next(iter(columns.values())))
-    defaults: dict[str, Any] = dict.fromkeys(("actions", "rewards", "continues"))
+    defaults: dict[str, Any] = dict.fromkeys(("actions", "rewards", "discounts"))
     defaults |= {"weights": np.ones(rows), "extra": {}, "scalars": {}, "states": {}, "next_states": {}}
     found = {**defaults, **columns}
     for which in ("states", "next_states"):

@@ -26,7 +26,7 @@ from tests.frameworks import FRAMEWORK
 PROBLEMS = ("dqn", "sac", "convolutions", "lstm", "batchnorm")
 BATCH, UPDATES = 32, 10
 IMAGE = {"observation": ImageObservationSpace(np.array([12, 12, 2]), high=255)}
-Q_RULE = q_learning_rule(0.99, False, None, greedy_by_target, False)
+Q_RULE = q_learning_rule(False, None, greedy_by_target, False)
 
 
 def q_network(**changes: Any) -> dict[str, NetworkParameters]:
@@ -39,7 +39,7 @@ def embedding(*layers: Any) -> dict[str, InputEmbedderParameters]:
 
 def problem(kind: str) -> tuple[dict[str, NetworkParameters], UpdateRule, SpacesDefinition]:
     if kind == "sac":
-        return SoftActorCriticAgentParameters().network_wrappers, soft_actor_critic_rule(0.99), spaces(VECTOR, BOX)
+        return SoftActorCriticAgentParameters().network_wrappers, soft_actor_critic_rule(), spaces(VECTOR, BOX)
     if kind == "convolutions":
         convolutions = embedding(Conv2d(4, 3, 2), Conv2d(8, 3, 1))
         return q_network(input_embedders_parameters=convolutions), Q_RULE, spaces(IMAGE, DISCRETE)
@@ -61,7 +61,7 @@ def columns(definition: SpacesDefinition, rng: np.random.Generator) -> dict[str,
         "next_states/observation": rng.uniform(0, 2, (rows, *shape)).astype(np.float32),
         "actions": rng.uniform(-1, 1, (rows, 2)).astype(np.float32) if continuous else rng.integers(0, 4, rows),
         "rewards": rng.normal(size=rows).astype(np.float32),
-        "continues": (rng.random(rows) > 0.1).astype(np.float32),
+        "discounts": (0.99 * (rng.random(rows) > 0.1)).astype(np.float32),
         "weights": np.ones(rows, np.float32),
     }
     return found | ({"extra/noise": rng.normal(size=(rows, 2)).astype(np.float32)} if continuous else {})
