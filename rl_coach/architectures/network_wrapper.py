@@ -116,7 +116,7 @@ class NetworkWrapper:
     @property
     def is_recurrent(self) -> bool:
         """True if the network carries a state from step to step."""
-        return self.state.function.recurrent_cells > 0
+        return bool(self.state.function.recurrent_sizes)
 
     @property
     def learning_rate(self) -> float:

@@ -11,11 +11,9 @@ from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 
-from rl_coach.architectures import layers as descriptions
-from rl_coach.architectures.initializers import Constant, GlorotUniform, Initializer, UniformFanIn
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.architectures.initializers import Constant, Initializer, UniformFanIn
+from rl_coach.architectures.layers import Layers, LayerSettings
 
-ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "selu", "leaky_relu", "softplus")
 BATCHNORM_MOMENTUM, BATCHNORM_EPSILON = 0.99, 1e-3
 NOISE_AT_FIRST = 0.5  # sigma zero of Fortunato et al. 2018, section 3.2
 
@@ -26,7 +24,7 @@ class Pass:
     """One run through a network with given weights.
 
     :param ops: array operations with the names of ``keras.ops``
-    :param rng: where initial weights come from
+    :param rng: the source of initial weights
     :param weights: the trained weights, in order
     :param buffers: the untrained state, in order; ``self.buffers`` has the new values afterwards
     :param training: batch normalisation over the batch, and dropout
@@ -111,68 +109,37 @@ class DrawingPass(Pass):
         return len(self.buffers) - 1
 
 
-class Layers:
-    """The layers of one part of a network.
+class MXNetLayers(Layers):
+    """Layers of one part of a network, computed at once.
 
     :param run: hands out the weights
-    :param dense_layer: the description class that stands in for ``Dense``; None for ``Dense`` itself
     """
 
-    def __init__(self, run: Pass, dense_layer: Any = None):
+    def __init__(self, run: Pass, settings: LayerSettings):
+        super().__init__(run.ops, run.rng, settings)
         self.run = run
-        self.ops = run.ops
-        self.dense_layer = dense_layer
 
-    def dense(self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None) -> Any:
-        """A fully connected layer; Glorot-uniform weights and zero biases if not said otherwise."""
-        if self.dense_layer not in (None, descriptions.Dense):
-            return self.apply(self.dense_layer(units), x)
-        weights = self.run.weight((x.shape[-1], units), kernel or GlorotUniform(self.run.rng))
-        return self.ops.matmul(x, weights) + self.run.weight((units,), bias or Constant(0.0))
+    def plain_dense(
+        self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None
+    ) -> Any:
+        weights = self.run.weight((x.shape[-1], units), self.kernel(kernel))
+        return self.ops.matmul(x, weights) + self.run.weight((units,), self.bias(x.shape[-1], bias))
 
-    def apply(self, description: Any, x: Any) -> Any:
-        """``x`` after the described layer."""
-        if isinstance(description, descriptions.BatchnormActivationDropout):
-            return self._batchnorm_activation_dropout(description, x)
-        if isinstance(description, descriptions.NoisyNetDense):
-            return self._noisy_dense(x, description.units)
-        if isinstance(description, descriptions.Dense):
-            return Layers(self.run).dense(x, description.units)
-        if isinstance(description, descriptions.Conv2d):
-            return self._convolution(description, x)
-        if isinstance(description, descriptions.Flatten):
-            return self.flatten(x)
-        raise CoachError(
-            f"a network on MXNet cannot have a layer {description!r}: use Dense, Conv2d, NoisyNetDense, Flatten or "
-            f"BatchnormActivationDropout"
-        )
+    def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
+        kernel = self.run.weight((size, size, x.shape[-1], filters), self.kernel())
+        bias = self.run.weight((filters,), self.bias(size * size * x.shape[-1]))
+        return self.ops.conv(x, kernel, strides) + bias
 
-    def activate(self, name: str | None, x: Any) -> Any:
-        """``x`` after the activation of that name; ``None`` and ``'none'`` change nothing."""
-        if name is None or name == "none":
-            return x
-        if name not in ACTIVATIONS:
-            suggestion = did_you_mean(name, ACTIVATIONS) or f": use one of {', '.join(ACTIVATIONS)} or none"
-            raise CoachError(f"no activation function '{name}'{suggestion}")
-        return getattr(self.ops, name)(x)
+    def trained_row(self, x: Any, size: int, initializer: Initializer, function: Callable[[Any], Any]) -> Any:
+        return function(self.run.weight((size,), initializer)) + self.ops.zeros_like(x[:, :1])
 
-    def flatten(self, x: Any) -> Any:
-        """[B, ...] as [B, F]."""
-        return self.ops.reshape(x, (-1, int(np.prod(x.shape[1:]))))
-
-    def scale_gradient(self, x: Any, factor: float) -> Any:
-        """The identity forwards; backwards the gradient is multiplied by ``factor``."""
-        return x if factor == 1 else factor * x + (1.0 - factor) * self.ops.stop_gradient(x)
+    def constant(self, array: np.ndarray) -> Any:
+        return self.ops.convert_to_tensor(super().constant(array))
 
     def lstm(self, x: Any, h: Any, c: Any, cells: int) -> tuple[Any, Any, Any]:
-        """An LSTM over N sequences of T steps each that come as N * T rows, the steps of a sequence next to each other.
-
-        N is the number of rows of the initial state ``h`` and ``c`` (Hochreiter & Schmidhuber 1997; the forget gate
-        starts open, Jozefowicz et al. 2015).
-        """
         run, ops = self.run, self.ops
-        kernel = run.weight((x.shape[-1], 4 * cells), GlorotUniform(run.rng))
-        recurrent = run.weight((cells, 4 * cells), GlorotUniform(run.rng))
+        kernel = run.weight((x.shape[-1], 4 * cells), self.kernel())
+        recurrent = run.weight((cells, 4 * cells), self.kernel())
         bias = run.weight((4 * cells,), _OpenForgetGate(1.0))
         projected = ops.matmul(x, kernel) + bias
         if run.single_step:
@@ -191,24 +158,7 @@ class Layers:
         c = sigmoid(f) * c + sigmoid(i) * tanh(g)
         return sigmoid(o) * tanh(c), c
 
-    def _convolution(self, description: descriptions.Conv2d, x: Any) -> Any:
-        if min(x.shape[1:3]) < description.kernel_size:
-            raise CoachError(
-                f"{description!r} gets an image of {x.shape[1]} x {x.shape[2]}, which is too small for it: "
-                f"give the embedder a smaller scheme, or a list of layers"
-            )
-        size, filters = description.kernel_size, description.num_filters
-        kernel = self.run.weight((size, size, x.shape[-1], filters), GlorotUniform(self.run.rng))
-        return self.ops.conv(x, kernel, description.strides) + self.run.weight((filters,), Constant(0.0))
-
-    def _batchnorm_activation_dropout(self, description: descriptions.BatchnormActivationDropout, x: Any) -> Any:
-        if description.batchnorm:
-            x = self._batchnorm(x)
-        x = self.activate(description.activation_function, x)
-        return self._dropout(x, description.dropout_rate) if description.dropout_rate else x
-
-    def _batchnorm(self, x: Any) -> Any:
-        """Ioffe & Szegedy 2015, algorithm 1, over all dimensions but the last."""
+    def batchnorm(self, x: Any) -> Any:
         run, ops, size = self.run, self.ops, x.shape[-1:]
         scale, shift = run.weight(size, Constant(1.0)), run.weight(size, Constant(0.0))
         positions = run.buffer(size, Constant(0.0)), run.buffer(size, Constant(1.0))
@@ -223,18 +173,13 @@ class Layers:
             mean, variance = (run.buffers[position] for position in positions)
         return (x - mean) / ops.sqrt(variance + BATCHNORM_EPSILON) * scale + shift
 
-    def _dropout(self, x: Any, rate: float) -> Any:
+    def dropout(self, x: Any, rate: float) -> Any:
         stream = self.run.random_stream()
         if not self.run.training:
             return x
         return x * self.run.draw(stream, lambda rng: (rng.random(x.shape) >= rate) / (1.0 - rate))
 
-    def _noisy_dense(self, x: Any, units: int) -> Any:
-        """y = (w_mu + w_sigma * e_w) x + b_mu + b_sigma * e_b with factorised Gaussian noise e.
-
-        Fortunato et al. 2018, section 3, equations 9 to 11. In learning each call draws new noise and remembers it;
-        when acting the layer uses what it remembers, which ``Architecture`` renews before each prediction.
-        """
+    def noisy_dense(self, x: Any, units: int) -> Any:
         run, ops, fan_in = self.run, self.ops, x.shape[-1]
         stream = run.random_stream()
         means, deviations = UniformFanIn(run.rng, fan_in), Constant(NOISE_AT_FIRST / np.sqrt(fan_in))

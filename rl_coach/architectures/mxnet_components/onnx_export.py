@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rl_coach.architectures.mxnet_components.layers import Pass
-from rl_coach.architectures.mxnet_components.network import RECURRENT_INPUTS, MXNetNetwork
+from rl_coach.architectures.mxnet_components.network import MXNetNetwork
 from rl_coach.architectures.mxnet_components.onnx_ops import BATCH, OnnxOps
 from rl_coach.architectures.onnx_model import hoist_transposes
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
@@ -23,9 +23,7 @@ def export(network: MXNetNetwork) -> ExportedNetwork:
     for i, position in enumerate(positions):
         buffers[position] = ops.input(f"buffer_{i}", buffers[position].shape)
     names = [tensor.name for tensor in [*weights, *(buffers[position] for position in positions)]]
-    shapes = dict(network.input_shapes)
-    if network.recurrent_cells:
-        shapes |= dict.fromkeys(RECURRENT_INPUTS, (network.recurrent_cells,))
+    shapes = network.input_shapes | {name: (size,) for name, size in network.recurrent_sizes.items()}
     inputs = {name: ops.input(name, (BATCH, *shape)) for name, shape in shapes.items()}
     heads, recurrent = network.outputs(Pass(ops, network.rng, weights, buffers, single_step=True), inputs)
     outputs = {f"output_{head}_{name}": heads[head][name] for head, name in network.public_outputs}
