@@ -316,6 +316,10 @@ class NetworkParameters(Parameters):
         self.initial_weights = initial_weights
         self.output_embedding = output_embedding
 
+    def make_function(self, framework: Any, spaces: Any, name: str, rng: Any) -> Any:
+        """Build the network on a framework; see ``Framework.make_function``."""
+        return framework.make_function(self, spaces, name, rng)
+
 
 class NetworkComponentParameters(Parameters):
     """A part of a network.

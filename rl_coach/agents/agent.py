@@ -830,7 +830,7 @@ class Agent(AgentInterface):
         compiled = 1 if num_updates == 1 else together
         columns = pad(self.learning_columns(batch), len(batch) // num_updates * compiled)
         result = self.learner.train(
-            columns, self.learning_scalars(), num_updates=compiled, count=num_updates, follow=follow
+            columns, self.learning_scalars(), num_updates=compiled, count=num_updates, target_rates=follow
         )
         self._log_rule_signals(result)
         if self._has_priorities and result.errors is not None:

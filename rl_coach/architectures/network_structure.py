@@ -62,7 +62,8 @@ class NetworkStructure:
         :param inputs: [B, ...] by name, all of ``inputs`` and of ``recurrent_sizes``
         """
         outputs: Outputs = []
-        features, state = None, {}
+        features: Any = None
+        state: dict[str, Any] = {}
         for head in self._heads:
             is_new = features is None or self._has_several_bodies
             if is_new:

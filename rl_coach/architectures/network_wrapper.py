@@ -60,7 +60,7 @@ class NetworkWrapper:
     :param has_global: the network is shared between workers
     :param name: the network's name, unique within its agent
     :param spaces: the agent's spaces
-    :param rng: where initial weights come from
+    :param rng: the source of initial weights
     """
 
     def __init__(
@@ -85,7 +85,8 @@ class NetworkWrapper:
         wanted_threads = task.num_threads if task else None
         set_num_threads(framework, wanted_threads, agent_parameters.network_wrappers, spaces)
         self.framework = load_framework(framework)
-        self.state = self.framework.make_network(self.network_parameters, spaces, name, self.rng, has_target)
+        function = self.network_parameters.make_function(self.framework, spaces, name, self.rng)
+        self.state = self.framework.hold(function, has_target)
         self._optimizer = Optimizer(self.network_parameters)
         self._exported: ExportedNetwork | None = None
         self._accumulated: list[dict[str, np.ndarray]] = []
@@ -103,7 +104,12 @@ class NetworkWrapper:
         return self._target
 
     def exported(self) -> ExportedNetwork:
-        """The network as an ONNX graph; exported once, for online and target network alike."""
+        """The network as an ONNX graph; exported once, for online and target network alike.
+
+        :raises CoachError: it has no inputs
+        """
+        if not self.state.function.input_shapes:
+            raise CoachError(f"network '{self.name}' holds values and predicts nothing: read get_weights()")
         if self._exported is None:
             self._exported = self.framework.export_network(self.state)
         return self._exported
@@ -125,7 +131,7 @@ class NetworkWrapper:
 
     def update_target_network(self, rate: float = 1.0) -> None:
         """Move the target's weights towards the online ones; 1 copies them."""
-        self.state.follow(rate)
+        self.state.update_target(rate)
 
     def update_online_network(self, rate: float = 1.0) -> None:
         """Move the online weights towards the target's; 1 copies them."""

@@ -61,6 +61,8 @@ def largest_product(name: str, network: NetworkParameters, spaces: SpacesDefinit
     :param spaces: the agent's spaces
     :raises CoachError: the network takes an input that is not there
     """
+    if not network.input_embedders_parameters:
+        return 0.0  # values, which no layer computes
     largest, widths = 0.0, []
     for input_name in embedded_names(network, name):
         given, embedder = NetworkInput.named(input_name, spaces, name), network.input_embedders_parameters[input_name]

@@ -144,7 +144,7 @@ def numbers(case: str) -> dict[str, list]:
     first = next(iter(networks.values()))
     learner = first.framework.make_learner(TrainingStep(functions, parameters, rule), states, tuple(networks))
     follow = {name: 0.5 for name, wrapper in networks.items() if wrapper.has_target}
-    result = learner.train(columns(networks, rng), {"clipping_decay": 0.5}, num_updates=UPDATES, follow=follow)
+    result = learner.train(columns(networks, rng), {"clipping_decay": 0.5}, num_updates=UPDATES, target_rates=follow)
     found |= {f"{name} loss": value for name, value in result.losses.items()}
     found |= {f"{name} norm": value for name, value in result.gradient_norms.items()}
     for wrapper in networks.values():

@@ -80,8 +80,8 @@ def begin_anew(pair: tuple[Any, Any], start: dict) -> None:
 def test_five_updates_in_a_loop_equal_five_single_calls(looped, single):
     start, data = looped[0].get_state(), columns(5 * B)
     begin_anew(single, start)
-    together = looped[1].train(data, num_updates=5, follow={"main": 0.3})
-    alone = [single[1].train(part(data, np.s_[k * B : (k + 1) * B]), follow={"main": 0.3}) for k in range(5)]
+    together = looped[1].train(data, num_updates=5, target_rates={"main": 0.3})
+    alone = [single[1].train(part(data, np.s_[k * B : (k + 1) * B]), target_rates={"main": 0.3}) for k in range(5)]
     assert_same_states(looped[0], single[0])
     for read in (
         lambda r: r.losses["main"],
@@ -107,8 +107,8 @@ def test_updates_on_images_in_a_loop_equal_single_calls():
     data = columns(3 * B)
     del data["states/observation"]
     data["states/image"] = np.random.default_rng(0).integers(0, 256, (3 * B, 48, 48, 2), dtype=np.uint8)
-    together = looped[1].train(data, num_updates=3, follow={"main": 0.3})
-    alone = [single[1].train(part(data, np.s_[k * B : (k + 1) * B]), follow={"main": 0.3}) for k in range(3)]
+    together = looped[1].train(data, num_updates=3, target_rates={"main": 0.3})
+    alone = [single[1].train(part(data, np.s_[k * B : (k + 1) * B]), target_rates={"main": 0.3}) for k in range(3)]
     assert_same_states(looped[0], single[0])
     learned = looped[0].get_state()["weights"]
     assert all(not np.array_equal(old, learned[name]) for name, old in start["weights"].items())
@@ -121,9 +121,9 @@ def test_fewer_updates_than_compiled_for(looped, single):
     start, data = looped[0].get_state(), columns(5 * B, seed=1)
     begin_anew(single, start)
     compilations = looped[1].num_compilations
-    result = looped[1].train(pad(part(data, np.s_[: 3 * B]), 5 * B), num_updates=5, count=3, follow={"main": 0.3})
+    result = looped[1].train(pad(part(data, np.s_[: 3 * B]), 5 * B), num_updates=5, count=3, target_rates={"main": 0.3})
     for k in range(3):
-        single[1].train(part(data, np.s_[k * B : (k + 1) * B]), follow={"main": 0.3})
+        single[1].train(part(data, np.s_[k * B : (k + 1) * B]), target_rates={"main": 0.3})
     assert_same_states(looped[0], single[0])
     assert result.losses["main"].shape == (3,) and result.errors.shape == (3, B)
     assert looped[0].state.updates == 3
@@ -135,11 +135,11 @@ def test_batches_by_index_with_rows_that_fill_up(looped, single):
     start, data = looped[0].get_state(), columns(6, seed=2)
     begin_anew(single, start)
     indices = np.array([[5, 0, 3, -1], [2, 2, 1, 4]], np.int32)
-    looped[1].train(data, indices=indices, num_updates=2, follow={"main": 1.0})
+    looped[1].train(data, indices=indices, num_updates=2, target_rates={"main": 1.0})
     short = part(data, np.array([5, 0, 3, 0]))
     short["weights"][3] = 0.0
-    single[1].train(short, follow={"main": 1.0})
-    single[1].train(part(data, indices[1]), follow={"main": 1.0})
+    single[1].train(short, target_rates={"main": 1.0})
+    single[1].train(part(data, indices[1]), target_rates={"main": 1.0})
     assert_same_states(looped[0], single[0])
     weights, targets = (looped[0].state.arrays(group) for group in ("weights", "target_weights"))
     for weight, target in zip(weights, targets):
@@ -150,7 +150,7 @@ def test_batches_by_index_with_rows_that_fill_up(looped, single):
 def test_warm_learners_compile_nothing_more(looped):
     def train() -> None:
         for count in (1, 2, 5):
-            looped[1].train(columns(5 * B, seed=count), num_updates=5, count=count, follow={"main": 0.3})
+            looped[1].train(columns(5 * B, seed=count), num_updates=5, count=count, target_rates={"main": 0.3})
 
     train()
     compilations = looped[1].num_compilations
@@ -162,7 +162,7 @@ def test_predictions_follow_each_update(looped):
     wrapper, learner = looped
     inputs = {"observation": np.ones((1, 3), np.float32)}
     before = wrapper.online_network.predict(inputs), wrapper.target_network.predict(inputs)
-    learner.train(columns(5 * B), num_updates=5, follow={"main": 0.3})
+    learner.train(columns(5 * B), num_updates=5, target_rates={"main": 0.3})
     after = wrapper.online_network.predict(inputs), wrapper.target_network.predict(inputs)
     assert before[0] != after[0] and before[1] != after[1]
     wrapper.update_target_network()
@@ -251,14 +251,14 @@ def test_a_loss_that_is_not_finite_names_network_and_update(looped):
     start = looped[0].get_state()
     looped[0].state.updates = 10
     with pytest.raises(TrainingError, match="network 'main' became nan at update 14"):
-        looped[1].train(data, num_updates=5, follow={"main": 0.3}).wait()
+        looped[1].train(data, num_updates=5, target_rates={"main": 0.3}).wait()
     begin_anew(looped, start)
 
 
 def test_a_state_restored_goes_on_exactly(looped, single):
     begin_anew(single, looped[0].get_state())
     for pair in (looped, single):
-        pair[1].train(columns(B, seed=7), follow={"main": 0.3})
+        pair[1].train(columns(B, seed=7), target_rates={"main": 0.3})
     for a, b in zip(state_of(looped[0]), state_of(single[0])):
         np.testing.assert_array_equal(a, b)
 
@@ -327,6 +327,6 @@ def test_online_and_target_network_draw_noise_of_their_own_at_each_update():
 
     _, learner = wrapper_and_learner(rule, [QHeadParameters(dense_layer=NoisyNetDense)], optimizer_type="SGD")
     row = {name: np.repeat(column, 3, axis=0) for name, column in columns(1).items()}
-    first, second = (learner.train(row, num_updates=3, follow={"main": 1.0}) for _ in range(2))
+    first, second = (learner.train(row, num_updates=3, target_rates={"main": 1.0}) for _ in range(2))
     drawn = np.concatenate([result.signals[name] for result in (first, second) for name in ("online", "target")])
     assert len(np.unique(drawn)) == 12

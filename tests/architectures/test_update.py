@@ -137,7 +137,7 @@ def test_select_takes_one_value_of_each_row():
 
 def following(weights: list, targets: list, rate: float) -> list:
     state = {"main": {"weights": weights, "buffers": [], "target_weights": targets, "target_buffers": []}}
-    return TrainingStep.follow(state, {"main": rate})["main"]["target_weights"]
+    return TrainingStep.update_targets(state, {"main": rate})["main"]["target_weights"]
 
 
 def test_a_target_that_follows_at_rate_one_is_an_exact_copy():

@@ -81,10 +81,10 @@ def updated(kind: str) -> dict[str, np.ndarray]:
     data = columns(definition, np.random.default_rng(2))
     follow = {name: 0.1 for name, p in parameters.items() if p.create_target_network}
     half = BATCH * UPDATES // 2
-    learner.train({name: column[:half] for name, column in data.items()}, num_updates=UPDATES // 2, follow=follow)
+    learner.train({name: column[:half] for name, column in data.items()}, num_updates=UPDATES // 2, target_rates=follow)
     for start in range(half, BATCH * UPDATES, BATCH):
         batch = {name: column[start : start + BATCH] for name, column in data.items()}
-        learner.train(batch, follow=follow)
+        learner.train(batch, target_rates=follow)
     return found | weights_of("after", states)
 
 
@@ -118,9 +118,9 @@ def check_traces() -> None:
     assert len(traced) == 1
     state.set_arrays("weights", [array + 1 for array in state.arrays("weights")])
     learner.train(batch)
-    state.follow(1.0)
+    state.update_target(1.0)
     learner.train(batch)
-    state.follow(0.5)
+    state.update_target(0.5)
     learner.train(batch)
     assert len(traced) == learner.num_compilations == 1
 

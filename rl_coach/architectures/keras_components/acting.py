@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from rl_coach.architectures.keras_components.network import KerasNetwork
+from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.onnx_model import hoist_transposes
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
 
@@ -18,7 +18,7 @@ class ActingFunction:
     :param network: the network
     """
 
-    def __init__(self, network: KerasNetwork):
+    def __init__(self, network: NetworkFunction):
         self.network = network
         weights, buffers = network.initial_weights(), network.initial_buffers()
         arrays = {f"weight_{i}": array for i, array in enumerate(weights)}

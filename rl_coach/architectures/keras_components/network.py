@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Sequence
 
 import keras
 import numpy as np
@@ -43,6 +43,7 @@ class KerasNetwork:
         self._noisy_layers = [layer for layer in layers if isinstance(layer, NoisyDense)]
         self._variables = self.model.trainable_variables
         self._buffers = [v for v in self.model.variables if not any(v is w for w in self._variables)]
+        self.kept_names: tuple[str, ...] = ()
         # only kernels are decayed, as is usual; biases and scales are vectors
         self.is_decayed = [len(variable.shape) > 1 for variable in self._variables]
 
@@ -68,8 +69,8 @@ class KerasNetwork:
 
     def __call__(
         self,
-        weights: list,
-        buffers: list,
+        weights: Sequence,
+        buffers: Sequence,
         inputs: dict[str, Any],
         training: bool,
         single_step: bool = False,

@@ -9,7 +9,7 @@ import numpy as np
 
 from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import numpy_semantics
-from rl_coach.architectures.mxnet_components.layers import DrawingPass, MXNetLayers, Pass
+from rl_coach.architectures.mxnet_components.network_layers import DrawingPass, MXNetLayers, Pass
 from rl_coach.architectures.network_structure import NetworkStructure, Outputs
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.spaces import SpacesDefinition
@@ -38,6 +38,7 @@ class MXNetNetwork:
         drawing, outputs = self._draw()
         self._weights, self._buffers, self.noise_buffers = drawing.drawn, drawing.initial_buffers, drawing.noise
         self.public_outputs = self._structure.public_outputs(outputs)
+        self.kept_names: tuple[str, ...] = ()
         # only kernels are decayed, as is usual; biases and scales are vectors
         self.is_decayed = [weight.ndim > 1 for weight in self._weights]
 
