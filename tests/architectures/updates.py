@@ -72,7 +72,9 @@ def updated(kind: str) -> dict[str, np.ndarray]:
     framework = load_framework(FRAMEWORK)
     parameters, rule, definition = problem(kind)
     states = {
-        name: framework.make_network(p, definition, name, np.random.default_rng(1), p.create_target_network)
+        name: framework.hold(
+            framework.make_function(p, definition, name, np.random.default_rng(1)), p.create_target_network
+        )
         for name, p in parameters.items()
     }
     found = weights_of("before", states)
@@ -108,11 +110,11 @@ def check_traces() -> None:
         return Q_RULE(*arguments)
 
     parameters, _, definition = problem("dqn")
-    state = load_framework(FRAMEWORK).make_network(
-        parameters["main"], definition, "main", np.random.default_rng(1), True
-    )
+    framework = load_framework(FRAMEWORK)
+    function = framework.make_function(parameters["main"], definition, "main", np.random.default_rng(1))
+    state = framework.hold(function, has_target=True)
     step = TrainingStep({"main": state.function}, parameters, rule)
-    learner = load_framework(FRAMEWORK).make_learner(step, {"main": state}, ("main",))
+    learner = framework.make_learner(step, {"main": state}, ("main",))
     batch = {name: column[:BATCH] for name, column in columns(definition, np.random.default_rng(2)).items()}
     learner.train(batch)
     assert len(traced) == 1
