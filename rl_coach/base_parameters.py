@@ -20,6 +20,8 @@ class Frameworks(Enum):
     tensorflow = "TensorFlow"
     mxnet = "MXNet"
     jax = "JAX"
+    #: ONNX Runtime, for processes that act and do not learn; no choice of ``-f``
+    acting = "ONNX Runtime"
 
 
 class EmbedderScheme(Enum):
@@ -252,6 +254,7 @@ class NetworkParameters(Parameters):
     :param initial_weights: how weights begin: ``'xavier'`` (zero biases), ``'kaiming_uniform'`` (as PyTorch's layers,
         biases too), ``'orthogonal'``, or an ``InitialWeights`` such as ``Orthogonal(gain=0.01)``
     :param output_embedding: what the middleware gives becomes an output too, ``embedding`` of the first head
+    :ivar blueprint: a ``NetworkBlueprint``, which networks that only act are made from; None elsewhere
     """
 
     def __init__(
@@ -315,6 +318,7 @@ class NetworkParameters(Parameters):
         self.softmax_temperature = softmax_temperature
         self.initial_weights = initial_weights
         self.output_embedding = output_embedding
+        self.blueprint: Any = None
 
     def make_function(self, framework: Any, spaces: Any, name: str, rng: Any) -> Any:
         """Build the network on a framework; see ``Framework.make_function``."""

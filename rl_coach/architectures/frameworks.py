@@ -47,6 +47,9 @@ _FRAMEWORKS = {
         "pip install 'rl_coach[mxnet]' (numpy<2, Python up to 3.12)",
         uses_keras=False,
     ),
+    Frameworks.acting: _Framework(
+        "rl_coach.architectures.acting_components.framework", "onnxruntime", "pip install onnxruntime", uses_keras=False
+    ),
 }
 
 

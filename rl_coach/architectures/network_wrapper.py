@@ -9,6 +9,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from rl_coach.architectures.architecture import Architecture
+from rl_coach.architectures.blueprint import NetworkBlueprint
 from rl_coach.architectures.frameworks import load_framework
 from rl_coach.architectures.head_losses import head_loss_rule
 from rl_coach.architectures.learner import Learner, LearningResult
@@ -113,6 +114,10 @@ class NetworkWrapper:
         if self._exported is None:
             self._exported = self.framework.export_network(self.state)
         return self._exported
+
+    def blueprint(self) -> NetworkBlueprint:
+        """The network as plain data but for its weights, to be acted with where there is no training framework."""
+        return NetworkBlueprint.of(self.state.function, self.exported())
 
     @property
     def input_names(self) -> list[str]:
