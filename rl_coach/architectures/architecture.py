@@ -1,4 +1,4 @@
-"""One network as agents use it: the online network, or its target."""
+"""A network as agents use it: the online network, or its target."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Architecture:
 
     @property
     def num_parameters(self) -> int:
-        """How many trained numbers the network has."""
+        """The number of trained numbers."""
         return sum(array.size for array in self._state.arrays(self._groups[0]))
 
     def get_weights(self) -> list[np.ndarray]:

@@ -66,7 +66,7 @@ class UniformFanIn(Initializer):
 
 
 class Constant(Initializer):
-    """One number everywhere."""
+    """The same number everywhere."""
 
     def __init__(self, value: float):
         self.value = value

@@ -24,6 +24,10 @@ class Layer:
         """``x`` [B, ...] after this layer. :param layers: makes weights, and has the framework's array operations"""
         raise NotImplementedError(f"{type(self).__name__} does not say how it is applied")
 
+    def multiply_adds(self, width: int) -> tuple[float, int]:
+        """The multiply-adds for one row of ``width`` numbers, and how many numbers come out; infinite if unknown."""
+        return 0.0, width
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
 
@@ -55,6 +59,9 @@ class Conv2d(Layer):
             )
         return layers.convolution(x, self.num_filters, self.kernel_size, self.strides)
 
+    def multiply_adds(self, width: int) -> tuple[float, int]:
+        return math.inf, width
+
 
 class BatchnormActivationDropout(Layer):
     """Batch normalisation, then an activation, then dropout; each of them optional.
@@ -85,6 +92,9 @@ class Dense(Layer):
     def applied(self, layers: Layers, x: Any) -> Any:
         return layers.plain_dense(x, self.units)
 
+    def multiply_adds(self, width: int) -> tuple[float, int]:
+        return float(width * self.units), self.units
+
 
 class NoisyNetDense(Layer):
     """A fully connected layer whose weights carry learned factorised Gaussian noise (Fortunato et al. 2018)."""
@@ -94,6 +104,9 @@ class NoisyNetDense(Layer):
 
     def applied(self, layers: Layers, x: Any) -> Any:
         return layers.noisy_dense(x, self.units)
+
+    def multiply_adds(self, width: int) -> tuple[float, int]:
+        return float(width * self.units), self.units
 
 
 class Flatten(Layer):
@@ -139,7 +152,7 @@ class Layers:
         :param kernel: how its kernel begins, if not as the part's ``initial_weights`` say; ``bias`` likewise
         """
         if self.settings.dense_layer not in (None, Dense):
-            return self.apply(self.settings.dense_layer(units), x)  # type: ignore[misc]
+            return self.apply(self.settings.dense_layer(units), x)
         return self.plain_dense(x, units, None if self.settings.replaces_kernels else kernel, bias)
 
     def apply(self, layer: Any, x: Any) -> Any:

@@ -19,7 +19,7 @@ CompiledStep = Callable[[np.ndarray, "list[np.ndarray]", "np.ndarray | None"], A
 
 @dataclass(frozen=True)
 class StepLayout:
-    """What one compiled step is made for.
+    """The batches and settings that one compiled step is made for.
 
     :param packing: how batches are packed
     :param batch_size: B, the rows of each update

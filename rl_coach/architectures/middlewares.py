@@ -25,7 +25,7 @@ class Middleware:
         self.recurrent_sizes: dict[str, int] = {}
 
     def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
-        """What the heads get, and the new state.
+        """The features that the heads get, and the new state.
 
         :param x: [B, F], what the embedders give
         :param state: [N, size] for each of ``recurrent_sizes``; B is a multiple of N

@@ -52,7 +52,7 @@ class StateLayout:
         return {name: self.group(ops, variables, name) for name in self._places}
 
     def group(self, ops: Any, variables: Any, name: str) -> list:
-        """One group, from the values of (at least) its variables by index."""
+        """A group, from the values of (at least) its variables by index."""
         # what acting reads after each update: NumPy's own function costs several times its arrays' method
         reshape = np.ndarray.reshape if ops is np else ops.reshape
         return [

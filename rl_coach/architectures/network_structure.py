@@ -76,7 +76,7 @@ class NetworkStructure:
         return outputs, state
 
     def public_outputs(self, outputs: Outputs) -> list[tuple[int, str]]:
-        """What ``predict`` returns, as numbers of heads and names of their outputs."""
+        """The outputs that ``predict`` returns, as numbers of heads and names of their outputs."""
         return [
             (index, name)
             for index, head in enumerate(self._heads)

@@ -54,7 +54,7 @@ class OnlineNetwork(Architecture):
 
 
 class NetworkWrapper:
-    """One of an agent's networks: ``online_network`` learns, ``target_network`` follows it.
+    """A network of an agent: ``online_network`` learns, and ``target_network`` is moved towards it.
 
     :param agent_parameters: the agent's parameters; ``network_wrappers[name]`` are this network's
     :param has_target: keep a target network
@@ -150,7 +150,7 @@ class NetworkWrapper:
         importance_weights: np.ndarray | None = None,
         use_inputs_for_apply_gradients: bool = False,
     ) -> tuple[float, list[float], float, list]:
-        """One update towards targets that the caller computed.
+        """Make an update towards targets that the caller computed.
 
         :param inputs: [B, ...] observations by name; ``output_<i>_0`` holds the actions of policy head i
         :param targets: an array for each head: [B, A] for Q, [B] for V, [B] advantages for a policy
@@ -178,7 +178,7 @@ class NetworkWrapper:
         return result
 
     def apply_gradients_and_sync_networks(self, reset_gradients: bool = True, additional_inputs: Any = None) -> None:
-        """One update with the sum of the gradients accumulated.
+        """Make an update with the sum of the gradients accumulated.
 
         :param reset_gradients: forget them afterwards
         """

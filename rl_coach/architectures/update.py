@@ -58,7 +58,7 @@ class LearningBatch:
 
 
 class NetworkView:
-    """One network within an update rule: its online and target weights bound to the network's function.
+    """A network within an update rule: its online and target weights bound to the network's function.
 
     With ``output_embedding`` the first head's outputs have the body's, ``embedding``.
     """
@@ -236,7 +236,7 @@ def _shrink(ops: Any, norm: Any, limit: float) -> Any:
 
 
 class TrainingStep:
-    """One update of all networks of an agent as a pure function of their state.
+    """An update of all networks of an agent as a pure function of their state.
 
     The state of a network is a dict of lists of arrays: ``weights``, ``buffers``, ``slots`` (the optimizer's, flattened
     to one list) and, if it has a target, ``target_weights`` and ``target_buffers``.

@@ -57,7 +57,7 @@ class KerasNetwork:
 
     @property
     def noise_buffers(self) -> list[int]:
-        """Which buffers hold NoisyNet's noise, by their position among the float buffers."""
+        """The buffers that hold NoisyNet's noise, by their position among the float buffers."""
         noise = {id(buffer) for layer in self._noisy_layers for buffer in (layer.noise_in, layer.noise_out)}
         floats = [buffer for buffer in self._buffers if keras.backend.is_float_dtype(buffer.dtype)]
         return [index for index, buffer in enumerate(floats) if id(buffer) in noise]

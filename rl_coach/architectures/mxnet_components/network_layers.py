@@ -21,7 +21,7 @@ Draw = Callable[[np.random.Generator], np.ndarray]
 
 
 class Pass:
-    """One run through a network with given weights.
+    """A run through a network with given weights.
 
     :param ops: array operations with the names of ``keras.ops``
     :param rng: the source of initial weights
@@ -69,7 +69,7 @@ class Pass:
         return self.buffer((2,), Constant(0.0))
 
     def draw(self, stream: int, draw: Draw) -> Any:
-        """What ``draw`` makes of the next numbers of a stream, as float32."""
+        """The result of ``draw`` on the next numbers of a stream, as float32."""
         seed, count = (int(number) for number in self.buffers[stream])
         self.buffers[stream] = np.array([seed, count + 1], np.uint32)
         return self.ops.convert_to_tensor(draw(np.random.default_rng([seed, count])).astype(np.float32))
