@@ -87,7 +87,7 @@ $(MXNET_VENV)/.installed: $(METADATA)
 
 mxnet: $(MXNET_VENV)/.installed
 	COACH_TEST_FRAMEWORK=mxnet $(MXNET_BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not resume" -q \
-	  tests/architectures tests/agents tests/policy
+	  tests/architectures tests/agents
 
 $(VENV)/.bench-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) '.[bench,jax,atari]'

@@ -1,4 +1,4 @@
-"""Losses of heads that learn from targets, for agents that call ``train_and_sync_networks`` with targets of their own."""
+"""Losses of heads that learn from targets, for agents that call ``train_and_sync_networks`` with their own."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from keras import ops
 
 from rl_coach.agents.actor_critic_agent import actor_critic_rule, generalized_advantages
 from rl_coach.agents.clipped_ppo_agent import clipped_ppo_rule
@@ -14,7 +13,7 @@ from rl_coach.agents.policy_gradients_agent import policy_gradient_rule
 from rl_coach.agents.policy_optimization_agent import RunningMeans
 from rl_coach.agents.soft_actor_critic_agent import soft_actor_critic_rule, squashed_sample
 from rl_coach.architectures.policies import entropy, log_probability, masked
-from tests.agents.numpy_rules import FixedNetwork, batch, gaussian_density, run, softmax_policy
+from tests.agents.numpy_rules import FixedNetwork, batch, gaussian_density, ops, run, softmax_policy
 
 Q = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]], np.float32)
 Q_TARGET = np.array([[10.0, 20.0], [40.0, 30.0], [50.0, 60.0], [7.0, 9.0]], np.float32)
