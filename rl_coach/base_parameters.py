@@ -21,6 +21,8 @@ class Frameworks(Enum):
     tensorflow = "TensorFlow"
     mxnet = "MXNet"
     jax = "JAX"
+    #: ONNX Runtime, for processes that act and do not learn; no choice of ``-f``
+    acting = "ONNX Runtime"
 
 
 class EmbedderScheme(Enum):
@@ -266,6 +268,10 @@ class NetworkParameters(Parameters):
     :param replace_mse_with_huber_loss: Huber instead of squared errors, where a head has them
     :param create_target_network: keep a second, slowly following copy of the weights
     :param softmax_temperature: above 1 flattens a policy's softmax, below 1 sharpens it
+    :param initial_weights: how weights begin: ``'xavier'`` (zero biases), ``'kaiming_uniform'`` (as PyTorch's layers,
+        biases too), ``'orthogonal'``, or an ``InitialWeights`` such as ``Orthogonal(gain=0.01)``
+    :param output_embedding: what the middleware gives becomes an output too, ``embedding`` of the first head
+    :ivar blueprint: a ``NetworkBlueprint``, which networks that only act are made from; None elsewhere
     """
 
     def __init__(
@@ -295,6 +301,8 @@ class NetworkParameters(Parameters):
         create_target_network: bool = False,
         tensorflow_support: bool = True,
         softmax_temperature: float = 1,
+        initial_weights: Any = "xavier",
+        output_embedding: bool = False,
     ):
         self.framework: Frameworks = Frameworks.tensorflow
         self.sess = None
@@ -325,16 +333,26 @@ class NetworkParameters(Parameters):
         self.create_target_network = create_target_network
         self.tensorflow_support = tensorflow_support
         self.softmax_temperature = softmax_temperature
+        self.initial_weights = initial_weights
+        self.output_embedding = output_embedding
+        self.blueprint: Any = None
+
+    def make_function(self, framework: Any, spaces: Any, name: str, rng: Any) -> Any:
+        """Build the network on a framework; see ``Framework.make_function``."""
+        return framework.make_function(self, spaces, name, rng)
 
 
 class NetworkComponentParameters(Parameters):
     """A part of a network.
 
     :param dense_layer: the layer class to use where the part has fully connected layers; None for ``Dense``
+    :ivar initial_weights: how this part's weights begin, as in ``NetworkParameters``; None for as the network's do. If
+        set, it holds for kernels too that a head begins in a way of its own, such as a policy's small ones
     """
 
     def __init__(self, dense_layer: Any):
         self.dense_layer = dense_layer
+        self.initial_weights: Any = None
 
 
 class VisualizationParameters(Parameters):

@@ -11,7 +11,7 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch, n_step_returns
 from rl_coach.exploration_policies.categorical import CategoricalParameters
@@ -96,6 +96,7 @@ def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: f
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in ("advantages", "returns")})
         value, policy = networks["main"].online(batch.states)
         policy = masked(ops, policy, mask_of(batch, mask))
         errors = batch.extra["returns"] - value["v"]

@@ -13,7 +13,7 @@ from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParam
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.packing import padded
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, weighted_mean
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps, RunPhase, StateType
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
@@ -104,6 +104,8 @@ def clipped_ppo_rule(
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        names = ("advantages", "returns", "behaviour_log_probs")
+        assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in names})
         value, policy = networks["main"].online(batch.states)
         policy = masked(ops, policy, mask_of(batch, mask_name))
         log_ratio = log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"]

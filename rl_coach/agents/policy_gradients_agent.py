@@ -11,7 +11,7 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
@@ -72,6 +72,7 @@ def policy_gradient_rule(beta_entropy: float, mask_name: str | None, loss_weight
     """-sum_t w_t (loss_weight log pi(a_t|s_t) A_t + beta H(pi(.|s_t))), A_t being ``extra['advantages']`` [B]."""
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, weights=batch.weights, advantages=batch.extra.get("advantages"))
         policy = masked(ops, networks["main"].online(batch.states)[0], mask_of(batch, mask_name))
         log_prob = log_probability(ops, policy, batch.actions)
         loss = -loss_weight * ops.sum(batch.weights * log_prob * batch.extra["advantages"])

@@ -134,7 +134,7 @@ class UpdateLoop:
             columns = pad(columns, self.batch_size * compiled)
         rate = agent.ap.algorithm.rate_for_copying_weights_to_target
         target_rates = dict.fromkeys(self._targets, rate) if targets_after_each else {}
-        result = self.update(columns, batch=batch, num_updates=compiled, count=count, follow=target_rates)
+        result = self.update(columns, batch=batch, num_updates=compiled, count=count, target_rates=target_rates)
         agent.training_iteration += count
         if self._targets and clock.targets_due(agent.total_steps_counter, agent.training_iteration):
             if not targets_after_each:

@@ -11,7 +11,7 @@ INPUT_OFFSET = {"image": 0.0, "vector": 0.0, "tensor": 0.0}
 
 
 class InputEmbedderParameters(NetworkComponentParameters):
-    """How one input becomes a vector of features.
+    """Settings of what makes a vector of features of one input.
 
     :param activation_function: after each layer of the scheme
     :param scheme: an ``EmbedderScheme`` or a list of layers
@@ -49,3 +49,8 @@ class InputEmbedderParameters(NetworkComponentParameters):
         self.name = name
         self.is_training = is_training
         self.flatten = flatten
+
+    @property
+    def path(self) -> str:
+        """The name of the embedder; ``'module:Class'`` in a subclass with an embedder of its own."""
+        return "InputEmbedder"

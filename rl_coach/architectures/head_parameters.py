@@ -8,9 +8,9 @@ from rl_coach.base_parameters import NetworkComponentParameters
 
 
 class HeadParameters(NetworkComponentParameters):
-    """What all heads have.
+    """Settings that all heads have.
 
-    :param parameterized_class_name: which head it is
+    :param parameterized_class_name: the name of the head, or a subclass of ``heads.Head``
     :param activation_function: between the head's own layers, where it has any
     :param num_output_head_copies: how many such heads, each with weights of its own
     :param rescale_gradient_from_head_by_factor: 0 keeps the head from shaping the layers below it, 1 lets it
@@ -40,7 +40,7 @@ class HeadParameters(NetworkComponentParameters):
 
     @property
     def path(self) -> str:
-        """The name of the head; each framework maps it to its own class."""
+        """The name of the head, or ``'module:Class'`` of one of your own."""
         return self.parameterized_class_name
 
 

@@ -8,9 +8,9 @@ from rl_coach.base_parameters import MiddlewareScheme, NetworkComponentParameter
 
 
 class MiddlewareParameters(NetworkComponentParameters):
-    """What all middlewares have.
+    """Settings that all middlewares have.
 
-    :param parameterized_class_name: which middleware it is
+    :param parameterized_class_name: the name of the middleware, or a subclass of ``middlewares.Middleware``
     :param activation_function: after each layer of the scheme
     :param scheme: a ``MiddlewareScheme`` or a list of layers
     """
@@ -34,6 +34,11 @@ class MiddlewareParameters(NetworkComponentParameters):
         self.name = name
         self.is_training = is_training
         self.parameterized_class_name = parameterized_class_name
+
+    @property
+    def path(self) -> str:
+        """The name of the middleware, or ``'module:Class'`` of one of your own."""
+        return self.parameterized_class_name
 
 
 class FCMiddlewareParameters(MiddlewareParameters):

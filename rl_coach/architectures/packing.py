@@ -16,7 +16,7 @@ LARGE_ROW = 4096  # columns of more numbers a row than this, such as images, tra
 
 @dataclass(frozen=True)
 class PackedColumn:
-    """Where a column lies in a packed row, and what it is."""
+    """The place of a column in a packed row, and its form."""
 
     start: int
     stop: int
@@ -25,7 +25,7 @@ class PackedColumn:
 
 
 class Packing:
-    """How the columns of one layout are packed.
+    """The packing of columns of one layout.
 
     :param columns: an example of the columns, each [N, ...]
     :param num_scalars: how many numbers each update gets besides its batch
