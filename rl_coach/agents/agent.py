@@ -474,7 +474,10 @@ class Agent(AgentInterface):
         columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in names}
         columns["actions"] = batch.action_column
         columns["rewards"] = batch.reward_column
-        columns["discounts"] = (self.ap.algorithm.discount * (1.0 - batch.terminated_column)).astype(np.float32)
+        discount = self.ap.algorithm.discount
+        if batch.n_step_column is not None:
+            discount = discount**batch.n_step_column
+        columns["discounts"] = (discount * (1.0 - batch.terminated_column)).astype(np.float32)
         weights = batch.info_columns.get("weight")
         columns["weights"] = np.ones(len(batch.reward_column), np.float32) if weights is None else weights
         return columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
@@ -72,43 +72,42 @@ class LearningResult:
 
     def __init__(self, read: Callable[[], _Numbers], signal_names: list[str]):
         self._read = read
+        self._numbers: _Numbers | None = None
         self.signal_names = signal_names
 
-    @cached_property
-    def _numbers(self) -> _Numbers:
-        return self._read()
-
-    def wait(self) -> None:
+    def wait(self) -> _Numbers:
         """Wait until the updates are made.
 
         :raises TrainingError: a loss is not finite
         """
-        _ = self._numbers
+        if self._numbers is None:
+            self._numbers = self._read()
+        return self._numbers
 
     @property
     def losses(self) -> dict[str, np.ndarray]:
         """[K] for each network."""
-        return self._numbers.losses
+        return self.wait().losses
 
     @property
     def gradient_norms(self) -> dict[str, np.ndarray]:
         """[K] for each network, before clipping."""
-        return self._numbers.gradient_norms
+        return self.wait().gradient_norms
 
     @property
     def signals(self) -> dict[str, np.ndarray]:
         """[K] for each of the rule's signals."""
-        return self._numbers.signals
+        return self.wait().signals
 
     @property
     def errors(self) -> np.ndarray | None:
         """[K, B], or None if the rule gives none."""
-        return self._numbers.errors
+        return self.wait().errors
 
     @property
     def values(self) -> dict[str, np.ndarray]:
         """[K, B] for each of the rule's values of rows."""
-        return self._numbers.values
+        return self.wait().values
 
 
 class Learner:

@@ -157,12 +157,13 @@ class CompiledNetworkState(NetworkState):
         self.ops = ops
         self.layout = StateLayout(groups)
         self.variables = [self._hold(array) for array in self.layout.pack(np, groups)]
+        self._variables_of = {group: self.layout.variables_of([group]) for group in groups}
         self._pending: Callable[[], None] | None = None
         self._target_updates: dict[float, Callable[[], None]] = {}
 
     def arrays(self, group: str) -> list[np.ndarray]:
         self.finish()
-        values = {index: self._read(index) for index in self.layout.variables_of([group])}
+        values = {index: self._read(index) for index in self._variables_of[group]}
         return self.layout.group(np, values, group)
 
     def update_target(self, rate: float) -> None:

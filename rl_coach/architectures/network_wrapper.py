@@ -91,6 +91,7 @@ class NetworkWrapper:
         self._optimizer = Optimizer(self.network_parameters)
         self._exported: ExportedNetwork | None = None
         self._accumulated: list[dict[str, np.ndarray]] = []
+        self.input_names = list(self.state.function.input_shapes)
         self.online_network = OnlineNetwork(self, self.state, "weights", self.exported, self.rng)
         self._target = Architecture(self.state, "target_weights", self.exported, self.rng) if has_target else None
 
@@ -118,11 +119,6 @@ class NetworkWrapper:
     def blueprint(self) -> NetworkBlueprint:
         """The network as plain data but for its weights, to be acted with where there is no training framework."""
         return NetworkBlueprint.of(self.state.function, self.exported())
-
-    @property
-    def input_names(self) -> list[str]:
-        """The observations (and perhaps the action) that the network takes."""
-        return list(self.state.function.input_shapes)
 
     def outputs_named(self, *suffixes: str) -> tuple[str, ...]:
         """Those of its outputs that are called so, in the order of the network."""

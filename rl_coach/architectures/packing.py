@@ -30,6 +30,8 @@ class Packing:
     :param columns: an example of the columns, each [N, ...]
     :param num_scalars: how many numbers each update gets besides its batch
     :param num_updates: K, how many updates one call makes
+
+    :ivar size: the length of the packed vector: rows, scalars of each update, and the number of updates to make
     """
 
     def __init__(self, columns: dict[str, np.ndarray], num_scalars: int, num_updates: int):
@@ -48,11 +50,7 @@ class Packing:
             self.packed[name] = PackedColumn(width, width + size, column.shape[1:], is_integer)
             width += size
         self.width = width
-
-    @property
-    def size(self) -> int:
-        """The length of the packed vector: rows, scalars of each update, and the number of updates to make."""
-        return self.rows * self.width + self.num_updates * self.num_scalars + 1
+        self.size = self.rows * width + num_updates * num_scalars + 1
 
     def pack(self, columns: dict[str, np.ndarray], scalars: np.ndarray, count: int) -> np.ndarray:
         """[size] float32. :param scalars: [K, S]; :param count: how many of the K updates to make"""
