@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Sequence, Union
+import math
+from typing import Any, ClassVar, Mapping, Sequence, Union
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from rl_coach.environments.episode_record import EpisodeRecord, actions_of
 from rl_coach.environments.keyboard import Keyboard
 from rl_coach.environments.rendering import EpisodeVideo, Window, has_display
 from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpace
+from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, limit, one_of, optional, whole
 from rl_coach.utils import CoachError, did_you_mean, force_list
 
 VIDEO_FRAMES_PER_SECOND = 10
@@ -111,6 +113,16 @@ class EnvironmentParameters(Parameters):
     :ivar num_environments: how many copies the agent acts in at once; 1 is Coach's own meaning of every schedule
     :ivar vectorization: ``"sync"`` steps the copies one after the other, ``"async"`` each in a process of its own
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "frame_skip": whole(1),
+        "seed": optional(whole(0)),
+        "human_control": FLAG,
+        "custom_reward_threshold": optional(limit(low=-math.inf)),
+        "target_success_rate": FRACTION,
+        "num_environments": whole(1),
+        "vectorization": one_of("sync", "async"),
+    }
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         self.level = level

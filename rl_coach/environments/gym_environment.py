@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from enum import IntEnum
-from typing import Any, Union, cast
+from typing import Any, ClassVar, Mapping, Union, cast
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from rl_coach.environments.gym_levels import (
 from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
+from rl_coach.utilities.constraints import FLAG, Constraint, instance, member, optional, whole
 from rl_coach.utils import CoachError, short_dynamic_import
 
 __all__ = [
@@ -73,6 +74,14 @@ class GymEnvironmentParameters(EnvironmentParameters):
     :ivar observation_space_type: what to take observations for; None goes by their shape and dtype
     :ivar life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "random_initialization_steps": whole(0),
+        "max_over_num_frames": whole(1),
+        "additional_simulator_parameters": optional(instance(dict, "a dictionary")),
+        "observation_space_type": optional(member(ObservationSpaceType)),
+        "life_loss_ends_training_episode": FLAG,
+    }
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         super().__init__(level)

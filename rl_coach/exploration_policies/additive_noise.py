@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from rl_coach.core_types import RunPhase
 from rl_coach.exploration_policies.exploration_policy import ContinuousActionExplorationPolicy, ExplorationParameters
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace
+from rl_coach.utilities.constraints import FLAG, Constraint, number, schedule
 
 
 class AdditiveNoiseParameters(ExplorationParameters):
@@ -20,6 +21,12 @@ class AdditiveNoiseParameters(ExplorationParameters):
     :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range (0.1 is a tenth
         of it), not absolute
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "noise_schedule": schedule(number(0)),
+        "evaluation_noise": number(0),
+        "noise_as_percentage_from_action_space": FLAG,
+    }
 
     def __init__(self) -> None:
         super().__init__()

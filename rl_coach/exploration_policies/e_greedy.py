@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from rl_coach.exploration_policies.exploration_policy import (
 )
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
+from rl_coach.utilities.constraints import FRACTION, Constraint, schedule
 from rl_coach.utils import dynamic_import_and_instantiate_module_from_params
 
 
@@ -30,6 +31,11 @@ class EGreedyParameters(ExplorationParameters):
     :ivar continuous_exploration_policy_parameters: what acts in place of the greedy action, where actions are
         continuous
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "epsilon_schedule": schedule(FRACTION),
+        "evaluation_epsilon": FRACTION,
+    }
 
     def __init__(self) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ import random
 import signal
 import threading
 import time
-from typing import Any, Iterator
+from typing import Any, ClassVar, Iterator, Mapping
 
 import numpy as np
 
@@ -34,11 +34,13 @@ from rl_coach.core_types import (
     TrainingSteps,
 )
 from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit, check_preset, fits_of
+from rl_coach.graph_managers.memory_needs import check_networks, check_replay
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.policy.export import checkpoint_files
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status, duration
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
+from rl_coach.utilities.constraints import Constrained, Constraint, check_constraints, steps, whole
 from rl_coach.utils import CoachError, TrainingError, program
 
 _UNITS: dict[str, type[StepMethod]] = {
@@ -109,7 +111,7 @@ class SimpleSchedule(ScheduleParameters):
         self.improve_steps = improve_steps or TrainingSteps(10000000000)
 
 
-class GraphManager:
+class GraphManager(Constrained):
     """Holds the levels of a graph and runs them through the phases of a schedule.
 
     A subclass says in ``_create_graph`` which levels and environments there are; ``create_graph`` then builds them.
@@ -124,6 +126,14 @@ class GraphManager:
     :ivar resume_hint: how the user can go on with this run, for one that is interrupted
     :ivar prints_summary: say at the end what came of the run
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "heatup_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
+        "evaluation_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
+        "steps_between_evaluation_periods": steps(EnvironmentSteps, EnvironmentEpisodes, TrainingSteps, low=1),
+        "improve_steps": steps(EnvironmentSteps, EnvironmentEpisodes, TrainingSteps),
+        "checkpoints_to_keep": whole(0),
+    }
 
     def __init__(
         self, name: str, schedule_params: ScheduleParameters, vis_params: VisualizationParameters | None = None
@@ -186,7 +196,8 @@ class GraphManager:
         :raises CoachError: something in the parameters cannot be used
         """
         self.task_parameters = TaskParameters() if task_parameters is None else copy.copy(task_parameters)
-        self._check_schedule()
+        check_constraints(self)
+        check_networks(self)
         self._checkpoints = CheckpointSchedule(self.task_parameters, self.total_steps_counters[RunPhase.TRAIN])
         if self.task_parameters.checkpoint_keep is not None:
             self.checkpoints_to_keep = self.task_parameters.checkpoint_keep
@@ -195,6 +206,7 @@ class GraphManager:
         self._seed_global_generators(1)
         self.top_level_manager = self.level_managers[0]
         self._bottom_level = self.level_managers[-1]
+        check_replay(self)
         self._can_train = any(level.can_train for level in self.level_managers)
         self._is_played = any(agent.is_person for level in self.level_managers for agent in level.agents.values())
         for level in self.level_managers:
@@ -208,17 +220,6 @@ class GraphManager:
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
         """Build the levels, the topmost first, and their environments."""
         raise NotImplementedError(f"{type(self).__name__} does not say which levels it has")
-
-    def _check_schedule(self) -> None:
-        for name in ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps"):
-            steps = getattr(self, name)
-            if type(steps) not in _UNITS.values():
-                raise CoachError(f"{name} of graph '{self.name}' is {steps!r}; it counts in {', '.join(_UNITS)}")
-        for name in ("heatup_steps", "evaluation_steps"):
-            if isinstance(getattr(self, name), TrainingSteps):
-                raise CoachError(f"{name} of graph '{self.name}' cannot count TrainingSteps: nothing is trained then")
-        if self.steps_between_evaluation_periods.num_steps <= 0:
-            raise CoachError(f"steps_between_evaluation_periods of graph '{self.name}' must be at least 1")
 
     def _seed_everything(self) -> None:
         """Seed Python's and NumPy's global generators for the user's code; all that is Coach's gets streams of its

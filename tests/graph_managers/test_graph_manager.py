@@ -329,7 +329,7 @@ def test_signals_by_name(tmp_path):
 
 
 def test_an_unfinished_schedule_is_named(tmp_path):
-    with pytest.raises(CoachError, match="heatup_steps of graph 'simple_rl_graph' is None"):
+    with pytest.raises(CoachError, match="heatup_steps is None; it must be EnvironmentSteps"):
         BasicRLGraphManager(
             CountingAgentParameters(), CountingEnvironmentParameters(), ScheduleParameters()
         ).create_graph()
