@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import pathlib
 import re
@@ -25,6 +26,7 @@ from typing import Any, Iterator, Mapping, Union
 
 import numpy as np
 
+from rl_coach.utilities.safe_reading import read_json, read_text
 from rl_coach.utils import CoachError
 
 FORMAT_VERSION = 1
@@ -136,10 +138,11 @@ class CheckpointStateFile:
         return os.path.exists(self._path)
 
     def read(self) -> str | None:
-        """The name of the newest checkpoint, None if there is no such file."""
-        if not self.exists():
-            return None
-        return pathlib.Path(self._path).read_text(encoding="utf-8").strip()
+        """The name of the newest checkpoint, None if there is no such file.
+
+        :raises CoachError: the file holds something else
+        """
+        return _name_in(self._path)
 
     def write(self, data: SingleCheckpoint) -> None:
         """Name the newest checkpoint; the old name stands until the new one is on the disk."""
@@ -162,7 +165,9 @@ class CheckpointStateReader:
         """The newest checkpoint, None if there is none."""
         named = self._state_file.read()
         if named is not None and os.path.exists(os.path.join(self._checkpoint_dir, named)):
-            return self._parser.parse(named)
+            parsed = self._parser.parse(named)
+            if parsed is not None:
+                return parsed
         if not self._checkpoint_state_optional:
             return None
         checkpoints = self.get_all()
@@ -263,9 +268,12 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     manifest = read_manifest(path)
     for name, expected in manifest["files"].items():
         _check_file(os.path.join(path, name), expected)
-    arrays = _read_arrays(os.path.join(path, ARRAYS_FILE))
-    with open(os.path.join(path, STATE_FILE), encoding="utf-8") as file:
-        state = _put_arrays_back(json.load(file), arrays)
+    try:
+        arrays = _read_arrays(os.path.join(path, ARRAYS_FILE))
+        with open(os.path.join(path, STATE_FILE), encoding="utf-8") as file:
+            state = _put_arrays_back(json.load(file), arrays)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error) as error:
+        raise CoachError(f"the checkpoint '{path}' is damaged: {error!r}; choose another checkpoint") from error
     return state, manifest
 
 
@@ -276,19 +284,46 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """
     file = os.path.join(path, MANIFEST_FILE)
     try:
-        manifest = json.loads(pathlib.Path(file).read_text(encoding="utf-8"))
-        version, files = manifest["format_version"], manifest["files"]
+        manifest = read_json(file)
     except FileNotFoundError:
         raise CoachError(f"'{path}' is no checkpoint: it has no {MANIFEST_FILE}") from None
-    except (ValueError, KeyError, TypeError):
-        raise CoachError(f"the checkpoint's '{file}' is damaged; choose another checkpoint") from None
+    version, files = manifest.get("format_version"), manifest.get("files")
+    if not isinstance(version, int) or (version <= FORMAT_VERSION and not _lists_files(files)):
+        raise CoachError(f"the checkpoint's '{file}' is damaged; choose another checkpoint")
     if version > FORMAT_VERSION:
         raise CoachError(
             f"'{path}' has checkpoint format {version}, this version reads up to {FORMAT_VERSION}; update rl_coach"
         )
-    if not {ARRAYS_FILE, STATE_FILE} <= files.keys():
+    if not {ARRAYS_FILE, STATE_FILE} <= manifest["files"].keys():
         raise CoachError(f"the checkpoint's '{file}' does not list all its files; choose another checkpoint")
     return manifest
+
+
+def _lists_files(files: Any) -> bool:
+    """Whether a manifest's files are within the checkpoint, each with size and digest."""
+    return isinstance(files, dict) and all(
+        isinstance(entry, dict) and isinstance(entry.get("size"), int) and "sha256" in entry and _is_within(name)
+        for name, entry in files.items()
+    )
+
+
+def _is_within(name: str) -> bool:
+    parts = pathlib.PurePath(name)
+    return not parts.is_absolute() and ".." not in parts.parts and "\0" not in name
+
+
+def _name_in(file: Path) -> str | None:
+    """The name of an entry of the same directory that a file holds, None if there is no such file.
+
+    :raises CoachError: it holds something else
+    """
+    try:
+        name = read_text(file, most_bytes=4096).strip()
+    except FileNotFoundError:
+        return None
+    if not name or pathlib.PurePath(name).name != name or len(name) > 255 or not name.isprintable():
+        raise CoachError(f"'{file}' is damaged: it names no checkpoint; remove it, or name a checkpoint yourself")
+    return name
 
 
 def find_checkpoint(path: Path) -> str:
@@ -328,8 +363,7 @@ def mark_best(directory: Path, name: str) -> None:
 
 def best_checkpoint(directory: Path) -> str | None:
     """The name of the best checkpoint of a directory, None if none is named."""
-    file = pathlib.Path(directory) / BEST_CHECKPOINT_FILE
-    return file.read_text(encoding="utf-8").strip() if file.is_file() else None
+    return _name_in(pathlib.Path(directory) / BEST_CHECKPOINT_FILE)
 
 
 def keep_checkpoints(directory: Path, last: int) -> None:
@@ -483,13 +517,21 @@ def _safetensors_chunks(arrays: dict[str, np.ndarray]) -> Iterator[Any]:
 
 def _read_arrays(path: str) -> dict[str, np.ndarray]:
     with open(path, "rb") as file:
+        size = os.path.getsize(path)
         (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
         start = 8 + length
+        if start > size:
+            raise ValueError(f"a header of {length} bytes in a file of {size}")
+        header = json.loads(file.read(length))
         arrays = {}
         for name, entry in header.items():
-            file.seek(start + entry["data_offsets"][0])
-            array = np.empty(entry["shape"], dtype=np.dtype(_NUMPY_TYPES[entry["dtype"]]).newbyteorder("<"))
+            dtype = np.dtype(_NUMPY_TYPES[entry["dtype"]]).newbyteorder("<")
+            first, end = entry["data_offsets"]
+            # before anything is allocated: a header may claim any shape
+            if not 0 <= first <= end <= size - start or math.prod(entry["shape"]) * dtype.itemsize != end - first:
+                raise ValueError(f"the array '{name}' does not lie in the file")
+            file.seek(start + first)
+            array = np.empty(entry["shape"], dtype=dtype)
             if array.nbytes:
                 file.readinto(array.reshape(-1).view(np.uint8).data)
             arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)

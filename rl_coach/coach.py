@@ -11,11 +11,12 @@ import pathlib
 import shlex
 import shutil
 import sys
+import traceback
 import warnings
 from typing import TYPE_CHECKING, Any, Sequence
 
 from rl_coach.command_line import arguments as command_line
-from rl_coach.command_line import preset_catalogue
+from rl_coach.command_line import preset_catalogue, user_classes
 from rl_coach.runs import record as experiment_record
 
 if TYPE_CHECKING:
@@ -37,7 +38,12 @@ _ABOUT_TRAINED_AGENTS = (
 
 
 class CoachLauncher:
-    """From the arguments of a command line to a run. Override a step to change it."""
+    """From the arguments of a command line to a run. Override a step to change it.
+
+    :ivar shows_tracebacks: ``-v high`` is given
+    """
+
+    shows_tracebacks = False
 
     def launch(self, arguments: Sequence[str] | None = None) -> None:
         """Do what the command line asks for.
@@ -80,6 +86,7 @@ class CoachLauncher:
         :raises CoachError: for a flag or a value that does not exist, or a flag that this version does not serve
         """
         args = parser.parse_args(arguments)
+        self.shows_tracebacks = args.verbosity == "high"
         if args.resume:
             stored, settings = experiment_record.resumed_arguments(args.resume, args, _defaults(parser))
             args = parser.parse_args(arguments, type(args)(**stored))
@@ -111,12 +118,12 @@ class CoachLauncher:
         graph_manager: Any = preset_catalogue.load(args.preset)
         if args.environment_type:
             _check_has(graph_manager, "env_params", "-et")
-            graph_manager.env_params = _make(args.environment_type, "-et")
+            graph_manager.env_params = user_classes.make_environment(args.environment_type)
         if args.level:
             _select_level(graph_manager, args.level)
         if args.exploration_policy_type:
             _check_has(graph_manager, "agent_params", "-ept")
-            graph_manager.agent_params.exploration = _make(args.exploration_policy_type, "-ept")
+            graph_manager.agent_params.exploration = user_classes.make_exploration(args.exploration_policy_type)
         if args.play:
             _hand_over_to_human(graph_manager)
         _set_visualization(graph_manager, args)
@@ -233,8 +240,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     :return: the exit code: 0 done, 1 training failed, 2 bad input, 130 stopped from the keyboard
     :raises SystemExit: with code 143, terminated by SIGTERM
     """
+    launcher = CoachLauncher()
     try:
-        CoachLauncher().launch(arguments)
+        launcher.launch(arguments)
         return DONE
     except KeyboardInterrupt:
         print("coach: stopped", file=sys.stderr)
@@ -243,7 +251,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _exit_code(error)
         if code is None:
             raise
-        print(f"coach: {error}", file=sys.stderr)
+        if launcher.shows_tracebacks and error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
+        print(f"coach: {' '.join(str(error).split())}", file=sys.stderr)
         return code
 
 
@@ -302,17 +312,6 @@ def _set_process_environment(args: argparse.Namespace) -> None:
         warnings.simplefilter("ignore")
     if args.use_cpu:
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-
-
-def _make(module_and_class: str, flag: str) -> Any:
-    from rl_coach.utils import CoachError, short_dynamic_import
-
-    try:
-        return short_dynamic_import(module_and_class)()
-    except ModuleNotFoundError as error:
-        raise CoachError(f"{flag} {module_and_class}: no module '{error.name}'") from None
-    except CoachError as error:
-        raise CoachError(f"{flag} {module_and_class}: {error}") from None
 
 
 def _check_has(graph_manager: Any, parameters: str, flag: str) -> None:

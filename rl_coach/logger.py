@@ -528,7 +528,7 @@ def get_experiment_name(initial_experiment_name: str | None = None, default: str
     :raises CoachError: the name cannot be a directory's
     """
     name = (initial_experiment_name or default).strip()
-    if not name or name.startswith("..") or os.path.isabs(name) or "\0" in name:
+    if not name or name.startswith("..") or ".." in name.split("/") or os.path.isabs(name) or "\0" in name:
         raise CoachError(
             f"'{initial_experiment_name}' cannot be an experiment's name; use letters, digits, '-' and '_'"
         )

@@ -18,7 +18,8 @@ from rl_coach.base_parameters import (
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
 from rl_coach.graph_managers.graph_manager import GraphManager, ScheduleParameters
 from rl_coach.level_manager import LevelManager
-from rl_coach.utils import public_attributes, short_dynamic_import
+from rl_coach.utilities.user_code import environment_error
+from rl_coach.utils import CoachError, TrainingError, public_attributes, short_dynamic_import
 from rl_coach.vector_level_manager import VectorLevelManager
 
 
@@ -124,7 +125,15 @@ class BasicRLGraphManager(GraphManager):
 
 
 def _make_environment(path: str, settings: dict[str, Any]) -> Any:
-    return short_dynamic_import(path)(**settings)
+    level = settings["level"]
+    try:
+        return short_dynamic_import(path)(**settings)
+    except CoachError:
+        raise
+    except TrainingError as error:
+        raise CoachError(str(error)) from error.__cause__
+    except Exception as error:
+        raise CoachError(f"environment '{level}' cannot be made: {environment_error(error)}") from error
 
 
 def _as_int(seed: np.random.SeedSequence) -> int:

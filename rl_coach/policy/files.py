@@ -13,11 +13,13 @@ import hashlib
 import io
 import json
 import pathlib
+import zipfile
 from typing import Any
 
 import numpy as np
 
 from rl_coach.checkpoint import Path
+from rl_coach.utilities.safe_reading import read_json
 from rl_coach.utils import CoachError
 
 FORMAT_VERSION = 1
@@ -56,18 +58,38 @@ def read(folder: Path) -> tuple[dict[str, Any], bytes]:
     place = pathlib.Path(folder)
     content = _parsed(place / POLICY_FILE)
     files = {name: _checked(place / name, content["files"]) for name in (ARRAYS_FILE, MODEL_FILE)}
-    with np.load(io.BytesIO(files[ARRAYS_FILE]), allow_pickle=False) as arrays:
-        return _put_arrays(content["policy"], arrays), files[MODEL_FILE]
+    try:
+        with np.load(io.BytesIO(files[ARRAYS_FILE]), allow_pickle=False) as arrays:
+            _check_archive(arrays.zip)
+            return _put_arrays(content["policy"], arrays), files[MODEL_FILE]
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        MemoryError,
+        TypeError,
+        ValueError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise CoachError(f"the policy in '{place}' is damaged: {error!r}") from error
+
+
+def _check_archive(archive: zipfile.ZipFile) -> None:
+    """
+    :raises ValueError: it is not stored as it was written, and may be far larger than its file
+    """
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+        raise ValueError(f"{ARRAYS_FILE} is compressed")
 
 
 def _parsed(file: pathlib.Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = read_json(file)
         version, digest, body = content["format_version"], content["sha256"], content["policy"]
         is_newer = version > FORMAT_VERSION
     except FileNotFoundError:
         raise CoachError(f"the policy's file '{file}' is missing") from None
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         raise CoachError(f"the policy's file '{file}' is damaged: it is not the JSON that was written") from None
     if is_newer:
         raise CoachError(
@@ -79,16 +101,16 @@ def _parsed(file: pathlib.Path) -> dict[str, Any]:
 
 
 def _checked(file: pathlib.Path, expected: Any) -> bytes:
-    try:
-        data = file.read_bytes()
-    except FileNotFoundError:
-        raise CoachError(f"the policy's file '{file}' is missing") from None
+    if not file.is_file():
+        raise CoachError(f"the policy's file '{file}' is missing")
     try:
         size, digest = expected[file.name]["size"], expected[file.name]["sha256"]
     except (KeyError, TypeError):
         raise CoachError(f"the policy's file '{file.parent / POLICY_FILE}' does not list {file.name}") from None
-    if len(data) != size:
-        raise CoachError(f"the policy's file '{file}' has {len(data)} bytes, its {POLICY_FILE} says {size}")
+    has = file.stat().st_size
+    if has != size:
+        raise CoachError(f"the policy's file '{file}' has {has} bytes, its {POLICY_FILE} says {size}")
+    data = file.read_bytes()
     if _digest(data) != digest:
         raise CoachError(f"the policy's file '{file}' was changed: its SHA-256 is not that of its {POLICY_FILE}")
     return data
@@ -128,5 +150,6 @@ def _put_arrays(value: Any, arrays: Any) -> Any:
         return arrays[value[_ARRAY]]
     if value.keys() == {_CONSTANT}:
         name, shape = value[_CONSTANT]
-        return np.full(shape, arrays[name][0])
+        # a view of one number, whatever shape a file claims
+        return np.broadcast_to(arrays[name][0], shape)
     return {key: _put_arrays(item, arrays) for key, item in value.items()}
