@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Callable
 
 import numpy as np
@@ -46,18 +46,24 @@ class LearningResult:
     """What K updates of batch size B gave.
 
     A framework may still be computing them: the first look waits, and raises ``TrainingError`` if a loss is not finite.
+    Later looks give the numbers as they are, so that the state of a run that has failed can be saved.
 
-    :param read: waits and gives the numbers
+    :param read: waits and gives the numbers, and what is wrong with them
     :param signal_names: the names of the rule's signals, which are known before
     """
 
-    def __init__(self, read: Callable[[], _Numbers], signal_names: list[str]):
+    def __init__(self, read: Callable[[], tuple[_Numbers, TrainingError | None]], signal_names: list[str]):
         self._read = read
+        self._found: _Numbers | None = None
         self.signal_names = signal_names
 
-    @cached_property
+    @property
     def _numbers(self) -> _Numbers:
-        return self._read()
+        if self._found is None:
+            self._found, failure = self._read()
+            if failure is not None:
+                raise failure
+        return self._found
 
     def wait(self) -> None:
         """Wait until the updates are made.
@@ -286,18 +292,18 @@ class Learner:
             scalars={name: scalar_row[first + i] for i, name in enumerate(scalar_names)},
         )
 
-    def _read(self, outputs: Any, count: int, updates: dict[str, int]) -> _Numbers:
+    def _read(self, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, TrainingError | None]:
         self._unread = None
         rows = np.asarray(outputs)[:count]
         losses_of, norms_of, signals_of = self._output_names
-        if not np.isfinite(rows[:, : len(losses_of)]).all():
-            raise self._not_finite(rows, losses_of, count, updates)
+        is_finite = np.isfinite(rows[:, : len(losses_of)]).all()
+        failure = None if is_finite else self._not_finite(rows, losses_of, count, updates)
         values = iter(rows.T)
         losses = {name: next(values) for name in losses_of}
         norms = {name: next(values) for name in norms_of}
         signals = {name: next(values) for name in signals_of}
         errors = rows[:, len(losses) + len(norms) + len(signals) :]
-        return _Numbers(losses, norms, signals, errors if errors.shape[1] else None)
+        return _Numbers(losses, norms, signals, errors if errors.shape[1] else None), failure
 
     @staticmethod
     def _not_finite(rows: np.ndarray, losses_of: list[str], count: int, updates: dict[str, int]) -> TrainingError:
