@@ -609,7 +609,7 @@ class GraphManager(Constrained):
                 raise
         except TrainingError:
             if saves_checkpoints:
-                self.save_checkpoint(failed=True)
+                self._save_after_failure()
             raise
         finally:
             self._improve_end = None
@@ -645,6 +645,14 @@ class GraphManager(Constrained):
             screen.warning(f"interrupted; saved {path}")
             if self.resume_hint:
                 screen.print(f"go on with it: {self.resume_hint}")
+
+    def _save_after_failure(self) -> None:
+        try:
+            self.save_checkpoint(failed=True)
+        except TrainingError as error:
+            # what failed cannot even say its state, such as a copy of the environment whose process is gone
+            self.progress.stop()
+            screen.warning(f"the state of the failed run cannot be saved: {error}")
 
     def _status(self) -> Status:
         shown = [self.total_steps_counters[phase] for phase in self._shown_phases]
