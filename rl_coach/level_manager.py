@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any, Callable, Union
 
+import numpy as np
+
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.composite_agent import CompositeAgent
 from rl_coach.core_types import ActionInfo, ActionType, EnvironmentSteps, EnvResponse, RunPhase
@@ -138,6 +140,15 @@ class LevelManager(EnvironmentInterface):
             if self.evaluation_environment is None:
                 self.evaluation_environment = self._evaluation_environment_factory()
             self.active_environment = self.evaluation_environment
+
+    def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
+        """Let the evaluation that begins draw from streams of its own; an environment that it shares with training goes
+        on with training's."""
+        *for_agents, for_environment = seed.spawn(len(self.agents) + 1)
+        for agent, child in zip(self.agents.values(), for_agents):
+            agent.seed_evaluation(child)
+        if self.has_real_environment and self.evaluation_environment is not None:
+            self.evaluation_environment.seed_episodes(int(for_environment.generate_state(1)[0]))
 
     def _resume_training_episode(self) -> None:
         self.active_environment = self.environment

@@ -415,6 +415,12 @@ class Agent(AgentInterface):
         for name, network in self.networks.items():
             network.rng.bit_generator.state = states["networks"][name]
 
+    def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
+        exploration, own, actions, *networks = seed.spawn(3 + len(self.networks))
+        self.exploration_policy.seed(exploration)
+        states = [np.random.default_rng(child).bit_generator.state for child in (own, actions, *networks)]
+        self._set_streams({"agent": states[0], "actions": states[1], "networks": dict(zip(self.networks, states[2:]))})
+
     def observe(self, env_response: EnvResponse) -> bool:
         """Take in what the environment answered: the first state of an episode, or the outcome of the last action.
 

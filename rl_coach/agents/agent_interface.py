@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, SupportsFloat
 
+import numpy as np
+
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, PredictionType, RunPhase
 from rl_coach.policy.action_choice import PolicyDescription
 
@@ -72,6 +74,10 @@ class AgentInterface:
     def seed(self, seed: Any) -> None:
         """Start all random streams from a ``SeedSequence``. Called before ``set_environment_parameters``, so that
         networks too are initialised from it."""
+
+    def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
+        """Draw from streams of their own in the evaluation that begins. Called after ``suspend_episode``, which has put
+        those of training aside."""
 
     def reset_internal_state(self) -> None:
         """Begin an episode."""

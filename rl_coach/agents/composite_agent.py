@@ -209,6 +209,10 @@ class CompositeAgent(AgentInterface):
         for agent, child in zip(self.agents.values(), self._seed.spawn(len(self.agents))):
             agent.seed(child)
 
+    def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
+        for agent, child in zip(self.agents.values(), seed.spawn(len(self.agents))):
+            agent.seed_evaluation(child)
+
     def reset_internal_state(self) -> None:
         self._reward_so_far = 0.0
         for agent in self.agents.values():

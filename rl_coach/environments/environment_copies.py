@@ -12,7 +12,6 @@ from typing import Any, Callable, Sequence
 
 import gymnasium
 import numpy as np
-from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from rl_coach.core_types import ActionType, EnvResponse, RunPhase
@@ -137,21 +136,27 @@ class EnvironmentProcesses(EnvironmentCopies):
             autoreset_mode=AutoresetMode.DISABLED,
         )
         # the copies leave a SIGTERM to this process, so one that ends without closing them has to kill them
+        self._failure: Exception | None = None
         self._kill = weakref.finalize(self, _kill_all, self._processes.processes)
         return self._ask(self._processes.get_attr, "description")[0]
 
     def _ask(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         """Call a method that all copies answer.
 
-        :raises TrainingError: a copy has died, or its environment failed
+        :raises TrainingError: a copy has died, or its environment failed; every later call says so again
         """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return self._answer(method, *arguments, **keywords)
+        except Exception as error:
+            self._failure = error
+            raise
+
+    def _answer(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         try:
             return method(*arguments, **keywords)
-        except (EOFError, ConnectionError, AlreadyPendingCallError, ClosedEnvironmentError) as error:
-            raise TrainingError(self._obituary()) from error
-        except AttributeError as error:
-            if None not in self._processes.parent_pipes:
-                raise
+        except (EOFError, ConnectionError) as error:
             raise TrainingError(self._obituary()) from error
 
     def _obituary(self) -> str:
@@ -161,7 +166,7 @@ class EnvironmentProcesses(EnvironmentCopies):
             if code is not None:
                 how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
                 return f"copy {index} of the environment {how}; env_params.vectorization='sync' has no such processes"
-        return "the copies of the environment cannot go on after one of them failed"
+        return "a copy of the environment does not answer any more"
 
     def _call(self, method: str) -> Sequence[Any]:
         return self._ask(self._processes.call, "call", method)
@@ -193,10 +198,10 @@ class EnvironmentProcesses(EnvironmentCopies):
     def close(self) -> None:
         if self._processes.closed:
             return
-        if all(process.is_alive() for process in self._processes.processes):
+        if self._failure is None:
             self._processes.close()
         else:
-            self._processes.closed = True  # the others wait for one that has died
+            self._processes.closed = True  # of copies that are out of step none can be asked to close
         self._kill()
 
 

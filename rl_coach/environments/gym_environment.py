@@ -336,6 +336,12 @@ class GymEnvironment(Environment):
             self._take_action(arcade.fire_action)
         arcade.has_lost_life(self.info)
 
+    def seed_episodes(self, seed: int) -> None:
+        self._next_seed = seed
+        self.action_space.seed(seed)
+        if self._arcade is not None:
+            self._arcade.rng = np.random.default_rng(seed)
+
     def _reset_simulator(self) -> None:
         observation, self.info = self.env.reset(seed=self._next_seed)
         self._next_seed = None

@@ -34,6 +34,7 @@ from rl_coach.core_types import (
     TrainingSteps,
 )
 from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit, check_preset, fits_of
+from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
 from rl_coach.graph_managers.memory_needs import check_networks, check_replay
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
@@ -179,6 +180,7 @@ class GraphManager(Constrained):
         self._stop_signal: int | None = None
         self._stopped_between_steps = False
         self._told: set[str] = set()
+        self._seeds_evaluations = True
 
     def set_schedule_params(self, schedule_params: ScheduleParameters) -> None:
         """Take another schedule."""
@@ -464,6 +466,7 @@ class GraphManager(Constrained):
         counts_before = dict(self.total_steps_counters[RunPhase.TEST].counters)
         with self.phase_context(RunPhase.TEST):
             self.sync()
+            self._seed_evaluation()
             try:
                 self._evaluation_episodes(steps, rewards)
             except BaseException:
@@ -476,6 +479,15 @@ class GraphManager(Constrained):
         if self._improve_end is not None and self._checkpoints.is_regular and (best is None or reward > best):
             self.save_checkpoint()
         return self.should_stop()
+
+    def _seed_evaluation(self) -> None:
+        """Give the evaluation streams of its own; a run that does nothing but evaluate goes on with those of its
+        first."""
+        if self.seed is None or not self._seeds_evaluations:
+            return
+        seed = evaluation_seed(self.seed, self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps])
+        for level, child in zip(self.level_managers, seed.spawn(len(self.level_managers))):
+            level.seed_evaluation(child)
 
     def _undo_evaluation(self, before: list[Any], counts_before: dict[type[StepMethod], int]) -> None:
         """Leave no trace of an evaluation that was broken off, so that it can be held again."""
@@ -577,6 +589,7 @@ class GraphManager(Constrained):
                 self.evaluate(EnvironmentSteps(num_steps) if num_steps else EnvironmentEpisodes(1))
                 if num_steps:
                     break
+                self._seeds_evaluations = False
         self._summarize()
 
     @contextlib.contextmanager

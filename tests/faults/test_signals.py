@@ -40,7 +40,7 @@ class Tells(gym.Env):
         self.steps += 1
         Tells.total += 1
         if Tells.total == 30:
-            print(f"copy {os.getpid()}", flush=True)
+            os.write(1, f"copy {os.getpid()}\n".encode())
         if Tells.total == 40:
             if os.environ.get("FAULT") == "raise":
                 raise ValueError("the pole is gone")  # the user's own line
@@ -62,6 +62,8 @@ environment.num_environments = 2
 environment.vectorization = "async"
 graph_manager = BasicRLGraphManager(agent, environment, schedule)
 '''
+
+USERS_LINE = PRESET[: PRESET.index("# the user's own line")].count("\n") + 1
 
 
 def start(directory: pathlib.Path, *arguments: str, **environment: str) -> Run:
@@ -94,7 +96,7 @@ def test_an_environment_that_raises_is_one_line(tmp_path, vectorization):
     assert code == 1, text
     last = text.strip().splitlines()[-1]
     assert last.startswith("coach: environment '") and "tells.py:Tells' failed in step" in last
-    assert "tells.py:34: ValueError: the pole is gone" in last
+    assert f"tells.py:{USERS_LINE}: ValueError: the pole is gone" in last
     assert "Traceback" not in text and run.group_is_gone()
 
 
