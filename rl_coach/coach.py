@@ -155,6 +155,7 @@ class CoachLauncher:
         :raises CoachError: if the directory cannot be written, or agent and environment do not fit
         """
         from rl_coach import logger
+        from rl_coach.utils import CoachError
 
         if args.nocolor:
             logger.screen.set_use_colors(False)
@@ -169,6 +170,9 @@ class CoachLauncher:
             experiment_record.write(
                 directory.path, args, _defaults(self.get_argument_parser()), graph_manager.task_parameters.seed
             )
+        except OSError as error:
+            directory.remove()
+            raise CoachError(f"'{directory.path}' cannot be written: {error.strerror or error}") from error
         except BaseException:
             directory.remove()
             raise

@@ -42,6 +42,10 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(repr(match) for match in close)}?" if close else ""
 
 
+class CheckpointError(TrainingError):
+    """What was trained could not be written where it belongs; the message says where it lies instead."""
+
+
 class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
     """Numbers that may still be computed: any use as an array or as a number waits for them.
 

@@ -7,9 +7,10 @@ import copy
 import os
 import random
 import signal
+import tempfile
 import threading
 import time
-from typing import Any, ClassVar, Iterator, Mapping
+from typing import Any, ClassVar, Iterator, Mapping, NoReturn
 
 import numpy as np
 
@@ -42,12 +43,13 @@ from rl_coach.policy.export import checkpoint_files
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status, duration
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
 from rl_coach.utilities.constraints import Constrained, Constraint, check_constraints, steps, whole
-from rl_coach.utils import CoachError, TrainingError, program
+from rl_coach.utils import CheckpointError, CoachError, TrainingError, program
 
 _UNITS: dict[str, type[StepMethod]] = {
     unit.__name__: unit for unit in (EnvironmentSteps, EnvironmentEpisodes, TrainingSteps)
 }
 _ONE_STEP = EnvironmentSteps(1)
+_PAUSES_BETWEEN_TRIES = (0.5, 2.0)  # seconds, before the last checkpoint of a run is written elsewhere
 
 
 class ScheduleParameters(Parameters):
@@ -546,7 +548,7 @@ class GraphManager(Constrained):
                     break
                 self._next_evaluation = None
             if not self._is_played:
-                self.save_checkpoint()
+                self._save_whatever_happens()
         self._summarize()
 
     def _heat_up_and_start(self) -> dict[type[StepMethod], int]:
@@ -620,6 +622,8 @@ class GraphManager(Constrained):
                 self._save_after_interrupt()
             if not (self._is_played and isinstance(stop, KeyboardInterrupt)):
                 raise
+        except CheckpointError:
+            raise
         except TrainingError:
             if saves_checkpoints:
                 self._save_after_failure()
@@ -653,11 +657,46 @@ class GraphManager(Constrained):
             screen.warning("stopping after this step; once more to exit at once, without a checkpoint")
 
     def _save_after_interrupt(self) -> None:
-        path = self.save_checkpoint()
+        try:
+            path = self._save_whatever_happens()
+        except CheckpointError as error:
+            screen.warning(f"interrupted; {error}")
+            return
         if path is not None:
             screen.warning(f"interrupted; saved {path}")
             if self.resume_hint:
                 screen.print(f"go on with it: {self.resume_hint}")
+
+    def _save_whatever_happens(self) -> str | None:
+        """Save the last checkpoint of a run: try again where it cannot be written, and at last write it elsewhere.
+
+        :return: its path; None if another worker writes checkpoints
+        :raises CheckpointError: it lies elsewhere, or nowhere
+        """
+        if self.task_parameters.task_index:
+            return None
+        for pause in (0.0, *_PAUSES_BETWEEN_TRIES):
+            time.sleep(pause)
+            path = self.save_checkpoint()
+            if path is not None:
+                return path
+        self._save_elsewhere()
+
+    def _save_elsewhere(self) -> NoReturn:
+        trouble = f"no checkpoint could be written to '{self.checkpoint_dir}'"
+        try:
+            directory = tempfile.mkdtemp(prefix="coach-checkpoint-")
+            path = save_checkpoint(
+                directory, self._checkpoint_name(failed=False), self.get_state(), self._manifest(), self._attachments()
+            )
+        except OSError as error:
+            raise CheckpointError(
+                f"{trouble}, nor to '{tempfile.gettempdir()}': {error.strerror}; what was trained since the last "
+                f"checkpoint is lost"
+            ) from error
+        raise CheckpointError(
+            f"{trouble}; what was trained lies in '{path}': make room, and start from there with -crd"
+        )
 
     def _save_after_failure(self) -> None:
         try:
