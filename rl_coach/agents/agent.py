@@ -39,7 +39,13 @@ from rl_coach.logger import EpisodeLogger, Logger
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
 from rl_coach.spaces import SpacesDefinition
-from rl_coach.utils import CoachError, LazyArray, Signal, dynamic_import_and_instantiate_module_from_params
+from rl_coach.utils import (
+    CoachError,
+    LazyArray,
+    Signal,
+    TrainingError,
+    dynamic_import_and_instantiate_module_from_params,
+)
 
 
 class ParkedEpisode(NamedTuple):
@@ -626,9 +632,15 @@ class Agent(AgentInterface):
     def _explore(self, action_values: Any, state: StateType) -> Any:
         """The exploration policy's choice; it hears of a mask only where there is one, so that policies written
         without masks work."""
-        if self._mask_name is None:
-            return self.exploration_policy.get_action(action_values)
-        return self.exploration_policy.get_action(action_values, self.action_mask(state))
+        try:
+            if self._mask_name is None:
+                return self.exploration_policy.get_action(action_values)
+            return self.exploration_policy.get_action(action_values, self.action_mask(state))
+        except TrainingError as error:
+            raise TrainingError(
+                f"network '{next(iter(self.networks), None)}' at step {self.total_steps_counter}, after "
+                f"{self.training_iteration} updates: {error}"
+            ) from error
 
     def prepare_batch_for_inference(
         self, states: StateType | list[StateType], network_name: str

@@ -17,7 +17,8 @@ from rl_coach.runs.status import FAILED
 pytestmark = pytest.mark.faults
 
 SETTINGS = (
-    "agent_params.network_wrappers['main'].batch_size=8; agent_params.memory.max_size=(MemoryGranularity.Transitions, 500);"
+    "agent_params.network_wrappers['main'].batch_size=8; "
+    "agent_params.memory.max_size=(MemoryGranularity.Transitions, 500); "
     "heatup_steps=EnvironmentSteps(20); evaluation_steps=EnvironmentEpisodes(0); improve_steps=EnvironmentSteps(60)"
 )
 
