@@ -1,5 +1,6 @@
 # make run     trains CartPole_DQN until it holds its pole up
 # make test    lint, type check, import contracts, unit tests
+# make soak    interrupts, resumes and damages runs in every way (half an hour)
 # make golden  trains every preset that has a reward to reach (hours)
 # make bench   measures speed
 # make lint    ruff, mypy, import-linter
@@ -17,7 +18,7 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test golden bench lint format clean
+.PHONY: help run test soak golden bench lint format clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
@@ -52,7 +53,10 @@ run: $(VENV)/.run-installed
 	$(BIN)/coach -p CartPole_DQN --apply_stop_condition
 
 test: lint
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not resume" -q
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not slow" -q
+
+soak: $(VENV)/.test-installed
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "resume or faults" -q
 
 golden: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -m golden -s tests/golden

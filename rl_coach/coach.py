@@ -412,7 +412,7 @@ class ExperimentDirectory:
             self.path = pathlib.Path(existing).absolute()
             return
         above = pathlib.Path(logger.get_experiment_path(name, base, create_path=False)).absolute().parents
-        self._absent = [directory for directory in above if not directory.exists()]
+        self._absent = [directory for directory in above if not os.path.exists(directory)]
         try:
             self.path = pathlib.Path(logger.get_experiment_path(name, base)).absolute()
         except BaseException:
@@ -431,7 +431,7 @@ class ExperimentDirectory:
 
     def _remove_above(self) -> None:
         for directory in self._absent:
-            if directory.is_dir() and not any(directory.iterdir()):
+            if os.path.isdir(directory) and not any(directory.iterdir()):
                 directory.rmdir()
 
 

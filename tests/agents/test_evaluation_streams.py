@@ -26,7 +26,9 @@ def rewards_of_second_evaluation(directory, name, first):
     return last, episodes, weights
 
 
-@pytest.mark.parametrize("name", ["DQN", "SAC", "DQN in several environments"])
+@pytest.mark.parametrize(
+    "name", ["PG", pytest.param("SAC", marks=pytest.mark.slow), pytest.param("DQN", marks=pytest.mark.slow)]
+)
 def test_one_evaluation_more_changes_no_other(tmp_path, name):
     without = rewards_of_second_evaluation(tmp_path / "without", name, 0)
     once = rewards_of_second_evaluation(tmp_path / "once", name, 1)

@@ -126,8 +126,13 @@ def test_size_before_reading(tmp_path):
         read_json(file)
 
 
-@pytest.mark.parametrize("garbage", [*GARBAGE, b'{"arguments": [], "evaluate_only": false, "resumed": []}',
-                                     b'{"arguments": {"preset": 5}, "evaluate_only": false, "resumed": []}'])  # fmt: skip
+RECORDS = [
+    b'{"arguments": [], "evaluate_only": false, "resumed": []}',
+    b'{"arguments": {"preset": 5}, "evaluate_only": false, "resumed": []}',
+]
+
+
+@pytest.mark.parametrize("garbage", [*GARBAGE, *RECORDS])
 def test_records_of_experiments(tmp_path, garbage, capsys):
     (tmp_path / "experiment.json").write_bytes(garbage)
     assert main(["--resume", str(tmp_path)]) == BAD_INPUT
@@ -145,7 +150,7 @@ def test_policies(tmp_path, garbage):
 
 def test_a_policy_that_is_a_link_to_a_device(tmp_path):
     (tmp_path / "policy.json").symlink_to("/dev/zero")
-    with pytest.raises(CoachError, match="no regular file|no policy"):
+    with pytest.raises(CoachError, match=r"no regular file|no policy"):
         Policy.load(tmp_path)
 
 

@@ -10,11 +10,9 @@ from rl_coach.base_parameters import TaskParameters
 from rl_coach.checkpoint import load_checkpoint
 from rl_coach.utils import TrainingError
 from tests.frameworks import FRAMEWORK
-from tests.resume.runs import AGENTS, plan_of
+from tests.resume.runs import agents, plan_of
 
 pytestmark = pytest.mark.faults
-
-QUICK = ("PG", "DQN")
 
 
 def failing(name, directory):
@@ -32,11 +30,7 @@ def assert_fails_and_keeps_its_state(graph, directory):
     assert not list((directory / "checkpoint").glob("*.ckpt"))
 
 
-def agents():
-    return [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in AGENTS]
-
-
-@pytest.mark.parametrize("name", agents())
+@pytest.mark.parametrize("name", agents("PG"))
 def test_rewards_that_are_not_numbers(tmp_path, name):
     graph, task = failing(name, tmp_path)
     graph.create_graph(task)
@@ -57,7 +51,7 @@ def spoil_rewards(environment):
     environment._take_action = spoiled
 
 
-@pytest.mark.parametrize("name", agents())
+@pytest.mark.parametrize("name", agents("PG"))
 def test_a_learning_rate_that_is_far_too_large(tmp_path, name):
     graph, task = failing(name, tmp_path)
     for network in graph.agent_params.network_wrappers.values():

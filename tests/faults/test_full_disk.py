@@ -89,8 +89,8 @@ def test_a_csv_that_becomes_unwritable_is_one_line_and_the_run_goes_on(tmp_path,
 
     def heatup_and_take_the_csvs_place(graph, steps):
         heatup(graph, steps)
-        (file,) = pathlib.Path(graph.task_parameters.experiment_path).glob("*.csv")
-        file.unlink()
+        file = pathlib.Path(graph.get_agent().agent_logger.csv_path)
+        file.unlink(missing_ok=True)
         file.mkdir()
 
     monkeypatch.setattr(GraphManager, "heatup", heatup_and_take_the_csvs_place)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.processes import Run
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
 PRESET = '''\
 import os, time
