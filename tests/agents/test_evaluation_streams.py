@@ -7,7 +7,7 @@ import pytest
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
-from tests.resume.runs import make
+from tests.resume.runs import agents, make
 
 
 def rewards_of_second_evaluation(directory, name, first):
@@ -26,9 +26,7 @@ def rewards_of_second_evaluation(directory, name, first):
     return last, episodes, weights
 
 
-@pytest.mark.parametrize(
-    "name", ["PG", pytest.param("SAC", marks=pytest.mark.slow), pytest.param("DQN", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("name", agents("PG"))
 def test_one_evaluation_more_changes_no_other(tmp_path, name):
     without = rewards_of_second_evaluation(tmp_path / "without", name, 0)
     once = rewards_of_second_evaluation(tmp_path / "once", name, 1)
