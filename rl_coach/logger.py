@@ -27,7 +27,6 @@ from rl_coach.core_types import TimeTypes
 from rl_coach.utils import CoachError
 
 _EVENT_FLUSH_SECONDS = 10
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Colors:
@@ -264,8 +263,6 @@ class BaseLogger:
             try:
                 self._append_to_file([self._rows[index] for index in indices])
             except OSError as error:
-                if error.errno not in _NO_ROOM:
-                    raise
                 self._warn_of_file(error)
                 return
         for index in indices:

@@ -40,7 +40,7 @@ class Tells(gym.Env):
         self.steps += 1
         Tells.total += 1
         if Tells.total == 30:
-            os.write(1, f"copy {os.getpid()}\n".encode())
+            os.write(1, f"copy {os.getpid()}{os.linesep}".encode())
         if Tells.total == 40:
             if os.environ.get("FAULT") == "raise":
                 raise ValueError("the pole is gone")  # the user's own line
