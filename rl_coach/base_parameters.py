@@ -612,6 +612,7 @@ class TaskParameters(Parameters):
         "num_threads": optional(whole(1)),
         "resume": FLAG,
         "preset": optional(TEXT),
+        "role": member(TaskRole),
     }
 
     def __init__(

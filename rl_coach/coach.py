@@ -5,6 +5,7 @@ Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answ
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import pathlib
@@ -172,6 +173,8 @@ class CoachLauncher:
             )
         except OSError as error:
             directory.remove()
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+                raise
             raise CoachError(f"'{directory.path}' cannot be written: {error.strerror or error}") from error
         except BaseException:
             directory.remove()

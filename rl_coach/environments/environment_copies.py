@@ -17,7 +17,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from rl_coach.core_types import ActionType, EnvResponse, RunPhase
 from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.spaces import ActionSpace
-from rl_coach.utils import TrainingError
+from rl_coach.utils import CoachError, TrainingError
 
 _SECONDS_TO_DIE = 1.0
 
@@ -130,11 +130,14 @@ class EnvironmentProcesses(EnvironmentCopies):
 
     def _start(self, make: Sequence[Callable[[], Any]]) -> _Description:
         # neither threads nor locks of this process may be copied into the others, so they are not forked
-        self._processes = AsyncVectorEnv(
-            [partial(_CopyForGymnasium, build) for build in make],
-            context="spawn",
-            autoreset_mode=AutoresetMode.DISABLED,
-        )
+        try:
+            self._processes = AsyncVectorEnv(
+                [partial(_CopyForGymnasium, build) for build in make],
+                context="spawn",
+                autoreset_mode=AutoresetMode.DISABLED,
+            )
+        except (EOFError, ConnectionError) as error:
+            raise CoachError("a copy of the environment died while it was started") from error
         # the copies leave a SIGTERM to this process, so one that ends without closing them has to kill them
         self._failure: Exception | None = None
         self._kill = weakref.finalize(self, _kill_all, self._processes.processes)

@@ -85,7 +85,7 @@ def test_a_signal_to_the_process_group_saves_a_checkpoint_and_ends(tmp_path):
     assert code == 143, text
     assert "interrupted; saved" in text and "Traceback" not in text
     assert list(experiment(tmp_path).glob("checkpoint/*.ckpt"))
-    assert json.loads((experiment(tmp_path) / "status.json").read_text())["status"] != "running"
+    assert json.loads((experiment(tmp_path) / "status.json").read_text())["state"] == "stopped"
     assert run.group_is_gone()
 
 
