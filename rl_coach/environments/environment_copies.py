@@ -289,6 +289,7 @@ def _kill_all(processes: Sequence[Any]) -> None:
     for process in processes:
         if process.is_alive():
             process.kill()
+        process.join(_SECONDS_TO_DIE)
 
 
 def _box_of(example: np.ndarray) -> gymnasium.spaces.Box:
