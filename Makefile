@@ -1,5 +1,6 @@
 # make run     trains CartPole_DQN until it holds its pole up
 # make test    lint, type check, import contracts, unit tests
+# make soak    interrupts, resumes and damages runs in every way (half an hour)
 # make golden  trains every preset that has a reward to reach (hours)
 # make mxnet   runs the tests of networks and agents on MXNet, in an environment of its own (Python 3.10 to 3.12)
 # make bench   measures speed
@@ -18,7 +19,7 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test golden mxnet bench lint format clean
+.PHONY: help run test soak golden mxnet bench lint format clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
@@ -53,7 +54,10 @@ run: $(VENV)/.run-installed
 	$(BIN)/coach -p CartPole_DQN --apply_stop_condition
 
 test: lint
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not resume" -q
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not slow" -q
+
+soak: $(VENV)/.test-installed
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "resume or faults" -q
 
 golden: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -m golden -s tests/golden

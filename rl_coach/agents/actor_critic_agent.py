@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, whole
 from rl_coach.utils import CoachError
 
 
@@ -31,6 +32,14 @@ class ActorCriticAlgorithmParameters(AlgorithmParameters):
     :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
     :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        "beta_entropy": number(),
+        "gae_lambda": FRACTION,
+        "estimate_state_value_using_gae": FLAG,
+        "num_steps_between_gradient_updates": whole(1),
+    }
 
     def __init__(self) -> None:
         super().__init__()

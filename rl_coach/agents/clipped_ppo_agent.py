@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, schedule, whole
 from rl_coach.utils import CoachError
 
 
@@ -55,6 +56,18 @@ class ClippedPPOAlgorithmParameters(AlgorithmParameters):
     :ivar optimization_epochs: how often each transition is learned from
     :ivar clipping_decay_schedule: multiplies epsilon; one step for each environment step
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        "beta_entropy": number(),
+        "gae_lambda": FRACTION,
+        "estimate_state_value_using_gae": FLAG,
+        "num_episodes_in_experience_replay": whole(1),
+        "use_kl_regularization": FLAG,
+        "clip_likelihood_ratio_using_epsilon": number(above=0),
+        "optimization_epochs": whole(1),
+        "clipping_decay_schedule": schedule(number(0)),
+    }
 
     def __init__(self) -> None:
         super().__init__()

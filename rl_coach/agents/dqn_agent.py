@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, ClassVar, Mapping
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from rl_coach.core_types import Batch, EnvironmentSteps
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
+from rl_coach.utilities.constraints import FLAG, Constraint
 
 
 class DQNAlgorithmParameters(AlgorithmParameters):
@@ -46,6 +47,10 @@ class DQNAlgorithmParameters(AlgorithmParameters):
 
 class DQNNetworkParameters(NetworkParameters):
     """A Q-network."""
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "should_get_softmax_probabilities": FLAG,
+    }
 
     def __init__(self) -> None:
         super().__init__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.utilities.constraints import Constraint, member, number, whole
 from rl_coach.utils import CoachError
 
 
@@ -40,6 +41,12 @@ class PolicyGradientAlgorithmParameters(AlgorithmParameters):
     :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
     :ivar num_steps_between_gradient_updates: the longest segment of an episode that is learned from at once
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        "beta_entropy": number(),
+        "num_steps_between_gradient_updates": whole(1),
+    }
 
     def __init__(self) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.policy.action_choice import PolicyDescription, SquashedGaussianChoice
 from rl_coach.spaces import BoxActionSpace
+from rl_coach.utilities.constraints import FLAG, Constraint
 from rl_coach.utils import CoachError
 
 
@@ -85,6 +86,10 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
     :ivar rate_for_copying_weights_to_target: the target's share of the newest weights at each update
     :ivar use_deterministic_for_evaluation: evaluate with the mean action, not with a sample
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "use_deterministic_for_evaluation": FLAG,
+    }
 
     def __init__(self) -> None:
         super().__init__()

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, ClassVar, Mapping
 
 import numpy as np
 
 from rl_coach.architectures.initializers import Initializer, InitialWeights
+from rl_coach.utilities.constraints import FLAG, TEXT, Constrained, Constraint, list_of, number, optional, whole
 from rl_coach.utils import CoachError, did_you_mean
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "selu", "leaky_relu", "softplus")
+_EXTENT = whole(1) | list_of(whole(1))
 
 
-class Layer:
+class Layer(Constrained):
     """Base of layers as they stand in a scheme; two of one class with equal settings are equal.
 
     A layer of your own is a subclass with an ``applied`` made of what ``Layers`` offers.
@@ -46,6 +48,12 @@ class Conv2d(Layer):
     :param strides: steps between two applications
     """
 
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "num_filters": whole(1),
+        "kernel_size": _EXTENT,
+        "strides": _EXTENT,
+    }
+
     def __init__(self, num_filters: int, kernel_size: int, strides: int):
         self.num_filters = num_filters
         self.kernel_size = kernel_size
@@ -71,6 +79,12 @@ class BatchnormActivationDropout(Layer):
     :param dropout_rate: the share of activations set to zero in training; 0 is off
     """
 
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "batchnorm": FLAG,
+        "activation_function": optional(TEXT),
+        "dropout_rate": number(0, below=1),
+    }
+
     def __init__(self, batchnorm: bool = False, activation_function: Any = None, dropout_rate: float = 0):
         self.batchnorm = batchnorm
         self.activation_function = activation_function
@@ -86,6 +100,10 @@ class BatchnormActivationDropout(Layer):
 class Dense(Layer):
     """A fully connected layer."""
 
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "units": whole(1),
+    }
+
     def __init__(self, units: int):
         self.units = units
 
@@ -98,6 +116,10 @@ class Dense(Layer):
 
 class NoisyNetDense(Layer):
     """A fully connected layer whose weights carry learned factorised Gaussian noise (Fortunato et al. 2018)."""
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "units": whole(1),
+    }
 
     def __init__(self, units: int):
         self.units = units

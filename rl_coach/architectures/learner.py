@@ -65,12 +65,13 @@ class LearningResult:
     """The result of K updates of batch size B.
 
     A framework may still be computing them: the first look waits, and raises ``TrainingError`` if a loss is not finite.
+    Later looks give the numbers as they are, so that the state of a run that has failed can be saved.
 
-    :param read: waits and gives the numbers
+    :param read: waits and gives the numbers, and what is wrong with them
     :param signal_names: the names of the rule's signals, which are known before
     """
 
-    def __init__(self, read: Callable[[], _Numbers], signal_names: list[str]):
+    def __init__(self, read: Callable[[], tuple[_Numbers, TrainingError | None]], signal_names: list[str]):
         self._read = read
         self._numbers: _Numbers | None = None
         self.signal_names = signal_names
@@ -81,7 +82,9 @@ class LearningResult:
         :raises TrainingError: a loss is not finite
         """
         if self._numbers is None:
-            self._numbers = self._read()
+            self._numbers, failure = self._read()
+            if failure is not None:
+                raise failure
         return self._numbers
 
     @property
@@ -330,11 +333,11 @@ class Learner:
             scalars={name: scalar_row[first + i] for i, name in enumerate(scalar_names)},
         )
 
-    def _read(self, outputs: Any, count: int, updates: dict[str, int]) -> _Numbers:
+    def _read(self, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, TrainingError | None]:
         self._unread = None
         rows, names = np.asarray(outputs)[:count], self._output_names
-        if not np.isfinite(rows[:, : len(names.losses)]).all():
-            raise self._not_finite(rows, names.losses, count, updates)
+        is_finite = np.isfinite(rows[:, : len(names.losses)]).all()
+        failure = None if is_finite else self._not_finite(rows, names.losses, count, updates)
         numbers = iter(rows.T)
         losses = {name: next(numbers) for name in names.losses}
         norms = {name: next(numbers) for name in names.losses}
@@ -342,7 +345,8 @@ class Learner:
         rest = rows[:, 2 * len(losses) + len(signals) :]
         of_rows = np.split(rest, len(names.values) + names.has_errors, axis=1) if rest.size else []
         errors = of_rows[0] if names.has_errors else None
-        return _Numbers(losses, norms, signals, errors, dict(zip(names.values, of_rows[names.has_errors :])))
+        values = dict(zip(names.values, of_rows[names.has_errors :]))
+        return _Numbers(losses, norms, signals, errors, values), failure
 
     @staticmethod
     def _not_finite(rows: np.ndarray, losses_of: list[str], count: int, updates: dict[str, int]) -> TrainingError:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 from rl_coach.base_parameters import MiddlewareScheme, NetworkComponentParameters
+from rl_coach.utilities.constraints import FLAG, TEXT, Constraint, number, optional, whole
 
 
 class MiddlewareParameters(NetworkComponentParameters):
@@ -14,6 +15,14 @@ class MiddlewareParameters(NetworkComponentParameters):
     :param activation_function: after each layer of the scheme
     :param scheme: a ``MiddlewareScheme`` or a list of layers
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "activation_function": optional(TEXT),
+        "batchnorm": FLAG,
+        "dropout_rate": number(0, below=1),
+        "name": TEXT,
+        "is_training": FLAG,
+    }
 
     def __init__(
         self,
@@ -47,6 +56,10 @@ class FCMiddlewareParameters(MiddlewareParameters):
     :param num_streams: how many such stacks stand side by side, each with weights of its own
     """
 
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "num_streams": whole(1),
+    }
+
     def __init__(
         self,
         activation_function: str = "relu",
@@ -66,6 +79,10 @@ class FCMiddlewareParameters(MiddlewareParameters):
 
 class LSTMMiddlewareParameters(MiddlewareParameters):
     """A stack of fully connected layers with an LSTM cell after it."""
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "number_of_lstm_cells": whole(1),
+    }
 
     def __init__(
         self,

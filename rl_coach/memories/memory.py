@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
 from rl_coach.base_parameters import Parameters
 from rl_coach.core_types import Batch, CsvDataset, Episode, Transition
 from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utilities.constraints import FLAG, Constraint
 from rl_coach.utils import CoachError
 
 
@@ -28,6 +29,10 @@ class MemoryParameters(Parameters):
     :ivar shared_memory: the workers of one machine store into one memory
     :ivar load_memory_from_file_path: a file to fill the memory from before training
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "shared_memory": FLAG,
+    }
 
     def __init__(self) -> None:
         self.max_size: Any = None
