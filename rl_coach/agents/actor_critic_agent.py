@@ -165,7 +165,8 @@ class ActorCriticAgent(PolicyOptimizationAgent):
         states, next_states = batch.state_columns, batch.next_state_columns
         names = self.networks["main"].input_names
         rows = {name: np.concatenate([states[name], next_states[name][-1:]]) for name in names}
-        values = self.networks["main"].online_network.predict_sequence(rows, "output_0_v")
+        before = self.episode.state_before_segment
+        values = self.networks["main"].online_network.predict_sequence(rows, "output_0_v", before)
         values[-1] *= not batch.terminateds()[-1]
         return values
 

@@ -173,7 +173,7 @@ class Agent(AgentInterface):
         """Build the exploration policy and the networks."""
         action_seed, exploration_seed = self._seeds.spawn(2)
         self.spaces.action.seed(action_seed)
-        self.exploration_policy = self._make_exploration_policy()
+        self.exploration_policy = make_exploration_policy(self.ap.exploration, self.spaces.action, self.name)
         self.exploration_policy.seed(exploration_seed)
         self.networks = self.create_networks()
         self.can_train = bool(self.networks)
@@ -188,9 +188,6 @@ class Agent(AgentInterface):
         if self.ap.visualization.print_networks_summary:
             for network in self.networks.values():
                 print(network.summary())
-
-    def _make_exploration_policy(self) -> Any:
-        return make_exploration_policy(self.ap.exploration, self.spaces.action, self.name)
 
     def load_memory_from_file(self) -> None:
         """Fill the memory with the recorded transitions that ``load_memory_from_file_path`` names, if it does."""

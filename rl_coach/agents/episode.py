@@ -89,14 +89,14 @@ class SegmentedEpisode(EpisodeInProgress):
     """An episode that is learned from in segments while it is played.
 
     :ivar num_learned: how many steps of the buffer have been learned from
-    :ivar states_before_segment: the states of recurrent networks, by network, before the first step of the segment
-        that is played now
+    :ivar state_before_segment: the state of a recurrent network before the first step of the segment that is played
+        now; empty in an episode's first, which starts at zero
     """
 
     def __init__(self, algorithm: AlgorithmParameters):
         super().__init__(algorithm)
         self.num_learned = 0
-        self.states_before_segment: dict[str, Any] = {}
+        self.state_before_segment: dict[str, Any] = {}
 
 
 def new_buffer(algorithm: AlgorithmParameters) -> Episode:

@@ -15,7 +15,7 @@ from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import ActionInfo, ActionType, StateType
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
-from rl_coach.exploration_policies.exploration_policy import ExplorationPolicy
+from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
 from rl_coach.logger import screen
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 
@@ -66,6 +66,7 @@ class HumanAgent(Agent):
 
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
         super().__init__(agent_parameters, parent)
+        self.ap.exploration = ExplorationParameters()  # a person explores by themselves
         self._is_saved = True
 
     def init_environment_dependent_modules(self) -> None:
@@ -94,9 +95,6 @@ class HumanAgent(Agent):
     def create_networks(self) -> dict[str, NetworkWrapper]:
         """None."""
         return {}
-
-    def _make_exploration_policy(self) -> ExplorationPolicy:
-        return ExplorationPolicy(self.spaces.action)
 
     def handle_episode_ended(self) -> None:
         super().handle_episode_ended()

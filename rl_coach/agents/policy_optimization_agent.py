@@ -57,6 +57,7 @@ class PolicyOptimizationAgent(Agent):
 
     learns_from_sequences = True
     episode_class = SegmentedEpisode
+    episode: SegmentedEpisode
     last_gradient_update_step_idx = Delegated("episode", "num_learned")
     _counters: tuple[str, ...] = (
         *Agent._counters, "mean_discounted_return", "std_discounted_return", "_episodes_gathered",
@@ -101,6 +102,7 @@ class PolicyOptimizationAgent(Agent):
             buffer.update_discounted_rewards()
         loss = self._learn_segment(self.update_loop.filtered(Batch(buffer.transitions[learned:])))
         self.last_gradient_update_step_idx = buffer.length()
+        self.episode.state_before_segment = dict(self.networks["main"].online_network.recurrent_state)
         return loss
 
     def _learn_segment(self, segment: Batch) -> float:
@@ -138,6 +140,9 @@ class PolicyOptimizationAgent(Agent):
         found = {f"states/{name}": batch.state_columns[name] for name in self.update_loop.input_names}
         found["actions"] = batch.action_column
         found["weights"] = np.full(len(batch), 1.0 / len(batch), np.float32)
+        for name, state in self.episode.state_before_segment.items():
+            # every row has it, for columns have equal lengths; the first one's is where the network starts
+            found[f"states/{name}"] = np.repeat(state, len(batch), axis=0)
         return found
 
     def get_prediction(self, states: StateType | list[StateType]) -> list[np.ndarray]:

@@ -77,15 +77,20 @@ class Architecture:
             values = [values[names.index(name)] for name in outputs]
         return values[0] if squeeze_output and len(values) == 1 else values
 
-    def predict_sequence(self, rows: dict[str, np.ndarray], output: str) -> np.ndarray:
-        """[T, ...], one output for the rows of one episode [T, ...], a recurrent state starting at zero.
+    def predict_sequence(
+        self, rows: dict[str, np.ndarray], output: str, recurrent_state: dict[str, np.ndarray] | None = None
+    ) -> np.ndarray:
+        """[T, ...], one output for the rows of a stretch of an episode [T, ...].
 
         The state that the network acts with stays as it is.
+
+        :param recurrent_state: the state of a recurrent network before the first row; zero if not given
         """
         if not self.recurrent_state:
             return self.predict(rows, outputs=[output])
         acting_state = self.recurrent_state
         self.reset_internal_memory()
+        self.recurrent_state = recurrent_state or self.recurrent_state
         length = len(next(iter(rows.values())))
         steps = [{name: column[t : t + 1] for name, column in rows.items()} for t in range(length)]
         values = np.concatenate([self.predict(step, outputs=[output]) for step in steps])

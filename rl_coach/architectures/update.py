@@ -70,8 +70,13 @@ class NetworkView:
         self.buffers = buffers
 
     def online(self, states: dict[str, Any], training: bool = True) -> list[dict[str, Any]]:
-        """The outputs of the network that learns."""
-        outputs, _, self.buffers = self._function(self._weights, self.buffers, states, training, draws_noise=True)
+        """The outputs of the network that learns.
+
+        :param states: [B, ...] by name; a recurrent network's state before the first row may be among them, in row 0
+        """
+        recurrent = {name: states[name][:1] for name in self._function.recurrent_sizes if name in states}
+        inputs = {**states, **recurrent}
+        outputs, _, self.buffers = self._function(self._weights, self.buffers, inputs, training, draws_noise=True)
         return outputs
 
     def target(self, states: dict[str, Any]) -> list[dict[str, Any]]:
