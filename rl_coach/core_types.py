@@ -101,7 +101,9 @@ class EnvironmentEpisodes(StepMethod):
 
 
 class TrainingSteps(StepMethod):
-    """Updates of the networks."""
+    """Training steps, the agent's ``training_iteration``: an update of its networks or, where an agent makes many
+    updates on what it played before it plays on (PPO's epochs of minibatches), all of these together. Schedules of the
+    learning rate count them too."""
 
     __slots__ = ()
 

@@ -259,7 +259,13 @@ class ClippedPPOAgent(ActorCriticAgent):
         columns = padded(columns)
         compiled = np.full((epochs * -(-len(columns["weights"]) // size), size), -1, np.int32)
         compiled[: epochs * per_epoch] = indices.reshape(-1, size)
-        result = self.update_loop.update(columns, indices=compiled, num_updates=len(compiled), count=epochs * per_epoch)
+        result = self.update_loop.update(
+            columns,
+            indices=compiled,
+            num_updates=len(compiled),
+            count=epochs * per_epoch,
+            training_step=self.training_iteration,
+        )
         self.training_iteration += 1
         self.update_loop.close_phase()
         return float(result.losses["main"].mean())

@@ -85,11 +85,16 @@ class PolicyOptimizationAgent(Agent):
         self.std_discounted_return = float(returns.std())
 
     def train(self) -> float:
-        if self.parallel is None:
-            return self._train_on_episode()
-        return sum(self._train_on_episode() for _ in self.parallel)
+        loss = 0.0
+        for _ in self.parallel or (0,):
+            loss += self._train_on_episode()
+        if self._segments and self._episodes_gathered >= self.ap.algorithm.apply_gradients_every_x_episodes:
+            loss += self._update_on_segments()
+        return loss
 
     def _train_on_episode(self) -> float:
+        """Learn from the present episode's newest segment if it is full, or take it to those that are learned from
+        together. :return: the loss, 0 if nothing was learned"""
         buffer, learned = self.episode.buffer, self.last_gradient_update_step_idx
         passed = buffer.length() - learned
         is_segment_full = passed >= self.ap.algorithm.num_steps_between_gradient_updates
@@ -106,15 +111,12 @@ class PolicyOptimizationAgent(Agent):
         return loss
 
     def _learn_segment(self, segment: Batch) -> float:
-        if self.learns_by_rule:
-            self._segments.append(self.learning_columns(segment))
-            if self._sums_segments and self._episodes_gathered < self.ap.algorithm.apply_gradients_every_x_episodes:
-                return 0.0
-            loss = self._update_on_segments()
-        else:
+        if not self.learns_by_rule:
             loss = self.update_loop.learn_from_batch(segment)
-        self.update_loop.close_phase()
-        return loss
+            self.update_loop.close_phase()
+            return loss
+        self._segments.append(self.learning_columns(segment))
+        return 0.0 if self._sums_segments else self._update_on_segments()
 
     @property
     def _sums_segments(self) -> bool:
@@ -132,6 +134,7 @@ class PolicyOptimizationAgent(Agent):
         self._segments, self._episodes_gathered = [], 0
         result = self.update_loop.update(padded(columns))
         self.training_iteration += 1
+        self.update_loop.close_phase()
         return float(sum(loss[0] for loss in result.losses.values()))
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:

@@ -182,4 +182,5 @@ class UpdateLoop:
 
     def close_phase(self) -> None:
         """Take down the learning rate, and the updates so far."""
-        self._agent.books.note_learning_rate(next(iter(self._networks.values())).learning_rate)
+        network = next(iter(self._networks.values()))
+        self._agent.books.note_learning_rate(network.learning_rate_at(self._agent.training_iteration))

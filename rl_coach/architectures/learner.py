@@ -143,6 +143,7 @@ class Learner:
         target_rates: dict[str, float] | None = None,
         learning: Masks | None = None,
         moving: Masks | None = None,
+        training_step: int | None = None,
     ) -> LearningResult:
         """Make ``count`` of ``num_updates`` updates in one call, which may return before they are made.
 
@@ -158,6 +159,8 @@ class Learner:
         :param learning: [K] bool for each network that not all updates teach; one that is left out stays as it is, with
             its optimizer's slots and bias corrections. Which networks are named matters to the compiled step, not when
         :param moving: [K] bool for each of ``target_rates`` whose target not all updates move
+        :param training_step: the training step, from 0 on, that all of these updates are part of, by which schedules of
+            the learning rate go; None if each update is one by itself
         :raises TrainingError: a loss of an earlier call is not finite
         """
         scalars, target_rates, learning, moving = scalars or {}, target_rates or {}, learning or {}, moving or {}
@@ -175,7 +178,7 @@ class Learner:
             )
             self._compiled[key] = packing, self._compile(made_for)
         packing, compiled = self._compiled[key]
-        vector = packing.pack(columns, self._scalars(scalars, learning, moving, num_updates), count)
+        vector = packing.pack(columns, self._scalars(scalars, learning, moving, num_updates, training_step), count)
         for network in self.networks.values():
             network.finish()  # a failure stops the run before another update is made of it
         outputs = compiled(vector, [columns[name] for name in packing.large], indices)
@@ -265,7 +268,9 @@ class Learner:
             columns["weights"] *= ops.cast(indices[k] >= 0, "float32")
         return columns
 
-    def _scalars(self, scalars: dict[str, float], learning: Masks, moving: Masks, num_updates: int) -> np.ndarray:
+    def _scalars(
+        self, scalars: dict[str, float], learning: Masks, moving: Masks, num_updates: int, training_step: int | None
+    ) -> np.ndarray:
         """[K, S]: each update's numbers for the optimizers, for the rule, and for networks and targets left out."""
         counts = {name: np.maximum(np.cumsum(mask) - 1, 0) for name, mask in learning.items()}
         each, rows = range(num_updates), []
@@ -273,7 +278,9 @@ class Learner:
             row = [
                 value
                 for name, optimizer in self.step.optimizers.items()
-                for value in optimizer.scalars(self.networks[name].updates + 1 + int(counts.get(name, each)[k]))
+                for value in optimizer.scalars(
+                    self.networks[name].updates + 1 + int(counts.get(name, each)[k]), training_step
+                )
             ]
             row += scalars.values()
             row += [mask[k] for masks in (learning, moving) for mask in masks.values()]

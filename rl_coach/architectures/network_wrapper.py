@@ -129,10 +129,9 @@ class NetworkWrapper:
         """True if the network carries a state from step to step."""
         return bool(self.state.function.recurrent_sizes)
 
-    @property
-    def learning_rate(self) -> float:
-        """The step size of the next update."""
-        return self._optimizer.learning_rate(self.state.updates)
+    def learning_rate_at(self, training_step: int) -> float:
+        """The step size in a training step, from 0 on."""
+        return self._optimizer.learning_rate(training_step)
 
     def update_target_network(self, rate: float = 1.0) -> None:
         """Move the target's weights towards the online ones; 1 copies them."""

@@ -156,19 +156,22 @@ class Optimizer:
         self.num_slots = {"adam": 2, "rmsprop": 1, "sgd": 0}[kind]
         self.parameters = parameters
 
-    def scalars(self, update: int) -> list[float]:
-        """Learning rate and the two bias corrections of update number ``update``, from 1 on."""
+    def scalars(self, update: int, training_step: int | None = None) -> list[float]:
+        """Learning rate and the two bias corrections of update number ``update``, from 1 on.
+
+        :param training_step: the training step, from 0 on, that the update is part of; None if it is one by itself
+        """
         p = self.parameters
         first, second = 1 - p.adam_optimizer_beta1**update, 1 - p.adam_optimizer_beta2**update
-        return [self.learning_rate(update - 1), 1 / first, 1 / second]
+        return [self.learning_rate(update - 1 if training_step is None else training_step), 1 / first, 1 / second]
 
-    def learning_rate(self, updates_done: int) -> float:
-        """The step size after some updates: a schedule's, or decayed by a factor after each full period."""
+    def learning_rate(self, training_step: int) -> float:
+        """The step size in a training step, from 0 on: a schedule's, or decayed by a factor after each full period."""
         p = self.parameters
         if hasattr(p.learning_rate, "value_at"):
-            return float(p.learning_rate.value_at(updates_done))
+            return float(p.learning_rate.value_at(training_step))
         if p.learning_rate_decay_rate and p.learning_rate_decay_steps:
-            return p.learning_rate * p.learning_rate_decay_rate ** (updates_done // p.learning_rate_decay_steps)
+            return p.learning_rate * p.learning_rate_decay_rate ** (training_step // p.learning_rate_decay_steps)
         return p.learning_rate
 
     def __call__(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:
