@@ -47,7 +47,7 @@ class LevelManager(EnvironmentInterface):
         steps_limit = EnvironmentSteps(1) if steps_limit is None else steps_limit
         if not isinstance(steps_limit, EnvironmentSteps):
             raise CoachError(f"steps_limit of level '{name}' counts EnvironmentSteps, not {steps_limit!r}")
-        self.name = name
+        self.name = self.full_name_id = name
         self.agents = _agents_by_name(name, agents)
         self.environment = environment
         self.real_environment = real_environment or environment
@@ -106,6 +106,11 @@ class LevelManager(EnvironmentInterface):
     def get_random_action_with_info(self) -> ActionInfo:
         """A random directive, with its probability."""
         return self.action_space.sample_with_info()
+
+    @property
+    def level_manager(self) -> LevelManager:
+        """Itself; agents ask for it through whatever holds them."""
+        return self
 
     @property
     def acting_agent(self) -> AgentInterface:

@@ -35,9 +35,10 @@ from rl_coach.core_types import (
     Transition,
     VStateValue,
 )
-from rl_coach.logger import EpisodeLogger, Logger
+from rl_coach.logger import EpisodeLogger, Logger, screen
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
+from rl_coach.runs.event_lines import log_episode
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError, LazyArray, Signal, dynamic_import_and_instantiate_module_from_params
 
@@ -58,6 +59,11 @@ class ParkedEpisode(NamedTuple):
 
 
 _EVALUATION_COLUMNS = ("Evaluation Reward", "Shaped Evaluation Reward", "Success Rate")
+# written by what learns from recorded data; Coach's CSV has them always
+_OFFLINE_COLUMNS = (
+    "Epoch", "Inverse Propensity Score", "Direct Method Reward", "Doubly Robust", "Weighted Importance Sampling",
+    "Sequential Doubly Robust",
+)  # fmt: skip
 
 
 def _signal_of(result: LearningResult, name: str) -> np.ndarray:
@@ -85,6 +91,7 @@ class Agent(AgentInterface):
         self.parent = parent
         self.name = agent_parameters.name or "agent"
         self.full_name_id = agent_parameters.full_name_id = agent_parameters.full_name_id or self.name
+        screen.announce(f"Creating agent - name: {self.name}")
         self.memory = dynamic_import_and_instantiate_module_from_params(agent_parameters.memory)
         self.input_filter = agent_parameters.input_filter
         self.output_filter = agent_parameters.output_filter
@@ -257,9 +264,10 @@ class Agent(AgentInterface):
         task, visualization = self.ap.task_parameters, self.ap.visualization
         if task is None:
             return
-        graph = getattr(self.parent, "parent_graph_manager", None)
-        level = getattr(self.parent, "name", "")
-        stem = ".".join(part for part in (getattr(graph, "name", ""), level, self.name) if part)
+        self.ap.full_name_id = self.full_name_id
+        level = self.level_manager
+        graph = level.parent_graph_manager
+        stem = ".".join([graph.name, level.name, *self.full_name_id.split("/")])
         if visualization.dump_csv:
             self.agent_logger.set_logger_filenames(
                 task.experiment_path,
@@ -268,6 +276,8 @@ class Agent(AgentInterface):
                 resume=task.resume,
                 tensorboard=visualization.tensorboard,
             )
+            if visualization.tensorboard:
+                self.agent_logger.set_hyper_parameters(graph.documentation())
         if visualization.dump_in_episode_signals:
             self.agent_episode_logger.set_logger_filenames(
                 task.experiment_path, logger_prefix=stem, task_id=task.task_index
@@ -289,6 +299,8 @@ class Agent(AgentInterface):
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Begin an evaluation if ``val`` is ``TEST``; otherwise close the one that ran and log its results."""
+        if val is RunPhase.TEST and self._phase is not RunPhase.TEST and self.ap.is_a_highest_level_agent:
+            screen.announce(f"{self.name}: Starting evaluation phase")
         if val is not RunPhase.TEST and self.num_evaluation_episodes_completed:
             self._log_evaluation()
         self.num_evaluation_episodes_completed = 0
@@ -306,6 +318,11 @@ class Agent(AgentInterface):
         )
         for name, value in zip(_EVALUATION_COLUMNS, values):
             self.agent_logger.create_signal_value(name, value, time=self.current_episode)
+        if self.ap.is_a_highest_level_agent:
+            screen.announce(
+                f"{self.name}: Finished evaluation phase. Success rate = {round(self.last_success_rate, 2)}, "
+                f"Avg Total Reward = {round(values[0], 2)}"
+            )
 
     def get_success_rate(self) -> float:
         """The share of the last evaluation's episodes whose reward reached the environment's threshold."""
@@ -500,6 +517,8 @@ class Agent(AgentInterface):
             if testing:
                 self.current_episode += 1
             self.update_log()
+        if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
+            self.log_to_screen()
 
     def _finish_episode(self, episode: Episode) -> None:
         self._compute_returns(episode)
@@ -954,6 +973,23 @@ class Agent(AgentInterface):
 
     # the books
 
+    # whether the policy's control parameter says how much it explores
+    explores_by_parameter = True
+
+    def log_to_screen(self) -> None:
+        """Print the line of the episode that has ended. Called where programs read the lines."""
+        task = self.ap.task_parameters
+        log_episode(
+            self._phase,
+            self.full_name_id,
+            None if task is None else task.task_index,
+            self.current_episode,
+            float(np.sum(self.total_reward_in_current_episode)),
+            self.exploration_policy.get_control_param() if self.explores_by_parameter else None,
+            self.total_steps_counter,
+            self.training_iteration,
+        )
+
     def update_log(self) -> None:
         """Write the row of the episode that has ended."""
         log = self.agent_logger.create_signal_value
@@ -970,7 +1006,7 @@ class Agent(AgentInterface):
         log("Training Reward", self.total_reward_in_current_episode if training else np.nan)
         log("Update Target Network", 0, overwrite=False)
         self.agent_logger.update_wall_clock_time(self.current_episode)
-        for name in _EVALUATION_COLUMNS:
+        for name in _EVALUATION_COLUMNS + _OFFLINE_COLUMNS:
             log(name, np.nan, overwrite=False)
         self._log_signals()
         if self.current_episode % self.ap.visualization.dump_signals_to_csv_every_x_episodes == 0:

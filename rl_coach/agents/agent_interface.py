@@ -18,6 +18,7 @@ class AgentInterface:
     :cvar is_person: a person acts, who may end the run at any time
     :ivar updates_left: how many updates of the networks the run still wants; a training phase is cut to it. None for
         no limit.
+    :ivar full_name_id: ``level/agent``, or ``level/composite agent/agent``, once the agent has its parent
     """
 
     is_person = False
@@ -26,6 +27,7 @@ class AgentInterface:
         self._parent: Any = None
         self._phase = RunPhase.UNDEFINED
         self.name = "agent"
+        self.full_name_id = self.name
         self.updates_left: int | None = None
         self.last_action_info: ActionInfo | None = None
 
@@ -37,6 +39,12 @@ class AgentInterface:
     @parent.setter
     def parent(self, value: Any) -> None:
         self._parent = value
+        self.full_name_id = self.name if value is None else f"{value.full_name_id}/{self.name}"
+
+    @property
+    def level_manager(self) -> Any:
+        """The level manager that holds this agent, be it in a composite agent; None before it is held."""
+        return None if self._parent is None else self._parent.level_manager
 
     @property
     def phase(self) -> RunPhase:

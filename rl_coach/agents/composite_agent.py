@@ -160,16 +160,6 @@ class CompositeAgent(AgentInterface):
             self.agents[name] = agent
 
     @property
-    def parent(self) -> Any:
-        """The level manager."""
-        return self._parent
-
-    @parent.setter
-    def parent(self, value: Any) -> None:
-        self._parent = value
-        self.full_name_id = f"{value.name}/{self.name}"
-
-    @property
     def phase(self) -> RunPhase:
         """What the run is doing."""
         return self._phase

@@ -55,6 +55,7 @@ class PolicyOptimizationAgent(Agent):
     """
 
     learns_from_sequences = True
+    explores_by_parameter = False
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)

@@ -13,6 +13,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
+from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.base_parameters import Parameters, TaskParameters, VisualizationParameters
 from rl_coach.checkpoint import (
     CHECKPOINT_DIRECTORY,
@@ -35,15 +36,17 @@ from rl_coach.core_types import (
 )
 from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit, check_preset, fits_of
 from rl_coach.level_manager import LevelManager
-from rl_coach.logger import screen
+from rl_coach.logger import Logger, screen
 from rl_coach.policy.export import checkpoint_files
-from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status, duration
+from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Goal, Progress, Status
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
-from rl_coach.utils import CoachError, TrainingError, program
+from rl_coach.runs.summary import Counts, Summary
+from rl_coach.utils import CoachError, TrainingError
 
 _UNITS: dict[str, type[StepMethod]] = {
     unit.__name__: unit for unit in (EnvironmentSteps, EnvironmentEpisodes, TrainingSteps)
 }
+_PLURALS = {EnvironmentSteps: "steps", EnvironmentEpisodes: "episodes", TrainingSteps: "training steps"}
 _ONE_STEP = EnvironmentSteps(1)
 
 
@@ -142,6 +145,7 @@ class GraphManager:
         self.resume_hint: str | None = None
         self.prints_summary = True
         self.seed: int | None = None
+        self.graph_logger = Logger()
         self.progress = Progress()
         self.run_status = RunStatus(None)
         self.last_checkpoint_path: str | None = None
@@ -157,6 +161,7 @@ class GraphManager:
         self._improve_start: dict[type[StepMethod], int] | None = None
         self._improve_end: StepMethod | None = None
         self._shown_phases: tuple[RunPhase, ...] = (RunPhase.HEATUP, RunPhase.TRAIN)
+        self._wanted: dict[RunPhase, tuple[int, StepMethod]] = {}
         self._continues = False
         self._next_checkpoint_number = 0
         self._checkpoints: CheckpointSchedule = CheckpointSchedule(
@@ -191,7 +196,10 @@ class GraphManager:
         if self.task_parameters.checkpoint_keep is not None:
             self.checkpoints_to_keep = self.task_parameters.checkpoint_keep
         self._seed_everything()
-        self.level_managers, self.environments = self._create_graph(self.task_parameters)
+        screen.announce(f"Creating graph - name: {type(self).__name__}")
+        framework = self.task_parameters.framework_type.name
+        with screen.waiting_for(f"building the graph on {framework}"), quiet_native_code():
+            self.level_managers, self.environments = self._create_graph(self.task_parameters)
         self._seed_global_generators(1)
         self.top_level_manager = self.level_managers[0]
         self._bottom_level = self.level_managers[-1]
@@ -253,14 +261,12 @@ class GraphManager:
         self.run_status = RunStatus(self.task_parameters.experiment_path if is_told else None)
         for level in self.level_managers:
             level.setup_logger()
-        if not self.visualization_parameters.dump_parameters_documentation:
-            return
-        documentation = self.documentation()
-        for level in self.level_managers:
-            for agent in level.agents.values():
-                agent_logger = getattr(agent, "agent_logger", None)
-                if agent_logger is not None:
-                    agent_logger.dump_documentation(documentation)
+        if self.visualization_parameters.dump_parameters_documentation:
+            task = self.task_parameters
+            self.graph_logger.set_logger_filenames(
+                task.experiment_path, logger_prefix=self.name, task_id=task.task_index, resume=task.resume
+            )
+            self.graph_logger.dump_documentation(self.documentation())
 
     def documentation(self) -> dict[str, Any]:
         """All parameters of the run."""
@@ -421,6 +427,8 @@ class GraphManager:
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
             return
+        screen.announce(f"{self.name}: Starting heatup")
+        self._wanted[RunPhase.HEATUP] = (self.total_steps_counters[RunPhase.HEATUP][type(steps)], steps)
         with self.phase_context(RunPhase.HEATUP):
             if not self._is_episode_kept:
                 self.reset_required = self._force_next_reset = True
@@ -463,11 +471,15 @@ class GraphManager:
         counts_before = dict(self.total_steps_counters[RunPhase.TEST].counters)
         with self.phase_context(RunPhase.TEST):
             self.sync()
+            self._wanted[RunPhase.TEST] = (self._counts[type(steps)], steps)
+            self.progress.begin_evaluation(self._status())
             try:
                 self._evaluation_episodes(steps, rewards)
             except BaseException:
                 self._undo_evaluation(before, counts_before)
                 raise
+            finally:
+                self.progress.end_evaluation()
             best = self.progress.best_evaluation
             reward = float(np.mean(rewards))
             self.progress.add_evaluation(reward, len(rewards), self._status())
@@ -489,6 +501,7 @@ class GraphManager:
         while counts[unit] < end:
             self.act(EnvironmentEpisodes(1))
             rewards.append(self._episode_reward())
+            self.progress.add_evaluation_episode(rewards[-1])
             self.sync()
 
     def should_stop(self) -> bool:
@@ -519,6 +532,7 @@ class GraphManager:
         with self._running(saves_checkpoints=not self._is_played):
             self.sync()
             start = self._heat_up_and_start()
+            screen.announce(f"Starting to improve {self.name} task index {self.task_parameters.task_index or 0}")
             counts = self.total_steps_counters[RunPhase.TRAIN].counters
             unit = type(self.improve_steps)
             end = start[unit] + self.improve_steps.num_steps
@@ -652,31 +666,38 @@ class GraphManager:
             episodes=shown[-1][EnvironmentEpisodes],
             steps=sum(counter[EnvironmentSteps] for counter in shown),
             updates=shown[-1][TrainingSteps] if self._can_train else 0,
-            fraction=self._fraction_done(),
+            goal=self._goal(),
+            evaluation_steps=self.total_steps_counters[RunPhase.TEST][EnvironmentSteps],
         )
 
-    def _fraction_done(self) -> float:
-        if self._improve_end is None or self._improve_start is None:
-            return 0.0
-        unit = type(self._improve_end)
-        start, end = self._improve_start[unit], self._improve_end.num_steps
-        return (self.total_steps_counters[RunPhase.TRAIN][unit] - start) / max(1, end - start)
+    def _goal(self) -> Goal | None:
+        """Where the present phase ends."""
+        counts = self.total_steps_counters[self._phase].counters
+        if self._phase is RunPhase.TRAIN and self._improve_end is not None and self._improve_start is not None:
+            unit = type(self._improve_end)
+            start = self._improve_start[unit]
+            return Goal(counts[unit] - start, self._improve_end.num_steps - start, _PLURALS[unit])
+        if self._phase not in self._wanted:
+            return None
+        start, steps = self._wanted[self._phase]
+        total = None if self.task_parameters.evaluate_only == 0 else steps.num_steps
+        return Goal(counts[type(steps)] - start, total, _PLURALS[type(steps)])
 
     def _summarize(self) -> None:
-        if not self.prints_summary:
-            return
-        status, progress = self._status(), self.progress
-        if progress.last_evaluation is not None:
-            best = f" (best {progress.best_evaluation:.5g})" if progress.best_evaluation is not None else ""
-            screen.success(f"evaluation reward {progress.last_evaluation:.5g}{best}")
-        screen.print(
-            f"{status.episodes:,} episodes, {status.steps:,} steps, {status.updates:,} updates "
-            f"in {duration(progress.seconds)}"
+        if self.prints_summary:
+            self._summary().print()
+
+    def _summary(self) -> Summary:
+        counted = {phase: Counts.of(counter) for phase, counter in self.total_steps_counters.items()}
+        return Summary(
+            progress=self.progress,
+            trained=None if self._shown_phases == (RunPhase.TEST,) else counted[RunPhase.TRAIN],
+            heatup=counted[RunPhase.HEATUP],
+            evaluated=counted[RunPhase.TEST],
+            experiment_path=str(self.task_parameters.experiment_path),
+            has_tensorboard=self.visualization_parameters.tensorboard,
+            playback_hint=self.playback_hint,
         )
-        screen.print(f"experiment: {self.task_parameters.experiment_path}")
-        screen.print(f"look at it: {program('dashboard')} --experiment_dir {self.task_parameters.experiment_path}")
-        if self.playback_hint:
-            screen.print(f"play it back: {self.playback_hint}")
 
     def flush(self) -> None:
         """Write what the agents have not written yet."""
