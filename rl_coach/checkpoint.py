@@ -350,15 +350,15 @@ def remove_unfinished(directory: Path) -> None:
             shutil.rmtree(os.path.join(directory, entry), ignore_errors=True)
 
 
-def write_file_atomically(path: Path, text: str, synced: bool = True) -> None:
-    """Replace a file's text; a kill leaves the old text or the new, never a part.
+def write_file_atomically(path: Path, content: str | bytes, synced: bool = True) -> None:
+    """Replace a file's content; a kill leaves the old content or the new, never a part.
 
     :param synced: wait until it is on the disk, so that it outlasts a power cut too
     """
     temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(temporary, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             if synced:
                 os.fsync(file.fileno())

@@ -115,11 +115,14 @@ class ScreenLogger:
         """Switch colours on, or to lines for programs, from now on."""
         self._use_colors = use_colors
 
-    def waiting_for(self, what: str) -> ContextManager[None]:
-        """Say what the program is busy with: on a terminal with the seconds that have passed, elsewhere once."""
+    def waiting_for(self, what: str, leaves_line: bool = True) -> ContextManager[None]:
+        """Say what the program is busy with: on a terminal with the seconds that have passed, elsewhere once.
+
+        :param leaves_line: say it where lines scroll by, too
+        """
         if self.is_live:
             return self.region.waiting_for(what)
-        if self._use_colors and what not in self._waited_for:
+        if self._use_colors and leaves_line and what not in self._waited_for:
             self._waited_for.add(what)
             self.print(what)
         return contextlib.nullcontext()

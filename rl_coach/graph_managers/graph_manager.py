@@ -24,6 +24,7 @@ from rl_coach.checkpoint import (
     load_checkpoint,
     mark_best,
     save_checkpoint,
+    write_file_atomically,
 )
 from rl_coach.core_types import (
     EnvironmentEpisodes,
@@ -37,7 +38,8 @@ from rl_coach.core_types import (
 from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit, check_preset, fits_of
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import Logger, screen
-from rl_coach.policy.export import checkpoint_files
+from rl_coach.policy.export import checkpoint_files, newest_model
+from rl_coach.policy.files import MODEL_FILE
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Goal, Progress, Status
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
 from rl_coach.runs.summary import Counts, Summary
@@ -734,11 +736,13 @@ class GraphManager:
         if self.task_parameters.task_index:
             return None
         try:
-            state = self.get_state()
-            attachments = {} if failed else self._attachments()
-            name = self._checkpoint_name(failed)
-            path = save_checkpoint(self.checkpoint_dir, name, state, self._manifest(), attachments)
+            with screen.waiting_for("saving a checkpoint", leaves_line=False):
+                state = self.get_state()
+                attachments = {} if failed else self._attachments()
+                name = self._checkpoint_name(failed)
+                path = save_checkpoint(self.checkpoint_dir, name, state, self._manifest(), attachments)
             if not failed:
+                self._write_newest_model(attachments)
                 self._tidy_checkpoints(os.path.basename(path))
         except OSError as error:
             screen.warning(f"no checkpoint was saved in '{self.checkpoint_dir}': {error.strerror}; the last one stands")
@@ -746,6 +750,12 @@ class GraphManager:
         self.last_checkpoint_path = path
         self._warn_of_lost_episode(state)
         return path
+
+    def _write_newest_model(self, attachments: dict[str, bytes]) -> None:
+        """Where programs written for Coach look for the network's ONNX model."""
+        model = newest_model(attachments)
+        if model is not None:
+            write_file_atomically(os.path.join(self.checkpoint_dir, MODEL_FILE), model)
 
     def _warn_of_lost_episode(self, state: dict[str, Any]) -> None:
         lost = not self.reset_required and any(level["episode"] is None for level in state["levels"].values())

@@ -119,4 +119,6 @@ class LiveRegion:
         for name, value in fields:
             names.append(name.ljust(self._widths[name] + _GAP))
             values.append(value.ljust(self._widths[name] + _GAP))
+        names.rstrip()
+        values.rstrip()
         return [names, values]

@@ -76,9 +76,8 @@ class Summary:
         if self.heatup.steps:
             episodes = self.trained.episodes + self.heatup.episodes
             steps = self.trained.steps + self.heatup.steps
-            lines.append(
-                f"heatup before: {self.heatup}; the CSV counts both: {episodes:,} episodes, {steps:,} steps"
-            )
+            lines.append(f"heatup before that: {self.heatup}")
+            lines.append(f"the CSV counts both: {Counts(episodes, steps, 0)}")
         return lines
 
 

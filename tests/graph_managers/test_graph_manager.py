@@ -25,7 +25,7 @@ from tests.graph_managers.counting import (
     schedule,
 )
 
-CSV = "worker_0.simple_rl_graph.main_level.agent_0.csv"
+CSV = "worker_0.simple_rl_graph.main_level.main_level.agent_0.csv"
 PHASES = {"heatup": RunPhase.HEATUP, "train": RunPhase.TRAIN, "test": RunPhase.TEST}
 
 
