@@ -30,6 +30,7 @@ class LevelManager(EnvironmentInterface):
     :param spaces_definition: the agents' spaces; None takes them from the environment
     :param evaluation_environment_factory: builds the environment to evaluate in, at the first evaluation. None
         evaluates in the training environment, which then abandons its episode.
+    :ivar training_steps: environment steps of heatup and training, told before each evaluation
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class LevelManager(EnvironmentInterface):
         self._evaluation_environment_factory = evaluation_environment_factory
         self.active_environment: Any = environment
         self.environment_steps = 0
+        self.training_steps = 0
         self.episode_over = True
         self._observation_due = True
         self._reset_due = False
@@ -143,6 +145,8 @@ class LevelManager(EnvironmentInterface):
             if self.evaluation_environment is None:
                 self.evaluation_environment = self._evaluation_environment_factory()
             self.active_environment = self.evaluation_environment
+        if self.has_real_environment:
+            self.active_environment.training_steps = self.training_steps
 
     def _resume_training_episode(self) -> None:
         self.active_environment = self.environment

@@ -298,7 +298,9 @@ class GraphManager:
         if value is RunPhase.TEST and not evaluated:
             self._parked_reset_required = self.reset_required
             self.reset_required = self._force_next_reset = True
+        trained = sum(self.total_steps_counters[phase][EnvironmentSteps] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
         for level in self.level_managers:
+            level.training_steps = trained
             level.phase = value
         if evaluated and value is not RunPhase.TEST:
             shared = any(level.shares_environment_with_evaluation for level in self.level_managers)
