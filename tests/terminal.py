@@ -64,6 +64,10 @@ class Terminal:
     def lines(self) -> list[str]:
         return [line.rstrip() for line in self.screen.display if line.strip()]
 
+    def shows(self, start: str) -> bool:
+        """Whether a line begins so."""
+        return any(line.startswith(start) for line in self.lines())
+
     def watch(self, seconds: float, until: str | None = None) -> bool:
         """Look on until the program ends, or a text is to be seen.
 

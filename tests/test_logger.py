@@ -235,16 +235,38 @@ def test_the_parameters_and_the_run_as_json(tmp_path):
     assert document["run"]["versions"]["python"].startswith("3.")
 
 
-def test_tensorboard_events(tmp_path):
+def test_tensorboard_shows_signals_against_steps_and_the_hyper_parameters(tmp_path):
     pytest.importorskip("tensorboardX")
+    from tensorboardX.proto.event_pb2 import Event
+    from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
+
     logger = logger_in(tmp_path, tensorboard=True)
+    logger.set_hyper_parameters({"agent": {"discount": 0.9, "scheme": "Medium", "nothing": None}, "seed": 3})
+    logger.create_signal_value("Total steps", 1234)
     logger.create_signal_value("Training Reward", 3.0)
     logger.create_signal_value("text", "no number")
     logger.close()
-    (events,) = (tmp_path / "tensorboard" / "worker_0.graph.level.agent_0").iterdir()
-    content = events.read_bytes()
-    assert b"Training_Reward" in content or b"Training Reward" in content
-    assert b"no number" not in content
+    (path,) = (tmp_path / "tensorboard" / "worker_0.graph.level.agent_0").iterdir()
+    found, hyper_parameters = {}, {}
+    for record in records_of(path.read_bytes()):
+        event = Event.FromString(record)
+        for value in event.summary.value:
+            if value.tag == "_hparams_/session_start_info":
+                data = HParamsPluginData.FromString(value.metadata.plugin_data.content)
+                hyper_parameters = {name: str(one) for name, one in data.session_start_info.hparams.items()}
+            elif not value.tag.startswith("_hparams_"):
+                found[value.tag] = (event.step, value.simple_value)
+    assert found["Training_Reward"] == (1234, 3.0) and "text" not in found
+    assert sorted(hyper_parameters) == ["agent.discount", "agent.scheme", "seed"]
+
+
+def records_of(content):
+    """The records of a file of TensorBoard: a length of 8 bytes, 4 of its checksum, the record, 4 of its checksum."""
+    place = 0
+    while place < len(content):
+        length = int.from_bytes(content[place : place + 8], "little")
+        yield content[place + 12 : place + 12 + length]
+        place += length + 16
 
 
 def test_the_steps_of_episodes_each_in_a_file(tmp_path):

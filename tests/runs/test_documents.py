@@ -6,16 +6,16 @@ from rl_coach.runs.documents import read_document
 from rl_coach.runs.experiments import load
 
 CSV = "worker_0.simple_rl_graph.main_level.main_level.agent_0.csv"
-OF_COACH = """heatup_steps: 
+OF_COACH = """heatup_steps:~
 <rl_coach.core_types.EnvironmentSteps object at 0x7f1ae57a89b0>
-env_params: 
+env_params:~
 "GymVectorEnvironment" {
     "frame_skip": 1,
     "level": "CartPole-v0",
     "seed": null
 }
 
-agent_params: 
+agent_params:~
 "ClippedPPOAgentParameters" {
     "algorithm": {
         "discount": 0.999,
@@ -24,14 +24,14 @@ agent_params:
     "name": "agent"
 }
 
-_phase: 
+_phase:~
 RunPhase.UNDEFINED
-task_parameters: 
+task_parameters:~
 "TaskParameters" {
     "seed": 7
 }
 
-"""
+""".replace("~", " ")  # no space at a line's end
 
 
 @pytest.mark.parametrize(

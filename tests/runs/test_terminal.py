@@ -80,7 +80,9 @@ def test_lines_for_programs(preset):
         shown.watch(120)
         lines = shown.lines()
     time = r"\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d\.\d{6}"
-    episode = rf"{time} , Name=main_level/agent, Worker=0, Episode=\d+, Total reward=(.*?), Exploration=[\d.]+, Steps=\d+, "
+    episode = (
+        rf"{time} , Name=main_level/agent, Worker=0, Episode=\d+, Total reward=(.*?), Exploration=[\d.]+, Steps=\d+, "
+    )
     for phase in ("Heatup", "Training", "Testing"):
         assert any(re.match(rf"{phase}> {episode}Training iteration=\d+$", line) for line in lines), phase
     assert sum(line.startswith("Testing>") for line in lines) == 80
@@ -92,8 +94,10 @@ def test_lines_for_programs(preset):
 
 
 def test_epochs_for_programs(preset):
-    settings = "agent_params.algorithm.num_consecutive_playing_steps=EnvironmentSteps(128); improve_steps=EnvironmentSteps(300)"
-    settings += "; agent_params.algorithm.optimization_epochs=3"
+    settings = (
+        "agent_params.algorithm.num_consecutive_playing_steps=EnvironmentSteps(128); "
+        "agent_params.algorithm.optimization_epochs=3; improve_steps=EnvironmentSteps(300)"
+    )
     command = [*COACH, "-p", "CartPole_ClippedPPO", "--nocolor", "--seed", "1", "-cp", settings]
     with terminal(command, 500, preset) as shown:
         shown.screen.resize(3000, 500)
