@@ -10,7 +10,7 @@ import sysconfig
 
 import pytest
 
-from rl_coach import coach
+from rl_coach import __version__, coach
 from rl_coach.base_parameters import Frameworks, PresetValidationParameters
 from rl_coach.coach import BAD_INPUT, DONE, STOPPED, TRAINING_FAILED, CoachInterface, main
 from rl_coach.core_types import EnvironmentSteps, MaxDumpFilter
@@ -313,7 +313,7 @@ def test_validation_parameters_are_open_to_cp():
 @pytest.mark.parametrize("program", [["-m", "rl_coach"], ["-m", "rl_coach.coach"]])
 def test_the_version(program):
     run = subprocess.run([sys.executable, *program, "--version"], capture_output=True, text=True, check=True)
-    assert run.stdout == f"coach {rl_coach.__version__}\n"
+    assert run.stdout == f"coach {__version__}\n"
 
 
 KERAS_FIRST = """
