@@ -11,6 +11,7 @@ from typing import Iterator
 
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _SILENT = "3"
+_SET_BY_TENSORFLOW = "1"  # TensorFlow sets the variable itself when it is imported without it
 _STDERR = 2
 _NATIVE_LINE = re.compile(
     rb"[IWE]\d{4} \d\d:\d\d:|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWE] |WARNING: All log messages before absl"
@@ -27,12 +28,13 @@ def silence_tensorflow() -> None:
 @contextlib.contextmanager
 def quiet_native_code() -> Iterator[None]:
     """Keep the native code's log off the terminal; all else that is written to the standard error follows at the end.
-    Nothing is kept back where the user has set ``TF_CPP_MIN_LOG_LEVEL``.
+    Nothing is kept back where the user has set ``TF_CPP_MIN_LOG_LEVEL`` to 0 or 2.
 
     TensorFlow greets on every import before it reads that variable, and reads it only then: where a user's program has
     imported Keras first, it goes on to report each device and compilation. So the file descriptor is turned away.
     """
-    if os.environ.setdefault(_LEVEL, _SILENT) != _SILENT:
+    silence_tensorflow()
+    if os.environ[_LEVEL] not in (_SILENT, _SET_BY_TENSORFLOW):
         yield
         return
     sys.stderr.flush()

@@ -17,6 +17,7 @@ _EPISODES_IN_MEAN = 100
 _SECONDS_IN_RATE = 30.0
 _LONGEST_ETA = 30 * 24 * 3600.0
 _NO_END = "no end: Ctrl-C stops it"
+_UNTIL_STOP_CONDITION = "until the stop condition holds"
 _AS_GOOD_AS_ENDLESS = 10**9
 
 
@@ -27,11 +28,13 @@ class Goal:
     :param done: how much of it is done
     :param total: how much it is in all; None if nobody has said
     :param unit: what is counted, in the plural
+    :param may_end_before: whether it also ends once the stop condition holds
     """
 
     done: int
     total: int | None
     unit: str
+    may_end_before: bool = False
 
     @property
     def is_endless(self) -> bool:
@@ -279,7 +282,7 @@ class Progress:
         speed = self._fraction.per_second
         fields = [("done", str(goal))]
         if goal.is_endless:
-            fields.append(("left", _NO_END))
+            fields.append(("left", _UNTIL_STOP_CONDITION if goal.may_end_before else _NO_END))
         elif speed and speed > 0 and (1 - goal.fraction) / speed <= _LONGEST_ETA:
             fields.append(("left", f"at most {duration((1 - goal.fraction) / speed)}"))
         return fields
