@@ -680,8 +680,8 @@ class GraphManager:
         if self._phase is RunPhase.TRAIN and self._improve_end is not None and self._improve_start is not None:
             unit = type(self._improve_end)
             start = self._improve_start[unit]
-            total, may_end_before = self._improve_end.num_steps - start, self.task_parameters.apply_stop_condition
-            return Goal(counts[unit] - start, total, _PLURALS[unit], may_end_before)
+            wanted, stops = self._improve_end.num_steps - start, self.task_parameters.apply_stop_condition
+            return Goal(counts[unit] - start, wanted, _PLURALS[unit], stops)
         if self._phase not in self._wanted:
             return None
         start, steps = self._wanted[self._phase]
