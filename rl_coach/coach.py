@@ -108,7 +108,14 @@ class CoachLauncher:
 
         :raises CoachError: if there is no such preset, level, class or parameter
         """
-        graph_manager: Any = preset_catalogue.load(args.preset)
+        from rl_coach.architectures.native_messages import quiet_native_code
+        from rl_coach.logger import screen
+
+        if args.nocolor:
+            screen.set_use_colors(False)
+        # a preset may import anything, TensorFlow included
+        with screen.waiting_for(f"loading {args.preset}"), quiet_native_code():
+            graph_manager: Any = preset_catalogue.load(args.preset)
         if args.environment_type:
             _check_has(graph_manager, "env_params", "-et")
             graph_manager.env_params = _make(args.environment_type, "-et")
@@ -149,8 +156,6 @@ class CoachLauncher:
         """
         from rl_coach import logger
 
-        if args.nocolor:
-            logger.screen.set_use_colors(False)
         name = logger.get_experiment_name(args.experiment_name, default=preset_catalogue.name_of(args.preset))
         directory = ExperimentDirectory(name, args.experiment_path or None, existing=args.resume)
         graph_manager.prints_summary = not args.no_summary

@@ -668,7 +668,7 @@ class AlwaysDumpFilter(VideoDumpFilter):
 
 
 class MaxDumpFilter(VideoDumpFilter):
-    """Each episode whose reward is at least the best so far."""
+    """Each episode whose reward is above the best so far."""
 
     def __init__(self) -> None:
         self.max_reward_achieved = -np.inf
@@ -677,7 +677,7 @@ class MaxDumpFilter(VideoDumpFilter):
         if not episode_terminated:
             return True
         reward = kwargs["total_reward_in_current_episode"]
-        if reward < self.max_reward_achieved:
+        if reward <= self.max_reward_achieved:
             return False
         self.max_reward_achieved = reward
         return True

@@ -304,7 +304,7 @@ class TestVideoDumpFilters:
         best = MaxDumpFilter()
         assert best.should_dump()
         dumped = [best.should_dump(True, total_reward_in_current_episode=reward) for reward in (-5, -7, -5, 3, 2)]
-        assert dumped == [True, False, True, True, False]
+        assert dumped == [True, False, False, True, False]
 
     def test_every_third(self):
         every_third = EveryNEpisodesDumpFilter(3)

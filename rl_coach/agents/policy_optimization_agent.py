@@ -56,6 +56,7 @@ class PolicyOptimizationAgent(Agent):
     """
 
     learns_from_sequences = True
+    explores_by_parameter = False
     episode_class = SegmentedEpisode
     last_gradient_update_step_idx = Delegated("episode", "num_learned")
     _counters: tuple[str, ...] = (

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
+from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.architectures.packing import Packing
 from rl_coach.architectures.update import LearningBatch, TrainingStep
+from rl_coach.logger import screen
 from rl_coach.utils import TrainingError
 
 OPTIMIZER_SCALARS = 3
@@ -87,6 +90,13 @@ class LearningResult:
         return self._numbers.errors
 
 
+@contextlib.contextmanager
+def _first_call() -> Iterator[None]:
+    """The call in which a step is compiled, which takes seconds."""
+    with screen.waiting_for("compiling the training step"), quiet_native_code():
+        yield
+
+
 class Learner:
     """Packs batches, keeps one compiled step for each layout of them, and reads the results.
 
@@ -134,7 +144,8 @@ class Learner:
         count = num_updates if count is None else count
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
         key = (layout, num_updates, None if indices is None else indices.shape, tuple(follow.items()), tuple(scalars))
-        if key not in self._compiled:
+        is_new = key not in self._compiled
+        if is_new:
             packing = Packing(columns, len(self.networks) * OPTIMIZER_SCALARS + len(scalars), num_updates)
             self.num_compilations += 1
             batch_size = len(next(iter(columns.values()))) // num_updates if indices is None else indices.shape[1]
@@ -144,7 +155,8 @@ class Learner:
         vector = packing.pack(columns, self._scalars(scalars, num_updates), count)
         for network in self.networks.values():
             network.finish()  # a failure stops the run before another update is made of it
-        outputs = compiled(vector, [columns[name] for name in packing.large], indices)
+        with _first_call() if is_new else contextlib.nullcontext():
+            outputs = compiled(vector, [columns[name] for name in packing.large], indices)
         losses_of, _, signals_of = self._output_names
         for name in losses_of:
             self.networks[name].updates += count

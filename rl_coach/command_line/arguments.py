@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn, Sequence
 
+from rl_coach import __version__
+
 EXAMPLES = """\
 examples:
   train until the pole stands, then stop:
@@ -87,6 +89,7 @@ def get_argument_parser() -> Parser:
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"coach {__version__}", help="print Coach's version")
     _add_experiment(parser.add_argument_group("the experiment"))
     _add_changes(parser.add_argument_group("changes to the preset"))
     _add_running(parser.add_argument_group("running"))

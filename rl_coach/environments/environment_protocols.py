@@ -9,9 +9,13 @@ from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpa
 
 
 class SteppedEnvironment(Protocol):
-    """An environment, or the level below, as the level above acts in it."""
+    """An environment, or the level below, as the level above acts in it.
+
+    :ivar training_steps: environment steps of heatup and training when the present evaluation began
+    """
 
     phase: RunPhase
+    training_steps: int
 
     @property
     def action_space(self) -> ActionSpace:

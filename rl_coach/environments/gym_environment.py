@@ -172,6 +172,8 @@ class GymEnvironment(Environment):
     :raises CoachError: no such level, a package is missing, or its spaces have no counterpart here
     """
 
+    repeats_episodes = True
+
     def __init__(
         self,
         level: Union[str, LevelSelection],

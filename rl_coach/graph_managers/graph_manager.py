@@ -9,6 +9,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
+from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.base_parameters import ScheduleParameters, TaskParameters, VisualizationParameters
 from rl_coach.core_types import (
     EnvironmentEpisodes,
@@ -22,9 +23,9 @@ from rl_coach.core_types import (
 from rl_coach.graph_managers.checkpointing import GraphCheckpoints
 from rl_coach.graph_managers.improvement import Improvement
 from rl_coach.graph_managers.run_seeds import RunSeeds
-from rl_coach.graph_managers.run_summary import print_summary
 from rl_coach.graph_managers.schedule_parameters import (
     PARTS,
+    PLURALS,
     UNITS,
     HumanPlayScheduleParameters,
     SimpleSchedule,
@@ -33,9 +34,10 @@ from rl_coach.graph_managers.schedule_parameters import (
 )
 from rl_coach.graph_managers.stop_signals import StopSignals
 from rl_coach.level_manager import LevelManager
-from rl_coach.logger import screen
-from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status
+from rl_coach.logger import Logger, screen
+from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Goal, Progress, Status
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
+from rl_coach.runs.summary import Counts, Summary
 from rl_coach.utils import CoachError, TrainingError
 
 __all__ = [
@@ -81,6 +83,7 @@ class GraphManager:
         self.playback_hint: str | None = None
         self.resume_hint: str | None = None
         self.prints_summary = True
+        self.graph_logger = Logger()
         self.progress = Progress()
         self.run_status = RunStatus(None)
         self.stop_signals = StopSignals()
@@ -94,6 +97,7 @@ class GraphManager:
         self._can_train = True
         self._is_played = False
         self._shown_phases: tuple[RunPhase, ...] = (RunPhase.HEATUP, RunPhase.TRAIN)
+        self._wanted: dict[RunPhase, tuple[int, StepMethod]] = {}
         self._continues = False
         self._is_episode_kept = False
         self._attention_at = 0.0
@@ -120,14 +124,17 @@ class GraphManager:
         self._seeds = RunSeeds(self.task_parameters.seed)
         self.task_parameters.seed = self._seeds.seed
         self._seeds.seed_global_generators(0)
-        self.level_managers, self.environments = self._create_graph(self.task_parameters)
+        screen.announce(f"Creating graph - name: {type(self).__name__}")
+        framework = self.task_parameters.framework_type.name
+        with screen.waiting_for(f"building the graph on {framework}"), quiet_native_code():
+            self.level_managers, self.environments = self._create_graph(self.task_parameters)
         self._seeds.seed_global_generators(1)
         self.top_level_manager = self.level_managers[0]
         self._checkpoints = self._make_checkpoints()
         self._can_train = self.task_parameters.role.trains and any(level.can_train for level in self.level_managers)
         self._is_played = any(level.agent.is_person for level in self.level_managers)
         for level in self.level_managers:
-            level.connect(self.name, self.stop_signals.stop_if_asked)
+            level.connect(self.name, self.documentation, self.stop_signals.stop_if_asked)
         self.phase = RunPhase.UNDEFINED
         self.setup_logger()
         if self.task_parameters.checkpoint_restore_path is not None:
@@ -164,13 +171,12 @@ class GraphManager:
         self.run_status = RunStatus(self.task_parameters.experiment_path if is_told else None)
         for level in self.level_managers:
             level.setup_logger()
-        if not self.visualization_parameters.dump_parameters_documentation:
-            return
-        documentation = self.documentation()
-        for level in self.level_managers:
-            agent_logger = getattr(level.agent, "agent_logger", None)
-            if agent_logger is not None:
-                agent_logger.dump_documentation(documentation)
+        if self.visualization_parameters.dump_parameters_documentation:
+            task = self.task_parameters
+            self.graph_logger.set_logger_filenames(
+                task.experiment_path, logger_prefix=self.name, task_id=task.task_index, resume=task.resume
+            )
+            self.graph_logger.dump_documentation(self.documentation())
 
     def documentation(self) -> dict[str, Any]:
         """All parameters of the run."""
@@ -195,7 +201,9 @@ class GraphManager:
         if value is RunPhase.TEST and not evaluated:
             self._parked_reset_required = self.reset_required
             self.reset_required = self._force_next_reset = True
+        trained = sum(self.total_steps_counters[phase][EnvironmentSteps] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
         for level in self.level_managers:
+            level.training_steps = trained
             level.phase = value
         if evaluated and value is not RunPhase.TEST:
             shared = any(level.shares_environment_with_evaluation for level in self.level_managers)
@@ -329,6 +337,8 @@ class GraphManager:
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
             return
+        screen.announce(f"{self.name}: Starting heatup")
+        self._wanted[RunPhase.HEATUP] = (self.total_steps_counters[RunPhase.HEATUP][type(steps)], steps)
         with self.phase_context(RunPhase.HEATUP):
             if not self._is_episode_kept:
                 self.reset_required = self._force_next_reset = True
@@ -371,11 +381,15 @@ class GraphManager:
         counts_before = dict(self.total_steps_counters[RunPhase.TEST].counters)
         with self.phase_context(RunPhase.TEST):
             self.sync()
+            self._wanted[RunPhase.TEST] = (self._counts[type(steps)], steps)
+            self.progress.begin_evaluation(self._status())
             try:
                 self._evaluation_episodes(steps, rewards)
             except BaseException:
                 self._undo_evaluation(before, counts_before)
                 raise
+            finally:
+                self.progress.end_evaluation()
             best = self.progress.best_evaluation
             reward = float(np.mean(rewards))
             self.progress.add_evaluation(reward, len(rewards), self._status())
@@ -398,6 +412,7 @@ class GraphManager:
         while counts[unit] < end:
             self.act(EnvironmentEpisodes(1))
             rewards.append(self._episode_reward())
+            self.progress.add_evaluation_episode(rewards[-1])
             self.sync()
 
     def should_stop(self) -> bool:
@@ -428,6 +443,7 @@ class GraphManager:
         with self._running(saves_checkpoints=not self._is_played):
             self.sync()
             self._heat_up_and_begin()
+            screen.announce(f"Starting to improve {self.name} task index {self.task_parameters.task_index or 0}")
             self._improvement.set_end(self.improve_steps)
             if self._improvement.is_over:
                 screen.warning(f"{self.improve_steps!r} are done already: ask for more improve_steps to go on")
@@ -522,12 +538,36 @@ class GraphManager:
             episodes=shown[-1][EnvironmentEpisodes],
             steps=sum(counter[EnvironmentSteps] for counter in shown),
             updates=shown[-1][TrainingSteps] if self._can_train else 0,
-            fraction=self._improvement.fraction_done,
+            goal=self._goal(),
+            evaluation_steps=self.total_steps_counters[RunPhase.TEST][EnvironmentSteps],
         )
+
+    def _goal(self) -> Goal | None:
+        """Where the present phase ends."""
+        if self._phase is RunPhase.TRAIN:
+            return self._improvement.goal(self.task_parameters.apply_stop_condition)
+        if self._phase not in self._wanted:
+            return None
+        start, steps = self._wanted[self._phase]
+        unit = type(steps)
+        total = None if self.task_parameters.evaluate_only == 0 else steps.num_steps
+        return Goal(self._counts[unit] - start, total, PLURALS[unit])
 
     def _summarize(self) -> None:
         if self.prints_summary:
-            print_summary(self._status(), self.progress, str(self.task_parameters.experiment_path), self.playback_hint)
+            self._summary().print()
+
+    def _summary(self) -> Summary:
+        counted = {phase: Counts.of(counter) for phase, counter in self.total_steps_counters.items()}
+        return Summary(
+            progress=self.progress,
+            trained=None if self._shown_phases == (RunPhase.TEST,) else counted[RunPhase.TRAIN],
+            heatup=counted[RunPhase.HEATUP],
+            evaluated=counted[RunPhase.TEST],
+            experiment_path=str(self.task_parameters.experiment_path),
+            has_tensorboard=self.visualization_parameters.tensorboard,
+            playback_hint=self.playback_hint,
+        )
 
     def flush(self) -> None:
         """Write what the agents have not written yet."""
@@ -566,9 +606,10 @@ class GraphManager:
         self._checkpoints.schedule.restart()
         if self.task_parameters.task_index or not self.task_parameters.role.trains:
             return None
-        state, last, best = self.get_state(), self.progress.last_evaluation, self.progress.best_evaluation
-        is_best = last is not None and best is not None and last >= best
-        path = self._checkpoints.save(state, last, is_best, self.checkpoints_to_keep, failed)
+        with screen.waiting_for("saving a checkpoint", leaves_line=False):
+            state, last, best = self.get_state(), self.progress.last_evaluation, self.progress.best_evaluation
+            is_best = last is not None and best is not None and last >= best
+            path = self._checkpoints.save(state, last, is_best, self.checkpoints_to_keep, failed)
         lost = not self.reset_required and any(level["episode"] is None for level in state["levels"].values())
         if path is not None and lost:
             self._checkpoints.warn_of_lost_episode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rl_coach.architectures.keras_components.network import KerasNetwork
+from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
 from rl_coach.architectures.tensorflow_components.learner import TensorFlowLearner
 from rl_coach.architectures.tensorflow_components.network_state import TensorFlowNetworkState
@@ -30,4 +31,5 @@ def make_learner(
 
 def export_network(network: TensorFlowNetworkState) -> ExportedNetwork:
     """The network as an ONNX graph with weights as inputs."""
-    return export(network.function)
+    with quiet_native_code():
+        return export(network.function)
