@@ -18,8 +18,9 @@ import numpy as np
 eps = np.finfo(np.float32).eps
 
 
-class CoachError(Exception):
-    """A mistake that the user can mend: the message names what was wrong, where, and what to do.
+class CoachError(ValueError):
+    """A mistake that the user can mend: the message names what was wrong, where, and what to do. Coach raises a
+    ValueError in many such cases, and code written for it catches that.
 
     The command line shows the message alone, without a stack trace, and exits with 2.
     """

@@ -21,7 +21,7 @@ _CLASSES: dict[str, tuple[type, tuple[str, ...]]] = {
         ("state", "action", "reward", "next_state", "game_over", "terminated", "info", "_n_step_discounted_rewards"),
     ),
     "ActionInfo": (ActionInfo, ActionInfo.__slots__),
-    "EnvResponse": (EnvResponse, EnvResponse.__slots__),
+    "EnvResponse": (EnvResponse, EnvResponse.FIELDS),
     "Episode": (Episode, tuple(vars(Episode()))),
     "LazyStack": (LazyStack, LazyStack.__slots__),
 }
