@@ -121,7 +121,6 @@ class TestEnvResponseAndTransition:
         assert "action=4" in repr(transition(4))
         assert "action_value=3" in repr(ActionInfo(0, action_value=3))
 
-
     def test_a_response_is_under_coachs_names_in_its_dict(self):
         response = EnvResponse({"observation": 1}, 2.0, False, {"key": 3}, goal=4)
         response.game_over = True

@@ -84,6 +84,6 @@ def _space(name: str, spaces: SpacesDefinition, network: str) -> Space:
 
 
 def _kind(space: Space) -> str:
-    if isinstance(space, PlanarMapsObservationSpace):
+    if isinstance(space, PlanarMapsObservationSpace) and space.num_dimensions == 3:
         return "image"
     return "vector" if isinstance(space, VectorObservationSpace) or space.num_dimensions <= 1 else "tensor"
