@@ -93,6 +93,7 @@ def get_argument_parser() -> Parser:
     _add_checkpoints(parser.add_argument_group("checkpoints and export"))
     _add_output(parser.add_argument_group("what is shown and written"))
     _add_workers(parser.add_argument_group("several workers"))
+    parser.set_defaults(checkpoint_save_dir=None)  # for launchers; below the experiment's directory if they set none
     return parser
 
 

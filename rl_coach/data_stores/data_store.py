@@ -1,4 +1,4 @@
-"""What every data store offers, and the files by which trainer and workers that share a directory wait for each other."""
+"""Base of data stores, and the files by which trainer and workers that share a directory wait for each other."""
 
 from __future__ import annotations
 
