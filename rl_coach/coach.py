@@ -13,7 +13,7 @@ import shlex
 import shutil
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import preset_catalogue
@@ -22,6 +22,9 @@ from rl_coach.runs import record as experiment_record
 if TYPE_CHECKING:
     from rl_coach.base_parameters import TaskParameters
     from rl_coach.graph_managers.graph_manager import GraphManager
+
+FOUND = 1
+"""The exit code of ``coach check-env`` where it found something."""
 
 DONE, TRAINING_FAILED, BAD_INPUT, STOPPED, TERMINATED = 0, 1, 2, 130, 143
 """The exit codes of ``coach``. Stopped by Ctrl-C or terminated by SIGTERM, a run has saved a checkpoint and said where;
@@ -59,6 +62,8 @@ class CoachLauncher:
         if given[:1] == [command_line.EXPORT]:
             self.export(given[1:])
             return
+        if given[:1] == [command_line.CHECK_ENVIRONMENT]:
+            self.check_environment_and_exit(given[1:])
         parser = self.get_argument_parser()
         # one that is overridden need not take arguments
         args = self.get_config_args(parser) if arguments is None else self.get_config_args(parser, arguments)
@@ -77,6 +82,21 @@ class CoachLauncher:
 
         folder = policy_export.export(args.experiment, args.output, args.agent)
         print(f"exported to {args.output}; {folder.name}/{policy_export.README_FILE} says how to use it")
+
+    def check_environment_and_exit(self, arguments: Sequence[str]) -> NoReturn:
+        """``coach check-env``: print what is wrong with an environment, a line each, and exit: with 1 if anything is.
+
+        :raises CoachError: there is no such environment
+        """
+        args = command_line.get_check_environment_parser().parse_args(arguments)
+        from rl_coach.environments.environment_checks import check_level  # after --help has answered
+
+        report = check_level(args.level, args.steps, args.seed)
+        for line in [*report.lines, *(f"advice of Gymnasium's checker: {note}" for note in report.notes)]:
+            print(line)
+        if not report.lines:
+            print(f"level '{args.level}': nothing wrong in {report.num_steps} steps, {report.num_episodes} episodes")
+        sys.exit(FOUND if report.lines else DONE)
 
     def get_argument_parser(self) -> argparse.ArgumentParser:
         """The parser of the command line."""

@@ -45,6 +45,8 @@ _UNITS: dict[str, type[StepMethod]] = {
     unit.__name__: unit for unit in (EnvironmentSteps, EnvironmentEpisodes, TrainingSteps)
 }
 _ONE_STEP = EnvironmentSteps(1)
+ENDLESS_EPISODE = 100_000
+"""An episode of so many steps is taken for one without an end; those of Atari games have 27,000 at most."""
 
 
 class ScheduleParameters(Parameters):
@@ -165,6 +167,7 @@ class GraphManager:
         self._next_evaluation: int | None = None
         self._is_episode_kept = False
         self._warned_of_lost_episodes = False
+        self._warned_of_endless_episode = False
         self._attention_at = 0.0
         self._stop_signal: int | None = None
         self._stopped_between_steps = False
@@ -346,7 +349,8 @@ class GraphManager:
         """Act in the environment.
 
         :param steps: how long
-        :param wait_for_full_episodes: go on to the end of the last episode, where there is one at a time
+        :param wait_for_full_episodes: go on to the end of the last episode, where there is one at a time, but not for
+            ever: an episode that is ``ENDLESS_EPISODE`` steps long is left
         """
         if steps is _ONE_STEP:
             self._step()
@@ -355,9 +359,12 @@ class GraphManager:
         counts, unit = self._counts, type(steps)
         end = counts[unit] + steps.num_steps
         waits = wait_for_full_episodes and self.top_level_manager.has_one_episode
-        while counts[unit] < end or (waits and not self.reset_required):
+        while counts[unit] < end or (waits and not self.reset_required and not self._is_episode_endless()):
             self._step()
             self.stop_if_asked()
+
+    def _is_episode_endless(self) -> bool:
+        return self._bottom_level.active_environment.current_episode_steps_counter >= ENDLESS_EPISODE
 
     def _step(self) -> EnvResponse:
         """One step of the top level, at an episode's start also the reset, at its end also the bookkeeping."""
@@ -384,6 +391,13 @@ class GraphManager:
         """What is done a few times a second, between two steps: show the progress, on the screen and to others."""
         self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
         self.progress.update(self._status())
+        if not self._warned_of_endless_episode and self._is_episode_endless():
+            self._warned_of_endless_episode = True
+            environment = self._bottom_level.active_environment
+            screen.warning(
+                f"level '{environment.env_id}', step {environment.current_episode_steps_counter}: the episode has not "
+                f"ended; give it a limit, if it should"
+            )
         if self.progress.is_running:
             self.run_status.keep_alive()
 
