@@ -8,6 +8,7 @@ import datetime
 import errno
 import functools
 import io
+import itertools
 import json
 import math
 import numbers
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import time
 from importlib import metadata
-from typing import Any, ContextManager, Iterable, Sequence
+from typing import Any, ContextManager, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -664,21 +665,32 @@ def get_experiment_path(
     :raises CoachError: it can't be written
     """
     stamp = f"{datetime.datetime.now():%d_%m_%Y-%H_%M}"
-    base = os.path.join(initial_experiment_path or "experiments", experiment_name, stamp)
-    number = 0
-    while True:
-        path = f"{base}-{number}" if number else base
+    path = os.path.join(initial_experiment_path or "experiments", experiment_name, stamp)
+    if create_path:
+        return make_free_directory(path)
+    return next(candidate for candidate in _alternatives(path) if not os.path.exists(candidate))
+
+
+def make_free_directory(path: str) -> str:
+    """Make a directory that no other run has.
+
+    :return: ``path``, or where that is taken the first that is free of ``path-1``, ``path-2``, …
+    :raises CoachError: it can't be written
+    """
+    for candidate in _alternatives(path):
         try:
-            if not create_path:
-                if not os.path.exists(path):
-                    return path
-                raise FileExistsError
-            os.makedirs(path)
-            return path
+            os.makedirs(candidate)
         except FileExistsError:
-            number += 1
+            continue
         except OSError as error:
-            raise CoachError(f"the experiment directory '{path}' cannot be written: {error.strerror}") from None
+            raise CoachError(f"the experiment directory '{candidate}' cannot be written: {error.strerror}") from None
+        break
+    return candidate
+
+
+def _alternatives(path: str) -> Iterator[str]:
+    yield path
+    yield from (f"{path}-{number}" for number in itertools.count(1))
 
 
 def create_gif(images: Sequence[np.ndarray], fps: int = 10, name: str = "Gif", directory: str = ".") -> str:

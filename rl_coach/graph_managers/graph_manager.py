@@ -49,6 +49,8 @@ __all__ = [
 ]
 
 _ONE_STEP = EnvironmentSteps(1)
+ENDLESS_EPISODE = 100_000
+"""An episode of so many steps is taken for one without an end; those of Atari games have 27,000 at most."""
 
 
 class GraphManager:
@@ -100,6 +102,7 @@ class GraphManager:
         self._wanted: dict[RunPhase, tuple[int, StepMethod]] = {}
         self._continues = False
         self._is_episode_kept = False
+        self._warned_of_endless_episode = False
         self._attention_at = 0.0
 
     def set_schedule_params(self, schedule_params: ScheduleParameters) -> None:
@@ -262,7 +265,8 @@ class GraphManager:
         """Act in the environment.
 
         :param steps: how long
-        :param wait_for_full_episodes: go on to the end of the last episode, where there is one at a time
+        :param wait_for_full_episodes: go on to the end of the last episode, where there is one at a time, but not for
+            ever: an episode that is ``ENDLESS_EPISODE`` steps long is left
         """
         if steps is _ONE_STEP:
             self._step()
@@ -271,9 +275,12 @@ class GraphManager:
         counts, unit = self._counts, type(steps)
         end = counts[unit] + steps.num_steps
         waits = wait_for_full_episodes and self.top_level_manager.has_one_episode
-        while counts[unit] < end or (waits and not self.reset_required):
+        while counts[unit] < end or (waits and not self.reset_required and not self._is_episode_endless()):
             self._step()
             self.stop_signals.stop_if_asked()
+
+    def _is_episode_endless(self) -> bool:
+        return self.level_managers[-1].active_environment.current_episode_steps_counter >= ENDLESS_EPISODE
 
     def _step(self) -> EnvResponse:
         """One step of the top level, at an episode's start also the reset, at its end also the bookkeeping."""
@@ -311,8 +318,19 @@ class GraphManager:
             return
         self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
         self.progress.update(self._status())
+        self._warn_of_endless_episode()
         if self.progress.is_running:
             self.run_status.keep_alive()
+
+    def _warn_of_endless_episode(self) -> None:
+        if self._warned_of_endless_episode or not self._is_episode_endless():
+            return
+        self._warned_of_endless_episode = True
+        environment = self.level_managers[-1].active_environment
+        screen.warning(
+            f"level '{environment.env_id}', step {environment.current_episode_steps_counter}: the episode has not "
+            f"ended; give it a limit, if it should"
+        )
 
     def train(self) -> None:
         """Let the agents learn, if the time has come for them. Updates of the networks count as training steps; where
@@ -681,6 +699,6 @@ class GraphManager:
         before = self.get_state()
         try:
             self.set_state(state, with_episode)
-        except (CoachError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError) as error:
+        except (ArithmeticError, LookupError, ValueError, TypeError, AttributeError) as error:
             self.set_state(before)
             raise CoachError(f"the checkpoint '{path}' does not fit this graph: {error}") from error

@@ -94,6 +94,8 @@ class Policy:
         document, model = policy_files.read(folder)
         try:
             return cls(document, model, DescriptionReader(allow_filters_from), num_threads, seed)
+        except CoachError:
+            raise
         except (KeyError, TypeError, ValueError) as error:
             raise CoachError(f"the policy in '{folder}' does not fit this version of rl_coach: {error!r}") from error
 

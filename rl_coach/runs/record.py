@@ -14,7 +14,7 @@ RECORD_FILE = "experiment.json"
 _FIXED = ("preset", "level", "framework", "seed", "environment_type")
 _NEW_EACH_TIME = (
     "resume", "list", "open_dashboard", "evaluate", "play", "checkpoint_restore_dir", "checkpoint_restore_file",
-    "experiment_name", "experiment_path",
+    "experiment_name", "experiment_path", "checkpoint_save_dir",
 )  # fmt: skip
 _PATHS = ("preset", "environment_type", "exploration_policy_type")
 

@@ -58,6 +58,9 @@ def test_command_lines_are_understood(page, tmp_path):
         if words[1:2] == [command_line.EXPORT]:
             command_line.get_export_parser().parse_args(words[2:])
             continue
+        if words[1:2] == [command_line.CHECK_ENVIRONMENT]:
+            command_line.get_check_environment_parser().parse_args(words[2:])
+            continue
         args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
         if not args.list:
             launcher.get_graph_manager_from_args(args)
