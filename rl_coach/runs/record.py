@@ -8,8 +8,6 @@ import os
 import pathlib
 from typing import Any
 
-from rl_coach.utilities import files
-
 RECORD_FILE = "experiment.json"
 _FIXED = ("preset", "level", "framework", "seed", "environment_type")
 _NEW_EACH_TIME = (
@@ -26,6 +24,7 @@ def write(directory: pathlib.Path, args: argparse.Namespace, defaults: dict[str,
     :param seed: the run's seed, drawn or given
     """
     from rl_coach.logger import run_record
+    from rl_coach.utilities import files
 
     path = directory / RECORD_FILE
     run = run_record()
