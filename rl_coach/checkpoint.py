@@ -23,6 +23,7 @@ from typing import Any, Iterable, Mapping
 
 from rl_coach.utilities import files, plain_data
 from rl_coach.utilities.files import Path
+from rl_coach.utilities.safe_reading import read_json, read_text
 from rl_coach.utils import CoachError
 
 FORMAT_VERSION = 2  # 1 held the objects in memories as JSON texts
@@ -144,10 +145,12 @@ class CheckpointStateFile:
         return os.path.exists(self._path)
 
     def read(self) -> SingleCheckpoint | None:
-        """The newest checkpoint, None if there is no such file or it names none."""
-        if not self.exists():
-            return None
-        return CheckpointFilenameParser().parse(pathlib.Path(self._path).read_text(encoding="utf-8").strip())
+        """The newest checkpoint, None if there is no such file or it names none.
+
+        :raises CoachError: the file holds something else
+        """
+        name = _name_in(self._path)
+        return None if name is None else CheckpointFilenameParser().parse(name)
 
     def write(self, data: SingleCheckpoint) -> None:
         """Name the newest checkpoint; the old name stands until the new one is on the disk."""
@@ -271,10 +274,13 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     manifest = read_manifest(path)
     for name, expected in manifest["files"].items():
         files.check_file(os.path.join(path, name), expected, "checkpoint", "manifest")
-    with open(os.path.join(path, ARRAYS_FILE), "rb") as file:
-        arrays = plain_data.read_safetensors(file)
-    plain = json.loads(pathlib.Path(path, STATE_FILE).read_text(encoding="utf-8"))
-    return plain_data.join(plain, arrays), manifest
+    try:
+        with open(os.path.join(path, ARRAYS_FILE), "rb") as file:
+            arrays = plain_data.read_safetensors(file)
+        plain = json.loads(pathlib.Path(path, STATE_FILE).read_text(encoding="utf-8"))
+        return plain_data.join(plain, arrays), manifest
+    except plain_data.DAMAGE as error:
+        raise CoachError(f"the checkpoint '{path}' is damaged: {error!r}; choose another checkpoint") from error
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -284,12 +290,12 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """
     file = os.path.join(path, MANIFEST_FILE)
     try:
-        manifest = json.loads(pathlib.Path(file).read_text(encoding="utf-8"))
-        version, listed = manifest["format_version"], manifest["files"]
+        manifest = read_json(file)
     except FileNotFoundError:
         raise CoachError(f"'{path}' is no checkpoint: it has no {MANIFEST_FILE}") from None
-    except (ValueError, KeyError, TypeError):
-        raise CoachError(f"the checkpoint's '{file}' is damaged; choose another checkpoint") from None
+    version, listed = manifest.get("format_version"), manifest.get("files", {})
+    if not isinstance(version, int) or (version <= FORMAT_VERSION and not _lists_files(listed)):
+        raise CoachError(f"the checkpoint's '{file}' is damaged; choose another checkpoint")
     if version > FORMAT_VERSION:
         raise CoachError(
             f"'{path}' has checkpoint format {version}, this version reads up to {FORMAT_VERSION}; update rl_coach"
@@ -297,6 +303,33 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if not {ARRAYS_FILE, STATE_FILE} <= listed.keys():
         raise CoachError(f"the checkpoint's '{file}' does not list all its files; choose another checkpoint")
     return manifest
+
+
+def _lists_files(files: Any) -> bool:
+    """Whether a manifest's files are within the checkpoint, each with size and digest."""
+    return isinstance(files, dict) and all(
+        isinstance(entry, dict) and isinstance(entry.get("size"), int) and "sha256" in entry and _is_within(name)
+        for name, entry in files.items()
+    )
+
+
+def _is_within(name: str) -> bool:
+    parts = pathlib.PurePath(name)
+    return not parts.is_absolute() and ".." not in parts.parts and "\0" not in name
+
+
+def _name_in(file: Path) -> str | None:
+    """The name of an entry of the same directory that a file holds, None if there is no such file.
+
+    :raises CoachError: it holds something else
+    """
+    try:
+        name = read_text(file, most_bytes=4096).strip()
+    except FileNotFoundError:
+        return None
+    if not name or pathlib.PurePath(name).name != name or len(name) > 255 or not name.isprintable():
+        raise CoachError(f"'{file}' is damaged: it names no checkpoint; remove it, or name a checkpoint yourself")
+    return name
 
 
 def find_checkpoint(path: Path) -> str:
@@ -336,8 +369,7 @@ def mark_best(directory: Path, name: str) -> None:
 
 def best_checkpoint(directory: Path) -> str | None:
     """The name of the best checkpoint of a directory, None if none is named."""
-    file = pathlib.Path(directory) / BEST_CHECKPOINT_FILE
-    return file.read_text(encoding="utf-8").strip() if file.is_file() else None
+    return _name_in(pathlib.Path(directory) / BEST_CHECKPOINT_FILE)
 
 
 def keep_checkpoints(directory: Path, last: int) -> None:

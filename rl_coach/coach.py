@@ -6,17 +6,19 @@ Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answ
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib.util
 import os
 import pathlib
 import shlex
 import shutil
 import sys
+import traceback
 import warnings
 from typing import TYPE_CHECKING, Any, NoReturn, Sequence
 
 from rl_coach.command_line import arguments as command_line
-from rl_coach.command_line import preset_catalogue
+from rl_coach.command_line import preset_catalogue, user_classes
 from rl_coach.runs import record as experiment_record
 
 if TYPE_CHECKING:
@@ -47,8 +49,11 @@ class CoachLauncher:
     A ``get_config_args`` of one's own takes what the flags are by default from ``parser.parse_known_args([])`` and
     sets what it wants. ``args.experiment_path`` is then the directory that the run writes to, as it is, and
     ``args.checkpoint_save_dir`` that of its checkpoints.
+
+    :ivar shows_tracebacks: ``-v high`` is given
     """
 
+    shows_tracebacks = False
     _free_path: str | None = None  # the directory that was chosen for the run by its name; others are given
 
     def launch(self, arguments: Sequence[str] | None = None) -> None:
@@ -112,6 +117,7 @@ class CoachLauncher:
         :raises CoachError: for a flag or a value that does not exist, or a flag that this version does not serve
         """
         args = parser.parse_args(arguments)
+        self.shows_tracebacks = args.verbosity == "high"
         if args.resume:
             stored, settings = experiment_record.resumed_arguments(args.resume, args, _defaults(parser))
             args = parser.parse_args(arguments, type(args)(**stored))
@@ -157,12 +163,12 @@ class CoachLauncher:
             graph_manager: Any = preset_catalogue.load(args.preset)
         if args.environment_type:
             _check_has(graph_manager, "env_params", "-et")
-            graph_manager.env_params = _make(args.environment_type, "-et")
+            graph_manager.env_params = user_classes.make_environment(args.environment_type)
         if args.level:
             _select_level(graph_manager, args.level)
         if args.exploration_policy_type:
             _check_has(graph_manager, "agent_params", "-ept")
-            graph_manager.agent_params.exploration = _make(args.exploration_policy_type, "-ept")
+            graph_manager.agent_params.exploration = user_classes.make_exploration(args.exploration_policy_type)
         if args.play:
             _hand_over_to_human(graph_manager)
         _set_visualization(graph_manager, args)
@@ -215,13 +221,20 @@ class CoachLauncher:
     def build(self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace) -> None:
         """Build the graph, and record how the run was started.
 
-        :raises CoachError: agent and environment do not fit
+        :raises CoachError: agent and environment do not fit, or the directory cannot be written
         """
-        graph_manager.create_graph(task_parameters)
-        experiment_record.write(
-            pathlib.Path(args.experiment_path), _with_plain_values(args), _defaults(self.get_argument_parser()),
-            graph_manager.task_parameters.seed,
-        )  # fmt: skip
+        from rl_coach.utils import CoachError
+
+        try:
+            graph_manager.create_graph(task_parameters)
+            experiment_record.write(
+                pathlib.Path(args.experiment_path), _with_plain_values(args), _defaults(self.get_argument_parser()),
+                graph_manager.task_parameters.seed,
+            )  # fmt: skip
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+                raise
+            raise CoachError(f"'{args.experiment_path}' cannot be written: {error.strerror or error}") from error
 
     def create_task_parameters(self, graph_manager: GraphManager, args: argparse.Namespace) -> TaskParameters:
         """What this process does in the run."""
@@ -326,8 +339,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     :return: the exit code: 0 done, 1 training failed, 2 bad input, 130 stopped from the keyboard
     :raises SystemExit: with code 143, terminated by SIGTERM
     """
+    launcher = CoachLauncher()
     try:
-        CoachLauncher().launch(arguments)
+        launcher.launch(arguments)
         return DONE
     except KeyboardInterrupt:
         print("coach: stopped", file=sys.stderr)
@@ -336,7 +350,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _exit_code(error)
         if code is None:
             raise
-        print(f"coach: {error}", file=sys.stderr)
+        if launcher.shows_tracebacks and error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
+        print(f"coach: {' '.join(str(error).split())}", file=sys.stderr)
         return code
 
 
@@ -413,17 +429,6 @@ def _set_process_environment(args: argparse.Namespace) -> None:
         warnings.simplefilter("ignore")
     if args.use_cpu:
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-
-
-def _make(module_and_class: str, flag: str) -> Any:
-    from rl_coach.utils import CoachError, short_dynamic_import
-
-    try:
-        return short_dynamic_import(module_and_class)()
-    except ModuleNotFoundError as error:
-        raise CoachError(f"{flag} {module_and_class}: no module '{error.name}'") from None
-    except CoachError as error:
-        raise CoachError(f"{flag} {module_and_class}: {error}") from None
 
 
 def _check_has(graph_manager: Any, parameters: str, flag: str) -> None:
@@ -516,8 +521,8 @@ class ExperimentDirectory:
         from rl_coach import logger
 
         self.path = pathlib.Path(path).absolute()
-        self._is_new = not (may_exist and self.path.is_dir())
-        self._absent = [directory for directory in self.path.parents if not directory.exists()]
+        self._is_new = not (may_exist and os.path.isdir(self.path))
+        self._absent = [directory for directory in self.path.parents if not os.path.exists(directory)]
         if not self._is_new:
             return
         try:
@@ -538,7 +543,7 @@ class ExperimentDirectory:
 
     def _remove_above(self) -> None:
         for directory in self._absent:
-            if directory.is_dir() and not any(directory.iterdir()):
+            if os.path.isdir(directory) and not any(directory.iterdir()):
                 directory.rmdir()
 
 

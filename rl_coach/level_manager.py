@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Callable, Mapping, Union, cast
 
+import numpy as np
+
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.core_types import ActionInfo, ActionType, EnvironmentSteps, EnvResponse, RunPhase
 from rl_coach.environments.environment_interface import EnvironmentInterface
@@ -194,6 +196,12 @@ class LevelManager(EnvironmentInterface):
             self.active_environment = self.evaluation_environment
         if self.has_real_environment:
             self.active_environment.training_steps = self.training_steps
+
+    def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
+        """Let the evaluation that begins draw its episodes from a stream of its own; an environment that it shares with
+        training goes on with training's. The agents' streams are their own matter."""
+        if self.has_real_environment and self.evaluation_environment is not None:
+            self.evaluation_environment.seed_episodes(int(seed.generate_state(1)[0]))
 
     @property
     def shares_environment_with_evaluation(self) -> bool:

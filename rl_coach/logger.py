@@ -34,7 +34,6 @@ TENSORBOARD_DIRECTORY = "tensorboard"
 _EVENT_FLUSH_SECONDS = 10
 _STEPS_COLUMN = "Total steps"
 _BOARD_METRICS = ("Training Reward", "Evaluation Reward")
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Colors:
@@ -357,8 +356,6 @@ class BaseLogger:
             try:
                 self._append_to_file([self._rows[index] for index in indices])
             except OSError as error:
-                if error.errno not in _NO_ROOM:
-                    raise
                 self._warn_of_file(error)
                 return
         for index in indices:
@@ -648,7 +645,7 @@ def get_experiment_name(initial_experiment_name: str | None = None, default: str
     :raises CoachError: the name cannot be a directory's
     """
     name = (initial_experiment_name or default).strip()
-    if not name or name.startswith("..") or os.path.isabs(name) or "\0" in name:
+    if not name or name.startswith("..") or ".." in name.split("/") or os.path.isabs(name) or "\0" in name:
         raise CoachError(
             f"'{initial_experiment_name}' cannot be an experiment's name; use letters, digits, '-' and '_'"
         )

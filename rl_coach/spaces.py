@@ -286,6 +286,13 @@ class ActionSpace(Space):
         """
         return ActionInfo(self.sample())
 
+    clips_actions = False
+
+    def __init_subclass__(cls) -> None:
+        """A space with bounds clips actions; others need not be asked."""
+        if "clip_action_to_space" in vars(cls):
+            cls.clips_actions = True
+
     def clip_action_to_space(self, action: ActionType) -> ActionType:
         """The nearest action that lies within the space."""
         return action

@@ -16,7 +16,7 @@ from rl_coach.utilities.dynamic_import import (
     public_attributes,
     short_dynamic_import,
 )
-from rl_coach.utilities.errors import CoachError, TrainingError, did_you_mean, nearest
+from rl_coach.utilities.errors import CheckpointError, CoachError, TrainingError, did_you_mean, nearest
 from rl_coach.utilities.sequences import (
     call_method_for_all,
     force_list,
@@ -71,6 +71,7 @@ def ClassToDict(x: Any) -> dict[str, Any]:
 __all__ = [
     "break_file_path",
     "call_method_for_all",
+    "CheckpointError",
     "ClassToDict",
     "CoachError",
     "convert_to_ascii",

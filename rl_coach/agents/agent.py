@@ -433,7 +433,7 @@ class Agent(AgentInterface):
         self, state: StateType, update_filter_internal_state: bool = True
     ) -> StateType:
         """The state as networks see it."""
-        if not self.pre_network_filter.observation_filters:
+        if self.pre_network_filter.is_empty:
             return state
         update = (
             update_filter_internal_state
@@ -451,7 +451,7 @@ class Agent(AgentInterface):
         # in several environments, what has been played of the episodes is cut off and learned from
         in_episode = not buffer.is_complete and not (self.parallel is not None and self.is_on_policy)
         is_due = self.clock.is_due(self.total_steps_counter, self.current_episode, in_episode)
-        return is_due and self.memory.num_transitions() > 0
+        return is_due and self.memory.length() > 0
 
     def train(self) -> SupportsFloat:
         """Make ``num_consecutive_training_steps`` updates on batches from the memory, if it is time.
@@ -460,8 +460,8 @@ class Agent(AgentInterface):
         """
         if not (self.can_train and self.should_train()):
             return 0.0
-        phases = self.clock.start_phases(self.total_steps_counter, self.current_episode)
-        loss = self.update_loop.learn(self.clock.updates_due(phases, self.updates_left))
+        updates = self.clock.start_phases(self.total_steps_counter, self.current_episode, self.updates_left)
+        loss = self.update_loop.learn(updates)
         self.post_training_commands()
         return loss
 
@@ -482,9 +482,12 @@ class Agent(AgentInterface):
         columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in names}
         columns["actions"] = batch.action_column
         columns["rewards"] = batch.reward_column
-        columns["continues"] = 1.0 - batch.terminated_column
+        discount = self.ap.algorithm.discount
+        if batch.n_step_column is not None:
+            discount = discount**batch.n_step_column
+        columns["discounts"] = (discount * (1.0 - batch.terminated_column)).astype(np.float32)
         weights = batch.info_columns.get("weight")
-        columns["weights"] = np.ones(len(batch), np.float32) if weights is None else weights
+        columns["weights"] = np.ones(len(batch.reward_column), np.float32) if weights is None else weights
         return columns
 
     def learning_scalars(self) -> dict[str, float]:

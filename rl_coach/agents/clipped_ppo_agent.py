@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParam
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.packing import padded
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, weighted_mean
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps, RunPhase, StateType
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
@@ -23,6 +23,7 @@ from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperi
 from rl_coach.runs.event_lines import log_epochs
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, schedule, whole
 from rl_coach.utils import CoachError
 
 _NAMES_IN_LINES = {
@@ -63,6 +64,18 @@ class ClippedPPOAlgorithmParameters(AlgorithmParameters):
     :ivar optimization_epochs: how often each transition is learned from
     :ivar clipping_decay_schedule: multiplies epsilon; one step for each environment step
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        "beta_entropy": number(),
+        "gae_lambda": FRACTION,
+        "estimate_state_value_using_gae": FLAG,
+        "num_episodes_in_experience_replay": whole(1),
+        "use_kl_regularization": FLAG,
+        "clip_likelihood_ratio_using_epsilon": number(above=0),
+        "optimization_epochs": whole(1),
+        "clipping_decay_schedule": schedule(number(0)),
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,6 +125,8 @@ def clipped_ppo_rule(
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        names = ("advantages", "returns", "behaviour_log_probs")
+        assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in names})
         value, policy = networks["main"].online(batch.states)
         policy = masked(ops, policy, mask_of(batch, mask_name))
         log_ratio = log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"]
@@ -173,8 +188,7 @@ class ClippedPPOAgent(ActorCriticAgent):
     def train(self) -> float:
         if not self.should_train():
             return 0.0
-        self.clock.start_phases(self.total_steps_counter, self.current_episode)
-        phases = self.clock.updates_due(1, self.updates_left)
+        phases = self.clock.start_phases(self.total_steps_counter, self.current_episode, self.updates_left)
         for _ in self.parallel or ():
             self.experience.cut(self.episode)
         batch = self.memory.get_all_complete_episodes_transitions()

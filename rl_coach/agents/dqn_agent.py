@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, ClassVar, Mapping
 
 import numpy as np
 
@@ -10,13 +10,23 @@ from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.policies import FORBIDDEN
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, huber, select, weighted_mean
+from rl_coach.architectures.policies import MASKED_LOGIT
+from rl_coach.architectures.update import (
+    LearningBatch,
+    NetworkView,
+    Update,
+    UpdateRule,
+    assert_rank,
+    huber,
+    select,
+    weighted_mean,
+)
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, MiddlewareScheme, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
+from rl_coach.utilities.constraints import FLAG, Constraint
 
 
 class DQNAlgorithmParameters(AlgorithmParameters):
@@ -37,6 +47,10 @@ class DQNAlgorithmParameters(AlgorithmParameters):
 
 class DQNNetworkParameters(NetworkParameters):
     """A Q-network."""
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "should_get_softmax_probabilities": FLAG,
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,16 +96,14 @@ def selected_before(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch
 
 
 def q_learning_rule(
-    discount: float,
     is_huber: bool,
     mask_name: str | None,
     select_actions: SelectActions,
     needs_online: bool,
     loss_weight: float = 1.0,
 ) -> UpdateRule:
-    """y = r + discount * Q_target(s', a'), where a' is what ``select_actions`` picks (Mnih et al. 2015, algorithm 1).
+    """y = r + discount_t * Q_target(s', a'), where a' is what ``select_actions`` picks (Mnih et al. 2015, algorithm 1).
 
-    :param discount: per transition
     :param is_huber: Huber instead of squared errors
     :param mask_name: the observation that masks actions, if there is one
     :param select_actions: ``(ops, online Q(s', .), target Q(s', .), batch)``, the values [B, A], to actions [B]
@@ -100,16 +112,17 @@ def q_learning_rule(
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, actions=batch.actions, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
         main = networks["main"]
         q_tm1 = main.online(batch.states)[0]["q"]
         q_t = main.target(batch.next_states)[0]["q"]
         q_t_online = main.online(batch.next_states)[0]["q"] if needs_online else q_t
-        assert len(q_tm1.shape) == len(q_t.shape) == 2
+        assert_rank(2, q_tm1=q_tm1, q_t=q_t)
         if mask_name is not None:
             allowed = batch.next_states[mask_name] > 0
-            q_t, q_t_online = (ops.where(allowed, q, FORBIDDEN) for q in (q_t, q_t_online))
+            q_t, q_t_online = (ops.where(allowed, q, MASKED_LOGIT) for q in (q_t, q_t_online))
         a_t = select_actions(ops, q_t_online, q_t, batch)
-        target_tm1 = batch.rewards + discount * batch.continues * select(ops, q_t, a_t)
+        target_tm1 = batch.rewards + batch.discounts * select(ops, q_t, a_t)
         td_errors = ops.stop_gradient(target_tm1) - select(ops, q_tm1, batch.actions)
         losses = huber(ops, td_errors) if is_huber else td_errors * td_errors
         return Update({"main": loss_weight * weighted_mean(ops, losses, batch.weights)}, errors=td_errors)
@@ -129,6 +142,8 @@ class DQNAgent(ValueOptimizationAgent):
             cls.learns_one_by_one = False
         elif "select_actions" in vars(cls):
             cls.bootstrap_actions, cls.learns_one_by_one = (selected_before, False), True
+            if "learning_columns" not in vars(cls):
+                cls.learning_columns = _columns_with_selected_actions  # type: ignore[assignment,method-assign]
 
     def select_actions(self, next_states: dict[str, np.ndarray], q_st_plus_1: np.ndarray) -> np.ndarray:
         """[B], the actions to bootstrap from.
@@ -138,18 +153,6 @@ class DQNAgent(ValueOptimizationAgent):
         """
         return np.argmax(q_st_plus_1, axis=1)
 
-    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        columns = super().learning_columns(batch)
-        if self.learns_one_by_one:
-            main = self.networks["main"]
-            next_states = batch.next_states(main.input_names)
-            q_t = main.target_network.predict(next_states)
-            mask_name = self.spaces.action_mask_name
-            if mask_name is not None:
-                q_t = np.where(batch.next_state_columns[mask_name] > 0, q_t, FORBIDDEN)
-            columns["extra/next_actions"] = np.asarray(self.select_actions(next_states, q_t), np.int32)
-        return columns
-
     @property
     def is_on_policy(self) -> bool:
         return False
@@ -157,9 +160,20 @@ class DQNAgent(ValueOptimizationAgent):
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
         return q_learning_rule(
-            self.ap.algorithm.discount,
             main.replace_mse_with_huber_loss,
             self.spaces.action_mask_name,
             *self.bootstrap_actions,
             loss_weight=main.heads_parameters[0].loss_weight,
         )
+
+
+def _columns_with_selected_actions(agent: DQNAgent, batch: Batch) -> dict[str, np.ndarray]:
+    """The columns of DQN and ``extra/next_actions``, for agents that override ``select_actions``."""
+    main = agent.networks["main"]
+    next_states = batch.next_states(main.input_names)
+    q_t = main.target_network.predict(next_states)
+    mask_name = agent.spaces.action_mask_name
+    if mask_name is not None:
+        q_t = np.where(batch.next_state_columns[mask_name] > 0, q_t, MASKED_LOGIT)
+    selected = np.asarray(agent.select_actions(next_states, q_t), np.int32)
+    return {**super(DQNAgent, agent).learning_columns(batch), "extra/next_actions": selected}

@@ -14,7 +14,7 @@ from rl_coach.architectures.packing import padded
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import DiscreteActionSpace
-from rl_coach.utils import CoachError, eps
+from rl_coach.utils import CoachError, TrainingError, eps
 
 
 class PolicyGradientRescaler(Enum):
@@ -171,11 +171,22 @@ class PolicyOptimizationAgent(Agent):
         choice = self.exploration_policy.action_choice()
         return None if choice is None else PolicyDescription("main", self._policy_output_names, choice)
 
+    def _draw(self, outputs: Any, mask: np.ndarray | None) -> Any:
+        """The exploration policy's choice.
+
+        :raises TrainingError: the policy has diverged; names network and step
+        """
+        try:
+            return self.exploration_policy.choose(outputs, mask)
+        except TrainingError as error:
+            step, updates = self.total_steps_counter, self.training_iteration
+            raise TrainingError(f"network 'main' at step {step}, after {updates} updates: {error}") from error
+
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         outputs, mask = self.acting_prediction(curr_state), self.spaces.action_mask(curr_state)
         if not isinstance(self.spaces.action, DiscreteActionSpace):
-            return ActionInfo(np.atleast_1d(self.exploration_policy.choose(outputs, mask)))
-        action, probabilities = self.exploration_policy.choose(outputs[0], mask)
+            return ActionInfo(np.atleast_1d(self._draw(outputs, mask)))
+        action, probabilities = self._draw(outputs[0], mask)
         # a few dozen numbers at most: faster one by one than as an array
         self.entropy.add_sample(-sum(p * math.log(p + eps) for p in probabilities.tolist()))
         return ActionInfo(action, all_action_probabilities=probabilities)

@@ -29,11 +29,6 @@ class TrainingClock:
         self.last_phase = 0
         self.last_target_update = 0
 
-    @property
-    def counts_episodes(self) -> bool:
-        """True if training phases are so many episodes apart, not steps."""
-        return isinstance(self._algorithm.num_consecutive_playing_steps, EnvironmentEpisodes)
-
     def is_due(self, steps: int, episodes: int, in_episode: bool = False) -> bool:
         """True if the playing steps since the last training phase are over.
 
@@ -52,35 +47,33 @@ class TrainingClock:
             f"EnvironmentEpisodes, not {period!r}"
         )
 
-    def start_phases(self, steps: int, episodes: int) -> int:
+    def start_phases(self, steps: int, episodes: int, updates_left: int | None = None) -> int:
         """Begin the training phases that are due, of which there can be several where several steps are counted at
         once, and count anew from here.
 
-        :return: how many
+        :param updates_left: the most updates that are wanted, None for no limit
+        :return: how many updates they make
         """
-        if self.counts_episodes:
+        period, phases = self._algorithm.num_consecutive_playing_steps, 1
+        if isinstance(period, EnvironmentEpisodes):
             self.last_phase = episodes
-            return 1
-        passed, self.last_phase = steps - self.last_phase, steps
-        if self.steps_at_once == 1:
-            return 1
-        phases, rest = divmod(passed, max(1, self._algorithm.num_consecutive_playing_steps.num_steps))
-        if phases > self.most_phases:
-            return 1  # the steps before training began are not caught up with
-        self.last_phase -= rest
-        return phases
+        elif self.steps_at_once == 1:
+            self.last_phase = steps
+        else:
+            phases, rest = divmod(steps - self.last_phase, max(1, period.num_steps))
+            if phases > self.most_phases:
+                phases, rest = 1, 0  # the steps before training began are not caught up with
+            self.last_phase = steps - rest
+        updates = phases * self._algorithm.num_consecutive_training_steps
+        return updates if updates_left is None else min(updates, updates_left)
 
     @property
     def most_phases(self) -> int:
         """How many training phases can be due at once."""
-        if self.steps_at_once == 1 or self.counts_episodes:
+        period = self._algorithm.num_consecutive_playing_steps
+        if self.steps_at_once == 1 or isinstance(period, EnvironmentEpisodes):
             return 1
-        return -(-self.steps_at_once // max(1, self._algorithm.num_consecutive_playing_steps.num_steps))
-
-    def updates_due(self, phases: int, updates_left: int | None) -> int:
-        """How many updates some training phases make, at most ``updates_left``."""
-        updates = phases * self._algorithm.num_consecutive_training_steps
-        return updates if updates_left is None else min(updates, updates_left)
+        return -(-self.steps_at_once // max(1, period.num_steps))
 
     def updates_before_targets(self, updates: int, training_iteration: int) -> tuple[int, bool]:
         """How many updates can be made in one call before targets are due, and whether they are due after each.

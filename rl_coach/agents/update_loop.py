@@ -107,13 +107,15 @@ class UpdateLoop:
         return float(loss)
 
     def _sample(self, updates: int) -> Batch:
-        return self.filtered(self._agent.memory.sample(updates * self.batch_size))
+        agent = self._agent
+        batch = agent.memory.sample(updates * self.batch_size)
+        return batch if agent.pre_network_filter.is_empty else self.filtered(batch)
 
     def filtered(self, batch: Batch) -> Batch:
         """The batch as networks see it, whatever learns from it afterwards. The filters' statistics take in its states,
         if ``update_pre_network_filters_state_on_train`` says so."""
         filters = self._agent.pre_network_filter
-        if not (filters.observation_filters or filters.reward_filters):
+        if filters.is_empty:
             return batch
         update = self._agent.ap.algorithm.update_pre_network_filters_state_on_train
         filtered = Batch(batch)
@@ -127,10 +129,12 @@ class UpdateLoop:
         updates as a phase makes; one that is cut, by targets or by the end of the run, makes fewer with the same."""
         agent, clock = self._agent, self._agent.clock
         compiled = 1 if count == 1 else agent.ap.algorithm.num_consecutive_training_steps * clock.most_phases
-        columns = pad(agent.learning_columns(batch), len(batch) // count * compiled)
+        columns = agent.learning_columns(batch)
+        if compiled != count:
+            columns = pad(columns, self.batch_size * compiled)
         rate = agent.ap.algorithm.rate_for_copying_weights_to_target
         target_rates = dict.fromkeys(self._targets, rate) if targets_after_each else {}
-        result = self.update(columns, batch=batch, num_updates=compiled, count=count, follow=target_rates)
+        result = self.update(columns, batch=batch, num_updates=compiled, count=count, target_rates=target_rates)
         agent.training_iteration += count
         if self._targets and clock.targets_due(agent.total_steps_counter, agent.training_iteration):
             if not targets_after_each:
@@ -158,7 +162,8 @@ class UpdateLoop:
     def _train(self, columns: dict[str, np.ndarray], batch: Batch | None, **how: Any) -> LearningResult:
         agent = self._agent
         result = self.learner.train(columns, agent.learning_scalars(), **how)
-        agent.books.add_learning(result)
+        if result.signal_names:
+            agent.books.add_learning(result)
         if batch is not None and self._has_priorities and result.errors is not None:
             agent.memory.update_priorities(batch.info("idx"), np.abs(result.errors).ravel()[: len(batch)])
         return result

@@ -56,7 +56,7 @@ class ValueOptimizationAgent(Agent):
         return None if len(outputs) != 1 or choice is None else PolicyDescription("main", outputs, choice)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        mask = self.spaces.action_mask(curr_state)
+        mask = None if self.spaces.action_mask_name is None else self.spaces.action_mask(curr_state)
         if not self.exploration_policy.requires_action_values():
             action, probabilities = self.exploration_policy.choose(None, mask)
             return ActionInfo(action, all_action_probabilities=probabilities)

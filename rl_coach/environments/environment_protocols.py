@@ -77,6 +77,9 @@ class Simulator(Protocol):
 class SimulatedEnvironment(SteppedEnvironment, Simulator, Protocol):
     """One environment at the bottom of a graph."""
 
+    def seed_episodes(self, seed: int) -> None:
+        """Begin the random stream of the episodes that follow anew; does nothing where that cannot be done."""
+
 
 class CopiedEnvironment(Simulator, Protocol):
     """Several copies of one environment, stepped together; each begins and ends its episodes by itself."""

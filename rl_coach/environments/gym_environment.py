@@ -6,7 +6,7 @@ Gymnasium and the simulators are imported when an environment is made, not with 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Callable, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, Mapping, Union, cast
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
+from rl_coach.utilities.constraints import FLAG, Constraint, instance, member, optional, whole
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
@@ -68,6 +69,14 @@ class GymEnvironmentParameters(EnvironmentParameters):
     :ivar observation_space_type: what to take observations for; None goes by their shape and dtype
     :ivar life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "random_initialization_steps": whole(0),
+        "max_over_num_frames": whole(1),
+        "additional_simulator_parameters": optional(instance(dict, "a dictionary")),
+        "observation_space_type": optional(member(ObservationSpaceType)),
+        "life_loss_ends_training_episode": FLAG,
+    }
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         super().__init__(level)
@@ -339,6 +348,12 @@ class GymEnvironment(Environment):
         if arcade.fire_action is not None:
             self._take_action(arcade.fire_action)
         arcade.has_lost_life(self.info)
+
+    def seed_episodes(self, seed: int) -> None:
+        self._next_seed = seed
+        self.action_space.seed(seed)
+        if self._arcade is not None:
+            self._arcade.rng = np.random.default_rng(seed)
 
     def _reset_simulator(self) -> None:
         observation, self.info = self.env.reset(seed=self._next_seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from rl_coach.exploration_policies.exploration_policy import ContinuousActionExp
 from rl_coach.policy.action_choice import GaussianChoice
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace
+from rl_coach.utilities.constraints import FLAG, Constraint, number, schedule
 
 
 class AdditiveNoiseParameters(ExplorationParameters):
@@ -21,6 +22,12 @@ class AdditiveNoiseParameters(ExplorationParameters):
     :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range (0.1 is a tenth
         of it), not absolute
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "noise_schedule": schedule(number(0)),
+        "evaluation_noise": number(0),
+        "noise_as_percentage_from_action_space": FLAG,
+    }
 
     def __init__(self) -> None:
         super().__init__()

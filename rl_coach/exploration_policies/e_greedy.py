@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from rl_coach.policy.action_choice import ActionChoice, GreedyChoice
 from rl_coach.policy.drawing import sample_action
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
+from rl_coach.utilities.constraints import FRACTION, Constraint, schedule
 from rl_coach.utils import dynamic_import_and_instantiate_module_from_params
 
 
@@ -31,6 +32,11 @@ class EGreedyParameters(ExplorationParameters):
     :ivar continuous_exploration_policy_parameters: what acts in place of the greedy action, where actions are
         continuous
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "epsilon_schedule": schedule(FRACTION),
+        "evaluation_epsilon": FRACTION,
+    }
 
     def __init__(self) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from rl_coach.core_types import ActionInfo, EnvResponse, Transition
 from rl_coach.filters.base_filter import Filter
 from rl_coach.spaces import ActionSpace, RewardSpace, Space
 from rl_coach.utilities.plain_data import State
-from rl_coach.utils import CoachError, did_you_mean, force_list
+from rl_coach.utils import CoachError, did_you_mean
 
 if TYPE_CHECKING:
     from rl_coach.filters.action.action_filter import ActionFilter
@@ -46,9 +46,8 @@ class _FilterChain(Filter):
         """Each filter held, with the path of names that leads to it."""
         raise NotImplementedError
 
-    def _refuse_if_reference(self) -> None:
-        if self.i_am_a_reference_filter:
-            raise CoachError(f"this {type(self).__name__} is a reference filter: call it to get a copy to use")
+    def _refuse(self) -> None:
+        raise CoachError(f"this {type(self).__name__} is a reference filter: call it to get a copy to use")
 
     def reset(self) -> None:
         for _, member in self._members():
@@ -140,7 +139,8 @@ class OutputFilter(_FilterChain):
 
     def filter(self, action_info: ActionInfo) -> ActionInfo:
         """The action for the environment; the same object where there is no filter, otherwise a copy."""
-        self._refuse_if_reference()
+        if self.i_am_a_reference_filter:
+            self._refuse()
         if not self._action_filters:
             return action_info
         filtered = copy.copy(action_info)
@@ -153,7 +153,8 @@ class OutputFilter(_FilterChain):
 
         :raises CoachError: the environment has no such action, or no action of the agent's leads to it
         """
-        self._refuse_if_reference()
+        if self.i_am_a_reference_filter:
+            self._refuse()
         if not self._action_filters:
             return action_info
         reversed_info = copy.copy(action_info)
@@ -231,6 +232,11 @@ class InputFilter(_FilterChain):
     def reward_filters(self, val: dict[str, RewardFilter]) -> None:
         self._reward_filters = val
 
+    @property
+    def is_empty(self) -> bool:
+        """True if there is no filter, so that everything passes as it is."""
+        return not (self._observation_filters or self._reward_filters)
+
     def _members(self) -> Iterator[tuple[tuple[str, ...], Filter]]:
         for observation_name, filters in self._observation_filters.items():
             for name, observation_filter in filters.items():
@@ -248,8 +254,9 @@ class InputFilter(_FilterChain):
 
         :param deep_copy: not used, nothing is ever changed in place
         """
-        self._refuse_if_reference()
-        data = force_list(unfiltered_data)
+        if self.i_am_a_reference_filter:
+            self._refuse()
+        data = unfiltered_data if isinstance(unfiltered_data, list) else [unfiltered_data]
         if not data or not (self._observation_filters or self._reward_filters):
             return data
         filtered = [_shallow_copy(item) for item in data]
@@ -278,7 +285,8 @@ class InputFilter(_FilterChain):
         self, columns: dict[str, np.ndarray], update_internal_state: bool = True
     ) -> dict[str, np.ndarray]:
         """Filter a batch of states, each observation a column [B, ...]; the same dict where there is no filter."""
-        self._refuse_if_reference()
+        if self.i_am_a_reference_filter:
+            self._refuse()
         if not self._observation_filters:
             return columns
         filtered = dict(columns)
@@ -301,7 +309,8 @@ class InputFilter(_FilterChain):
     def filter_evaluated(self, response: EnvResponse) -> EnvResponse:
         """Filter a response of an evaluation: as ``filter``, but statistics do not learn from it; see
         ``filter_trained``."""
-        self._refuse_if_reference()
+        if self.i_am_a_reference_filter:
+            self._refuse()
         if not (self._observation_filters or self._reward_filters):
             return response
         filtered = _shallow_copy(response)
@@ -312,7 +321,8 @@ class InputFilter(_FilterChain):
 
     def filter_rewards(self, rewards: np.ndarray, update_internal_state: bool = True) -> np.ndarray:
         """Filter a batch of rewards [B]; the same array where there is no filter."""
-        self._refuse_if_reference()
+        if self.i_am_a_reference_filter:
+            self._refuse()
         for reward_filter in self._reward_filters.values():
             rewards = reward_filter.filter(rewards, update_internal_state)
         return rewards

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+import tempfile
+from typing import Any, NoReturn
 
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.checkpoint import (
@@ -24,7 +25,7 @@ from rl_coach.logger import screen
 from rl_coach.policy.export import checkpoint_files, newest_model
 from rl_coach.policy.files import MODEL_FILE
 from rl_coach.utilities import files
-from rl_coach.utils import CoachError
+from rl_coach.utils import CheckpointError, CoachError
 
 
 class GraphCheckpoints:
@@ -80,6 +81,25 @@ class GraphCheckpoints:
             return None
         self.last_path = path
         return path
+
+    def save_elsewhere(self, state: dict[str, Any], reward: float | None) -> NoReturn:
+        """Write a checkpoint to the temporary directory, because it cannot be written where it belongs.
+
+        :param state: the graph's ``get_state``
+        :param reward: the last evaluation's; None before the first
+        :raises CheckpointError: always; it says where the checkpoint lies, or that it could not be written there either
+        """
+        trouble = f"no checkpoint could be written to '{self.directory}'"
+        manifest = self._manifest(reward)
+        try:
+            directory = tempfile.mkdtemp(prefix="coach-checkpoint-")
+            path = save_checkpoint(directory, self._name(False), state, manifest, self._attachments(manifest))
+        except OSError as error:
+            raise CheckpointError(
+                f"{trouble}, nor to '{tempfile.gettempdir()}': {error.strerror}; what was trained since the last "
+                f"checkpoint is lost"
+            ) from error
+        raise CheckpointError(f"{trouble}; what was trained lies in '{path}': make room, and start from it with -crd")
 
     def warn_of_lost_episode(self) -> None:
         """Tell the user, once, that the episode in progress is not part of the checkpoint."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import time
-from typing import Any, Iterator
+from typing import Any, ClassVar, Iterator, Mapping
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from rl_coach.core_types import (
     TrainingSteps,
 )
 from rl_coach.graph_managers.checkpointing import GraphCheckpoints
+from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
 from rl_coach.graph_managers.improvement import Improvement
+from rl_coach.graph_managers.memory_needs import check_networks, check_replay
 from rl_coach.graph_managers.run_seeds import RunSeeds
 from rl_coach.graph_managers.schedule_parameters import (
     PARTS,
@@ -30,7 +32,6 @@ from rl_coach.graph_managers.schedule_parameters import (
     HumanPlayScheduleParameters,
     SimpleSchedule,
     SimpleScheduleWithoutEvaluation,
-    check_schedule,
 )
 from rl_coach.graph_managers.stop_signals import StopSignals
 from rl_coach.level_manager import LevelManager
@@ -38,7 +39,8 @@ from rl_coach.logger import Logger, screen
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Goal, Progress, Status
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
 from rl_coach.runs.summary import Counts, Summary
-from rl_coach.utils import CoachError, TrainingError
+from rl_coach.utilities.constraints import Constrained, Constraint, check_constraints, steps, whole
+from rl_coach.utils import CheckpointError, CoachError, TrainingError
 
 __all__ = [
     "GraphManager",
@@ -49,11 +51,12 @@ __all__ = [
 ]
 
 _ONE_STEP = EnvironmentSteps(1)
+_PAUSES_BETWEEN_TRIES = (0.5, 2.0)  # seconds, before the last checkpoint of a run is written elsewhere
 ENDLESS_EPISODE = 100_000
 """An episode of so many steps is taken for one without an end; those of Atari games have 27,000 at most."""
 
 
-class GraphManager:
+class GraphManager(Constrained):
     """Holds the levels of a graph and runs them through the phases of a schedule.
 
     A subclass says in ``_create_graph`` which levels and environments there are; ``create_graph`` then builds them.
@@ -68,6 +71,14 @@ class GraphManager:
     :ivar resume_hint: how the user can go on with this run, for one that is interrupted
     :ivar prints_summary: say at the end what came of the run
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "heatup_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
+        "evaluation_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
+        "steps_between_evaluation_periods": steps(EnvironmentSteps, EnvironmentEpisodes, TrainingSteps, low=1),
+        "improve_steps": steps(EnvironmentSteps, EnvironmentEpisodes, TrainingSteps),
+        "checkpoints_to_keep": whole(0),
+    }
 
     def __init__(
         self, name: str, schedule_params: ScheduleParameters, vis_params: VisualizationParameters | None = None
@@ -104,6 +115,7 @@ class GraphManager:
         self._is_episode_kept = False
         self._warned_of_endless_episode = False
         self._attention_at = 0.0
+        self._seeds_evaluations = True
 
     def set_schedule_params(self, schedule_params: ScheduleParameters) -> None:
         """Take another schedule."""
@@ -121,7 +133,8 @@ class GraphManager:
         :raises CoachError: something in the parameters cannot be used
         """
         self.task_parameters = TaskParameters() if task_parameters is None else copy.copy(task_parameters)
-        check_schedule(self.name, {part: getattr(self, part) for part in PARTS})
+        check_constraints(self)
+        check_networks(self)
         if self.task_parameters.checkpoint_keep is not None:
             self.checkpoints_to_keep = self.task_parameters.checkpoint_keep
         self._seeds = RunSeeds(self.task_parameters.seed)
@@ -133,6 +146,7 @@ class GraphManager:
             self.level_managers, self.environments = self._create_graph(self.task_parameters)
         self._seeds.seed_global_generators(1)
         self.top_level_manager = self.level_managers[0]
+        check_replay(self)
         self._checkpoints = self._make_checkpoints()
         self._can_train = self.task_parameters.role.trains and any(level.can_train for level in self.level_managers)
         self._is_played = any(level.agent.is_person for level in self.level_managers)
@@ -296,7 +310,8 @@ class GraphManager:
             self._count_episode(reward)
         if top.episode_over:
             self._end_episode(response)
-        self.attend()
+        if time.monotonic() >= self._attention_at:
+            self.attend()
         return response
 
     def _check_that_it_acts(self) -> None:
@@ -312,10 +327,8 @@ class GraphManager:
         self._force_next_reset = not response.game_over
 
     def attend(self) -> None:
-        """Show the progress, on the screen and to others, if it is time to: a few times a second. Every step does; a
-        loop that waits between two steps calls it itself."""
-        if time.monotonic() < self._attention_at:
-            return
+        """Show the progress, on the screen and to others. Steps do a few times a second; a loop that waits between two
+        steps calls it itself."""
         self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
         self.progress.update(self._status())
         self._warn_of_endless_episode()
@@ -343,8 +356,9 @@ class GraphManager:
         if not self._can_train:
             counts[TrainingSteps] += 1
             return
+        end = self._improvement.end_in_updates
         for level in self.level_managers:
-            counts[TrainingSteps] += level.train(self._improvement.updates_left())
+            counts[TrainingSteps] += level.train(None if end is None else end - counts[TrainingSteps])
 
     def should_train(self) -> bool:
         """True if the next call of ``train`` would let an agent learn."""
@@ -374,11 +388,14 @@ class GraphManager:
             end = counts[unit] + steps.num_steps
             last = self._improvement.end or type(steps)(end)
             last_unit, last_end = type(last), last.num_steps
+            saves, signals = self._checkpoints.schedule.is_regular, self.stop_signals
             while counts[unit] < end and counts[last_unit] < last_end:
-                self.act(_ONE_STEP)
+                self._step()
                 self.train()
-                self.occasionally_save_checkpoint()
-                self.stop_signals.stop_if_asked()
+                if saves:
+                    self.occasionally_save_checkpoint()
+                if signals.asked is not None:
+                    signals.stop_if_asked()
 
     def sync(self) -> None:
         """Have the agents take the newest weights."""
@@ -399,6 +416,7 @@ class GraphManager:
         counts_before = dict(self.total_steps_counters[RunPhase.TEST].counters)
         with self.phase_context(RunPhase.TEST):
             self.sync()
+            self._seed_evaluation()
             self._wanted[RunPhase.TEST] = (self._counts[type(steps)], steps)
             self.progress.begin_evaluation(self._status())
             try:
@@ -416,6 +434,15 @@ class GraphManager:
         if is_best and self._improvement.end is not None and self._checkpoints.schedule.is_regular:
             self.save_checkpoint()
         return self.should_stop()
+
+    def _seed_evaluation(self) -> None:
+        """Give the evaluation streams of its own; a run that does nothing but evaluate goes on with those of its
+        first."""
+        if self.seed is None or not self._seeds_evaluations:
+            return
+        seed = evaluation_seed(self.seed, self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps])
+        for level, child in zip(self.level_managers, seed.spawn(len(self.level_managers))):
+            level.seed_evaluation(child)
 
     def _undo_evaluation(self, before: list[Any], counts_before: dict[type[StepMethod], int]) -> None:
         """Leave no trace of an evaluation that was broken off, so that it can be held again."""
@@ -473,7 +500,7 @@ class GraphManager:
                     break
                 self._improvement.evaluation_held()
             if not self._is_played:
-                self.save_checkpoint()
+                self._save_whatever_happens()
         self._summarize()
 
     def _heat_up_and_begin(self) -> None:
@@ -504,6 +531,7 @@ class GraphManager:
                 self.evaluate(EnvironmentSteps(num_steps) if num_steps else EnvironmentEpisodes(1))
                 if num_steps:
                     break
+                self._seeds_evaluations = False
         self._summarize()
 
     @contextlib.contextmanager
@@ -533,9 +561,11 @@ class GraphManager:
                 self._save_after_interrupt()
             if not (self._is_played and isinstance(stop, KeyboardInterrupt)):
                 raise
+        except CheckpointError:
+            raise
         except TrainingError:
             if saves_checkpoints:
-                self.save_checkpoint(failed=True)
+                self._save_after_failure()
             raise
         finally:
             self._improvement.clear_end()
@@ -543,11 +573,38 @@ class GraphManager:
             self.flush()
 
     def _save_after_interrupt(self) -> None:
-        path = self.save_checkpoint()
+        try:
+            path = self._save_whatever_happens()
+        except CheckpointError as error:
+            screen.warning(f"interrupted; {error}")
+            return
         if path is not None:
             screen.warning(f"interrupted; saved {path}")
             if self.resume_hint:
                 screen.print(f"go on with it: {self.resume_hint}")
+
+    def _save_whatever_happens(self) -> str | None:
+        """Save the last checkpoint of a run: try again where it cannot be written, and at last write it elsewhere.
+
+        :return: its path; None if another worker writes checkpoints
+        :raises CheckpointError: it lies elsewhere, or nowhere
+        """
+        if self.task_parameters.task_index or not self.task_parameters.role.trains:
+            return None
+        for pause in (0.0, *_PAUSES_BETWEEN_TRIES):
+            time.sleep(pause)
+            path = self.save_checkpoint()
+            if path is not None:
+                return path
+        self._checkpoints.save_elsewhere(self.get_state(), self.progress.last_evaluation)
+
+    def _save_after_failure(self) -> None:
+        try:
+            self.save_checkpoint(failed=True)
+        except TrainingError as error:
+            # what failed cannot even say its state, such as a copy of the environment whose process is gone
+            self.progress.stop()
+            screen.warning(f"the state of the failed run cannot be saved: {error}")
 
     def _status(self) -> Status:
         shown = [self.total_steps_counters[phase] for phase in self._shown_phases]

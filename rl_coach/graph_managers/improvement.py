@@ -16,12 +16,15 @@ class Improvement:
     uninterrupted one does.
 
     :param counter: the training counters
+
+    :ivar end_in_updates: the count of updates at which training ends; None if the end is not counted in them
     """
 
     def __init__(self, counter: TotalStepsCounter):
         self._counts = counter.counters
         self._start: dict[type[StepMethod], int] | None = None
         self._end: StepMethod | None = None
+        self.end_in_updates: int | None = None
         self._next_evaluation: int | None = None
 
     @property
@@ -47,10 +50,11 @@ class Improvement:
         unit = type(steps)
         assert self._start is not None
         self._end = unit(self._start[unit] + steps.num_steps)
+        self.end_in_updates = self._end.num_steps if unit is TrainingSteps else None
 
     def clear_end(self) -> None:
         """Let training go on without an end: no ``improve`` runs any more."""
-        self._end = None
+        self._end = self.end_in_updates = None
 
     @property
     def is_over(self) -> bool:
@@ -73,10 +77,6 @@ class Improvement:
     def evaluation_held(self) -> None:
         """Begin the next period."""
         self._next_evaluation = None
-
-    def updates_left(self) -> int | None:
-        """The updates until the end, where it is counted in them."""
-        return self._end.num_steps - self._counts[TrainingSteps] if isinstance(self._end, TrainingSteps) else None
 
     def goal(self, may_end_before: bool) -> Goal | None:
         """How much of ``improve_steps`` is done; None while no ``improve`` runs.

@@ -1,12 +1,9 @@
-"""The lengths of a run's parts as presets choose them, and the check that a run can keep them."""
+"""The lengths of a run's parts as presets choose them, and their units."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from rl_coach.base_parameters import ScheduleParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, StepMethod, TrainingSteps
-from rl_coach.utils import CoachError
 
 UNITS: dict[str, type[StepMethod]] = {
     unit.__name__: unit for unit in (EnvironmentSteps, EnvironmentEpisodes, TrainingSteps)
@@ -19,7 +16,6 @@ PLURALS: dict[type[StepMethod], str] = {
 """What users read of these units."""
 
 PARTS = ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps")
-_PARTS_WITHOUT_TRAINING = ("heatup_steps", "evaluation_steps")
 
 
 class HumanPlayScheduleParameters(ScheduleParameters):
@@ -66,20 +62,3 @@ class SimpleSchedule(ScheduleParameters):
         self.evaluation_steps = evaluation_steps or EnvironmentEpisodes(5)
         self.steps_between_evaluation_periods = steps_between_evaluation_periods or EnvironmentEpisodes(50)
         self.improve_steps = improve_steps or TrainingSteps(10000000000)
-
-
-def check_schedule(graph: str, schedule: dict[str, Any]) -> None:
-    """Make sure that a schedule can be kept.
-
-    :param graph: the graph's name, for the message
-    :param schedule: the lengths by the names of ``PARTS``
-    :raises CoachError: a length counts in a unit that it cannot have, or there is nothing between two evaluations
-    """
-    for name in PARTS:
-        if type(schedule[name]) not in UNITS.values():
-            raise CoachError(f"{name} of graph '{graph}' is {schedule[name]!r}; it counts in {', '.join(UNITS)}")
-    for name in _PARTS_WITHOUT_TRAINING:
-        if isinstance(schedule[name], TrainingSteps):
-            raise CoachError(f"{name} of graph '{graph}' cannot count TrainingSteps: nothing is trained then")
-    if schedule["steps_between_evaluation_periods"].num_steps <= 0:
-        raise CoachError(f"steps_between_evaluation_periods of graph '{graph}' must be at least 1")

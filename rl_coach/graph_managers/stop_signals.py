@@ -16,12 +16,13 @@ class StopSignals:
 
     A run in a thread other than the main one hears none: the system tells only that one of signals.
 
+    :ivar asked: the number of the signal that came, None if none did
     :ivar stopped_between_steps: the last run was ended where a step was complete, so that its state is worth keeping
     """
 
     def __init__(self) -> None:
         self.stopped_between_steps = False
-        self._asked: int | None = None
+        self.asked: int | None = None
         self._announces = True
 
     @contextlib.contextmanager
@@ -43,7 +44,7 @@ class StopSignals:
         finally:
             for number, handler in before.items():
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)
-            self._asked = None
+            self.asked = None
 
     def ask(self, number: int, frame: FrameType | None = None) -> None:
         """Take a signal, as its handler.
@@ -51,9 +52,9 @@ class StopSignals:
         :raises KeyboardInterrupt: it is the second one, Ctrl-C
         :raises SystemExit: it is the second one, SIGTERM
         """
-        if self._asked is not None:
+        if self.asked is not None:
             raise _exception_of(number)
-        self._asked = number
+        self.asked = number
         if self._announces:
             screen.warning("stopping after this step; once more to exit at once, without a checkpoint")
 
@@ -64,9 +65,9 @@ class StopSignals:
         :raises KeyboardInterrupt: Ctrl-C was pressed
         :raises SystemExit: SIGTERM came
         """
-        if self._asked is not None:
+        if self.asked is not None:
             self.stopped_between_steps = True
-            raise _exception_of(self._asked)
+            raise _exception_of(self.asked)
 
 
 def _exception_of(signal_number: int) -> BaseException:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
 from rl_coach.base_parameters import Parameters
 from rl_coach.core_types import Batch, CsvDataset, Episode, Transition
 from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utilities.constraints import FLAG, Constraint
 from rl_coach.utils import CoachError
 
 
@@ -28,6 +29,10 @@ class MemoryParameters(Parameters):
     :ivar shared_memory: the workers of one machine store into one memory
     :ivar load_memory_from_file_path: a file to fill the memory from before training
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "shared_memory": FLAG,
+    }
 
     def __init__(self) -> None:
         self.max_size: Any = None
@@ -209,10 +214,6 @@ class Memory:
         """Take the state of an episode in progress, restored like this memory, for the one stored last: frames that
         it has in common with the transitions to come are then not stored again."""
         self._store.intern_frames(state)
-
-    def _uniform(self, count: int, size: int) -> np.ndarray:
-        # A third of the time that Generator.integers takes, and its bias is below 1e-9 for a billion rows.
-        return (self.rng.random(size) * count).astype(np.int64)
 
 
 def episode_ends(chunk: Batch, episode_lengths: np.ndarray | None) -> np.ndarray:

@@ -12,12 +12,14 @@ from __future__ import annotations
 import io
 import json
 import pathlib
+import zipfile
 from typing import Any
 
 import numpy as np
 
 from rl_coach.utilities import files, plain_data
 from rl_coach.utilities.files import Path
+from rl_coach.utilities.safe_reading import read_json
 from rl_coach.utils import CoachError
 
 FORMAT_VERSION = 1
@@ -53,8 +55,20 @@ def read(folder: Path) -> tuple[dict[str, Any], bytes]:
     content = _parsed(place / POLICY_FILE)
     for name in (ARRAYS_FILE, MODEL_FILE):
         files.check_file(place / name, _expected(place, content, name), "policy", POLICY_FILE)
-    with np.load(place / ARRAYS_FILE, allow_pickle=False) as arrays:
-        return plain_data.join(content["policy"], arrays), (place / MODEL_FILE).read_bytes()
+    try:
+        with np.load(place / ARRAYS_FILE, allow_pickle=False) as arrays:
+            _check_archive(arrays.zip)
+            return plain_data.join(content["policy"], arrays), (place / MODEL_FILE).read_bytes()
+    except (*plain_data.DAMAGE, MemoryError, zipfile.BadZipFile) as error:
+        raise CoachError(f"the policy in '{place}' is damaged: {error!r}") from error
+
+
+def _check_archive(archive: zipfile.ZipFile) -> None:
+    """
+    :raises ValueError: it is not stored as it was written, and may be far larger than its file
+    """
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+        raise ValueError(f"{ARRAYS_FILE} is compressed")
 
 
 def _expected(place: pathlib.Path, content: dict[str, Any], name: str) -> dict[str, Any]:
@@ -66,12 +80,12 @@ def _expected(place: pathlib.Path, content: dict[str, Any], name: str) -> dict[s
 
 def _parsed(file: pathlib.Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = read_json(file)
         version, digest, body = content["format_version"], content["sha256"], content["policy"]
         is_newer = version > FORMAT_VERSION
     except FileNotFoundError:
         raise CoachError(f"the policy's file '{file}' is missing") from None
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         raise CoachError(f"the policy's file '{file}' is damaged: it is not the JSON that was written") from None
     if is_newer:
         raise CoachError(

@@ -92,11 +92,12 @@ class Policy:
         """
         folder = find_policy(path, agent)
         document, model = policy_files.read(folder)
+        _check_agent(folder, document, agent)
         try:
             return cls(document, model, DescriptionReader(allow_filters_from), num_threads, seed)
         except CoachError:
             raise
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
             raise CoachError(f"the policy in '{folder}' does not fit this version of rl_coach: {error!r}") from error
 
     def _build_filters(self, descriptions: dict[str, Any], reader: DescriptionReader) -> None:
@@ -302,6 +303,16 @@ def find_policy(path: Path, agent: str | None = None) -> pathlib.Path:
     if (folder / policy_files.POLICY_FILE).is_file():
         return folder
     return _of_agent(checkpoint, {file.parent.name: file.parent for file in folder.glob("*/policy.json")}, agent)
+
+
+def _check_agent(folder: pathlib.Path, document: dict[str, Any], agent: str | None) -> None:
+    """
+    :raises CoachError: the policy is another agent's than the one that is asked for
+    """
+    about = document.get("about")
+    its_own = about.get("agent") if isinstance(about, dict) else None
+    if agent is not None and agent != its_own:
+        raise CoachError(f"the policy in '{folder}' is that of the agent '{its_own}', not of '{agent}'")
 
 
 def _checkpoint(place: pathlib.Path) -> pathlib.Path:

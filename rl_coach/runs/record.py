@@ -14,6 +14,7 @@ _NEW_EACH_TIME = (
     "resume", "list", "open_dashboard", "evaluate", "play", "checkpoint_restore_dir", "checkpoint_restore_file",
     "experiment_name", "experiment_path", "checkpoint_save_dir",
 )  # fmt: skip
+_TEXTS = ("preset", "custom_parameter", "level", "framework", "environment_type", "exploration_policy_type")
 _PATHS = ("preset", "environment_type", "exploration_policy_type")
 
 
@@ -70,19 +71,30 @@ def resumed_arguments(
 
 
 def _read(directory: str) -> dict[str, Any]:
+    from rl_coach.utilities.safe_reading import read_json
     from rl_coach.utils import CoachError
 
     path = pathlib.Path(directory) / RECORD_FILE
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        record["arguments"]["preset"], record["evaluate_only"], record["resumed"]
-    except (FileNotFoundError, NotADirectoryError):
+        record = read_json(path)
+    except FileNotFoundError:
         inner = sorted(path.parent.glob(f"*/{RECORD_FILE}"), key=os.path.getmtime)
         hint = f"; did you mean '{inner[-1].parent}'?" if inner else ""
         raise CoachError(f"--resume: no experiment in '{directory}', which has no {RECORD_FILE}{hint}") from None
-    except (ValueError, KeyError, TypeError):
-        raise CoachError(f"--resume: '{path}' is damaged; start a new run with -p and -crd {directory}") from None
+    if not _is_record(record):
+        raise CoachError(f"--resume: '{path}' is damaged; start a new run with -p and -crd {directory}")
     return record
+
+
+def _is_record(record: dict[str, Any]) -> bool:
+    arguments = record.get("arguments")
+    return (
+        isinstance(arguments, dict)
+        and all(isinstance(arguments.get(name, ""), str) for name in _TEXTS)
+        and bool(arguments.get("preset"))
+        and isinstance(record.get("evaluate_only"), bool)
+        and isinstance(record.get("resumed"), list)
+    )
 
 
 def _lasting(text: Any) -> Any:

@@ -30,8 +30,12 @@ _MODULE_OF_A_FILE = re.compile(r"[^0-9a-zA-Z_]")
 
 def import_file(path: str) -> ModuleType:
     """Import a Python file by its path, once; a second call returns the same module."""
-    file = pathlib.Path(path).expanduser().resolve()
-    if not file.is_file():
+    try:
+        file = pathlib.Path(path).expanduser().resolve()
+        is_file = file.is_file()
+    except (OSError, ValueError, RuntimeError) as error:  # a name of 300 letters, a NUL, no such user's home
+        raise CoachError(f"no file '{path[:60]}…': {getattr(error, 'strerror', error)}") from None
+    if not is_file:
         raise CoachError(f"no file '{path}'")
     name = "_coach_file_" + _MODULE_OF_A_FILE.sub("_", str(file))
     if name in sys.modules:

@@ -18,6 +18,10 @@ class TrainingError(Exception):
     """Training itself failed, for instance a loss became NaN. The command line exits with 1."""
 
 
+class CheckpointError(TrainingError):
+    """What was trained could not be written where it belongs; the message says where it lies instead."""
+
+
 def nearest(name: str, candidates: Iterable[str], at_most: int = 3) -> list[str]:
     """The candidates that look most like ``name``, best first; the case of letters does not count."""
     by_lower = {candidate.lower(): candidate for candidate in candidates}

@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import math
 import struct
 import zipfile
 from collections import deque
@@ -41,6 +42,9 @@ _SAFETENSORS_TYPES = {
     "uint64": "U64", "int64": "I64", "float16": "F16", "float32": "F32", "float64": "F64",
 }  # fmt: skip
 _NUMPY_TYPES = {code: name for name, code in _SAFETENSORS_TYPES.items()}
+
+DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
+"""What reading plain data raises where a file does not hold what was written."""
 
 
 class UnsavableError(TypeError):
@@ -124,7 +128,8 @@ def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         if key in (_ARRAY, _ARRAY_IN_OLD_MEMORIES):
             return arrays[value]
         if key == _CONSTANT:
-            return np.full(value[1], arrays[value[0]][0])
+            # a view of one number, whatever shape a file claims
+            return np.broadcast_to(arrays[value[0]][0], value[1])
     return {key: join(item, arrays) for key, item in plain.items()}
 
 
@@ -200,13 +205,22 @@ def safetensors_chunks(arrays: Mapping[str, np.ndarray]) -> Iterator[Any]:
 
 def read_safetensors(file: BinaryIO) -> dict[str, np.ndarray]:
     """The arrays of a safetensors file by name; they can be written to."""
+    size = file.seek(0, 2)
+    file.seek(0)
     (length,) = struct.unpack("<Q", file.read(8))
-    header = json.loads(file.read(length))
     start = 8 + length
+    if start > size:
+        raise ValueError(f"a header of {length} bytes in a file of {size}")
+    header = json.loads(file.read(length))
     arrays = {}
     for name, entry in header.items():
-        file.seek(start + entry["data_offsets"][0])
-        array = np.empty(entry["shape"], dtype=np.dtype(_NUMPY_TYPES[entry["dtype"]]).newbyteorder("<"))
+        dtype = np.dtype(_NUMPY_TYPES[entry["dtype"]]).newbyteorder("<")
+        first, end = entry["data_offsets"]
+        # before anything is allocated: a header may claim any shape
+        if not 0 <= first <= end <= size - start or math.prod(entry["shape"]) * dtype.itemsize != end - first:
+            raise ValueError(f"the array '{name}' does not lie in the file")
+        file.seek(start + first)
+        array = np.empty(entry["shape"], dtype=dtype)
         if array.nbytes:
             file.readinto(array.reshape(-1).view(np.uint8).data)  # type: ignore[attr-defined]
         arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)

@@ -90,7 +90,7 @@ def transitions(endings: list[tuple[bool, bool]]) -> list[Transition]:
 def test_only_termination_stops_bootstrapping_in_the_columns(tmp_path):
     agent = graph(dqn(), Bandit, tmp_path).get_agent()
     columns = agent.learning_columns(Batch(transitions([(False, False), (True, False), (True, True)])))
-    np.testing.assert_array_equal(columns["continues"], [1, 1, 0])
+    np.testing.assert_array_equal(columns["discounts"], np.multiply([1, 1, 0], np.float32(agent.ap.algorithm.discount)))
 
 
 @pytest.mark.parametrize("terminated", [False, True])

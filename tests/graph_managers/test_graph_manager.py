@@ -19,7 +19,7 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, Frames, R
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters, SimpleSchedule
 from rl_coach.logger import screen
-from rl_coach.utils import CoachError, TrainingError
+from rl_coach.utils import CheckpointError, CoachError, TrainingError
 from tests.graph_managers.counting import (
     CountingAgentParameters,
     CountingEnvironmentParameters,
@@ -331,7 +331,7 @@ def test_signals_by_name(tmp_path):
 
 
 def test_an_unfinished_schedule_is_named(tmp_path):
-    with pytest.raises(CoachError, match="heatup_steps of graph 'simple_rl_graph' is None"):
+    with pytest.raises(CoachError, match="heatup_steps is None; it must be EnvironmentSteps"):
         BasicRLGraphManager(
             CountingAgentParameters(), CountingEnvironmentParameters(), ScheduleParameters()
         ).create_graph()
@@ -507,7 +507,7 @@ def test_an_interrupted_evaluation_leaves_no_half_result(tmp_path):
     assert "Evaluation Reward" not in pandas.read_csv(tmp_path / CSV)
 
 
-def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch, capsys):
+def test_a_full_disk_is_no_reason_to_stop_before_the_end(tmp_path, monkeypatch, capsys):
     graph = create(tmp_path, schedule(EnvironmentSteps(10)))
     good = graph.save_checkpoint()
 
@@ -515,8 +515,10 @@ def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch, capsys):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("rl_coach.checkpoint.os.fsync", full)
-    graph.improve()
+    with pytest.raises(CheckpointError, match="what was trained since the last checkpoint is lost"):
+        graph.improve()
     monkeypatch.undo()
+    assert graph.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps] == 10
     assert "No space left on device" in capsys.readouterr().out
     assert os.listdir(tmp_path / "checkpoint").count(os.path.basename(good)) == 1
     load_checkpoint(good)

@@ -43,8 +43,8 @@ def test_the_goal_counts_from_the_start():
 
 
 def test_updates_are_limited_only_where_they_are_counted():
-    assert begun(0, TrainingSteps(10), 4)[0].updates_left() == 6
-    assert begun(0, EnvironmentSteps(10), 4)[0].updates_left() is None
+    assert begun(0, TrainingSteps(10), 4)[0].end_in_updates == 10
+    assert begun(0, EnvironmentSteps(10), 4)[0].end_in_updates is None
 
 
 def test_the_state_comes_back_and_can_be_forgotten():

@@ -5,11 +5,12 @@ from __future__ import annotations
 import collections
 import os
 import warnings
-from typing import Any, Iterator
+from typing import Any, ClassVar, Iterator, Mapping
 
 import numpy as np
 
 from rl_coach.core_types import Batch, CsvDataset, Episode, Transition, n_step_returns
+from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.memory import (
     Memory,
     MemoryGranularity,
@@ -20,6 +21,7 @@ from rl_coach.memories.memory import (
 )
 from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes
 from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utilities.constraints import FRACTION, Constraint, exactly, member, number, pair, whole
 from rl_coach.utilities.files import read_data, write_data
 from rl_coach.utils import CoachError
 
@@ -31,6 +33,12 @@ class EpisodicExperienceReplayParameters(MemoryParameters):
     :ivar n_step: how many rewards a return sums, -1 for all up to the end of the episode
     :ivar train_to_eval_ratio: the share of a data set to train on; the rest is for evaluation, 1 keeps none back
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "max_size": pair(member(MemoryGranularity), number(1), "(MemoryGranularity.Episodes, 1000)"),
+        "n_step": whole(1) | exactly(-1),
+        "train_to_eval_ratio": FRACTION,
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -207,7 +215,7 @@ class EpisodicExperienceReplay(Memory):
         if is_consecutive_transitions:
             positions = self._draw_consecutive(size)
         else:
-            positions = self._uniform(self._num_complete, size)
+            positions = uniform_rows(self.rng, self._num_complete, size)
         return self._store.batch(self._store.rows(positions))
 
     def _draw_consecutive(self, size: int) -> np.ndarray:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
 from rl_coach.core_types import Batch, Episode, Transition
+from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.episodic.episodic_experience_replay import (
     EpisodicExperienceReplay,
     EpisodicExperienceReplayParameters,
 )
 from rl_coach.memories.memory import MemoryGranularity, episode_ends
 from rl_coach.spaces import GoalsSpace
+from rl_coach.utilities.constraints import Constraint, instance, member, whole
 from rl_coach.utils import CoachError
 
 _GOAL = "desired_goal"
@@ -35,6 +37,12 @@ class EpisodicHindsightExperienceReplayParameters(EpisodicExperienceReplayParame
     :ivar hindsight_goal_selection_method: where their goals come from
     :ivar goals_space: says which goal a state reaches, and the reward for it
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "hindsight_transitions_per_regular_transition": whole(0),
+        "hindsight_goal_selection_method": member(HindsightGoalSelectionMethod),
+        "goals_space": instance(GoalsSpace, "a GoalsSpace"),
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,11 +182,11 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         if self.hindsight_goal_selection_method == HindsightGoalSelectionMethod.Final:
             return np.full_like(copied, length - 1)
         if self.hindsight_goal_selection_method == HindsightGoalSelectionMethod.Episode:
-            return self._uniform(length, len(copied))
+            return uniform_rows(self.rng, length, len(copied))
         return copied + (self.rng.random(len(copied)) * (length - copied)).astype(np.int64)
 
     def _reached_anywhere(self, count: int) -> np.ndarray:
-        columns = self._store.batch_at(self._uniform(self._store.length, count)).next_state_columns
+        columns = self._store.batch_at(uniform_rows(self.rng, self._store.length, count)).next_state_columns
         states = ({name: column[row] for name, column in columns.items()} for row in range(count))
         return np.asarray([self.goals_space.goal_from_state(state) for state in states])
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
 from rl_coach.core_types import Batch, Transition
-from rl_coach.memories.columns import FrameObservations
+from rl_coach.memories.columns import FrameObservations, uniform_rows
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay, ExperienceReplayParameters
+from rl_coach.utilities.constraints import Constraint, whole
 from rl_coach.utils import CoachError
 
 
@@ -21,6 +22,10 @@ class BalancedExperienceReplayParameters(ExperienceReplayParameters):
     :ivar num_classes: how many classes there are, at least 2
     :ivar state_key_with_the_class_index: the observation that says a transition's class, 0 to ``num_classes - 1``
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "num_classes": whole(2),
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,7 +170,7 @@ class BalancedExperienceReplay(ExperienceReplay):
         if len(queue) == 0 or (count > len(queue) and not self.allow_duplicates):
             raise CoachError(f"cannot sample {count} transitions of class {class_index}, {len(queue)} are stored")
         if self.allow_duplicates:
-            return queue.take(self._uniform(len(queue), count))
+            return queue.take(uniform_rows(self.rng, len(queue), count))
         return queue.take(self.rng.choice(len(queue), count, replace=False))
 
     def _remove(self, position: int) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Iterator
+from typing import ClassVar, Iterator, Mapping
 
 import numpy as np
 
 from rl_coach.core_types import Batch, Episode, Transition
+from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, check_max_size
 from rl_coach.memories.recorded import read_pickled_transitions
 from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utilities.constraints import FLAG, Constraint, exactly, pair, whole
 from rl_coach.utilities.files import read_data, write_data
 from rl_coach.utils import CoachError
 
@@ -21,6 +23,11 @@ class ExperienceReplayParameters(MemoryParameters):
     :ivar max_size: how many transitions are kept
     :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once, which draws faster
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "max_size": pair(exactly(MemoryGranularity.Transitions), whole(1), "(MemoryGranularity.Transitions, 1000000)"),
+        "allow_duplicates_in_batch_sampling": FLAG,
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +91,7 @@ class ExperienceReplay(Memory):
         if length == 0 or (size > length and not self.allow_duplicates):
             self._refuse_sampling(size)
         if self.allow_duplicates:
-            return self._uniform(length, size)
+            return uniform_rows(self.rng, length, size)
         return self.rng.choice(length, size, replace=False)
 
     def _refuse_sampling(self, size: int) -> None:

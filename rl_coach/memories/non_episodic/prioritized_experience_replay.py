@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from rl_coach.core_types import Batch, Transition
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay, ExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule, Schedule
+from rl_coach.utilities.constraints import Constraint, number, schedule
 from rl_coach.utils import CoachError
 
 
@@ -22,6 +23,12 @@ class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
     :ivar beta: 0 does not correct the bias that priorities bring, 1 does entirely; a schedule stepped by each sample
     :ivar epsilon: added to the errors, so that a transition without error is sampled too
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "alpha": number(0),
+        "beta": schedule(number(0)),
+        "epsilon": number(0),
+    }
 
     def __init__(self) -> None:
         super().__init__()
