@@ -393,13 +393,14 @@ def test_a_process_that_only_trains_does_not_act(tmp_path):
     assert counts(graph, "train") == (0, 0, 1)
 
 
-def test_attending_shows_the_progress_a_few_times_a_second(tmp_path, monkeypatch):
+def test_steps_show_the_progress_a_few_times_a_second(tmp_path, monkeypatch):
     graph = create(tmp_path, schedule(EnvironmentSteps(12)))
     now, shown = [100.0], []
     monkeypatch.setattr("rl_coach.graph_managers.graph_manager.time.monotonic", lambda: now[0])
     monkeypatch.setattr(graph.progress, "update", shown.append)
-    for now[0] in (100.0, 100.1, 100.2, 100.3, 100.4):
-        graph.attend()
+    with graph.phase_context(RunPhase.TRAIN):
+        for now[0] in (100.0, 100.1, 100.2, 100.3, 100.4):
+            graph.act(EnvironmentSteps(1))
     assert len(shown) == 2
 
 
