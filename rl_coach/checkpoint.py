@@ -19,7 +19,7 @@ import os
 import pathlib
 import re
 import shutil
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 from rl_coach.utilities import files, plain_data
 from rl_coach.utilities.files import Path
@@ -47,6 +47,15 @@ class SingleCheckpoint:
     def num(self) -> int:
         """The newer the higher."""
         return self._num
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SingleCheckpoint) and (self._num, self._name) == (other._num, other._name)
+
+    def __hash__(self) -> int:
+        return hash((self._num, self._name))
+
+    def __str__(self) -> str:
+        return self._name
 
     @property
     def name(self) -> str:
@@ -97,12 +106,23 @@ class CheckpointFilenameParser:
         self._pattern = re.compile(self.coach_checkpoint_filename_pattern)
 
     def parse(self, filename: str) -> SingleCheckpoint | None:
-        """The checkpoint of that name, number -1 if the name has none; None if it is no checkpoint's name."""
+        """The checkpoint of that name, or that a file of that name belongs to (``12_Step-3400.ckpt.index``).
+
+        :return: None for a name without a number, or of something else
+        """
         match = self._pattern.search(filename)
-        if match is None:
-            return None
-        number = match.group(2) or match.group(4) or -1
-        return SingleCheckpoint(int(number), match.group(0))
+        number = None if match is None else match.group(2) or match.group(4)
+        return None if match is None or number is None else SingleCheckpoint(int(number), match.group(0))
+
+
+def _filter_checkpoint_files(filenames: Iterable[str], sort_by_num: bool = True) -> list[SingleCheckpoint]:
+    """The checkpoints that files belong to, each once. Launchers in the cloud import this name.
+
+    :param sort_by_num: oldest first, otherwise in the order of the files
+    """
+    parser = CheckpointFilenameParser()
+    found = list(dict.fromkeys(checkpoint for checkpoint in map(parser.parse, filenames) if checkpoint is not None))
+    return sorted(found, key=lambda checkpoint: checkpoint.num) if sort_by_num else found
 
 
 class CheckpointStateFile:
@@ -124,12 +144,13 @@ class CheckpointStateFile:
     def exists(self) -> bool:
         return os.path.exists(self._path)
 
-    def read(self) -> str | None:
-        """The name of the newest checkpoint, None if there is no such file.
+    def read(self) -> SingleCheckpoint | None:
+        """The newest checkpoint, None if there is no such file or it names none.
 
         :raises CoachError: the file holds something else
         """
-        return _name_in(self._path)
+        name = _name_in(self._path)
+        return None if name is None else CheckpointFilenameParser().parse(name)
 
     def write(self, data: SingleCheckpoint) -> None:
         """Name the newest checkpoint; the old name stands until the new one is on the disk."""
@@ -145,16 +166,16 @@ class CheckpointStateReader:
     def __init__(self, checkpoint_dir: str, checkpoint_state_optional: bool = True):
         self._checkpoint_dir = checkpoint_dir
         self._checkpoint_state_optional = checkpoint_state_optional
-        self._parser = CheckpointFilenameParser()
         self._state_file = CheckpointStateFile(checkpoint_dir)
+
+    def _is_there(self, checkpoint: SingleCheckpoint) -> bool:
+        return os.path.exists(os.path.join(self._checkpoint_dir, checkpoint.name))
 
     def get_latest(self) -> SingleCheckpoint | None:
         """The newest checkpoint, None if there is none."""
         named = self._state_file.read()
-        if named is not None and os.path.exists(os.path.join(self._checkpoint_dir, named)):
-            parsed = self._parser.parse(named)
-            if parsed is not None:
-                return parsed
+        if named is not None and self._is_there(named):
+            return named
         if not self._checkpoint_state_optional:
             return None
         checkpoints = self.get_all()
@@ -164,9 +185,7 @@ class CheckpointStateReader:
         """All checkpoints, oldest first."""
         if not os.path.isdir(self._checkpoint_dir):
             return []
-        parsed = (self._parser.parse(entry) for entry in os.listdir(self._checkpoint_dir))
-        unique = {checkpoint.name: checkpoint for checkpoint in parsed if checkpoint is not None}
-        return sorted(unique.values(), key=lambda checkpoint: checkpoint.num)
+        return _filter_checkpoint_files(os.listdir(self._checkpoint_dir))
 
 
 class CheckpointStateUpdater:

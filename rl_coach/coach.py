@@ -5,6 +5,7 @@ Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answ
 
 from __future__ import annotations
 
+import argparse
 import errno
 import importlib.util
 import os
@@ -14,17 +15,18 @@ import shutil
 import sys
 import traceback
 import warnings
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import preset_catalogue, user_classes
 from rl_coach.runs import record as experiment_record
 
 if TYPE_CHECKING:
-    import argparse
-
     from rl_coach.base_parameters import TaskParameters
     from rl_coach.graph_managers.graph_manager import GraphManager
+
+FOUND = 1
+"""The exit code of ``coach check-env`` where it found something."""
 
 DONE, TRAINING_FAILED, BAD_INPUT, STOPPED, TERMINATED = 0, 1, 2, 130, 143
 """The exit codes of ``coach``. Stopped by Ctrl-C or terminated by SIGTERM, a run has saved a checkpoint and said where;
@@ -39,12 +41,20 @@ _ABOUT_TRAINED_AGENTS = (
 
 
 class CoachLauncher:
-    """From the arguments of a command line to a run. Override a step to change it.
+    """From the arguments of a command line to a run. Override a step to change it: ``launch`` calls
+    ``get_argument_parser()``, ``get_config_args(parser)``, ``get_graph_manager_from_args(args)`` and
+    ``run_graph_manager(graph_manager, args)``; the last one ``create_task_parameters(graph_manager, args)`` and
+    ``start_single_threaded(task_parameters, graph_manager, args)``, which builds the graph and runs it.
+
+    A ``get_config_args`` of one's own takes what the flags are by default from ``parser.parse_known_args([])`` and
+    sets what it wants. ``args.experiment_path`` is then the directory that the run writes to, as it is, and
+    ``args.checkpoint_save_dir`` that of its checkpoints.
 
     :ivar shows_tracebacks: ``-v high`` is given
     """
 
     shows_tracebacks = False
+    _free_path: str | None = None  # the directory that was chosen for the run by its name; others are given
 
     def launch(self, arguments: Sequence[str] | None = None) -> None:
         """Do what the command line asks for.
@@ -53,12 +63,15 @@ class CoachLauncher:
         :raises CoachError: for bad input
         :raises TrainingError: if training itself fails
         """
-        arguments = sys.argv[1:] if arguments is None else list(arguments)
-        if arguments[:1] == [command_line.EXPORT]:
-            self.export(arguments[1:])
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        if given[:1] == [command_line.EXPORT]:
+            self.export(given[1:])
             return
+        if given[:1] == [command_line.CHECK_ENVIRONMENT]:
+            self.check_environment_and_exit(given[1:])
         parser = self.get_argument_parser()
-        args = self.get_config_args(parser, arguments)
+        # one that is overridden need not take arguments
+        args = self.get_config_args(parser) if arguments is None else self.get_config_args(parser, arguments)
         if args.list:
             self.display_all_presets_and_exit()
         graph_manager = self.get_graph_manager_from_args(args)
@@ -75,6 +88,21 @@ class CoachLauncher:
         folder = policy_export.export(args.experiment, args.output, args.agent)
         print(f"exported to {args.output}; {folder.name}/{policy_export.README_FILE} says how to use it")
 
+    def check_environment_and_exit(self, arguments: Sequence[str]) -> NoReturn:
+        """``coach check-env``: print what is wrong with an environment, a line each, and exit: with 1 if anything is.
+
+        :raises CoachError: there is no such environment
+        """
+        args = command_line.get_check_environment_parser().parse_args(arguments)
+        from rl_coach.environments.environment_checks import check_level  # after --help has answered
+
+        report = check_level(args.level, args.steps, args.seed)
+        for line in [*report.lines, *(f"advice of Gymnasium's checker: {note}" for note in report.notes)]:
+            print(line)
+        if not report.lines:
+            print(f"level '{args.level}': nothing wrong in {report.num_steps} steps, {report.num_episodes} episodes")
+        sys.exit(FOUND if report.lines else DONE)
+
     def get_argument_parser(self) -> argparse.ArgumentParser:
         """The parser of the command line."""
         return command_line.get_argument_parser()
@@ -82,8 +110,10 @@ class CoachLauncher:
     def get_config_args(
         self, parser: argparse.ArgumentParser, arguments: Sequence[str] | None = None
     ) -> argparse.Namespace:
-        """The values of all flags.
+        """The values of all flags: ``framework`` as a ``Frameworks``, ``experiment_path`` as the directory that the
+        run will write to.
 
+        :param arguments: without the program's name; None takes those of this process
         :raises CoachError: for a flag or a value that does not exist, or a flag that this version does not serve
         """
         args = parser.parse_args(arguments)
@@ -95,7 +125,14 @@ class CoachLauncher:
         if not args.list:
             _check(args, parser)
             _set_process_environment(args)
+            self._choose_places(args)
         return args
+
+    def _choose_places(self, args: argparse.Namespace) -> None:
+        from rl_coach.base_parameters import Frameworks
+
+        args.framework = Frameworks[args.framework]
+        args.experiment_path = self._free_path = args.resume or _free_experiment_path(args, args.experiment_path)
 
     def display_all_presets_and_exit(self) -> None:
         """Print the presets with environment and algorithm, and exit."""
@@ -116,7 +153,14 @@ class CoachLauncher:
 
         :raises CoachError: if there is no such preset, level, class or parameter
         """
-        graph_manager: Any = preset_catalogue.load(args.preset)
+        from rl_coach.architectures.native_messages import quiet_native_code
+        from rl_coach.logger import screen
+
+        if args.nocolor:
+            screen.set_use_colors(False)
+        # a preset may import anything, TensorFlow included
+        with screen.waiting_for(f"loading {args.preset}"), quiet_native_code():
+            graph_manager: Any = preset_catalogue.load(args.preset)
         if args.environment_type:
             _check_has(graph_manager, "env_params", "-et")
             graph_manager.env_params = user_classes.make_environment(args.environment_type)
@@ -142,60 +186,69 @@ class CoachLauncher:
         """
         from rl_coach.utils import CoachError
 
-        directory = self.build(graph_manager, args)
+        if args.num_workers > 1:
+            raise CoachError(f"{args.num_workers} workers on one machine are not in this version yet: set 1")
+        directory = self.make_directory(graph_manager, args)
         try:
-            self.start_single_process(graph_manager, args)
+            task_parameters = self.create_task_parameters(graph_manager, args)
+            self.start_single_threaded(task_parameters, graph_manager, args)
         except CoachError:
             if not directory.has_signals():
                 directory.remove()
             raise
 
-    def build(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
-        """Make the experiment's directory and build the graph; if that fails, nothing is left behind.
+    def make_directory(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
+        """Make the directory that the run writes to, and tell the graph what to say about it at the end.
 
-        :raises CoachError: if the directory cannot be written, or agent and environment do not fit
+        :raises CoachError: it cannot be written
         """
-        from rl_coach import logger
-        from rl_coach.utils import CoachError
+        from rl_coach.logger import screen
 
-        if args.nocolor:
-            logger.screen.set_use_colors(False)
-        name = logger.get_experiment_name(args.experiment_name, default=preset_catalogue.name_of(args.preset))
-        directory = ExperimentDirectory(name, args.experiment_path or None, existing=args.resume)
+        if args.nocolor:  # again: a launcher may have a get_graph_manager_from_args of its own
+            screen.set_use_colors(False)
+        if not args.experiment_path:
+            args.experiment_path = self._free_path = _free_experiment_path(args, "")
+        is_chosen = bool(args.resume) or args.experiment_path != self._free_path
+        directory = ExperimentDirectory(args.experiment_path, may_exist=is_chosen)
+        args.experiment_path = str(directory.path)
         graph_manager.prints_summary = not args.no_summary
-        if args.evaluate is None and not args.play:
+        can_be_named = bool(args.preset) and args.checkpoint_save_dir is None
+        if args.evaluate is None and not args.play and can_be_named:
             graph_manager.playback_hint = _playback_hint(args, directory.path)
             graph_manager.resume_hint = shlex.join(["coach", "--resume", _shown(directory.path)])
-        try:
-            graph_manager.create_graph(self.create_task_parameters(graph_manager, args, directory.path))
-            experiment_record.write(
-                directory.path, args, _defaults(self.get_argument_parser()), graph_manager.task_parameters.seed
-            )
-        except OSError as error:
-            directory.remove()
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
-                raise
-            raise CoachError(f"'{directory.path}' cannot be written: {error.strerror or error}") from error
-        except BaseException:
-            directory.remove()
-            raise
         return directory
 
-    def create_task_parameters(
-        self, graph_manager: GraphManager, args: argparse.Namespace, experiment_path: pathlib.Path
-    ) -> TaskParameters:
+    def build(self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace) -> None:
+        """Build the graph, and record how the run was started.
+
+        :raises CoachError: agent and environment do not fit, or the directory cannot be written
+        """
+        from rl_coach.utils import CoachError
+
+        try:
+            graph_manager.create_graph(task_parameters)
+            experiment_record.write(
+                pathlib.Path(args.experiment_path), _with_plain_values(args), _defaults(self.get_argument_parser()),
+                graph_manager.task_parameters.seed,
+            )  # fmt: skip
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+                raise
+            raise CoachError(f"'{args.experiment_path}' cannot be written: {error.strerror or error}") from error
+
+    def create_task_parameters(self, graph_manager: GraphManager, args: argparse.Namespace) -> TaskParameters:
         """What this process does in the run."""
-        from rl_coach.base_parameters import Frameworks, TaskParameters
+        from rl_coach.base_parameters import TaskParameters
 
         return TaskParameters(
-            framework_type=Frameworks[args.framework],
+            framework_type=args.framework,
             evaluate_only=args.evaluate,
             use_cpu=args.use_cpu,
-            experiment_path=str(experiment_path),
+            experiment_path=args.experiment_path,
             seed=args.seed,
             checkpoint_save_secs=args.checkpoint_save_secs,
             checkpoint_restore_path=args.checkpoint_restore_dir or args.checkpoint_restore_file or args.resume,
-            checkpoint_save_dir=str(experiment_path / "checkpoint"),
+            checkpoint_save_dir=args.checkpoint_save_dir or os.path.join(args.experiment_path, "checkpoint"),
             export_onnx_graph=args.export_onnx_graph,
             apply_stop_condition=args.apply_stop_condition,
             checkpoint_memory=args.checkpoint_memory,
@@ -203,16 +256,27 @@ class CoachLauncher:
             checkpoint_save_episodes=args.checkpoint_save_episodes,
             checkpoint_keep=args.checkpoint_keep,
             resume=bool(args.resume),
-            preset=preset_catalogue.name_of(args.preset),
+            preset=preset_catalogue.name_of(args.preset) if args.preset else None,
             num_threads=args.num_threads,
         )
 
-    def start_single_process(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
-        """Run a graph that is built, in this process."""
-        if args.open_dashboard:
-            from rl_coach.dashboard.app import open_dashboard
+    def start_single_threaded(
+        self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace
+    ) -> None:
+        """Build the graph and run it, in this process; the older name, under which launchers override it."""
+        self.start_single_process(task_parameters, graph_manager, args)
 
-            open_dashboard(graph_manager.task_parameters.experiment_path)
+    def start_single_process(
+        self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace
+    ) -> None:
+        """Build the graph and run it, in this process."""
+        self.build(task_parameters, graph_manager, args)
+        self.run_built(graph_manager, args)
+
+    def run_built(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
+        """Run a graph that is built."""
+        if args.open_dashboard:
+            open_dashboard(args.experiment_path)
         graph_manager.run()
 
 
@@ -230,15 +294,43 @@ class CoachInterface(CoachLauncher):
         arguments = command_line.arguments_from_keywords(kwargs)
         self.args = self.get_config_args(self.get_argument_parser(), arguments)
         self.graph_manager = self.get_graph_manager_from_args(self.args)
-        self.build(self.graph_manager, self.args)
+        directory = self.make_directory(self.graph_manager, self.args)
+        try:
+            task_parameters = self.create_task_parameters(self.graph_manager, self.args)
+            self.build(task_parameters, self.graph_manager, self.args)
+        except BaseException:
+            directory.remove()
+            raise
 
     def run(self) -> GraphManager:
         """Train (or evaluate) to the end and return the graph manager.
 
         :raises TrainingError: if training itself fails
         """
-        self.start_single_process(self.graph_manager, self.args)
+        self.run_built(self.graph_manager, self.args)
         return self.graph_manager
+
+
+def start_graph(graph_manager: GraphManager, task_parameters: TaskParameters) -> None:
+    """Build a graph and run it.
+
+    :raises CoachError: agent and environment do not fit
+    :raises TrainingError: if training itself fails
+    """
+    graph_manager.create_graph(task_parameters)
+    graph_manager.run()
+
+
+def open_dashboard(experiment_path: str) -> None:
+    """Open the dashboard on an experiment, in a process of its own."""
+    from rl_coach.dashboard import app
+
+    app.open_dashboard(experiment_path)
+
+
+def add_items_to_dict(target_dict: dict, source_dict: dict) -> dict:
+    """A dict of the items of both; those of ``target_dict`` win."""
+    return {**source_dict, **target_dict}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -301,6 +393,24 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
             parser.error(f"{flag}: no checkpoint at '{path}'")
     if args.checkpoint_restore_file and os.path.exists(os.path.join(args.checkpoint_restore_file, ".coach_checkpoint")):
         parser.error("-crf names one checkpoint; for the newest of a directory use -crd")
+
+
+def _free_experiment_path(args: argparse.Namespace, base: str) -> str:
+    """A directory for a run that nobody has chosen one for; not made yet.
+
+    :param base: the directory that experiments are written below; empty for ``./experiments``
+    """
+    from rl_coach import logger
+
+    name = logger.get_experiment_name(
+        args.experiment_name, default=preset_catalogue.name_of(args.preset) if args.preset else "experiment"
+    )
+    return os.path.abspath(logger.get_experiment_path(name, base or None, create_path=False))
+
+
+def _with_plain_values(args: argparse.Namespace) -> argparse.Namespace:
+    """As the flags are written on a command line."""
+    return argparse.Namespace(**{**vars(args), "framework": args.framework.name})
 
 
 def _defaults(parser: argparse.ArgumentParser) -> dict[str, Any]:
@@ -400,24 +510,23 @@ def _shown(path: pathlib.Path) -> str:
 
 
 class ExperimentDirectory:
-    """The directory of one run, which is taken away again if the run never starts.
+    """The directory of one run, which is taken away again if it was made for a run that never starts.
 
-    :param existing: the directory of a run that goes on, which is left as it is
+    :param may_exist: the directory was chosen and may be there already, with another run in it that goes on;
+        otherwise one that another run has taken meanwhile is avoided: ``-1``, ``-2``, … is appended
     :raises CoachError: if it cannot be written
     """
 
-    def __init__(self, name: str, base: str | None, existing: str | None = None):
+    def __init__(self, path: str, may_exist: bool):
         from rl_coach import logger
 
-        self._absent: list[pathlib.Path] = []
-        self._is_new = existing is None
-        if existing is not None:
-            self.path = pathlib.Path(existing).absolute()
+        self.path = pathlib.Path(path).absolute()
+        self._is_new = not (may_exist and os.path.isdir(self.path))
+        self._absent = [directory for directory in self.path.parents if not os.path.exists(directory)]
+        if not self._is_new:
             return
-        above = pathlib.Path(logger.get_experiment_path(name, base, create_path=False)).absolute().parents
-        self._absent = [directory for directory in above if not os.path.exists(directory)]
         try:
-            self.path = pathlib.Path(logger.get_experiment_path(name, base)).absolute()
+            self.path = pathlib.Path(logger.make_free_directory(str(self.path)))
         except BaseException:
             self._remove_above()
             raise

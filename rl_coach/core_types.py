@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections import namedtuple
 from enum import Enum
@@ -78,6 +79,20 @@ class StepMethod:
     def __hash__(self) -> int:
         return hash((type(self), self._num_steps))
 
+    def __truediv__(self, other: Any) -> Any:
+        """A duration shared out over ``other`` parts, or how often a duration of the same kind fits; both rounded up,
+        so that no step is lost."""
+        if isinstance(other, type(self)):
+            return math.ceil(self._num_steps / other._num_steps)
+        if isinstance(other, int):
+            return type(self)(math.ceil(self._num_steps / other))
+        return NotImplemented
+
+    def __rtruediv__(self, other: Any) -> Any:
+        if isinstance(other, int):
+            return type(self)(math.ceil(other / self._num_steps))
+        return NotImplemented
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._num_steps})"
 
@@ -120,7 +135,8 @@ PlayingStepsType = Union[EnvironmentSteps, EnvironmentEpisodes, Frames]
 class TotalStepsCounter:
     """Steps of each kind that have been taken: ``counter[EnvironmentSteps]`` is an int.
 
-    ``counter < duration`` compares with the number of the duration's own kind.
+    ``counter < duration`` compares with the number of the duration's own kind, and ``counter + duration`` is the
+    duration after which so many more have been taken.
     """
 
     def __init__(self) -> None:
@@ -135,6 +151,9 @@ class TotalStepsCounter:
 
     def __setitem__(self, key: type[StepMethod], value: int) -> None:
         self.counters[key] = value
+
+    def __add__(self, other: StepMethod) -> StepMethod:
+        return type(other)(self.counters[type(other)] + other.num_steps)
 
     def __lt__(self, other: StepMethod) -> bool:
         return self.counters[type(other)] < other.num_steps
@@ -226,7 +245,11 @@ class ActionInfo:
         return f"ActionInfo({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
 
-@plain_data.register
+def _another_name(attribute: str) -> Any:
+    """A property that reads and writes an attribute of another name."""
+    return property(operator.attrgetter(attribute), lambda instance, value: setattr(instance, attribute, value))
+
+
 class EnvResponse:
     """Answer of an environment to an action.
 
@@ -237,9 +260,12 @@ class EnvResponse:
     :param goal: the goal in force, if there is one
     :param terminated: the episode ended in the environment itself, not by a limit on its length; only this stops
         bootstrapping. ``game_over`` if not given.
+
+    What is behind the attributes keeps the names that it has in Coach (``_game_over``), because code that sends a
+    response elsewhere takes it from ``vars(response)``.
     """
 
-    __slots__ = ("next_state", "reward", "game_over", "terminated", "info", "goal")
+    FIELDS = ("next_state", "reward", "game_over", "terminated", "info", "goal")
 
     def __init__(
         self,
@@ -250,19 +276,27 @@ class EnvResponse:
         goal: GoalType = None,
         terminated: bool | None = None,
     ):
-        self.next_state = next_state
-        self.reward = reward
-        self.game_over = game_over
+        self._next_state = next_state
+        self._reward = reward
+        self._game_over = game_over
+        self._goal = goal
         self.terminated = game_over if terminated is None else terminated
         self.info = {} if info is None else info
-        self.goal = goal
+
+    next_state: StateType = _another_name("_next_state")
+    reward: RewardType = _another_name("_reward")
+    game_over: bool = _another_name("_game_over")
+    goal: GoalType = _another_name("_goal")
 
     def add_info(self, info: dict[str, Any]) -> None:
         """Add keys to ``info``; a key that is there already is an error."""
         _add_new_keys(self.info, info)
 
     def __repr__(self) -> str:
-        return f"EnvResponse({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+        return f"EnvResponse({', '.join(f'{name}={getattr(self, name)!r}' for name in self.FIELDS)})"
+
+
+plain_data.register(EnvResponse, EnvResponse.FIELDS)
 
 
 def _add_new_keys(info: dict[str, Any], new: dict[str, Any]) -> None:
@@ -271,7 +305,6 @@ def _add_new_keys(info: dict[str, Any], new: dict[str, Any]) -> None:
     info.update(new)
 
 
-@plain_data.register
 class Transition:
     """Step of an episode: (state, action, reward, next_state) and how it ended.
 
@@ -280,18 +313,6 @@ class Transition:
     :ivar n_steps: how many steps it spans: its reward is the discounted sum of as many, and what follows
         ``next_state`` is discounted by discount ** n_steps. 1 unless ``Episode`` made an n-step transition of it
     """
-
-    __slots__ = (
-        "state",
-        "action",
-        "reward",
-        "next_state",
-        "game_over",
-        "terminated",
-        "info",
-        "_n_step_discounted_rewards",
-        "__dict__",
-    )
 
     n_steps: int = 1  # of the class, so that the transitions of one step, nearly all, carry none of their own
 
@@ -313,6 +334,13 @@ class Transition:
         self.terminated = game_over if terminated is None else terminated
         self.info = {} if info is None else info
         self._n_step_discounted_rewards: float | None = None
+
+    # names that Coach's transitions have too; memories read the public ones, which cost no call
+    _state: StateType | None = _another_name("state")
+    _action: ActionType | None = _another_name("action")
+    _reward: RewardType | None = _another_name("reward")
+    _next_state: StateType | None = _another_name("next_state")
+    _game_over: bool | None = _another_name("game_over")
 
     @property
     def n_step_discounted_rewards(self) -> float:
@@ -339,6 +367,12 @@ class Transition:
     def __repr__(self) -> str:
         shown = ("state", "action", "reward", "next_state", "game_over", "terminated", "info")
         return f"Transition({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
+
+_TRANSITION_FIELDS = (
+    "state", "action", "reward", "next_state", "game_over", "terminated", "info", "_n_step_discounted_rewards",
+)  # fmt: skip
+plain_data.register(Transition, _TRANSITION_FIELDS, others=True)
 
 
 class Batch:
@@ -670,7 +704,7 @@ class AlwaysDumpFilter(VideoDumpFilter):
 
 
 class MaxDumpFilter(VideoDumpFilter):
-    """Each episode whose reward is at least the best so far."""
+    """Each episode whose reward is above the best so far."""
 
     def __init__(self) -> None:
         self.max_reward_achieved = -np.inf
@@ -679,7 +713,7 @@ class MaxDumpFilter(VideoDumpFilter):
         if not episode_terminated:
             return True
         reward = kwargs["total_reward_in_current_episode"]
-        if reward < self.max_reward_achieved:
+        if reward <= self.max_reward_achieved:
             return False
         self.max_reward_achieved = reward
         return True

@@ -58,6 +58,7 @@ class LevelManager(EnvironmentInterface):
     :ivar agent: the agent that acts here
     :ivar ended_rewards: the total rewards of the episodes that ended within the last step while others went on. Their
         books are closed already; whoever steps the level counts them.
+    :ivar training_steps: environment steps of heatup and training, told before each evaluation
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class LevelManager(EnvironmentInterface):
         steps_limit = EnvironmentSteps(1) if steps_limit is None else steps_limit
         if not isinstance(steps_limit, EnvironmentSteps):
             raise CoachError(f"steps_limit of level '{name}' counts EnvironmentSteps, not {steps_limit!r}")
-        self.name = name
+        self.name = self.full_name_id = name
         self.agent = _the_agent(name, agents)
         # None where an agent learns from recorded data alone: nothing steps then
         self.environment = cast(SteppedEnvironment, environment)
@@ -87,6 +88,7 @@ class LevelManager(EnvironmentInterface):
         self._evaluation_environment_factory = evaluation_environment_factory
         self.active_environment = self.environment
         self.environment_steps = 0
+        self.training_steps = 0
         self.episode_over = True
         self.ended_rewards: list[float] = []
         self._observation_due = True
@@ -113,13 +115,16 @@ class LevelManager(EnvironmentInterface):
         self.spaces_definition = spaces_definition
         self.agent.set_environment_parameters(spaces_definition)
 
-    def connect(self, graph: str, stop_if_asked: Callable[[], None]) -> None:
+    def connect(
+        self, graph: str, run_parameters: Callable[[], dict[str, Any]], stop_if_asked: Callable[[], None]
+    ) -> None:
         """Take a place in a graph.
 
         :param graph: the graph's name, for the names of files
+        :param run_parameters: gives all parameters of the run
         :param stop_if_asked: ends the run if its user wants that; for whoever waits for a person
         """
-        self.agent.connect((graph, self.name), stop_if_asked)
+        self.agent.connect((graph, self.name), run_parameters, stop_if_asked)
 
     def setup_logger(self) -> None:
         """Open the agent's files."""
@@ -189,6 +194,8 @@ class LevelManager(EnvironmentInterface):
             if self.evaluation_environment is None:
                 self.evaluation_environment = self._evaluation_environment_factory()
             self.active_environment = self.evaluation_environment
+        if self.has_real_environment:
+            self.active_environment.training_steps = self.training_steps
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
         """Let the evaluation that begins draw its episodes from a stream of its own; an environment that it shares with

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime
 import errno
 import functools
 import io
+import itertools
 import json
 import math
 import numbers
 import os
 import pathlib
 import platform
+import select
 import subprocess
 import sys
 import time
 from importlib import metadata
-from typing import Any, Iterable, Sequence
+from typing import Any, ContextManager, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from rl_coach.base_parameters import unfold_dict_or_list
 from rl_coach.core_types import TimeTypes
+from rl_coach.runs.live_region import LiveRegion
 from rl_coach.utilities import files
 from rl_coach.utils import CoachError
 
+TENSORBOARD_DIRECTORY = "tensorboard"
 _EVENT_FLUSH_SECONDS = 10
+_STEPS_COLUMN = "Total steps"
+_BOARD_METRICS = ("Training Reward", "Evaluation Reward")
 
 
 class Colors:
@@ -55,16 +62,22 @@ class Colors:
 
 
 class ScreenLogger:
-    """Prints lines, coloured on a terminal. Never asks anything.
+    """Prints lines: coloured on a terminal, or as programs read them.
+
+    Without colours nothing is redrawn, and each event of a run is a line that programs know from Coach:
+    ``Training> <time> , Name=..., Episode=...``; titles begin with ``## ``, good news with ``** ``, warnings with
+    ``!! `` and errors with ``!!!! ``.
 
     :param name: a prefix for each line; empty for none
-    :param use_colors: colours and live displays, where the output is a terminal
+    :param use_colors: colours and live displays, where the output is a terminal; otherwise lines for programs
     """
 
     def __init__(self, name: str, use_colors: bool = True):
         self.name = name
         self._use_colors = use_colors
         self._console: Any = None
+        self._region: LiveRegion | None = None
+        self._waited_for: set[str] = set()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScreenLogger:
         """There is one screen: whatever is copied goes on printing to it."""
@@ -72,40 +85,73 @@ class ScreenLogger:
 
     @property
     def console(self) -> Any:
-        """The ``rich`` console that everything goes through, so that lines appear above a live display."""
+        """The ``rich`` console that coloured lines go through, so that they appear above a live display."""
         if self._console is None:
             from rich.console import Console
 
-            color_system = "auto" if self._use_colors else None
-            self._console = Console(color_system=color_system, highlight=False, markup=False, soft_wrap=True)  # type: ignore[arg-type]
+            self._console = Console(highlight=False, markup=False, soft_wrap=True)
         return self._console
+
+    @property
+    def is_read_by_programs(self) -> bool:
+        """Whether each event is a line of its own, without colours, and nothing is redrawn."""
+        return not self._use_colors
 
     @property
     def is_live(self) -> bool:
         """Whether a display that redraws itself can be shown: on a terminal, but not in a notebook."""
+        if not self._use_colors:
+            return False
         return bool(self.console.is_terminal and not self.console.is_jupyter and not self.console.is_dumb_terminal)
 
+    @property
+    def region(self) -> LiveRegion:
+        """The part of the terminal that is redrawn, where ``is_live``."""
+        if self._region is None:
+            self._region = LiveRegion(self.console)
+        return self._region
+
     def set_use_colors(self, use_colors: bool) -> None:
-        """Switch colours on or off from now on."""
+        """Switch colours on, or to lines for programs, from now on."""
         self._use_colors = use_colors
-        self._console = None
+
+    def waiting_for(self, what: str, leaves_line: bool = True) -> ContextManager[None]:
+        """Say what the program is busy with: on a terminal with the seconds that have passed, elsewhere once.
+
+        :param leaves_line: say it where lines scroll by, too
+        """
+        if self.is_live:
+            return self.region.waiting_for(what)
+        if self._use_colors and leaves_line and what not in self._waited_for:
+            self._waited_for.add(what)
+            self.print(what)
+        return contextlib.nullcontext()
 
     def print(self, *text: Any) -> None:
         """A plain line."""
-        self._line(" ".join(str(part) for part in text), None)
+        self._line(" ".join(str(part) for part in text))
 
     def log(self, data: Any) -> None:
         """A line."""
-        self._line(str(data), None)
+        self._line(str(data))
 
     def log_dict(self, data: dict[str, Any], prefix: str = "") -> None:
-        """A line of names and values."""
-        values = "  ".join(f"{name}: {value}" for name, value in data.items())
-        self._line(f"{prefix} - {values}" if prefix else values, None)
+        """A line of names and values; for programs ``prefix> <time> , name=value, name=value``."""
+        if self._use_colors:
+            values = "  ".join(f"{name}: {value}" for name, value in data.items())
+            self._line(f"{prefix} - {values}" if prefix else values)
+        else:
+            values = ", ".join(f"{name}={value}" for name, value in data.items())
+            self._line(f"{prefix}> {datetime.datetime.now():%Y-%m-%d-%H:%M:%S.%f} , {values}")
 
     def log_title(self, title: str) -> None:
         """A line that begins a part of a run."""
-        self._line(title, "bold cyan")
+        self._line(title, "bold cyan", "## ")
+
+    def announce(self, title: str) -> None:
+        """A title for programs alone: people see the same on the live display."""
+        if not self._use_colors:
+            self.log_title(title)
 
     def separator(self) -> None:
         """A line between two parts."""
@@ -113,25 +159,72 @@ class ScreenLogger:
 
     def success(self, text: str) -> None:
         """Good news."""
-        self._line(text, "bold green")
+        self._line(text, "bold green", "** ")
 
     def warning(self, text: str) -> None:
         """Something that the user should know, though the run goes on."""
-        self._line(f"warning: {text}", "yellow")
+        self._line(f"warning: {text}" if self._use_colors else text, "yellow", "!! ")
 
     def error(self, text: str, crash: bool = True) -> None:
         """:param crash: raise the text as a ``CoachError``, which ends the run; otherwise only print it"""
         if crash:
             raise CoachError(text)
-        self._line(f"error: {text}", "bold red")
+        self._line(f"error: {text}" if self._use_colors else text, "bold red", "!!!! ")
+
+    def ask_input(self, title: str) -> str:
+        """The line that the user types; empty where nobody can be asked, for there is no terminal."""
+        return self._ask(title, None) or ""
+
+    def ask_input_with_timeout(
+        self, title: str, timeout: float, msg_if_timeout: str = "Timeout expired."
+    ) -> str | None:
+        """The line that the user types within ``timeout`` seconds; None if there is none, or no terminal."""
+        answer = self._ask(title, timeout)
+        if answer is None and _can_be_asked():
+            self.warning(msg_if_timeout)
+        return answer
+
+    def ask_yes_no(self, title: str, default: bool | None = None) -> bool:
+        """Whether the user says yes. Asks again until the answer is one, but never where there is no terminal.
+
+        :param default: the answer to an empty line, and where nobody can be asked, which is a no if there is none
+        """
+        choices = {None: "y/n", True: "Y/n", False: "y/N"}[default]
+        while True:
+            answer = self._ask(f"{title} ({choices})", None)
+            if answer is None or (not answer and default is not None):
+                return bool(default)
+            if answer.lower() in ("y", "yes", "n", "no"):
+                return answer.lower().startswith("y")
 
     def change_terminal_title(self, title: str) -> None:
         """Name the terminal's window."""
-        if self.console.is_terminal:
+        if self.is_live:
             self.console.set_window_title(title)
 
-    def _line(self, text: str, style: str | None) -> None:
-        self.console.print(f"{self.name}: {text}" if self.name else text, style=style)
+    def _ask(self, title: str, timeout: float | None) -> str | None:
+        """:return: None if nobody can be asked, or has not answered in time or closed the input"""
+        if not _can_be_asked():
+            return None
+        with self.region.hidden() if self.is_live else contextlib.nullcontext():
+            sys.stdout.write(f"{title} ")
+            sys.stdout.flush()
+            if timeout is not None and not select.select([sys.stdin], [], [], timeout)[0]:
+                return None
+            line = sys.stdin.readline()
+        return line.strip() if line else None
+
+    def _line(self, text: str, style: str | None = None, prefix: str = "") -> None:
+        """:param prefix: what the line begins with where there are no colours to tell it by"""
+        text = f"{self.name}: {text}" if self.name else text
+        if self._use_colors:
+            self.console.print(text, style=style)
+        else:
+            print(f"{prefix}{text}", flush=True)
+
+
+def _can_be_asked() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 screen = ScreenLogger("")
@@ -357,6 +450,7 @@ class Logger(BaseLogger):
     def __init__(self, index_name: str = "Episode #"):
         super().__init__(index_name)
         self.doc_path: str | None = None
+        self._settings: Any = {}
         self._board_directory: str | None = None
         self._board: Any = None
 
@@ -392,8 +486,15 @@ class Logger(BaseLogger):
                 self._columns_in_file = next(csv.reader(file), [""])[1:]
             self._columns = dict.fromkeys(self._columns_in_file)
         if tensorboard:
-            self._board_directory = os.path.join(_experiments_path, "tensorboard", os.path.basename(path))
+            self._board_directory = os.path.join(_experiments_path, TENSORBOARD_DIRECTORY, os.path.basename(path))
             _import_tensorboardx()
+
+    def set_hyper_parameters(self, parameters: Any) -> None:
+        """Take the settings that TensorBoard shows beside the signals.
+
+        :param parameters: as for ``dump_documentation``
+        """
+        self._settings = unfold_dict_or_list(parameters)
 
     def dump_documentation(self, parameters: Any) -> None:
         """Write the parameters and what the run ran on as JSON beside the CSV.
@@ -423,12 +524,31 @@ class Logger(BaseLogger):
         super()._write_rows(indices)
 
     def _write_events(self, index: int) -> None:
+        """Write a row's numbers against the environment steps at its end; rows without them against their index."""
         if self._board is None:
-            self._board = _import_tensorboardx().SummaryWriter(self._board_directory, flush_secs=_EVENT_FLUSH_SECONDS)
-        for name, value in self._rows[index].items():
+            self._board = self._open_board()
+        row = self._rows[index]
+        step = int(row.get(_STEPS_COLUMN, index))
+        for name, value in row.items():
             number = _plain(value)
-            if isinstance(number, (bool, int, float)) and name != self.index_name:
-                self._board.add_scalar(name, number, index)
+            if isinstance(number, (bool, int, float)):
+                self._board.add_scalar(name, number, step)
+
+    def _open_board(self) -> Any:
+        assert self._board_directory is not None
+        module = _import_tensorboardx()
+        board = module.SummaryWriter(self._board_directory, flush_secs=_EVENT_FLUSH_SECONDS)
+        for summary in module.summary.hparams(_hyper_parameters(self._settings), dict.fromkeys(_BOARD_METRICS, 0)):
+            board.file_writer.add_summary(summary)
+        return board
+
+
+def _hyper_parameters(settings: Any, path: str = "") -> dict[str, Any]:
+    """The settings that are numbers, texts or switches, by their dotted names."""
+    if isinstance(settings, dict):
+        parts = (_hyper_parameters(value, f"{path}.{name}" if path else str(name)) for name, value in settings.items())
+        return {name: value for part in parts for name, value in part.items()}
+    return {path: settings} if isinstance(settings, (bool, int, float, str)) else {}
 
 
 class EpisodeLogger(BaseLogger):
@@ -542,21 +662,32 @@ def get_experiment_path(
     :raises CoachError: it can't be written
     """
     stamp = f"{datetime.datetime.now():%d_%m_%Y-%H_%M}"
-    base = os.path.join(initial_experiment_path or "experiments", experiment_name, stamp)
-    number = 0
-    while True:
-        path = f"{base}-{number}" if number else base
+    path = os.path.join(initial_experiment_path or "experiments", experiment_name, stamp)
+    if create_path:
+        return make_free_directory(path)
+    return next(candidate for candidate in _alternatives(path) if not os.path.exists(candidate))
+
+
+def make_free_directory(path: str) -> str:
+    """Make a directory that no other run has.
+
+    :return: ``path``, or where that is taken the first that is free of ``path-1``, ``path-2``, …
+    :raises CoachError: it can't be written
+    """
+    for candidate in _alternatives(path):
         try:
-            if not create_path:
-                if not os.path.exists(path):
-                    return path
-                raise FileExistsError
-            os.makedirs(path)
-            return path
+            os.makedirs(candidate)
         except FileExistsError:
-            number += 1
+            continue
         except OSError as error:
-            raise CoachError(f"the experiment directory '{path}' cannot be written: {error.strerror}") from None
+            raise CoachError(f"the experiment directory '{candidate}' cannot be written: {error.strerror}") from None
+        break
+    return candidate
+
+
+def _alternatives(path: str) -> Iterator[str]:
+    yield path
+    yield from (f"{path}-{number}" for number in itertools.count(1))
 
 
 def create_gif(images: Sequence[np.ndarray], fps: int = 10, name: str = "Gif", directory: str = ".") -> str:

@@ -109,7 +109,8 @@ class ExponentialSchedule(Schedule):
 
 
 class PieceWiseSchedule(Schedule):
-    """Several schedules one after the other.
+    """Several schedules one after the other. The first reaches its value after the last of its steps (at step 10 of
+    ``EnvironmentSteps(10)``), and the next one begins with the step after.
 
     :param schedules: pairs ``(schedule, EnvironmentSteps(how long it lasts))``; the last one stays for ever
     """
@@ -121,8 +122,11 @@ class PieceWiseSchedule(Schedule):
         super().__init__(self.schedules[0][0].initial_value)
 
     def value_at(self, step: int) -> float:
-        for schedule, duration in self.schedules[:-1]:
-            if step < duration.num_steps:
+        # the value before the first step belongs to the first schedule too: it has one value more than steps
+        num_values = self.schedules[0][1].num_steps + 1
+        for (schedule, _), (_, next_duration) in zip(self.schedules, self.schedules[1:]):
+            if step < num_values:
                 return schedule.value_at(step)
-            step -= duration.num_steps
+            step -= num_values
+            num_values = next_duration.num_steps
         return self.schedules[-1][0].value_at(step)

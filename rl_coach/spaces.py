@@ -196,15 +196,15 @@ class TensorObservationSpace(ObservationSpace):
 
 
 class PlanarMapsObservationSpace(ObservationSpace):
-    """Stacked planes of one height and width (an image's channels, feature maps).
+    """Stacked planes of one height and width (an image's channels, feature maps), or one plane alone: [H, W].
 
-    :param channels_axis: which axis counts the planes; -1 is the last
+    :param channels_axis: which axis counts the planes, where there is one that does; -1 is the last
     """
 
     def __init__(self, shape: Any, low: Bound, high: Bound, channels_axis: int = -1):
         super().__init__(shape, low, high)
-        if self.num_dimensions != 3:
-            raise ValueError(f"planar maps have three dimensions, not {self.num_dimensions}")
+        if self.num_dimensions not in (2, 3):
+            raise ValueError(f"planar maps have three dimensions, or two for a single plane, not {self.num_dimensions}")
         if not -3 <= channels_axis < 3:
             raise ValueError(f"channels_axis {channels_axis} is not one of three dimensions")
         self.channels_axis = channels_axis
@@ -212,15 +212,22 @@ class PlanarMapsObservationSpace(ObservationSpace):
     @property
     def channels(self) -> int:
         """How many planes there are."""
-        return int(self.shape[self.channels_axis])
+        return 1 if self.num_dimensions == 2 else int(self.shape[self.channels_axis])
 
 
 class ImageObservationSpace(PlanarMapsObservationSpace):
-    """Images of 1, 3 or 4 channels with pixels from 0 to ``high``."""
+    """Images of 1, 3 or 4 channels, or [H, W] without an axis for them, with pixels from 0 to ``high``."""
+
+    CHANNELS = (1, 3, 4)
 
     def __init__(self, shape: Any, high: Bound, channels_axis: int = -1):
         super().__init__(shape, 0, high, channels_axis)
         self.has_colors = self.channels == 3
+        if self.channels not in self.CHANNELS:
+            raise ValueError(
+                f"images have 1, 3 or 4 channels, not {self.channels}: say where they are by channels_axis, or take a "
+                f"PlanarMapsObservationSpace"
+            )
 
 
 class StateSpace:

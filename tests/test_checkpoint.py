@@ -19,6 +19,7 @@ from rl_coach.checkpoint import (
     CheckpointStateReader,
     CheckpointStateUpdater,
     SingleCheckpoint,
+    _filter_checkpoint_files,
     find_checkpoint,
     get_checkpoint_state,
     keep_checkpoints,
@@ -233,13 +234,20 @@ def test_the_newest_and_the_best_are_kept(tmp_path):
         ("12_Step-340.ckpt", 12, "12_Step-340.ckpt"),
         ("12_Step-340.ckpt.meta", 12, "12_Step-340.ckpt"),
         ("model.ckpt-7", 7, "model.ckpt-7"),
-        ("model.ckpt", -1, "model.ckpt"),
+        ("model.ckpt", None, None),
+        (".saving-12_Step-340.ckpt", None, None),
         ("model.onnx", None, None),
     ],
 )
 def test_the_number_of_a_checkpoint(filename, number, name):
     parsed = CheckpointFilenameParser().parse(filename)
     assert (parsed and (parsed.num, parsed.name)) == (None if name is None else (number, name))
+
+
+def test_the_files_of_checkpoints_are_counted_once():
+    files = ["10_Step-9.ckpt.index", "2_Step-5.ckpt.index", "2_Step-5.ckpt.meta", "checkpoint", "model.onnx"]
+    assert [str(one) for one in _filter_checkpoint_files(files)] == ["2_Step-5.ckpt", "10_Step-9.ckpt"]
+    assert [one.num for one in _filter_checkpoint_files(files, sort_by_num=False)] == [10, 2]
 
 
 def test_the_state_file_of_coach(tmp_path):
@@ -251,6 +259,7 @@ def test_the_state_file_of_coach(tmp_path):
         (tmp_path / f"{number}_Step-5.ckpt").mkdir()
         updater.update(SingleCheckpoint(number, f"{number}_Step-5.ckpt"))
     assert (tmp_path / ".coach_checkpoint").read_text() == "1_Step-5.ckpt"
+    assert state_file.read() == SingleCheckpoint(1, "1_Step-5.ckpt")
     state = get_checkpoint_state(str(tmp_path), all_checkpoints=True)
     assert isinstance(state, CheckpointState)
     assert [c.num for c in state.all_checkpoints] == [0, 1]

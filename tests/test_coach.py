@@ -10,7 +10,7 @@ import sysconfig
 
 import pytest
 
-from rl_coach import coach
+from rl_coach import __version__, coach
 from rl_coach.base_parameters import Frameworks, PresetValidationParameters
 from rl_coach.coach import BAD_INPUT, DONE, STOPPED, TRAINING_FAILED, CoachInterface, main
 from rl_coach.core_types import EnvironmentSteps, MaxDumpFilter
@@ -308,3 +308,27 @@ def test_validation_parameters_are_open_to_cp():
     manager = CoachInterface(preset="recorder.py", custom_parameter="preset_validation_params.test=True").graph_manager
     assert isinstance(manager.preset_validation_params, PresetValidationParameters)
     assert manager.preset_validation_params.test
+
+
+@pytest.mark.parametrize("program", [["-m", "rl_coach"], ["-m", "rl_coach.coach"]])
+def test_the_version(program):
+    run = subprocess.run([sys.executable, *program, "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout == f"coach {__version__}\n"
+
+
+KERAS_FIRST = """
+import keras, sys
+print("imported", file=sys.stderr, flush=True)
+from rl_coach.coach import CoachInterface
+settings = "improve_steps=EnvironmentSteps(20); heatup_steps=EnvironmentSteps(100)"
+CoachInterface(preset="CartPole_DQN", seed=1, custom_parameter=settings).run()
+print("a line of the user's", file=sys.stderr, flush=True)
+"""
+
+
+def test_keras_imported_first_does_not_flood_the_screen(tmp_path):
+    variables = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    command = [sys.executable, "-c", KERAS_FIRST]
+    run = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
+    note, *lines = run.stderr.partition("imported\n")[2].splitlines()
+    assert note.startswith("level 'CartPole-v0' is today's") and lines == ["a line of the user's"]

@@ -58,6 +58,21 @@ class TestSteps:
         assert counter[EnvironmentSteps] == 7 and counter < TrainingSteps(1)
         assert repr(counter).startswith("TotalStepsCounter(EnvironmentSteps: 7")
 
+    def test_a_counter_and_a_duration_add_up_to_a_duration(self):
+        counter = TotalStepsCounter()
+        counter[EnvironmentSteps] += 7
+        assert counter + EnvironmentSteps(8) == EnvironmentSteps(15)
+        assert counter + TrainingSteps(8) == TrainingSteps(8)
+
+    def test_durations_divide_and_no_step_is_lost(self):
+        assert EnvironmentSteps(10) / 4 == EnvironmentSteps(3)
+        assert EnvironmentSteps(10) / EnvironmentSteps(4) == 3
+        assert 10 / EnvironmentSteps(4) == EnvironmentSteps(3)
+        with pytest.raises(TypeError):
+            EnvironmentSteps(10) / TrainingSteps(4)
+        with pytest.raises(TypeError):
+            0.5 / EnvironmentSteps(4)
+
 
 class TestActionInfo:
     def test_the_largest_value_is_the_actions_own_unless_given(self):
@@ -107,6 +122,24 @@ class TestEnvResponseAndTransition:
         assert "reward=2.0" in repr(EnvResponse({}, 2.0, False))
         assert "action=4" in repr(transition(4))
         assert "action_value=3" in repr(ActionInfo(0, action_value=3))
+
+    def test_a_response_is_under_coachs_names_in_its_dict(self):
+        response = EnvResponse({"observation": 1}, 2.0, False, {"key": 3}, goal=4)
+        response.game_over = True
+        assert vars(response) == {
+            "_next_state": {"observation": 1}, "_reward": 2.0, "_game_over": True, "_goal": 4, "info": {"key": 3},
+            "terminated": False,
+        }  # fmt: skip
+        response._reward = 5.0
+        response.of_the_user = 6
+        assert (response.reward, response.of_the_user) == (5.0, 6)
+
+    def test_a_transition_is_known_by_coachs_names_too(self):
+        one = transition(3, reward=2.0)
+        assert (one._action, one._reward, one._game_over) == (3, 2.0, False)
+        assert one._state is one.state and one._next_state is one.next_state
+        one._reward = 7.0
+        assert one.reward == vars(one)["reward"] == 7.0
 
 
 def batch(size=3):
@@ -304,7 +337,7 @@ class TestVideoDumpFilters:
         best = MaxDumpFilter()
         assert best.should_dump()
         dumped = [best.should_dump(True, total_reward_in_current_episode=reward) for reward in (-5, -7, -5, 3, 2)]
-        assert dumped == [True, False, True, True, False]
+        assert dumped == [True, False, False, True, False]
 
     def test_every_third(self):
         every_third = EveryNEpisodesDumpFilter(3)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import sys
 
 import imageio.v3 as imageio
@@ -23,6 +24,7 @@ from rl_coach.logger import (
     get_experiment_path,
 )
 from rl_coach.utils import CoachError
+from tests.terminal import terminal
 
 
 def logger_in(directory, **settings):
@@ -233,16 +235,38 @@ def test_the_parameters_and_the_run_as_json(tmp_path):
     assert document["run"]["versions"]["python"].startswith("3.")
 
 
-def test_tensorboard_events(tmp_path):
+def test_tensorboard_shows_signals_against_steps_and_the_hyper_parameters(tmp_path):
     pytest.importorskip("tensorboardX")
+    from tensorboardX.proto.event_pb2 import Event
+    from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
+
     logger = logger_in(tmp_path, tensorboard=True)
+    logger.set_hyper_parameters({"agent": {"discount": 0.9, "scheme": "Medium", "nothing": None}, "seed": 3})
+    logger.create_signal_value("Total steps", 1234)
     logger.create_signal_value("Training Reward", 3.0)
     logger.create_signal_value("text", "no number")
     logger.close()
-    (events,) = (tmp_path / "tensorboard" / "worker_0.graph.level.agent_0").iterdir()
-    content = events.read_bytes()
-    assert b"Training_Reward" in content or b"Training Reward" in content
-    assert b"no number" not in content
+    (path,) = (tmp_path / "tensorboard" / "worker_0.graph.level.agent_0").iterdir()
+    found, hyper_parameters = {}, {}
+    for record in records_of(path.read_bytes()):
+        event = Event.FromString(record)
+        for value in event.summary.value:
+            if value.tag == "_hparams_/session_start_info":
+                data = HParamsPluginData.FromString(value.metadata.plugin_data.content)
+                hyper_parameters = {name: str(one) for name, one in data.session_start_info.hparams.items()}
+            elif not value.tag.startswith("_hparams_"):
+                found[value.tag] = (event.step, value.simple_value)
+    assert found["Training_Reward"] == (1234, 3.0) and "text" not in found
+    assert sorted(hyper_parameters) == ["agent.discount", "agent.scheme", "seed"]
+
+
+def records_of(content):
+    """The records of a file of TensorBoard: a length of 8 bytes, 4 of its checksum, the record, 4 of its checksum."""
+    place = 0
+    while place < len(content):
+        length = int.from_bytes(content[place : place + 8], "little")
+        yield content[place + 12 : place + 12 + length]
+        place += length + 16
 
 
 def test_the_steps_of_episodes_each_in_a_file(tmp_path):
@@ -296,12 +320,12 @@ def test_videos_need_imageio(tmp_path, monkeypatch):
         create_gif([], directory=str(tmp_path))
 
 
-def test_lines_on_the_screen(capsys):
-    logger = ScreenLogger("coach", use_colors=False)
+def test_lines_for_people(capsys):
+    logger = ScreenLogger("coach")
     logger.log_dict({"Episode": 3, "Reward": 1.5}, prefix="Training")
     logger.print("one", 2)
     logger.log("[bold]no markup[/bold] " + "x" * 200)
-    for line in (logger.log_title, logger.success, logger.warning):
+    for line in (logger.log_title, logger.success, logger.warning, logger.announce):
         line("text")
     logger.separator()
     logger.error("bad", crash=False)
@@ -313,3 +337,42 @@ def test_lines_on_the_screen(capsys):
     with pytest.raises(CoachError, match="bad"):
         logger.error("bad")
     assert not logger.is_live
+
+
+def test_lines_for_programs(capsys):
+    logger = ScreenLogger("")
+    logger.set_use_colors(False)
+    logger.log_dict({"Name": "main_level/agent", "Total reward": 31.0}, prefix="Training")
+    for line in (logger.log_title, logger.success, logger.warning, logger.announce):
+        line("text")
+    logger.error("bad", crash=False)
+    first, *others = capsys.readouterr().out.splitlines()
+    time = r"\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d\.\d{6}"
+    assert re.fullmatch(rf"Training> {time} , Name=main_level/agent, Total reward=31\.0", first)
+    assert others == ["## text", "** text", "!! text", "## text", "!!!! bad"]
+    assert logger.is_read_by_programs and not logger.is_live
+
+
+def test_nobody_is_asked_where_there_is_no_terminal(monkeypatch):
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        logger = ScreenLogger("")
+        assert [logger.ask_yes_no("Go on?", default) for default in (None, True, False)] == [False, True, False]
+        assert logger.ask_input("Name?") == "" and logger.ask_input_with_timeout("Name?", 9) is None
+
+
+QUESTIONS = """
+from rl_coach.logger import screen
+print([screen.ask_yes_no("Go on?"), screen.ask_yes_no("Delete?", default=True), screen.ask_input("Name?")])
+print([screen.ask_input_with_timeout("Still there?", 0.05)])
+"""
+
+
+def test_questions_on_a_terminal(tmp_path):
+    with terminal([sys.executable, "-c", QUESTIONS], 80, tmp_path) as shown:
+        for question, answer in (("(y/n)", "perhaps\nyes\n"), ("(Y/n)", "\n"), ("Name?", "Ada\n")):
+            assert shown.watch(30, until=question)
+            shown.type(answer)
+        shown.watch(30)
+        assert "[True, True, 'Ada']" in shown.lines()
+        assert shown.lines()[-1] == "[None]" and "Timeout expired." in shown.lines()[-2]

@@ -67,8 +67,17 @@ def test_exponential_the_wrong_way_round(initial, final, coefficient):
 
 
 def test_piecewise_goes_from_one_to_the_next():
-    assert values(SCHEDULES["piecewise"](), 11) == pytest.approx(
-        [1, 0.875, 0.75, 0.625, 0.5, 0.5, 0.5, 1 / 3, 1 / 6, 0, 0, 0]
+    """The figures of Coach 1.0.1: each piece but the first begins one step after the one before it is through."""
+    schedule = PieceWiseSchedule(
+        [
+            (LinearSchedule(1, 0.6, 2), EnvironmentSteps(2)),
+            (ConstantSchedule(0.5), EnvironmentSteps(3)),
+            (LinearSchedule(0.4, 0.2, 4), EnvironmentSteps(6)),
+            (ConstantSchedule(0.05), EnvironmentSteps(1)),
+        ]
+    )
+    assert values(schedule, 13) == pytest.approx(
+        [1, 0.8, 0.6, 0.5, 0.5, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.2, 0.05, 0.05]
     )
 
 
@@ -76,7 +85,7 @@ def test_a_piece_may_end_before_its_schedule():
     schedule = PieceWiseSchedule(
         [(LinearSchedule(1, 0, 10), EnvironmentSteps(2)), (ConstantSchedule(7), EnvironmentSteps(1))]
     )
-    assert values(schedule, 4) == pytest.approx([1, 0.9, 7, 7, 7])
+    assert values(schedule, 4) == pytest.approx([1, 0.9, 0.8, 7, 7])
 
 
 def test_piecewise_needs_a_piece():

@@ -122,8 +122,9 @@ class TestObservationSpaces:
     def test_planar_maps(self):
         maps = PlanarMapsObservationSpace((4, 84, 84), 0, 1, channels_axis=0)
         assert maps.channels == 4
-        with pytest.raises(ValueError, match="three dimensions, not 2"):
-            PlanarMapsObservationSpace((84, 84), 0, 1)
+        assert PlanarMapsObservationSpace((84, 84), 0, 1).channels == 1
+        with pytest.raises(ValueError, match="three dimensions, or two for a single plane, not 4"):
+            PlanarMapsObservationSpace((84, 84, 4, 4), 0, 1)
         with pytest.raises(ValueError, match="channels_axis 3 is not one of three dimensions"):
             PlanarMapsObservationSpace((84, 84, 4), 0, 1, 3)
 
@@ -131,6 +132,9 @@ class TestObservationSpaces:
         image = ImageObservationSpace(np.array([84, 84, 3]), high=255)
         assert image.has_colors and image.low.max() == 0 and image.high.min() == 255
         assert not ImageObservationSpace((84, 84, 1), 255).has_colors
+        assert not ImageObservationSpace((84, 84), 255).has_colors
+        with pytest.raises(ValueError, match="images have 1, 3 or 4 channels, not 84: say where they are"):
+            ImageObservationSpace((3, 84, 84), 255)
 
     def test_other_kinds(self):
         assert isinstance(TensorObservationSpace((1, 2, 3, 4)), ObservationSpace)

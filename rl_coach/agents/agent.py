@@ -33,6 +33,7 @@ from rl_coach.core_types import (
 )
 from rl_coach.exploration_policies.exploration_policy import make_exploration_policy
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
+from rl_coach.logger import screen
 from rl_coach.spaces import GoalsSpace, SpacesDefinition
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
@@ -54,6 +55,7 @@ class Agent(AgentInterface):
     :cvar learns_from_sequences: a batch is a stretch of an episode in order, which a recurrent network learns from
     :cvar learns_by_rule: it learns by its update rule, not by a ``learn_from_batch`` of its own
     :cvar learns_one_by_one: what an update learns from depends on the networks, so that each is a call of its own
+    :cvar explores_by_parameter: the exploration policy's control parameter says how much the agent explores
     :cvar episode_class: the class of its episodes
     """
 
@@ -61,6 +63,7 @@ class Agent(AgentInterface):
     learns_from_sequences = False
     learns_by_rule = True
     learns_one_by_one = False
+    explores_by_parameter = True
     episode_class: type[EpisodeInProgress] = EpisodeInProgress
     _attributes_of_episode: frozenset[str] = frozenset()
     _counters: tuple[str, ...] = ("total_steps_counter", "current_episode", "training_iteration")
@@ -77,6 +80,7 @@ class Agent(AgentInterface):
     agent_episode_logger = Delegated("books", "step_logger")
     episode_signals = Delegated("books", "episode_signals")
     step_signals = Delegated("books", "step_signals")
+    log_to_screen = Delegated("books", "print_episode")
     num_evaluation_episodes_completed = Delegated("books.evaluation", "episodes")
     num_successes_across_evaluation_episodes = Delegated("books.evaluation", "successes")
     accumulated_rewards_across_evaluation_episodes = Delegated("books.evaluation", "reward")
@@ -102,6 +106,7 @@ class Agent(AgentInterface):
         self.parent = parent
         self.name = agent_parameters.name or "agent"
         self.full_name_id = agent_parameters.full_name_id = agent_parameters.full_name_id or self.name
+        screen.announce(f"Creating agent - name: {self.name}")
         self.memory = dynamic_import_and_instantiate_module_from_params(agent_parameters.memory)
         self.input_filter = agent_parameters.input_filter or NoInputFilter()
         self.output_filter = agent_parameters.output_filter or NoOutputFilter()
@@ -221,9 +226,10 @@ class Agent(AgentInterface):
 
     def setup_logger(self) -> None:
         """Open the CSVs."""
+        self.ap.full_name_id = self.full_name_id
         if self.ap.task_parameters is not None:
-            stem = ".".join((*self.owners, self.name))
-            self.books.open_files(self.ap.task_parameters, self.ap.visualization, stem)
+            stem = ".".join((*self.owners[:2], *self.full_name_id.split("/")))
+            self.books.open_files(self.ap.task_parameters, self.ap.visualization, stem, self.run_parameters)
 
     # the episode
 
@@ -250,6 +256,8 @@ class Agent(AgentInterface):
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Begin an evaluation if ``val`` is ``TEST``; otherwise close the one that ran and log its results."""
+        if val is RunPhase.TEST and self._phase is not RunPhase.TEST and self.ap.is_a_highest_level_agent:
+            screen.announce(f"{self.name}: Starting evaluation phase")
         self.books.end_evaluation(is_complete=val is not RunPhase.TEST)
 
     def get_success_rate(self) -> float:
@@ -346,15 +354,15 @@ class Agent(AgentInterface):
         episode.buffer.is_complete = True
         if self._phase is RunPhase.TEST:
             self.books.evaluation.add(episode.report(self._phase), self.spaces.reward.reward_success_threshold)
-            if not self._is_evaluating_only:
-                return
-            self.current_episode += 1
         else:
-            self.current_episode += 1
             discounted_return = self.experience.finish(episode)
             if discounted_return is not None:
                 self.discounted_return.add_sample(discounted_return)
-        self.update_log()
+        if self._phase is not RunPhase.TEST or self._is_evaluating_only:
+            self.current_episode += 1
+            self.update_log()
+        if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
+            self.log_to_screen()
 
     def replace_last_action(self, action_info: ActionInfo) -> None:
         """Remember what the environment got instead of this agent's choice, as an action of the agent's own space."""

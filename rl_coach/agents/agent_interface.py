@@ -19,12 +19,14 @@ class AgentInterface:
     :cvar is_person: a person acts, who may end the run at any time
     :ivar in_action_space: the directives that the level above may choose; None if it takes none
     :ivar owners: the names of graph, level and composite agents that hold this agent, the topmost first
+    :ivar run_parameters: gives all parameters of the run, for whoever writes them beside its signals
     :ivar stop_if_asked: ends the run if its user wants that; to be called where the agent waits for a person
     :ivar can_train: there is something to train; otherwise calls of ``train`` count as training steps
     :ivar training_iteration: updates of the agent's networks so far
     :ivar last_action_info: the last action, None before the first
     :ivar updates_left: how many updates of the networks the run still wants; a training phase is cut to it. None for
         no limit.
+    :ivar full_name_id: ``level/agent``, or ``level/composite agent/agent``, once the agent has its parent
     """
 
     is_person = False
@@ -36,9 +38,11 @@ class AgentInterface:
         self._parent: Any = None
         self._phase = RunPhase.UNDEFINED
         self.name = "agent"
+        self.full_name_id = self.name
         self.updates_left: int | None = None
         self.in_action_space: ActionSpace | None = None
         self.owners: tuple[str, ...] = ()
+        self.run_parameters: Callable[[], dict[str, Any]] = dict
         self.stop_if_asked: Callable[[], None] = _nobody_asks
 
     @property
@@ -49,6 +53,7 @@ class AgentInterface:
     @parent.setter
     def parent(self, value: Any) -> None:
         self._parent = value
+        self.full_name_id = self.name if value is None else f"{value.full_name_id}/{self.name}"
 
     @property
     def phase(self) -> RunPhase:
@@ -67,9 +72,15 @@ class AgentInterface:
     def create_agents(self) -> None:
         """Build the agents inside, if there are any; called once this agent has its parent."""
 
-    def connect(self, owners: tuple[str, ...], stop_if_asked: Callable[[], None]) -> None:
+    def connect(
+        self,
+        owners: tuple[str, ...],
+        run_parameters: Callable[[], dict[str, Any]],
+        stop_if_asked: Callable[[], None],
+    ) -> None:
         """Take a place in a graph; see the attributes of these names. Comes before ``setup_logger``."""
         self.owners = owners
+        self.run_parameters = run_parameters
         self.stop_if_asked = stop_if_asked
 
     def set_environment_parameters(self, spaces: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from rl_coach.agents.episode import EpisodeReport
 from rl_coach.architectures.learner import LearningResult
 from rl_coach.base_parameters import TaskParameters, VisualizationParameters
 from rl_coach.core_types import RunPhase
-from rl_coach.logger import EpisodeLogger, Logger
+from rl_coach.logger import EpisodeLogger, Logger, screen
+from rl_coach.runs.event_lines import log_episode
 from rl_coach.utilities import plain_data
 from rl_coach.utils import LazyArray, Signal
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from rl_coach.agents.agent import Agent
 
 _EVALUATION_COLUMNS = ("Evaluation Reward", "Shaped Evaluation Reward", "Success Rate")
+# written by what learns from recorded data; Coach's CSV has them always
+_OFFLINE_COLUMNS = (
+    "Epoch", "Inverse Propensity Score", "Direct Method Reward", "Doubly Robust", "Weighted Importance Sampling",
+    "Sequential Doubly Robust",
+)  # fmt: skip
 
 
 @dataclass
@@ -117,7 +123,7 @@ class Books:
         log("Update Target Network", int(self._are_targets_updated))
         self._are_targets_updated = False
         self.logger.update_wall_clock_time(agent.current_episode)
-        for name in _EVALUATION_COLUMNS:
+        for name in _EVALUATION_COLUMNS + _OFFLINE_COLUMNS:
             log(name, np.nan, overwrite=False)
         for signal in self.episode_signals:
             signal.values.extend(report.signals.get(signal.name, ()))
@@ -125,6 +131,21 @@ class Books:
         self._is_row_open = True
         if agent.current_episode % agent.ap.visualization.dump_signals_to_csv_every_x_episodes == 0:
             self.logger.dump_output_csv()
+
+    def print_episode(self) -> None:
+        """Print the line of the episode that has ended, for programs that read it."""
+        agent = self._agent
+        task = agent.ap.task_parameters
+        log_episode(
+            agent.phase,
+            agent.full_name_id,
+            None if task is None else task.task_index,
+            agent.current_episode,
+            float(np.sum(agent.episode.total_reward)),
+            agent.exploration_policy.get_control_param() if agent.explores_by_parameter else None,
+            agent.total_steps_counter,
+            agent.training_iteration,
+        )
 
     def _counts(self, phase: RunPhase) -> dict[str, Any]:
         agent = self._agent
@@ -195,7 +216,15 @@ class Books:
             values = (done.reward / done.episodes, done.shaped_reward / done.episodes, self.last_success_rate)
             for name, value in zip(_EVALUATION_COLUMNS, values):
                 self.logger.create_signal_value(name, value, time=self._agent.current_episode)
+            self._announce_evaluation(values[0])
         self.evaluation = Evaluation()
+
+    def _announce_evaluation(self, mean_reward: float) -> None:
+        if self._agent.ap.is_a_highest_level_agent:
+            screen.announce(
+                f"{self._agent.name}: Finished evaluation phase. Success rate = {round(self.last_success_rate, 2)}, "
+                f"Avg Total Reward = {round(mean_reward, 2)}"
+            )
 
     def put_samples_aside(self) -> list[list]:
         """The samples of all signals, for ``take_up_samples`` after an evaluation. The open row is closed."""
@@ -233,13 +262,25 @@ class Books:
         self._are_targets_updated = state["are_targets_updated"]
         self.last_success_rate = state["last_success_rate"]
 
-    def open_files(self, task: TaskParameters, visualization: VisualizationParameters, stem: str) -> None:
-        """Choose the files. :param stem: what their names have in common: graph, level and agent"""
+    def open_files(
+        self,
+        task: TaskParameters,
+        visualization: VisualizationParameters,
+        stem: str,
+        run_parameters: Callable[[], dict[str, Any]],
+    ) -> None:
+        """Choose the files.
+
+        :param stem: what their names have in common: graph, level and agent
+        :param run_parameters: gives the parameters that TensorBoard shows beside the signals
+        """
         place, number = task.experiment_path, task.task_index
         if visualization.dump_csv:
             self.logger.set_logger_filenames(
                 place, stem, number, resume=task.resume, tensorboard=visualization.tensorboard
             )
+            if visualization.tensorboard:
+                self.logger.set_hyper_parameters(run_parameters())
         if self.writes_steps:
             self.step_logger.set_logger_filenames(place, stem, number)
 

@@ -18,11 +18,19 @@ from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, Netwo
 from rl_coach.core_types import Batch, EnvironmentSteps, RunPhase, StateType
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.logger import screen
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.runs.event_lines import log_epochs
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, schedule, whole
 from rl_coach.utils import CoachError
+
+_NAMES_IN_LINES = {
+    "Surrogate loss": "Policy Loss",
+    "KL divergence": "Kullback-Leibler Divergence",
+    "Entropy": "Entropy",
+}
 
 
 class ClippedPPONetworkParameters(NetworkParameters):
@@ -267,6 +275,9 @@ class ClippedPPOAgent(ActorCriticAgent):
             training_step=self.training_iteration,
         )
         self.training_iteration += 1
+        if screen.is_read_by_programs:
+            signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
+            log_epochs(epochs, signals, self.networks["main"].learning_rate)
         self.update_loop.close_phase()
         return float(result.losses["main"].mean())
 

@@ -178,20 +178,15 @@ class CompositeAgent(AgentInterface):
                 agent.seed(seeds[position])
             self.agents[name] = agent
 
-    def connect(self, owners: tuple[str, ...], stop_if_asked: Callable[[], None]) -> None:
-        super().connect(owners, stop_if_asked)
+    def connect(
+        self,
+        owners: tuple[str, ...],
+        run_parameters: Callable[[], dict[str, Any]],
+        stop_if_asked: Callable[[], None],
+    ) -> None:
+        super().connect(owners, run_parameters, stop_if_asked)
         for agent in self.agents.values():
-            agent.connect((*owners, self.name), stop_if_asked)
-
-    @property
-    def parent(self) -> Any:
-        """The level manager."""
-        return self._parent
-
-    @parent.setter
-    def parent(self, value: Any) -> None:
-        self._parent = value
-        self.full_name_id = f"{value.name}/{self.name}"
+            agent.connect((*owners, self.name), run_parameters, stop_if_asked)
 
     @property
     def phase(self) -> RunPhase:

@@ -98,7 +98,8 @@ class HumanAgent(Agent):
 
     def handle_episode_ended(self) -> None:
         super().handle_episode_ended()
-        self.log_to_screen()
+        if not screen.is_read_by_programs:  # where it is, this was said already
+            self.log_to_screen()
 
     def log_to_screen(self) -> None:
         """Say how the episode went."""

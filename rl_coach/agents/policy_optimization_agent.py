@@ -56,6 +56,7 @@ class PolicyOptimizationAgent(Agent):
     """
 
     learns_from_sequences = True
+    explores_by_parameter = False
     episode_class = SegmentedEpisode
     episode: SegmentedEpisode
     last_gradient_update_step_idx = Delegated("episode", "num_learned")
@@ -76,6 +77,12 @@ class PolicyOptimizationAgent(Agent):
     def policy_gradient_rescaler(self) -> PolicyGradientRescaler:
         """What weighs log pi(a|s)."""
         return self.ap.algorithm.policy_gradient_rescaler
+
+    @property
+    def mean_return_over_multiple_episodes(self) -> np.ndarray:
+        """[T] the mean return from each time step on, over all episodes that got there; 0 where none has been yet."""
+        means = self.return_means.means
+        return np.pad(means, (0, max(0, self.current_episode_buffer.length() - len(means))))
 
     def update_episode_statistics(self, episode: Episode) -> None:
         """Take an episode's returns into the means that returns are compared with."""

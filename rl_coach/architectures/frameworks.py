@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.util
 import os
 import sys
-import tempfile
 from dataclasses import dataclass
-from typing import Iterator
 
 from rl_coach.architectures.compilation_cache import keep_compiled_steps
 from rl_coach.architectures.framework import Framework
+from rl_coach.architectures.native_messages import quiet_native_code, silence_tensorflow
 from rl_coach.base_parameters import Frameworks
 from rl_coach.utils import CoachError
-
-_SILENT = "3"
-_STDERR = 2
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,7 @@ def load_framework(framework: Frameworks) -> Framework:
     if chosen.uses_keras:
         _choose_keras_backend(framework.name)
     keep_compiled_steps(framework)
-    with _quiet_native_code():
+    with quiet_native_code():
         return importlib.import_module(chosen.module).FRAMEWORK
 
 
@@ -78,28 +73,4 @@ def _choose_keras_backend(backend: str) -> None:
             raise CoachError(f"this process runs Keras on {running} already: start another one for {backend}")
         return
     os.environ["KERAS_BACKEND"] = backend
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", _SILENT)
-
-
-@contextlib.contextmanager
-def _quiet_native_code() -> Iterator[None]:
-    """Keep what native code prints while it is loaded off the terminal, unless loading fails.
-
-    TensorFlow greets on every import, before it reads ``TF_CPP_MIN_LOG_LEVEL``, so the file descriptor is turned away.
-    """
-    if os.environ.get("TF_CPP_MIN_LOG_LEVEL") != _SILENT:
-        yield
-        return
-    sys.stderr.flush()
-    terminal = os.dup(_STDERR)
-    with tempfile.TemporaryFile() as kept:
-        os.dup2(kept.fileno(), _STDERR)
-        try:
-            yield
-        except BaseException:
-            kept.seek(0)
-            os.write(terminal, kept.read())
-            raise
-        finally:
-            os.dup2(terminal, _STDERR)
-            os.close(terminal)
+    silence_tensorflow()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.architectures.packing import Packing
 from rl_coach.architectures.update import LearningBatch, TrainingStep, assert_rank
+from rl_coach.logger import screen
 from rl_coach.utils import TrainingError
 
 OPTIMIZER_SCALARS = 3
@@ -113,6 +116,13 @@ class LearningResult:
         return self.wait().values
 
 
+@contextlib.contextmanager
+def _first_call() -> Iterator[None]:
+    """The call in which a step is compiled, which takes seconds."""
+    with screen.waiting_for("compiling the training step"), quiet_native_code():
+        yield
+
+
 class Learner:
     """Packs batches, keeps one compiled step for each layout of them, and reads the results.
 
@@ -168,7 +178,8 @@ class Learner:
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
         key: tuple = (layout, num_updates, None if indices is None else indices.shape, tuple(target_rates.items()))
         key += (tuple(scalars), tuple(learning), tuple(moving))
-        if key not in self._compiled:
+        is_new = key not in self._compiled
+        if is_new:
             num_scalars = len(self.networks) * OPTIMIZER_SCALARS + len(scalars) + len(learning) + len(moving)
             packing = Packing(columns, num_scalars, num_updates)
             self.num_compilations += 1
@@ -181,7 +192,8 @@ class Learner:
         vector = packing.pack(columns, self._scalars(scalars, learning, moving, num_updates, training_step), count)
         for network in self.networks.values():
             network.finish()  # a failure stops the run before another update is made of it
-        outputs = compiled(vector, [columns[name] for name in packing.large], indices)
+        with _first_call() if is_new else contextlib.nullcontext():
+            outputs = compiled(vector, [columns[name] for name in packing.large], indices)
         names = self._output_names
         for name in names.losses:
             self.networks[name].updates += int(np.sum(learning[name][:count])) if name in learning else count

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+import logging
 from dataclasses import dataclass
 from typing import Any, Callable
 
 from rl_coach.architectures import schemes
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.base_parameters import EmbeddingMergerType, NetworkParameters
-from rl_coach.spaces import PlanarMapsObservationSpace, Space, SpacesDefinition, VectorObservationSpace
+from rl_coach.spaces import (
+    ActionMaskSpace,
+    PlanarMapsObservationSpace,
+    Space,
+    SpacesDefinition,
+    VectorObservationSpace,
+)
 from rl_coach.utils import CoachError, did_you_mean
+
+logger = logging.getLogger("rl_coach")
+
+_NO_OBSERVATIONS = ("action", "goal")
 
 EMBEDDERS: dict[str, dict] = {
     "image": schemes.IMAGE_EMBEDDER,
@@ -53,6 +65,34 @@ class NetworkInput:
         return schemes.resolve_layers(embedder, EMBEDDERS[self.kind])
 
 
+def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDefinition) -> None:
+    """Give each observation an embedder, in networks that embed no observation that there is: presets and agents are
+    written for one that is called ``'observation'``, and environments with several have other names for theirs. A line
+    says so.
+
+    :param networks: the agent's networks by name, changed in place
+    :param spaces: the agent's spaces
+    """
+    there = [name for name, space in spaces.state.sub_spaces.items() if not isinstance(space, ActionMaskSpace)]
+    for network, parameters in networks.items():
+        embedders = parameters.input_embedders_parameters
+        absent = sorted(name for name in embedders if name not in _NO_OBSERVATIONS)
+        if not absent or not spaces.state.sub_spaces.keys().isdisjoint(absent) or not there:
+            continue
+        pattern = embedders[absent[0]]
+        others = {name: embedder for name, embedder in embedders.items() if name in _NO_OBSERVATIONS}
+        parameters.input_embedders_parameters = {name: copy.deepcopy(pattern) for name in there} | others
+        logger.warning(
+            "network '%s' embeds %s, which the environment does not observe: each of its observations gets an "
+            "embedder: %s",
+            network, _listed(absent), ", ".join(f"'{name}' ({_kind(spaces.state[name])})" for name in there),
+        )  # fmt: skip
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
 def embedded_names(parameters: NetworkParameters, network: str) -> list[str]:
     """The inputs that have an embedder, in the order in which they are merged.
 
@@ -84,6 +124,6 @@ def _space(name: str, spaces: SpacesDefinition, network: str) -> Space:
 
 
 def _kind(space: Space) -> str:
-    if isinstance(space, PlanarMapsObservationSpace):
+    if isinstance(space, PlanarMapsObservationSpace) and space.num_dimensions == 3:
         return "image"
     return "vector" if isinstance(space, VectorObservationSpace) or space.num_dimensions <= 1 else "tensor"

@@ -13,6 +13,7 @@ from rl_coach.architectures.blueprint import NetworkBlueprint
 from rl_coach.architectures.frameworks import load_framework
 from rl_coach.architectures.head_losses import head_loss_rule
 from rl_coach.architectures.learner import Learner, LearningResult
+from rl_coach.architectures.network_inputs import embed_what_is_there
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
 from rl_coach.architectures.packing import padded
 from rl_coach.architectures.threads import set_num_threads
@@ -84,6 +85,7 @@ class NetworkWrapper:
         task = agent_parameters.task_parameters
         framework = task.framework_type if task else Frameworks.tensorflow
         wanted_threads = task.num_threads if task else None
+        embed_what_is_there(agent_parameters.network_wrappers, spaces)
         set_num_threads(framework, wanted_threads, agent_parameters.network_wrappers, spaces)
         self.framework = load_framework(framework)
         function = self.network_parameters.make_function(self.framework, spaces, name, self.rng)

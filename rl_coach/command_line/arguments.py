@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn, Sequence
 
+from rl_coach import __version__
+
 EXAMPLES = """\
 examples:
   train until the pole stands, then stop:
@@ -23,6 +25,7 @@ examples:
 """
 
 EXPORT = "export"
+CHECK_ENVIRONMENT = "check-env"
 
 EXPORT_EXAMPLES = """\
 examples:
@@ -30,6 +33,14 @@ examples:
     coach export experiments/my_run/01_02_2026-10_00 -o my_policy
   the one of the best evaluation:
     coach export experiments/my_run/01_02_2026-10_00/best -o my_policy
+"""
+
+CHECK_ENVIRONMENT_EXAMPLES = """\
+examples:
+  an environment that Gymnasium knows:
+    coach check-env CartPole-v1
+  one of your own:
+    coach check-env path/to/file.py:MyEnvironment
 """
 
 NEGATABLE = ("checkpoint_memory",)
@@ -83,16 +94,18 @@ def get_argument_parser() -> Parser:
         prog="coach",
         description="Train, evaluate and play reinforcement-learning agents from presets.",
         epilog=EXAMPLES,
-        usage="coach -p PRESET [flags]\n       coach export EXPERIMENT -o DIR",
+        usage="coach -p PRESET [flags]\n       coach export EXPERIMENT -o DIR\n       coach check-env LEVEL",
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"coach {__version__}", help="print Coach's version")
     _add_experiment(parser.add_argument_group("the experiment"))
     _add_changes(parser.add_argument_group("changes to the preset"))
     _add_running(parser.add_argument_group("running"))
     _add_checkpoints(parser.add_argument_group("checkpoints and export"))
     _add_output(parser.add_argument_group("what is shown and written"))
     _add_workers(parser.add_argument_group("several workers"))
+    parser.set_defaults(checkpoint_save_dir=None)  # for launchers; below the experiment's directory if they set none
     return parser
 
 
@@ -112,6 +125,27 @@ def get_export_parser() -> Parser:
     )
     parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write, a new one")
     parser.add_argument("--agent", metavar="LEVEL.AGENT", help="which agent, where a run has several")
+    return parser
+
+
+def get_check_environment_parser() -> Parser:
+    """The parser of ``coach check-env``."""
+    parser = Parser(
+        prog="coach check-env",
+        description="Play an environment at random and say what is wrong with what it answers.",
+        epilog=CHECK_ENVIRONMENT_EXAMPLES,
+        formatter_class=_HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("level", metavar="LEVEL", help="an id of Gymnasium, module:Class or file.py:Class")
+    parser.add_argument(
+        "--steps",
+        type=_from(1),
+        default=10_000,
+        metavar="N",
+        help="an episode must end within N steps, and no more are played (default: %(default)s)",
+    )
+    parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="play another way (default: 0)")
     return parser
 
 

@@ -113,6 +113,8 @@ def parse(text: str) -> list[Assignment]:
     try:
         statements = ast.parse(text.strip()).body
         return [_assignment(statement) for statement in statements]
+    except CoachError:
+        raise
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise CoachError(
             f"-cp: cannot read {_shortened(text)!r}: write path=value, several of them separated by semicolons"

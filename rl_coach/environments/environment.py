@@ -14,12 +14,17 @@ from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.environments.episode_record import EpisodeRecord, actions_of
 from rl_coach.environments.keyboard import Keyboard
 from rl_coach.environments.rendering import EpisodeVideo, Window, has_display
+from rl_coach.logger import screen
 from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpace
 from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, limit, one_of, optional, whole
 from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, TrainingError, did_you_mean, force_list
 
 VIDEO_FRAMES_PER_SECOND = 10
+_EPISODE_ATTRIBUTES = (
+    "state", "reward", "done", "truncated", "info", "goal", "last_action", "last_env_response",
+    "total_reward_in_current_episode", "_record",
+)  # fmt: skip
 
 
 class LevelSelection:
@@ -162,8 +167,13 @@ class Environment(EnvironmentInterface):
     :param visualization_parameters: windows and videos
     :param target_success_rate: the share of evaluation episodes that must succeed to stop early, 0 to 1
     :param kwargs: ``experiment_path``, where videos are written; other settings are left to subclasses
+    :cvar repeats_episodes: whether the same actions from ``get_state`` on, taken a second time, are worth a try to get
+        the same episode; then only those episodes are drawn whose video is kept
+    :ivar training_steps: environment steps of heatup and training when the present evaluation began
     :raises CoachError: something is to be shown or written that cannot be
     """
+
+    repeats_episodes = False
 
     def __init__(
         self,
@@ -204,6 +214,7 @@ class Environment(EnvironmentInterface):
         self.current_episode_steps_counter = 0
         self.total_reward_in_current_episode: Any = 0.0
         self.total_steps_counter = 0
+        self.training_steps = 0
         self._record = EpisodeRecord()
 
         self._prepare_rendering(visualization_parameters)
@@ -228,6 +239,9 @@ class Environment(EnvironmentInterface):
             raise CoachError("no display to open a window on: leave --render off, or set DISPLAY")
         self._window = Window(self.env_id) if self.is_rendered and not self.native_rendering else None
         self._video: EpisodeVideo | None = None
+        self._may_film_afterwards = self.repeats_episodes and not (self.is_rendered or self._adds_image)
+        self._is_candidate = False
+        self._is_filming = False
 
     @property
     def action_space(self) -> ActionSpace:
@@ -475,8 +489,14 @@ class Environment(EnvironmentInterface):
         return all(dump_filter.should_dump(episode_terminated, **vars(self)) for dump_filter in filters)
 
     def _begin_video(self) -> None:
-        if not self.should_dump_video_of_the_current_episode(episode_terminated=False):
-            return
+        if self._is_filming:
+            self._open_video()
+        elif self.should_dump_video_of_the_current_episode(episode_terminated=False):
+            self._is_candidate = self._may_film_afterwards and self._phase is not RunPhase.UNDEFINED
+            if not self._is_candidate:
+                self._open_video()
+
+    def _open_video(self) -> None:
         if self.experiment_path is None:
             raise CoachError("videos are written below the experiment's directory: set env_params.experiment_path")
         self._video = EpisodeVideo(
@@ -490,19 +510,53 @@ class Environment(EnvironmentInterface):
             self._video.add(self.get_rendered_image())
 
     def dump_video_of_last_episode_if_needed(self) -> None:
-        """Finish the video of the last episode, if one was begun: keep it if the filters agree, or drop it."""
-        if self._video is None:
+        """Keep a video of the last episode, if one was wanted at its start and the filters agree at its end."""
+        if self._video is None and not self._is_candidate:
             return
         if self.should_dump_video_of_the_current_episode(episode_terminated=True):
             self.dump_video_of_last_episode()
-        else:
+        elif self._video is not None:
             self._video.discard()
-            self._video = None
+        self._video, self._is_candidate = None, False
 
     def dump_video_of_last_episode(self) -> None:
-        """Write the recorded episode to ``gifs/`` and ``videos/`` of the experiment's directory."""
+        """Write the episode to ``gifs/`` and ``videos/`` of the experiment's directory."""
+        name = self._video_name()
+        if self._is_candidate:
+            self._is_candidate = False
+            self._film_again()
         if self._video is not None:
-            self._video.keep(f"episode-{self.episode_idx}_score-{self.total_reward_in_current_episode}")
+            self._video.keep(name)
+            self._video = None
+
+    def _video_name(self) -> str:
+        step = self.training_steps if self._phase is RunPhase.TEST else self.total_steps_counter
+        reward = self.total_reward_in_current_episode
+        return f"{self._phase.value.lower()}_step-{step}_episode-{self.episode_idx}_score-{reward}"
+
+    def _film_again(self) -> None:
+        """Go through the episode that has just ended again, and draw it: drawing every episode for the few that are
+        kept would cost several times what acting does. Where the simulator turns out not to repeat itself, episodes
+        are drawn while they are played from then on."""
+        episode, end = self.get_episode_state(), self.get_state()
+        if episode is None:
+            self._may_film_afterwards = False
+            return
+        before = {name: value for name, value in vars(self).items() if name in _EPISODE_ATTRIBUTES}
+        self._is_filming = True
+        try:
+            if not self.set_episode_state(episode):
+                self._drop_video_that_differs()
+        finally:
+            self._is_filming = False
+            vars(self).update(before)
+            self.set_state(end)
+
+    def _drop_video_that_differs(self) -> None:
+        self._may_film_afterwards = False
+        screen.warning(f"level '{self.env_id}' does not repeat an episode: from now on all that may be kept are drawn")
+        if self._video is not None:
+            self._video.discard()
             self._video = None
 
     def _take_action(self, action: ActionType) -> None:

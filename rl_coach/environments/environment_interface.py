@@ -7,7 +7,14 @@ from rl_coach.spaces import ActionSpace
 
 
 class EnvironmentInterface:
-    """Something that can be acted on: it has a phase, an action space, steps and resets."""
+    """Something that can be acted on: it has a phase, an action space, steps and resets.
+
+    :ivar env_id: what it is called
+    :ivar current_episode_steps_counter: how many steps the episode in progress has, where it is counted
+    """
+
+    env_id = ""
+    current_episode_steps_counter = 0
 
     def __init__(self) -> None:
         self._phase = RunPhase.UNDEFINED

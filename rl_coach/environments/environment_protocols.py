@@ -9,9 +9,17 @@ from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpa
 
 
 class SteppedEnvironment(Protocol):
-    """An environment, or the level below, as the level above acts in it."""
+    """An environment, or the level below, as the level above acts in it.
 
+    :ivar env_id: its name
+    :ivar training_steps: environment steps of heatup and training when the present evaluation began
+    :ivar current_episode_steps_counter: steps of the episode in progress, where they are counted
+    """
+
+    env_id: str
     phase: RunPhase
+    training_steps: int
+    current_episode_steps_counter: int
 
     @property
     def action_space(self) -> ActionSpace:

@@ -6,7 +6,7 @@ Gymnasium and the simulators are imported when an environment is made, not with 
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar, Mapping, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, Mapping, Union, cast
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
 from rl_coach.utilities.constraints import FLAG, Constraint, instance, member, optional, whole
 from rl_coach.utils import CoachError
+
+if TYPE_CHECKING:
+    from rl_coach.environments.gym_probe import Probe
 
 __all__ = [
     "Atari",
@@ -181,6 +184,9 @@ class GymEnvironment(Environment):
     :raises CoachError: no such level, a package is missing, or its spaces have no counterpart here
     """
 
+    repeats_episodes = True
+    _step_simulator: Callable[[Any], tuple]
+
     def __init__(
         self,
         level: Union[str, LevelSelection],
@@ -206,8 +212,9 @@ class GymEnvironment(Environment):
         parameters = additional_simulator_parameters or {}
         simulator = make_simulator(self.env_id, parameters, self.frame_skip, self._render_mode())
         self.additional_simulator_parameters = parameters
-        self._connect(simulator, observation_space_type)
+        found = self._connect(simulator, observation_space_type)
         self._hold_actions(max_over_num_frames)
+        self._check_first_steps(found)
         self._set_reward_space(custom_reward_threshold)
 
         self._arcade: ArcadeRules | None = None
@@ -227,8 +234,11 @@ class GymEnvironment(Environment):
             return "human"
         return "rgb_array" if self._uses_images else None
 
-    def _connect(self, simulator: Any, observation_space_type: ObservationSpaceType | None) -> None:
-        """Set the spaces, and the functions that lead to and from the simulator's own."""
+    def _connect(self, simulator: Any, observation_space_type: ObservationSpaceType | None) -> Probe:
+        """Set the spaces, and the functions that lead to and from the simulator's own.
+
+        :return: what the simulator answered when it was tried
+        """
         from rl_coach.environments import gym_probe, gym_spaces, gym_wrappers
 
         names: list[str] = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()
@@ -246,6 +256,17 @@ class GymEnvironment(Environment):
             self.goal_space = cast(ObservationSpace, self.state_space["desired_goal"])
         if self.human_control:
             self._prepare_for_a_person(gym_probe.keys_to_actions(self._simulator, space), names)
+        return found
+
+    def _check_first_steps(self, found: Probe) -> None:
+        from rl_coach.environments.environment_checks import FirstSteps
+
+        def replace(step: Any) -> None:
+            self._step_simulator = step
+
+        checked = FirstSteps(self.env_id, self._step_simulator, self.env.observation_space, replace)
+        checked.check_reset(found.observation, found.info, found.steps_are_of_old_gym)
+        self._step_simulator = checked
 
     def _prepare_for_a_person(self, own_keys: dict[tuple[int, ...], Any], names: list[str]) -> None:
         known = NAMES_OF_ACTIONS.get(type(self._simulator).__name__)

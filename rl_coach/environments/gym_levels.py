@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
+import importlib.util
 import inspect
 import logging
 import os
@@ -85,6 +86,10 @@ _WITHOUT_SUCCESSOR = {
 }
 
 
+class UnknownLevelError(CoachError):
+    """Gymnasium knows no level of that name."""
+
+
 @functools.cache
 def _say_once(message: str) -> None:
     logger.warning(message)
@@ -149,7 +154,13 @@ def _unfit_parameters(level: str, error: TypeError) -> str:
 
 
 def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, render_mode: str | None) -> Any:
-    specification = find_specification(name)
+    try:
+        specification = find_specification(name)
+    except UnknownLevelError:
+        simulator = _make_with_old_gym(name, parameters, render_mode)
+        if simulator is None:
+            raise
+        return simulator
     if _is_arcade(specification) and frame_skip > 1:
         if "frameskip" in parameters:
             raise CoachError(f"level '{name}': frames are skipped by env_params.frame_skip; leave 'frameskip' out")
@@ -163,6 +174,29 @@ def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, ren
     simulator = _make(_bare(newest), parameters, render_mode)
     _say_once(f"level '{name}' no longer runs; this is '{newest.id}'")
     return simulator
+
+
+def _make_with_old_gym(name: str, parameters: dict[str, Any], render_mode: str | None) -> Any:
+    """The environment that is registered with gym, which gymnasium took the place of; None if there is none."""
+    if importlib.util.find_spec("gym") is None:
+        return None
+    import gym
+    from gymnasium.wrappers import TimeLimit
+
+    from rl_coach.environments.gym_wrappers import OldApiEnvironment
+
+    try:
+        specification = gym.spec(name)
+    except gym.error.Error:
+        return None
+    if render_mode is not None:
+        parameters = {"render_mode": render_mode, **parameters}
+    # the environment alone: gym's own wrappers want steps of one kind, and a NumPy of its days
+    simulator: Any = OldApiEnvironment(gym.make(name, **parameters).unwrapped)
+    simulator.spec = specification
+    _say_once(f"level '{name}' is registered with gym, which is no longer maintained")
+    limit = specification.max_episode_steps
+    return simulator if limit is None else TimeLimit(simulator, limit)
 
 
 def _is_arcade(specification: Any) -> bool:
@@ -207,7 +241,8 @@ def _how_to_install(specification: Any, reason: str) -> str:
 def find_specification(name: str) -> Any:
     """A copy of Gymnasium's ``EnvSpec`` for a level's name, an old name included.
 
-    :raises CoachError: there is no such level; the message names those that come close
+    :raises UnknownLevelError: there is no such level; the message names those that come close
+    :raises CoachError: the package that registers it is not installed
     """
     import gymnasium
 
@@ -223,7 +258,7 @@ def find_specification(name: str) -> Any:
     if newest is not None:
         _say_once(f"level '{name}' is today's '{newest.id}'")
         return _bare(newest)
-    raise CoachError(_no_such_level(name, list(gymnasium.registry)))
+    raise UnknownLevelError(_no_such_level(name, list(gymnasium.registry)))
 
 
 def _no_such_level(name: str, registered: list[str]) -> str:

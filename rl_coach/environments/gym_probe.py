@@ -17,6 +17,7 @@ class Probe(NamedTuple):
     observation: Any
     info: dict[str, Any]
     reuses_memory: bool
+    steps_are_of_old_gym: bool
 
 
 def probe(simulator: Any, action: Any, seed: int | None) -> Probe:
@@ -27,12 +28,19 @@ def probe(simulator: Any, action: Any, seed: int | None) -> Probe:
     """
     env = OldApiEnvironment(simulator)
     observation, info = env.reset(seed=seed)
-    mask = info.get("action_mask", observation.get("action_mask") if isinstance(observation, dict) else None)
+    mask = action_mask_of(observation, info)
     if mask is not None and np.ndim(mask) == 1 and np.ndim(action) == 0 and not mask[action]:
         action = int(np.argmax(mask))
     next_observation, _, _, _, next_info = env.step(action)
     reuses_memory = any(np.may_share_memory(a, b) for a in _arrays(observation) for b in _arrays(next_observation))
-    return Probe(env if env.is_needed else simulator, observation, {**next_info, **info}, reuses_memory)
+    return Probe(
+        env if env.is_needed else simulator, observation, {**next_info, **info}, reuses_memory, env.steps_are_of_old_gym
+    )
+
+
+def action_mask_of(observation: Any, info: dict[str, Any]) -> Any:
+    """Which actions a state allows, as the environment says it; None if it does not."""
+    return info.get("action_mask", observation.get("action_mask") if isinstance(observation, dict) else None)
 
 
 def _arrays(observation: Any) -> Iterable[np.ndarray]:

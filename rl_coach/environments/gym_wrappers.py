@@ -60,11 +60,12 @@ class OldApiEnvironment(gym.Env):
     the observation alone, ``step`` with four values, and ``render`` takes a mode.
 
     Each call is adapted on its own, so an environment that has moved half-way works too. ``is_needed`` turns True
-    with the first difference that shows.
+    with the first difference that shows, ``steps_are_of_old_gym`` with the first step that answers with four values.
     """
 
     def __init__(self, env: Any):
         self.env = env
+        self.steps_are_of_old_gym = False
         self._takes_seed = _takes(env.reset, "seed")
         self._takes_mode = hasattr(env, "render") and "mode" in inspect.signature(env.render).parameters
         self.is_needed = not isinstance(env, gym.Env) or not self._takes_seed or self._takes_mode
@@ -90,7 +91,7 @@ class OldApiEnvironment(gym.Env):
         answer = self.env.step(action)
         if len(answer) == 5:
             return answer
-        self.is_needed = True
+        self.is_needed = self.steps_are_of_old_gym = True
         observation, reward, done, info = answer
         truncated = bool(info.get("TimeLimit.truncated", False))
         return observation, reward, bool(done) and not truncated, truncated, info

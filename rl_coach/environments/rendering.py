@@ -120,7 +120,7 @@ def _import_pygame() -> Any:
 class EpisodeVideo:
     """The video of one episode, encoded while the episode goes on.
 
-    Whether it is kept is known only at the end, so it grows under a temporary name.
+    It grows under a temporary name until it is known that it is kept.
 
     :param directory: GIFs go to its ``gifs/``, MP4s to its ``videos/``
     :param gif: write a GIF
@@ -134,6 +134,7 @@ class EpisodeVideo:
         self._every = every
         self._seen = 0
         self._writers: dict[pathlib.Path, Any] = {}
+        self._has_pictures = False
         base = pathlib.Path(directory)
         if gif:
             self._open(base / "gifs" / ".recording.gif", frames_per_second)
@@ -152,11 +153,15 @@ class EpisodeVideo:
 
     def add(self, image: np.ndarray) -> None:
         """Append a picture: [height, width, 3] uint8."""
+        self._has_pictures = True
         for writer in self._writers.values():
             writer.append_data(image)
 
     def keep(self, name: str) -> list[pathlib.Path]:
-        """Finish the files under a name, without suffix, and return where they are."""
+        """Finish the files under a name, without suffix, and return where they are: nowhere, if nothing was added."""
+        if not self._has_pictures:
+            self.discard()
+            return []
         kept = []
         for path, writer in self._writers.items():
             writer.close()

@@ -131,6 +131,8 @@ class ExplorationPolicy:
         """
         try:
             self._restore(state)
+        except CoachError:
+            raise
         except (KeyError, TypeError, ValueError) as error:
             raise CoachError(
                 f"the checkpoint's exploration state is not one of {type(self).__name__}: {error!r}"

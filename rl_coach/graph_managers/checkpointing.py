@@ -22,7 +22,9 @@ from rl_coach.graph_managers.checkpoint_fit import check_fit, check_preset, fits
 from rl_coach.graph_managers.checkpoint_schedule import CheckpointSchedule
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
-from rl_coach.policy.export import checkpoint_files
+from rl_coach.policy.export import checkpoint_files, newest_model
+from rl_coach.policy.files import MODEL_FILE
+from rl_coach.utilities import files
 from rl_coach.utils import CheckpointError, CoachError
 
 
@@ -72,6 +74,7 @@ class GraphCheckpoints:
             attachments = {} if failed else self._attachments(manifest)
             path = save_checkpoint(self.directory, self._name(failed), state, manifest, attachments)
             if not failed:
+                self._write_newest_model(attachments)
                 self._tidy(os.path.basename(path), is_best, keep)
         except OSError as error:
             screen.warning(f"no checkpoint was saved in '{self.directory}': {error.strerror}; the last one stands")
@@ -124,12 +127,19 @@ class GraphCheckpoints:
     def _attachments(self, manifest: dict[str, Any]) -> dict[str, bytes]:
         """The files that a checkpoint carries for those who deploy what was trained."""
         about = {name: value for name, value in manifest.items() if name != "fits"}
-        files, troubles = checkpoint_files(self._levels, about, self._task.export_onnx_graph)
+        attachments, troubles = checkpoint_files(self._levels, about, self._task.export_onnx_graph)
         for trouble in troubles:
             if trouble not in self._told:
                 screen.warning(trouble)
                 self._told.add(trouble)
-        return files
+        return attachments
+
+    def _write_newest_model(self, attachments: dict[str, bytes]) -> None:
+        """Write the network's ONNX model to where programs written for Coach look for it."""
+        model = newest_model(attachments)
+        if model is not None:
+            with files.replaced(os.path.join(self.directory, MODEL_FILE)) as file:
+                file.write(model)
 
     def _name(self, failed: bool) -> str:
         """A name with a number above that of any checkpoint that is there."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Iterator, Mapping
 
 import numpy as np
 
+from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.base_parameters import ScheduleParameters, TaskParameters, VisualizationParameters
 from rl_coach.core_types import (
     EnvironmentEpisodes,
@@ -24,9 +25,9 @@ from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
 from rl_coach.graph_managers.improvement import Improvement
 from rl_coach.graph_managers.memory_needs import check_networks, check_replay
 from rl_coach.graph_managers.run_seeds import RunSeeds
-from rl_coach.graph_managers.run_summary import print_summary
 from rl_coach.graph_managers.schedule_parameters import (
     PARTS,
+    PLURALS,
     UNITS,
     HumanPlayScheduleParameters,
     SimpleSchedule,
@@ -34,9 +35,10 @@ from rl_coach.graph_managers.schedule_parameters import (
 )
 from rl_coach.graph_managers.stop_signals import StopSignals
 from rl_coach.level_manager import LevelManager
-from rl_coach.logger import screen
-from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status
+from rl_coach.logger import Logger, screen
+from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Goal, Progress, Status
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
+from rl_coach.runs.summary import Counts, Summary
 from rl_coach.utilities.constraints import Constrained, Constraint, check_constraints, steps, whole
 from rl_coach.utils import CheckpointError, CoachError, TrainingError
 
@@ -50,6 +52,8 @@ __all__ = [
 
 _ONE_STEP = EnvironmentSteps(1)
 _PAUSES_BETWEEN_TRIES = (0.5, 2.0)  # seconds, before the last checkpoint of a run is written elsewhere
+ENDLESS_EPISODE = 100_000
+"""An episode of so many steps is taken for one without an end; those of Atari games have 27,000 at most."""
 
 
 class GraphManager(Constrained):
@@ -92,6 +96,7 @@ class GraphManager(Constrained):
         self.playback_hint: str | None = None
         self.resume_hint: str | None = None
         self.prints_summary = True
+        self.graph_logger = Logger()
         self.progress = Progress()
         self.run_status = RunStatus(None)
         self.stop_signals = StopSignals()
@@ -105,8 +110,10 @@ class GraphManager(Constrained):
         self._can_train = True
         self._is_played = False
         self._shown_phases: tuple[RunPhase, ...] = (RunPhase.HEATUP, RunPhase.TRAIN)
+        self._wanted: dict[RunPhase, tuple[int, StepMethod]] = {}
         self._continues = False
         self._is_episode_kept = False
+        self._warned_of_endless_episode = False
         self._attention_at = 0.0
         self._seeds_evaluations = True
 
@@ -133,7 +140,10 @@ class GraphManager(Constrained):
         self._seeds = RunSeeds(self.task_parameters.seed)
         self.task_parameters.seed = self._seeds.seed
         self._seeds.seed_global_generators(0)
-        self.level_managers, self.environments = self._create_graph(self.task_parameters)
+        screen.announce(f"Creating graph - name: {type(self).__name__}")
+        framework = self.task_parameters.framework_type.name
+        with screen.waiting_for(f"building the graph on {framework}"), quiet_native_code():
+            self.level_managers, self.environments = self._create_graph(self.task_parameters)
         self._seeds.seed_global_generators(1)
         self.top_level_manager = self.level_managers[0]
         check_replay(self)
@@ -141,7 +151,7 @@ class GraphManager(Constrained):
         self._can_train = self.task_parameters.role.trains and any(level.can_train for level in self.level_managers)
         self._is_played = any(level.agent.is_person for level in self.level_managers)
         for level in self.level_managers:
-            level.connect(self.name, self.stop_signals.stop_if_asked)
+            level.connect(self.name, self.documentation, self.stop_signals.stop_if_asked)
         self.phase = RunPhase.UNDEFINED
         self.setup_logger()
         if self.task_parameters.checkpoint_restore_path is not None:
@@ -178,13 +188,12 @@ class GraphManager(Constrained):
         self.run_status = RunStatus(self.task_parameters.experiment_path if is_told else None)
         for level in self.level_managers:
             level.setup_logger()
-        if not self.visualization_parameters.dump_parameters_documentation:
-            return
-        documentation = self.documentation()
-        for level in self.level_managers:
-            agent_logger = getattr(level.agent, "agent_logger", None)
-            if agent_logger is not None:
-                agent_logger.dump_documentation(documentation)
+        if self.visualization_parameters.dump_parameters_documentation:
+            task = self.task_parameters
+            self.graph_logger.set_logger_filenames(
+                task.experiment_path, logger_prefix=self.name, task_id=task.task_index, resume=task.resume
+            )
+            self.graph_logger.dump_documentation(self.documentation())
 
     def documentation(self) -> dict[str, Any]:
         """All parameters of the run."""
@@ -209,7 +218,9 @@ class GraphManager(Constrained):
         if value is RunPhase.TEST and not evaluated:
             self._parked_reset_required = self.reset_required
             self.reset_required = self._force_next_reset = True
+        trained = sum(self.total_steps_counters[phase][EnvironmentSteps] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
         for level in self.level_managers:
+            level.training_steps = trained
             level.phase = value
         if evaluated and value is not RunPhase.TEST:
             shared = any(level.shares_environment_with_evaluation for level in self.level_managers)
@@ -268,7 +279,8 @@ class GraphManager(Constrained):
         """Act in the environment.
 
         :param steps: how long
-        :param wait_for_full_episodes: go on to the end of the last episode, where there is one at a time
+        :param wait_for_full_episodes: go on to the end of the last episode, where there is one at a time, but not for
+            ever: an episode that is ``ENDLESS_EPISODE`` steps long is left
         """
         if steps is _ONE_STEP:
             self._step()
@@ -277,9 +289,12 @@ class GraphManager(Constrained):
         counts, unit = self._counts, type(steps)
         end = counts[unit] + steps.num_steps
         waits = wait_for_full_episodes and self.top_level_manager.has_one_episode
-        while counts[unit] < end or (waits and not self.reset_required):
+        while counts[unit] < end or (waits and not self.reset_required and not self._is_episode_endless()):
             self._step()
             self.stop_signals.stop_if_asked()
+
+    def _is_episode_endless(self) -> bool:
+        return self.level_managers[-1].active_environment.current_episode_steps_counter >= ENDLESS_EPISODE
 
     def _step(self) -> EnvResponse:
         """One step of the top level, at an episode's start also the reset, at its end also the bookkeeping."""
@@ -316,8 +331,19 @@ class GraphManager(Constrained):
         steps calls it itself."""
         self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
         self.progress.update(self._status())
+        self._warn_of_endless_episode()
         if self.progress.is_running:
             self.run_status.keep_alive()
+
+    def _warn_of_endless_episode(self) -> None:
+        if self._warned_of_endless_episode or not self._is_episode_endless():
+            return
+        self._warned_of_endless_episode = True
+        environment = self.level_managers[-1].active_environment
+        screen.warning(
+            f"level '{environment.env_id}', step {environment.current_episode_steps_counter}: the episode has not "
+            f"ended; give it a limit, if it should"
+        )
 
     def train(self) -> None:
         """Let the agents learn, if the time has come for them. Updates of the networks count as training steps; where
@@ -343,6 +369,8 @@ class GraphManager(Constrained):
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
             return
+        screen.announce(f"{self.name}: Starting heatup")
+        self._wanted[RunPhase.HEATUP] = (self.total_steps_counters[RunPhase.HEATUP][type(steps)], steps)
         with self.phase_context(RunPhase.HEATUP):
             if not self._is_episode_kept:
                 self.reset_required = self._force_next_reset = True
@@ -389,11 +417,15 @@ class GraphManager(Constrained):
         with self.phase_context(RunPhase.TEST):
             self.sync()
             self._seed_evaluation()
+            self._wanted[RunPhase.TEST] = (self._counts[type(steps)], steps)
+            self.progress.begin_evaluation(self._status())
             try:
                 self._evaluation_episodes(steps, rewards)
             except BaseException:
                 self._undo_evaluation(before, counts_before)
                 raise
+            finally:
+                self.progress.end_evaluation()
             best = self.progress.best_evaluation
             reward = float(np.mean(rewards))
             self.progress.add_evaluation(reward, len(rewards), self._status())
@@ -425,6 +457,7 @@ class GraphManager(Constrained):
         while counts[unit] < end:
             self.act(EnvironmentEpisodes(1))
             rewards.append(self._episode_reward())
+            self.progress.add_evaluation_episode(rewards[-1])
             self.sync()
 
     def should_stop(self) -> bool:
@@ -455,6 +488,7 @@ class GraphManager(Constrained):
         with self._running(saves_checkpoints=not self._is_played):
             self.sync()
             self._heat_up_and_begin()
+            screen.announce(f"Starting to improve {self.name} task index {self.task_parameters.task_index or 0}")
             self._improvement.set_end(self.improve_steps)
             if self._improvement.is_over:
                 screen.warning(f"{self.improve_steps!r} are done already: ask for more improve_steps to go on")
@@ -579,12 +613,36 @@ class GraphManager(Constrained):
             episodes=shown[-1][EnvironmentEpisodes],
             steps=sum(counter[EnvironmentSteps] for counter in shown),
             updates=shown[-1][TrainingSteps] if self._can_train else 0,
-            fraction=self._improvement.fraction_done,
+            goal=self._goal(),
+            evaluation_steps=self.total_steps_counters[RunPhase.TEST][EnvironmentSteps],
         )
+
+    def _goal(self) -> Goal | None:
+        """Where the present phase ends."""
+        if self._phase is RunPhase.TRAIN:
+            return self._improvement.goal(self.task_parameters.apply_stop_condition)
+        if self._phase not in self._wanted:
+            return None
+        start, steps = self._wanted[self._phase]
+        unit = type(steps)
+        total = None if self.task_parameters.evaluate_only == 0 else steps.num_steps
+        return Goal(self._counts[unit] - start, total, PLURALS[unit])
 
     def _summarize(self) -> None:
         if self.prints_summary:
-            print_summary(self._status(), self.progress, str(self.task_parameters.experiment_path), self.playback_hint)
+            self._summary().print()
+
+    def _summary(self) -> Summary:
+        counted = {phase: Counts.of(counter) for phase, counter in self.total_steps_counters.items()}
+        return Summary(
+            progress=self.progress,
+            trained=None if self._shown_phases == (RunPhase.TEST,) else counted[RunPhase.TRAIN],
+            heatup=counted[RunPhase.HEATUP],
+            evaluated=counted[RunPhase.TEST],
+            experiment_path=str(self.task_parameters.experiment_path),
+            has_tensorboard=self.visualization_parameters.tensorboard,
+            playback_hint=self.playback_hint,
+        )
 
     def flush(self) -> None:
         """Write what the agents have not written yet."""
@@ -623,9 +681,10 @@ class GraphManager(Constrained):
         self._checkpoints.schedule.restart()
         if self.task_parameters.task_index or not self.task_parameters.role.trains:
             return None
-        state, last, best = self.get_state(), self.progress.last_evaluation, self.progress.best_evaluation
-        is_best = last is not None and best is not None and last >= best
-        path = self._checkpoints.save(state, last, is_best, self.checkpoints_to_keep, failed)
+        with screen.waiting_for("saving a checkpoint", leaves_line=False):
+            state, last, best = self.get_state(), self.progress.last_evaluation, self.progress.best_evaluation
+            is_best = last is not None and best is not None and last >= best
+            path = self._checkpoints.save(state, last, is_best, self.checkpoints_to_keep, failed)
         lost = not self.reset_required and any(level["episode"] is None for level in state["levels"].values())
         if path is not None and lost:
             self._checkpoints.warn_of_lost_episode()
@@ -697,6 +756,6 @@ class GraphManager(Constrained):
         before = self.get_state()
         try:
             self.set_state(state, with_episode)
-        except (CoachError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError) as error:
+        except (ArithmeticError, LookupError, ValueError, TypeError, AttributeError) as error:
             self.set_state(before)
             raise CoachError(f"the checkpoint '{path}' does not fit this graph: {error}") from error

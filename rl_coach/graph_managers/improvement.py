@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rl_coach.core_types import StepMethod, TotalStepsCounter, TrainingSteps
-from rl_coach.graph_managers.schedule_parameters import UNITS
+from rl_coach.graph_managers.schedule_parameters import PLURALS, UNITS
+from rl_coach.runs.progress import Goal
 
 
 class Improvement:
@@ -77,14 +78,16 @@ class Improvement:
         """Begin the next period."""
         self._next_evaluation = None
 
-    @property
-    def fraction_done(self) -> float:
-        """The share of ``improve_steps`` that is done, 0 to 1; 0 while no ``improve`` runs."""
+    def goal(self, may_end_before: bool) -> Goal | None:
+        """How much of ``improve_steps`` is done; None while no ``improve`` runs.
+
+        :param may_end_before: it also ends once the stop condition holds
+        """
         if self._end is None or self._start is None:
-            return 0.0
+            return None
         unit = type(self._end)
         start = self._start[unit]
-        return (self._counts[unit] - start) / max(1, self._end.num_steps - start)
+        return Goal(self._counts[unit] - start, self._end.num_steps - start, PLURALS[unit], may_end_before)
 
     def get_state(self) -> dict[str, Any]:
         """The start and the next evaluation, for a checkpoint."""

@@ -10,6 +10,11 @@ UNITS: dict[str, type[StepMethod]] = {
 }
 """The units that a schedule counts in, by name."""
 
+PLURALS: dict[type[StepMethod], str] = {
+    EnvironmentSteps: "steps", EnvironmentEpisodes: "episodes", TrainingSteps: "training steps",
+}  # fmt: skip
+"""What users read of these units."""
+
 PARTS = ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps")
 
 

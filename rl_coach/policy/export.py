@@ -63,6 +63,13 @@ def checkpoint_files(
     return files, troubles
 
 
+def newest_model(files: dict[str, bytes]) -> bytes | None:
+    """Of the networks of ``checkpoint_files`` the one that Coach wrote as ``checkpoint/model.onnx``: the first agent's
+    first network, which is its only one in most algorithms; None if they were not asked for.
+    """
+    return next((data for path, data in files.items() if path.startswith(f"{ONNX_DIRECTORY}/")), None)
+
+
 def _facts(level: str, agent: Any, about: dict[str, Any]) -> dict[str, Any]:
     return {
         **about,

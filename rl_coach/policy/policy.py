@@ -95,6 +95,8 @@ class Policy:
         _check_agent(folder, document, agent)
         try:
             return cls(document, model, DescriptionReader(allow_filters_from), num_threads, seed)
+        except CoachError:
+            raise
         except (AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
             raise CoachError(f"the policy in '{folder}' does not fit this version of rl_coach: {error!r}") from error
 

@@ -33,6 +33,7 @@ try:
 except ImportError as error:  # pragma: no cover - depends on the installation
     raise ImportError("reading experiments needs pyarrow: pip install 'rl_coach[dashboard]'") from error
 
+from rl_coach.runs.documents import read_document
 from rl_coach.runs.status import read_status, state_of
 from rl_coach.utils import CoachError
 
@@ -294,7 +295,7 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
     timestamp = parse_timestamp(directory.name)
     experiment_directory = directory.parent if timestamp is not None else directory
     below = os.path.relpath(experiment_directory, root)
-    document = read_json(path.with_suffix(".json"))
+    document = read_document(path)
     record = _object(document.get("run"), {})
     settings = _object(document.get("parameters"), document)
     parameters = flatten(settings)

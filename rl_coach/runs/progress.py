@@ -3,22 +3,54 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from collections import deque
 from typing import Any
 
 from rl_coach.core_types import RunPhase
 from rl_coach.logger import ScreenLogger, screen
+from rl_coach.runs.live_region import Fields
 
 SECONDS_BETWEEN_REDRAWS = 0.25
 SECONDS_BETWEEN_LINES = 10.0
 _EPISODES_IN_MEAN = 100
 _SECONDS_IN_RATE = 30.0
 _LONGEST_ETA = 30 * 24 * 3600.0
+_NO_END = "no end: Ctrl-C stops it"
+_UNTIL_STOP_CONDITION = "until the stop condition holds"
+_AS_GOOD_AS_ENDLESS = 10**9
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
+class Goal:
+    """Where the present part of a run ends.
+
+    :param done: how much of it is done
+    :param total: how much it is in all; None if nobody has said
+    :param unit: what is counted, in the plural
+    :param may_end_before: whether it also ends once the stop condition holds
+    """
+
+    done: int
+    total: int | None
+    unit: str
+    may_end_before: bool = False
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether it goes on until it is stopped; presets say so by a number that nobody waits for."""
+        return self.total is None or self.total >= _AS_GOOD_AS_ENDLESS
+
+    @property
+    def fraction(self) -> float:
+        """The share that is done, 0 to 1."""
+        return 0.0 if self.total is None else min(1.0, self.done / max(1, self.total))
+
+    def __str__(self) -> str:
+        return f"{self.done:,} {self.unit}" if self.total is None else f"{self.done:,} of {self.total:,} {self.unit}"
+
+
+@dataclasses.dataclass(frozen=True)
 class Status:
     """Where a run stands.
 
@@ -26,14 +58,96 @@ class Status:
     :param episodes: training episodes ended
     :param steps: environment steps taken, in heatup and training
     :param updates: updates of the networks
-    :param fraction: the share of the schedule that is done, 0 to 1
+    :param goal: the end of heatup or of training, of an evaluation while there is one; None if it is not known
+    :param evaluation_steps: environment steps taken in all evaluations
     """
 
     phase: RunPhase
     episodes: int
     steps: int
     updates: int
-    fraction: float
+    goal: Goal | None = None
+    evaluation_steps: int = 0
+
+
+class Rate:
+    """A counter's speed over the last half minute."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, float]] = deque(maxlen=256)
+
+    def sample(self, count: float) -> None:
+        """Note where the counter stands."""
+        now = time.monotonic()
+        self._samples.append((now, count))
+        while len(self._samples) > 2 and now - self._samples[0][0] > _SECONDS_IN_RATE:
+            self._samples.popleft()
+
+    def skip(self, seconds: float) -> None:
+        """Leave out the time that has just passed."""
+        self._samples = deque(((at + seconds, count) for at, count in self._samples), maxlen=self._samples.maxlen)
+
+    @property
+    def per_second(self) -> float | None:
+        """None as long as it cannot be told."""
+        if len(self._samples) < 2:
+            return None
+        (first_at, first), (last_at, last) = self._samples[0], self._samples[-1]
+        return (last - first) / (last_at - first_at) if last_at > first_at else 0.0
+
+
+class NoDisplay:
+    """Nothing is shown: for programs, which read a line for each event instead; see ``event_lines``."""
+
+    def show(self, fields: Fields) -> None:
+        """Show where the run stands."""
+
+    def say(self, line: str) -> None:
+        """Print a line that stays."""
+
+    def close(self) -> None:
+        """Take away what does not stay."""
+
+
+class PlainLines(NoDisplay):
+    """Progress as lines that scroll by: one every ten seconds, and those that are said."""
+
+    def __init__(self, screen_logger: ScreenLogger):
+        self._screen = screen_logger
+        self._shown_at = time.monotonic()
+
+    def show(self, fields: Fields) -> None:
+        if time.monotonic() - self._shown_at >= SECONDS_BETWEEN_LINES:
+            self.say(line_of(fields))
+
+    def say(self, line: str) -> None:
+        self._shown_at = time.monotonic()
+        self._screen.print(line)
+
+
+class LiveDisplay(NoDisplay):
+    """Progress at the bottom of a terminal, redrawn all the time; lines stand above it."""
+
+    def __init__(self, screen_logger: ScreenLogger):
+        self._screen = screen_logger
+        self._region = screen_logger.region
+        self._region.open()
+
+    def show(self, fields: Fields) -> None:
+        self._region.show(fields)
+
+    def say(self, line: str) -> None:
+        self._screen.print(line)
+
+    def close(self) -> None:
+        self._region.show(())
+        self._region.close()
+
+
+def _display_on(screen_logger: ScreenLogger) -> NoDisplay:
+    if screen_logger.is_read_by_programs:
+        return NoDisplay()
+    return LiveDisplay(screen_logger) if screen_logger.is_live else PlainLines(screen_logger)
 
 
 class Progress:
@@ -44,15 +158,20 @@ class Progress:
 
     def __init__(self, screen_logger: ScreenLogger = screen):
         self._screen = screen_logger
-        self._live: Any = None
-        self._shown_at = -math.inf
+        self._display: NoDisplay | None = None
         self._started = time.monotonic()
         self._seconds_before = 0.0
         self._rewards: deque[float] = deque(maxlen=_EPISODES_IN_MEAN)
-        self._samples: deque[tuple[float, int, float]] = deque(maxlen=256)
+        self._steps, self._fraction = Rate(), Rate()
+        self._phase = RunPhase.UNDEFINED
+        self._evaluation: _Evaluation | None = None
         self.last_evaluation: float | None = None
         self.best_evaluation: float | None = None
-        self.is_running = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is shown."""
+        return self._display is not None
 
     @property
     def seconds(self) -> float:
@@ -77,101 +196,125 @@ class Progress:
     def start(self) -> None:
         """Begin to show."""
         self._started = time.monotonic()
-        self._shown_at = self._started
-        self.is_running = True
-        if self._screen.is_live:
-            from rich.live import Live
-
-            self._live = Live(console=self._screen.console, auto_refresh=False, transient=True)
-            self._live.start()
+        self._display = _display_on(self._screen)
 
     def stop(self) -> None:
         """End the display; what is printed later stands below it."""
-        self.is_running = False
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        if self._display is not None:
+            self._display.close()
+            self._display = None
 
     def add_episode(self, reward: float) -> None:
         """A training episode has ended with that total reward."""
         self._rewards.append(reward)
 
+    def begin_evaluation(self, status: Status) -> None:
+        """From now on the evaluation is shown, until ``end_evaluation``."""
+        self._evaluation = _Evaluation(status.evaluation_steps)
+        self.update(status)
+
+    def add_evaluation_episode(self, reward: float) -> None:
+        """An episode of the evaluation has ended with that total reward."""
+        if self._evaluation is not None:
+            self._evaluation.rewards.append(reward)
+
+    def end_evaluation(self) -> None:
+        """The evaluation is over, or was broken off: the speed of training does not count its time."""
+        if self._evaluation is not None:
+            self._steps.skip(time.monotonic() - self._evaluation.began)
+            self._evaluation = None
+
     def add_evaluation(self, reward: float, episodes: int, status: Status) -> None:
         """An evaluation has ended with that mean reward."""
         self.last_evaluation = reward
         self.best_evaluation = reward if self.best_evaluation is None else max(self.best_evaluation, reward)
-        if not self.is_running:
-            return
-        self._sample(status)
-        status = dataclasses.replace(status, phase=RunPhase.TEST)
-        if self._live is None:
-            episodes_text = "1 episode" if episodes == 1 else f"{episodes} episodes"
-            self._print(f"{self.line(status)} | over {episodes_text}")
+        if self._display is not None:
+            count = "1 episode" if episodes == 1 else f"{episodes:,} episodes"
+            self._display.say(
+                f"evaluation {reward:.5g} (best {self.best_evaluation:.5g}) over {count} | step {status.steps:,} | "
+                f"time {duration(self.seconds)}"
+            )
 
     def update(self, status: Status) -> None:
-        """Show the state of the run, if it is time to."""
-        if not self.is_running:
-            return
-        self._sample(status)
-        if self._live is not None:
-            self._live.update(self._table(status), refresh=True)
-        elif time.monotonic() - self._shown_at >= SECONDS_BETWEEN_LINES:
-            self._print(self.line(status))
+        """Show the state of the run."""
+        if self._display is not None:
+            self._display.show(self.fields(status))
 
-    def line(self, status: Status) -> str:
-        """The state of the run as one line."""
-        return " | ".join(f"{name} {value}" if name else value for name, value in self._fields(status))
-
-    def _print(self, line: str) -> None:
-        self._shown_at = time.monotonic()
-        self._screen.print(line)
-
-    def _sample(self, status: Status) -> None:
-        now = time.monotonic()
-        self._samples.append((now, status.steps, status.fraction))
-        while len(self._samples) > 2 and now - self._samples[0][0] > _SECONDS_IN_RATE:
-            self._samples.popleft()
-
-    def _per_second(self, column: int) -> float:
-        first, last = self._samples[0], self._samples[-1]
-        seconds = last[0] - first[0]
-        return (last[column] - first[column]) / seconds if seconds > 0 else 0.0
-
-    def _fields(self, status: Status) -> list[tuple[str, str]]:
+    def fields(self, status: Status) -> Fields:
+        """The state of the run as names and values."""
+        if self._evaluation is not None:
+            return self._evaluation_fields(status, self._evaluation)
+        self._steps.sample(status.steps)
         fields = [
             ("", status.phase.value),
             ("episode", f"{status.episodes:,}"),
             ("steps", f"{status.steps:,}"),
-            ("steps/s", f"{self._per_second(1):,.0f}" if len(self._samples) > 1 else "-"),
+            ("steps/s", _per_second(self._steps)),
             ("updates", f"{status.updates:,}"),
         ]
         if self._rewards:
-            mean = sum(self._rewards) / len(self._rewards)
-            fields.append(("reward", f"{self._rewards[-1]:.5g} (mean {mean:.5g})"))
+            fields.append(("reward", _last_and_mean(self._rewards)))
         fields.append(("time", duration(self.seconds)))
-        eta = self._eta(status.fraction)
-        if eta:
-            fields.append(("left", f"at most {eta}"))
-        if self.last_evaluation is not None and self.best_evaluation is not None:
-            fields.append(("evaluation", f"{self.last_evaluation:.5g} (best {self.best_evaluation:.5g})"))
+        if status.goal is not None:
+            fields += self._goal_fields(status.phase, status.goal)
+        return fields + self._best_fields()
+
+    def _evaluation_fields(self, status: Status, evaluation: _Evaluation) -> Fields:
+        steps = status.evaluation_steps - evaluation.first_step
+        evaluation.rate.sample(steps)
+        fields = [
+            ("", status.phase.value),
+            ("episode", f"{len(evaluation.rewards) + 1:,}"),
+            ("steps", f"{steps:,}"),
+            ("steps/s", _per_second(evaluation.rate)),
+        ]
+        if evaluation.rewards:
+            fields.append(("reward", _last_and_mean(evaluation.rewards)))
+        fields.append(("time", duration(self.seconds)))
+        if status.goal is not None:
+            fields.append(("done", str(status.goal)))
+        return fields + self._best_fields()
+
+    def _goal_fields(self, phase: RunPhase, goal: Goal) -> list[tuple[str, str]]:
+        if phase is not self._phase:
+            self._phase, self._fraction = phase, Rate()
+        self._fraction.sample(goal.fraction)
+        speed = self._fraction.per_second
+        fields = [("done", str(goal))]
+        if goal.is_endless:
+            fields.append(("left", _UNTIL_STOP_CONDITION if goal.may_end_before else _NO_END))
+        elif speed and speed > 0 and (1 - goal.fraction) / speed <= _LONGEST_ETA:
+            fields.append(("left", f"at most {duration((1 - goal.fraction) / speed)}"))
         return fields
 
-    def _eta(self, fraction: float) -> str:
-        speed = self._per_second(2) if len(self._samples) > 1 else 0.0
-        if speed <= 0 or fraction >= 1 or (1 - fraction) / speed > _LONGEST_ETA:
-            return ""
-        return duration((1 - fraction) / speed)
+    def _best_fields(self) -> list[tuple[str, str]]:
+        if self.last_evaluation is None or self.best_evaluation is None:
+            return []
+        return [("evaluation", f"{self.last_evaluation:.5g} (best {self.best_evaluation:.5g})")]
 
-    def _table(self, status: Status) -> Any:
-        from rich.table import Table
 
-        table = Table.grid(padding=(0, 2))
-        fields = self._fields(status)
-        for _ in fields:
-            table.add_column(no_wrap=True)
-        table.add_row(*(f"[dim]{name}[/dim]" if name else "" for name, _ in fields))
-        table.add_row(*(f"[bold]{value}[/bold]" for _, value in fields))
-        return table
+class _Evaluation:
+    """An evaluation while it goes on."""
+
+    def __init__(self, first_step: int):
+        self.first_step = first_step
+        self.began = time.monotonic()
+        self.rate = Rate()
+        self.rewards: list[float] = []
+
+
+def line_of(fields: Fields) -> str:
+    """Fields as one line."""
+    return " | ".join(f"{name} {value}" if name else value for name, value in fields)
+
+
+def _per_second(rate: Rate) -> str:
+    speed = rate.per_second
+    return "-" if speed is None else f"{speed:,.0f}"
+
+
+def _last_and_mean(rewards: deque[float] | list[float]) -> str:
+    return f"{rewards[-1]:.5g} (mean {sum(rewards) / len(rewards):.5g})"
 
 
 def duration(seconds: float) -> str:

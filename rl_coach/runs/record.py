@@ -8,13 +8,11 @@ import os
 import pathlib
 from typing import Any
 
-from rl_coach.utilities import files
-
 RECORD_FILE = "experiment.json"
 _FIXED = ("preset", "level", "framework", "seed", "environment_type")
 _NEW_EACH_TIME = (
     "resume", "list", "open_dashboard", "evaluate", "play", "checkpoint_restore_dir", "checkpoint_restore_file",
-    "experiment_name", "experiment_path",
+    "experiment_name", "experiment_path", "checkpoint_save_dir",
 )  # fmt: skip
 _TEXTS = ("preset", "custom_parameter", "level", "framework", "environment_type", "exploration_policy_type")
 _PATHS = ("preset", "environment_type", "exploration_policy_type")
@@ -27,6 +25,7 @@ def write(directory: pathlib.Path, args: argparse.Namespace, defaults: dict[str,
     :param seed: the run's seed, drawn or given
     """
     from rl_coach.logger import run_record
+    from rl_coach.utilities import files
 
     path = directory / RECORD_FILE
     run = run_record()

@@ -6,8 +6,9 @@ import difflib
 from typing import Iterable
 
 
-class CoachError(Exception):
-    """A mistake that the user can mend: the message names what was wrong, where, and what to do.
+class CoachError(ValueError):
+    """A mistake that the user can mend: the message names what was wrong, where, and what to do. Coach raises a
+    ValueError in many such cases, and code written for it catches that.
 
     The command line shows the message alone, without a stack trace, and exits with 2.
     """

@@ -245,7 +245,9 @@ _registered: dict[str, _Registered] = {}
 _names: dict[type, str] = {}
 
 
-def register(cls: AnyClass, fields: Iterable[str] | None = None, name: str | None = None) -> AnyClass:
+def register(
+    cls: AnyClass, fields: Iterable[str] | None = None, name: str | None = None, others: bool = False
+) -> AnyClass:
     """Let objects of a class be part of what ``flatten`` takes. Also a decorator, for a dataclass say::
 
         @plain_data.register
@@ -257,6 +259,7 @@ def register(cls: AnyClass, fields: Iterable[str] | None = None, name: str | Non
 
     :param fields: the attributes to write; all that the object has if not given
     :param name: what it is called in what is written; the class's own name if not given
+    :param others: write the attributes that an object has besides ``fields`` too, each with its name
     :raises ValueError: another class of that name is registered
     """
     name = name or cls.__name__
@@ -264,7 +267,7 @@ def register(cls: AnyClass, fields: Iterable[str] | None = None, name: str | Non
     if known is not None and (known.cls.__module__, known.cls.__qualname__) != (cls.__module__, cls.__qualname__):
         raise ValueError(f"another class {name} is registered, {known.cls.__module__}.{known.cls.__qualname__}")
     named = _slots(cls) if fields is None else tuple(fields)
-    _registered[name] = _Registered(cls, named, fields is None)
+    _registered[name] = _Registered(cls, named, fields is None or others)
     _names[cls] = name
     return cls
 
@@ -341,7 +344,8 @@ class _Flattener:
         except AttributeError as error:
             raise UnsavableError(f"a {name} without one of its attributes cannot be saved: {error}") from None
         more = getattr(value, "__dict__", {}) if registered.has_more else {}
-        return node + [self._reference(part) for item in more.items() for part in item]
+        others = (item for item in more.items() if item[0] not in registered.fields)
+        return node + [self._reference(part) for item in others for part in item]
 
     def _array_node(self, value: np.ndarray | np.generic) -> list[Any]:
         array = np.asarray(value)

@@ -32,6 +32,8 @@ def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
         raise FileNotFoundError(f"no file '{path}'") from None
     except OSError as error:
         raise CoachError(f"'{path}' cannot be read: {error.strerror}") from None
+    except CoachError:
+        raise
     except ValueError:
         raise CoachError(f"'{path}' is damaged: it is no text") from None
 

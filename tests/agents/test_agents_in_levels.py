@@ -38,8 +38,8 @@ def test_agents_in_a_composite_name_graph_and_level_in_their_files(tmp_path):
     manager.heatup(EnvironmentSteps(20))
     manager.close()
     assert sorted(path.name for path in tmp_path.glob("*.csv")) == [
-        "worker_0.pair.main_level.both.left_0.csv",
-        "worker_0.pair.main_level.both.right_0.csv",
+        "worker_0.pair.main_level.main_level.both.left_0.csv",
+        "worker_0.pair.main_level.main_level.both.right_0.csv",
     ]
 
 

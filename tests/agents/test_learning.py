@@ -14,7 +14,7 @@ from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
 from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import TaskParameters, VisualizationParameters
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps, Transition
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.utils import CoachError
 from tests.agents.small_problems import (
@@ -111,6 +111,16 @@ def test_rescalers_of_policy_gradients(rescaler, tmp_path):
         PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP: [-1.0, -2.0],
     }[rescaler]
     np.testing.assert_allclose(agent.rescaled(np.array([3.0, 1.0]), first=1), expected)
+
+
+def test_mean_returns_reach_as_far_as_the_episode(tmp_path):
+    """Agents of users read them at each step of the episode in progress."""
+    agent = graph(policy_gradients(), Bandit, tmp_path).get_agent()
+    agent.return_means.push(np.array([5.0, 4.0]))
+    agent.return_means.push(np.array([3.0]))
+    for _ in range(4):
+        agent.current_episode_buffer.insert(Transition({"observation": np.zeros(1)}, 0, 1.0))
+    assert agent.mean_return_over_multiple_episodes.tolist() == [4, 4, 0, 0]
 
 
 def test_rescalers_that_want_a_critic_are_refused(tmp_path):

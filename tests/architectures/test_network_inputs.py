@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.architectures.network_inputs import NetworkInput, embedded_names, merged
+from rl_coach.architectures.network_inputs import NetworkInput, embed_what_is_there, embedded_names, merged
 from rl_coach.base_parameters import EmbeddingMergerType, NetworkParameters
 from rl_coach.spaces import (
+    ActionMaskSpace,
     DiscreteActionSpace,
     ObservationSpace,
     PlanarMapsObservationSpace,
@@ -48,6 +49,36 @@ def network_parameters(merger: EmbeddingMergerType = EmbeddingMergerType.Concat,
 )
 def test_an_input_is_told_by_its_space(name, shape, kind):
     assert NetworkInput.named(name, spaces(goal=VectorObservationSpace(2)), "main") == NetworkInput(shape, kind)
+
+
+def test_a_plane_without_channels_is_no_image_for_a_network():
+    with_plane = spaces()
+    with_plane.state["plane"] = PlanarMapsObservationSpace(np.array([8, 6]), 0, 255)
+    assert NetworkInput.named("plane", with_plane, "main").kind == "tensor"
+
+
+def test_each_observation_gets_an_embedder_where_none_has_one(caplog):
+    those = spaces()
+    del those.state.sub_spaces["observation"]
+    those.state["mask"] = ActionMaskSpace(3)
+    tanh, of_action = InputEmbedderParameters(activation_function="tanh"), InputEmbedderParameters()
+    networks = {
+        "main": network_parameters(observation=tanh),
+        "q": network_parameters(observation=tanh, action=of_action),
+        "seeing": network_parameters(camera=tanh, action=of_action),
+    }
+    embed_what_is_there(networks, those)
+    assert list(networks["main"].input_embedders_parameters) == ["camera", "table"]
+    camera, table = networks["main"].input_embedders_parameters.values()
+    assert camera is not table and camera.activation_function == table.activation_function == "tanh"
+    assert list(networks["q"].input_embedders_parameters) == ["camera", "table", "action"]
+    assert list(networks["seeing"].input_embedders_parameters) == ["camera", "action"]
+    assert caplog.records[0].getMessage() == (
+        "network 'main' embeds 'observation', which the environment does not observe: each of its observations gets "
+        "an embedder: 'camera' (image), 'table' (tensor)"
+    )
+    embed_what_is_there(networks, those)
+    assert len(caplog.records) == 2
 
 
 @pytest.mark.parametrize(

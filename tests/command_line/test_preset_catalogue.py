@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
 
 from rl_coach.command_line import preset_catalogue
-from rl_coach.utils import CoachError
+from rl_coach.utils import CoachError, get_base_dir
 
 PRESET = """\
 from rl_coach.graph_managers.graph_manager import GraphManager, SimpleSchedule
@@ -20,6 +21,11 @@ graph_manager = Quiet("first", SimpleSchedule())
 other = Quiet("second", SimpleSchedule())
 number = 3
 """
+
+
+def test_presets_lie_in_the_package_as_users_list_them():
+    listed = os.listdir(os.path.join(get_base_dir(), "presets"))
+    assert {f"{name}.py" for name in preset_catalogue.list_all_presets()} <= set(listed)
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def write_run(
             "environment": {"__class__": "GymVectorEnvironment", "level": experiment.partition("_")[0] + "-v1"},
         },
     }
-    path.with_suffix(".json").write_text(json.dumps(document, indent=1))
+    path.with_name(f"worker_{worker}.simple_rl_graph_0.json").write_text(json.dumps(document, indent=1))
     if status is not None:
         (directory / "status.json").write_text(json.dumps(status))
     return path

@@ -58,6 +58,9 @@ def test_command_lines_are_understood(page, tmp_path):
         if words[1:2] == [command_line.EXPORT]:
             command_line.get_export_parser().parse_args(words[2:])
             continue
+        if words[1:2] == [command_line.CHECK_ENVIRONMENT]:
+            command_line.get_check_environment_parser().parse_args(words[2:])
+            continue
         args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
         if not args.list:
             launcher.get_graph_manager_from_args(args)
@@ -86,3 +89,13 @@ def test_the_readme_counts_on_presets_that_exist():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for name in re.findall(r"-p (\w+)", text):
         assert name.lower() in map(str.lower, preset_catalogue.list_all_presets())
+
+
+def test_the_readmes_runs_end_by_themselves():
+    launcher = CoachLauncher()
+    for line in "".join(blocks(ROOT / "README.md", "bash")).splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["coach"]:
+            args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
+            steps = launcher.get_graph_manager_from_args(args).improve_steps
+            assert args.apply_stop_condition or steps.num_steps < 10**7, line

@@ -208,7 +208,7 @@ def test_videos_are_written_only_if_all_filters_agree(tmp_path):
         environment.phase = phase
         play_episode(environment)
     environment.close()
-    assert [file.name for file in (tmp_path / "gifs").iterdir()] == ["episode-3_score-6.0.gif"]
+    assert [file.name for file in (tmp_path / "gifs").iterdir()] == ["testing_step-0_episode-3_score-6.0.gif"]
 
 
 def test_a_video_that_its_episodes_end_disqualifies_is_dropped(tmp_path):

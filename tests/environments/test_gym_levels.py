@@ -144,9 +144,43 @@ def test_a_file_and_class(level_file):
     assert simulator.render_mode == "rgb_array"
 
 
-def test_a_file_that_imports_the_older_gym_says_what_to_do(level_file):
-    if "gym" in sys.modules:
-        pytest.skip("the older gym is installed")
+OF_OLD_GYM = """\
+import gym
+import numpy as np
+
+class Old(gym.Env):
+    observation_space = gym.spaces.Box(-1, 1, (2,))
+    action_space = gym.spaces.Discrete(2)
+
+    def seed(self, seed=None):
+        self.seeded_with = seed
+
+    def reset(self):
+        return np.zeros(2, np.float32)
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 1.0, False, {}
+
+gym.register("OfOldGym-v0", entry_point=Old, max_episode_steps=7, reward_threshold=6.5)
+"""
+
+
+def test_a_level_that_is_registered_with_the_older_gym_is_found(tmp_path, monkeypatch, make_environment):
+    pytest.importorskip("gym")
+    (tmp_path / "registers_with_gym.py").write_text(OF_OLD_GYM)
+    monkeypatch.syspath_prepend(tmp_path)
+    environment = make_environment("registers_with_gym:OfOldGym-v0", seed=3)
+    assert environment.env.unwrapped.seeded_with == 3 and environment.reward_success_threshold == 6.5
+    responses = [environment.step(1) for _ in range(7)]
+    assert [response.game_over for response in responses] == [False] * 6 + [True]
+    assert not responses[-1].terminated and environment.total_reward_in_current_episode == 7
+    assert make_environment("OfOldGym-v0").action_space.num_actions == 2
+    with pytest.raises(CoachError, match="no level 'OfOldGyms-v0'"):
+        make_environment("OfOldGyms-v0")
+
+
+def test_a_file_that_imports_the_older_gym_says_what_to_do(level_file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gym", None)  # as if it were not installed
     with pytest.raises(CoachError, match=r"imports 'gym', which is not installed.*gymnasium"):
         make_simulator(level_file("import gym\nclass Mine(gym.Env): pass\n", "Mine"), {}, 1, None)
 

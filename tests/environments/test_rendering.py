@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from rl_coach.base_parameters import VisualizationParameters
-from rl_coach.core_types import RunPhase
+from rl_coach.core_types import AlwaysDumpFilter, MaxDumpFilter, RunPhase
 from rl_coach.environments import rendering
-from rl_coach.environments.gym_environment import Atari, GymVectorEnvironment
+from rl_coach.environments.gym_environment import Atari, GymEnvironment, GymVectorEnvironment
 from rl_coach.environments.rendering import EpisodeVideo, Window
 from rl_coach.utils import CoachError
 
@@ -67,11 +67,12 @@ def test_a_video_may_take_one_picture_in_several(tmp_path):
 
 
 @pytest.mark.parametrize("parameters", [GymVectorEnvironment("CartPole-v1"), Atari("PongDeterministic-v4")])
-def test_episodes_are_written_with_their_number_and_reward(make_environment, tmp_path, parameters):
-    visualization = VisualizationParameters(dump_gifs=True, dump_mp4=True)
+def test_episodes_are_written_with_their_phase_step_number_and_reward(make_environment, tmp_path, parameters):
+    visualization = VisualizationParameters(dump_gifs=True, dump_mp4=True, video_dump_methods=AlwaysDumpFilter())
     parameters.experiment_path = str(tmp_path)
     environment = make_environment(parameters, visualization, seed=1)
     environment.phase = RunPhase.TEST
+    environment.training_steps = 1200
     for _ in range(2):
         environment.reset_internal_state()
         for step in range(11):
@@ -80,9 +81,90 @@ def test_episodes_are_written_with_their_number_and_reward(make_environment, tmp
     reward = environment.total_reward_in_current_episode
     gifs, videos = (sorted((tmp_path / kind).iterdir()) for kind in ("gifs", "videos"))
     assert [file.stem for file in gifs] == [file.stem for file in videos]
-    assert gifs[-1].stem == f"episode-1_score-{reward}"
+    assert gifs[-1].stem == f"testing_step-1200_episode-1_score-{reward}"
     assert len(gifs) == 2
     assert len(imageio.imread(gifs[0])) == (12 if parameters.frame_skip == 4 else 3)
+
+
+def play(environment, episodes):
+    """:return: the total rewards, how many pictures a video of each episode has, and all that was seen"""
+    rewards, pictures, seen = [], [], []
+    for _ in range(episodes):
+        environment.reset_internal_state()
+        response = environment.last_env_response
+        while not response.game_over:
+            seen.append(response.next_state["observation"].copy())
+            response = environment.step(environment.get_random_action())
+        environment.handle_episode_ended()
+        rewards.append(environment.total_reward_in_current_episode)
+        pictures.append(-(-(environment.current_episode_steps_counter + 1) // 5))  # one in five
+        assert environment.last_env_response is response
+    environment.close()
+    return rewards, pictures, np.concatenate(seen)
+
+
+@pytest.mark.parametrize("level", ["CartPole-v1", "Pendulum-v1"])
+def test_only_episodes_that_are_kept_are_drawn_and_nothing_else_changes(make_environment, tmp_path, monkeypatch, level):
+    drawn = []
+    draw = GymEnvironment.get_rendered_image
+    monkeypatch.setattr(GymEnvironment, "get_rendered_image", lambda self: drawn.append(1) or draw(self))
+    found = []
+    for films in (True, False):
+        parameters = GymVectorEnvironment(level)
+        parameters.experiment_path = str(tmp_path)
+        visualization = VisualizationParameters(dump_gifs=films, video_dump_methods=MaxDumpFilter())
+        environment = make_environment(parameters, visualization, seed=3)
+        environment.phase = RunPhase.TRAIN
+        found.append(play(environment, 8))
+    (rewards, pictures, seen), (rewards_undrawn, _, seen_undrawn) = found
+    assert rewards == rewards_undrawn
+    np.testing.assert_array_equal(seen, seen_undrawn)
+    kept = [place for place, reward in enumerate(rewards) if place == 0 or reward > max(rewards[:place])]
+    files = sorted((tmp_path / "gifs").iterdir(), key=lambda file: int(file.stem.split("-")[1].split("_")[0]))
+    assert len(kept) < 8
+    assert [float(file.stem.rpartition("score-")[2]) for file in files] == [rewards[place] for place in kept]
+    assert all(file.name.startswith("training_step-") for file in files)
+    assert len(drawn) == sum(pictures[place] for place in kept)
+
+
+def test_a_simulator_that_does_not_repeat_is_filmed_while_it_plays(make_environment, tmp_path, capsys):
+    parameters = GymVectorEnvironment("CartPole-v1")
+    parameters.experiment_path = str(tmp_path)
+    visualization = VisualizationParameters(dump_gifs=True, video_dump_methods=AlwaysDumpFilter())
+    environment = make_environment(parameters, visualization, seed=3)
+    clock = iter(range(10**6))
+    take_action = environment._take_action
+
+    def differently(action):
+        take_action(action)
+        environment.state = {"observation": environment.state["observation"] + next(clock)}
+
+    environment._take_action = differently
+    environment.phase = RunPhase.TRAIN
+    drawn = []
+    draw = environment.get_rendered_image
+    environment.get_rendered_image = lambda: drawn.append(1) or draw()
+    _, pictures, _ = play(environment, 3)
+    assert "does not repeat an episode" in capsys.readouterr().out
+    assert len(list((tmp_path / "gifs").iterdir())) == 2  # the first was lost
+    assert len(drawn) >= sum(pictures[1:])
+
+
+def test_pictures_that_fail_are_an_error_that_says_so(make_environment, tmp_path, monkeypatch):
+    parameters = GymVectorEnvironment("CartPole-v1")
+    parameters.experiment_path = str(tmp_path)
+    visualization = VisualizationParameters(dump_gifs=True, dump_mp4=True, video_dump_methods=AlwaysDumpFilter())
+    environment = make_environment(parameters, visualization, seed=3)
+
+    def failing():
+        raise RuntimeError("no GPU")
+
+    monkeypatch.setattr(environment.env, "render", failing)
+    environment.phase = RunPhase.TRAIN
+    with pytest.raises(CoachError, match="'CartPole-v1' cannot be drawn: RuntimeError: no GPU"):
+        play(environment, 1)
+    environment.close()
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
 
 
 DRAW_ONE_STEP = """

@@ -146,7 +146,7 @@ class CountingAgent(AgentInterface):
         task = self.ap.task_parameters
         if task is not None:
             self.agent_logger.set_logger_filenames(
-                str(task.experiment_path), "simple_rl_graph.main_level.agent", task_id=task.task_index
+                str(task.experiment_path), "simple_rl_graph.main_level.main_level.agent", task_id=task.task_index
             )
 
     def seed(self, seed: Any) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import signal
 from functools import partial
 
@@ -26,7 +27,7 @@ from tests.graph_managers.counting import (
     schedule,
 )
 
-CSV = "worker_0.simple_rl_graph.main_level.agent_0.csv"
+CSV = "worker_0.simple_rl_graph.main_level.main_level.agent_0.csv"
 PHASES = {"heatup": RunPhase.HEATUP, "train": RunPhase.TRAIN, "test": RunPhase.TEST}
 
 
@@ -286,7 +287,7 @@ def test_a_seed_is_drawn_and_recorded(tmp_path):
     )
     graph.create_graph(task)
     assert task.seed is None and graph.seed == graph.task_parameters.seed
-    document = json.loads((tmp_path / CSV.replace(".csv", ".json")).read_text())
+    document = json.loads((tmp_path / "worker_0.simple_rl_graph_0.json").read_text())
     assert document["parameters"]["seed"] == graph.seed
     assert document["run"]["versions"]["numpy"] == np.__version__
 
@@ -392,13 +393,14 @@ def test_a_process_that_only_trains_does_not_act(tmp_path):
     assert counts(graph, "train") == (0, 0, 1)
 
 
-def test_attending_shows_the_progress_a_few_times_a_second(tmp_path, monkeypatch):
+def test_steps_show_the_progress_a_few_times_a_second(tmp_path, monkeypatch):
     graph = create(tmp_path, schedule(EnvironmentSteps(12)))
     now, shown = [100.0], []
     monkeypatch.setattr("rl_coach.graph_managers.graph_manager.time.monotonic", lambda: now[0])
     monkeypatch.setattr(graph.progress, "update", shown.append)
-    for now[0] in (100.0, 100.1, 100.2, 100.3, 100.4):
-        graph.attend()
+    with graph.phase_context(RunPhase.TRAIN):
+        for now[0] in (100.0, 100.1, 100.2, 100.3, 100.4):
+            graph.act(EnvironmentSteps(1))
     assert len(shown) == 2
 
 
@@ -536,13 +538,47 @@ def test_a_checkpoint_of_something_else_is_refused_with_the_mismatch(tmp_path):
 
 
 def test_the_summary_says_where_everything_is(tmp_path, capsys):
-    screen.set_use_colors(False)
-    graph = create(tmp_path, schedule(EnvironmentEpisodes(2), EnvironmentEpisodes(2), EnvironmentEpisodes(1)))
+    plan = schedule(EnvironmentEpisodes(2), EnvironmentEpisodes(2), EnvironmentEpisodes(1), EnvironmentSteps(7))
+    graph = create(tmp_path, plan)
     graph.playback_hint = "coach -p Counting -crd there --evaluate 1000"
     graph.run()
     text = capsys.readouterr().out
-    assert "Testing | episode 2 | steps 10" in text and "evaluation 5 (best 5) | over 1 episode" in text
+    assert "evaluation 5 (best 5) over 1 episode | step 20" in text
     assert "evaluation reward 5 (best 5)" in text
-    assert "2 episodes, 10 steps, 10 updates" in text
+    assert "trained 2 episodes, 10 steps, 10 updates in 0:0" in text
+    assert "heatup before that: 2 episodes, 10 steps" in text
+    assert (
+        "the CSV counts both: 4 episodes, 20 steps" in text
+        and pandas.read_csv(tmp_path / CSV)["Total steps"].count() == 4
+    )
     assert f"dashboard --experiment_dir {tmp_path}" in text
     assert "play it back: coach -p Counting -crd there" in text
+
+
+def test_each_event_is_a_line_for_programs(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(screen, "_use_colors", False)
+    plan = schedule(EnvironmentEpisodes(2), EnvironmentEpisodes(2), EnvironmentEpisodes(1), EnvironmentSteps(7))
+    graph = create(tmp_path, plan)
+    graph.run()
+    titles = [line for line in capsys.readouterr().out.splitlines() if line.startswith("## ")]
+    assert titles[:3] == [
+        "## Creating graph - name: BasicRLGraphManager",
+        "## simple_rl_graph: Starting heatup",
+        "## Starting to improve simple_rl_graph task index 0",
+    ]
+    assert titles[3] == f"## Results stored at: {tmp_path}"
+    assert re.fullmatch(r"## Total runtime: \d:\d\d:\d\d\.\d+", titles[4])
+
+
+def test_the_status_says_where_each_phase_ends(tmp_path, monkeypatch):
+    plan = schedule(EnvironmentEpisodes(2), EnvironmentEpisodes(2), EnvironmentSteps(9), EnvironmentSteps(7))
+    graph = create(tmp_path, plan)
+    goals = {}
+    monkeypatch.setattr(graph.progress, "update", lambda status: goals.update({status.phase: str(status.goal)}))
+    monkeypatch.setattr("rl_coach.graph_managers.graph_manager.SECONDS_BETWEEN_REDRAWS", 0.0)
+    graph.improve()
+    assert goals == {
+        RunPhase.HEATUP: "10 of 7 steps",
+        RunPhase.TRAIN: "2 of 2 episodes",
+        RunPhase.TEST: "10 of 9 steps",
+    }

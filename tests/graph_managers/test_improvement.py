@@ -4,6 +4,7 @@ import pytest
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter, TrainingSteps
 from rl_coach.graph_managers.improvement import Improvement
+from rl_coach.runs.progress import Goal
 
 
 def begun(start: int, improve, now: int | None = None) -> tuple[Improvement, TotalStepsCounter]:
@@ -34,16 +35,16 @@ def test_it_is_over_when_the_evaluation_after_the_last_step_is_held():
     assert improvement.is_over
 
 
-def test_the_fraction_done():
+def test_the_goal_counts_from_the_start():
     improvement, _ = begun(20, EnvironmentSteps(40), 30)
-    assert improvement.fraction_done == 0.25
+    assert improvement.goal(may_end_before=True) == Goal(10, 40, "steps", may_end_before=True)
     improvement.clear_end()
-    assert improvement.fraction_done == 0.0 and improvement.end is None
+    assert improvement.goal(may_end_before=True) is None and improvement.end is None
 
 
 def test_updates_are_limited_only_where_they_are_counted():
-    assert begun(0, TrainingSteps(10), 4)[0].updates_left() == 6
-    assert begun(0, EnvironmentSteps(10), 4)[0].updates_left() is None
+    assert begun(0, TrainingSteps(10), 4)[0].end_in_updates == 10
+    assert begun(0, EnvironmentSteps(10), 4)[0].end_in_updates is None
 
 
 def test_the_state_comes_back_and_can_be_forgotten():

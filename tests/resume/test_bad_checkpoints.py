@@ -19,7 +19,7 @@ from rl_coach.utils import CoachError
 from tests.graph_managers.counting import create, schedule
 from tests.resume.runs import differences, leaves, plan_of
 
-CSV = "worker_0.simple_rl_graph.main_level.agent_0.csv"
+CSV = "worker_0.simple_rl_graph.main_level.main_level.agent_0.csv"
 
 
 @pytest.fixture(scope="module")

@@ -173,6 +173,15 @@ class TestWebs:
         back = through_bytes(transition)
         assert (back.n_steps, back.note) == (3, {"from": "a user"})
 
+    def test_fields_are_written_by_place_and_others_by_name(self):
+        transition = Transition(1, 2, 3.0, 4, False)
+        transition.n_steps = 3
+        _, info = flatten(transition)["nodes"]
+        assert flatten(transition)["nodes"][0] == ["Transition", 1, 2, 3.0, 4, False, False, [1], None, "n_steps", 3]
+        assert info == ["dict"]
+        response = flatten(EnvResponse(1, 2.0, True))["nodes"][0]
+        assert response == ["EnvResponse", 1, 2.0, True, True, [1], None]
+
     def test_classes_of_users_take_part_once_registered(self):
         option = Option(discount=0.5)
         option.directive = Directive(np.arange(2.0))

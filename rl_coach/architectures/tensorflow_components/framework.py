@@ -6,6 +6,7 @@ import numpy as np
 
 from rl_coach.architectures.framework import Framework
 from rl_coach.architectures.keras_components.network import KerasNetwork
+from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
 from rl_coach.architectures.tensorflow_components.learner import TensorFlowLearner
@@ -33,7 +34,8 @@ class TensorFlowFramework:
         return TensorFlowLearner(step, networks, published)
 
     def export_network(self, network: TensorFlowNetworkState) -> ExportedNetwork:
-        return export(network.function)
+        with quiet_native_code():
+            return export(network.function)
 
 
 FRAMEWORK: Framework = TensorFlowFramework()

@@ -74,9 +74,9 @@ def similar_space(
             measurements_names = getattr(space, "measurements_names", None)
         names = None if measurements_names is None else list(measurements_names)
         return VectorObservationSpace(shape[0], low, high, names)
-    if len(shape) == 3 and isinstance(space, PlanarMapsObservationSpace):
+    if len(shape) in (2, 3) and isinstance(space, PlanarMapsObservationSpace):
         axis = space.channels_axis if channels_axis is None else channels_axis
-        if isinstance(space, ImageObservationSpace) and not np.any(low):
-            return ImageObservationSpace(shape, high, axis)
-        return PlanarMapsObservationSpace(shape, low, high, axis)
+        maps = PlanarMapsObservationSpace(shape, low, high, axis)
+        is_image = isinstance(space, ImageObservationSpace) and maps.channels in ImageObservationSpace.CHANNELS
+        return ImageObservationSpace(shape, high, axis) if is_image and not np.any(low) else maps
     return TensorObservationSpace(shape, low, high)

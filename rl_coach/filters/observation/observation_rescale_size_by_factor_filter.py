@@ -25,7 +25,9 @@ class ObservationRescaleSizeByFactorFilter(RescalingFilter):
         return height, width
 
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
-        self._check_is_image(input_observation_space)
+        space = input_observation_space
+        if space.num_dimensions != 2 and (space.num_dimensions != 3 or space.shape[-1] != 3):
+            raise self._refuse(space, "it is no image; use the filter on [H, W, 3] and [H, W] images only")
         resized = self._resized_space(input_observation_space, 0, 0)
         if resized.num_elements == 0:
             raise self._refuse(

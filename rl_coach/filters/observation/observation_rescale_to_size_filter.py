@@ -47,10 +47,6 @@ class RescalingFilter(ObservationFilter):
             self._resizer = Resizer((height, width), self._size_out((height, width)))
         return self._resizer
 
-    def _check_is_image(self, space: ObservationSpace) -> None:
-        if space.num_dimensions != 2 and not isinstance(space, PlanarMapsObservationSpace):
-            raise self._refuse(space, "it is not an image; use the filter on images or other planar maps only")
-
     def _resized_space(self, space: ObservationSpace, low: Any, high: Any) -> ObservationSpace:
         """The space of resized images, its bounds those of all pixels together."""
         shape = [int(length) for length in space.shape]
@@ -65,30 +61,26 @@ class RescalingFilter(ObservationFilter):
 class ObservationRescaleToSizeFilter(RescalingFilter):
     """Resizes images to a size: averages over areas where it shrinks, interpolates linearly where it enlarges.
 
-    :param output_observation_space: the space to resize to; only its height and width are taken for images without
-        channels
+    :param output_observation_space: the space to resize to, with as many channels as the images have
     """
 
     def __init__(self, output_observation_space: PlanarMapsObservationSpace):
         super().__init__()
         self.output_observation_space = output_observation_space
-        if isinstance(output_observation_space, PlanarMapsObservationSpace):
-            size = np.delete(output_observation_space.shape, output_observation_space.channels_axis)
-        elif getattr(output_observation_space, "num_dimensions", None) == 2:
-            size = output_observation_space.shape
-        else:
+        if not isinstance(output_observation_space, PlanarMapsObservationSpace):
             raise self._refuse(output_observation_space, "it cannot be resized to; give the space of an image")
+        size = output_observation_space.shape
+        if output_observation_space.num_dimensions == 3:
+            size = np.delete(size, output_observation_space.channels_axis)
         self._output_size = (int(size[0]), int(size[1]))
 
     def _size_out(self, size_in: tuple[int, int]) -> tuple[int, int]:
         return self._output_size
 
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
-        self._check_is_image(input_observation_space)
-        space, target = input_observation_space, self.output_observation_space
+        space, channels = input_observation_space, self.output_observation_space.channels
         if not isinstance(space, PlanarMapsObservationSpace):
-            return
-        channels = target.channels if isinstance(target, PlanarMapsObservationSpace) else None
+            raise self._refuse(space, "it is not an image; use the filter on images or other planar maps only")
         if space.channels != channels:
             raise self._refuse(
                 space, f"it has {space.channels} channels, output_observation_space {channels}; give both as many"

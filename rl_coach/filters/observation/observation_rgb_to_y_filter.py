@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.filters.observation.observation_filter import ObservationFilter
-from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace, TensorObservationSpace
+from rl_coach.filters.observation.observation_filter import ObservationFilter, similar_space
+from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace
 
 # Luma of red, green and blue as in ITU-R BT.601.
 LUMA_WEIGHTS = np.array([0.299, 0.587, 0.114], dtype=np.float32)
@@ -24,13 +24,12 @@ class ObservationRGBToYFilter(ObservationFilter):
         self._channels_axis = -1
 
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
-        if not isinstance(input_observation_space, PlanarMapsObservationSpace):
-            raise self._refuse(input_observation_space, "it is not an image; use the filter on RGB images only")
-        if input_observation_space.channels != 3:
-            raise self._refuse(
-                input_observation_space,
-                f"it has {input_observation_space.channels} channels, not 3; use the filter on RGB images only",
-            )
+        space = input_observation_space
+        if space.num_dimensions != 3:
+            raise self._refuse(space, "it is not an image; use the filter on RGB images only")
+        channels = int(space.shape[_channels_axis(space)])
+        if channels != 3:
+            raise self._refuse(space, f"it has {channels} channels, not 3; use the filter on RGB images only")
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
         observation = np.asarray(observation)
@@ -46,11 +45,12 @@ class ObservationRGBToYFilter(ObservationFilter):
         return self.filter(observations)
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
-        space = input_observation_space
-        assert isinstance(space, PlanarMapsObservationSpace)
-        self._channels_axis = space.channels_axis % 3 - 3
-        return TensorObservationSpace(
-            np.delete(space.shape, self._channels_axis),
-            space.low.min(axis=self._channels_axis),
-            space.high.max(axis=self._channels_axis),
+        space, self._channels_axis = input_observation_space, _channels_axis(input_observation_space)
+        return similar_space(
+            space, space.low.min(axis=self._channels_axis), space.high.max(axis=self._channels_axis), channels_axis=-1
         )
+
+
+def _channels_axis(space: ObservationSpace) -> int:
+    """-1 to -3; the last of a space that does not say."""
+    return space.channels_axis % 3 - 3 if isinstance(space, PlanarMapsObservationSpace) else -1

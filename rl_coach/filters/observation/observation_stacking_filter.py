@@ -8,7 +8,12 @@ from typing import Any, Sequence
 import numpy as np
 
 from rl_coach.filters.observation.observation_filter import ObservationFilter
-from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace, TensorObservationSpace
+from rl_coach.spaces import (
+    ObservationSpace,
+    PlanarMapsObservationSpace,
+    TensorObservationSpace,
+    VectorObservationSpace,
+)
 from rl_coach.utilities import plain_data
 from rl_coach.utilities.plain_data import State
 from rl_coach.utils import CoachError
@@ -59,7 +64,7 @@ class LazyStack:
 
 class ObservationStackingFilter(ObservationFilter):
     """Adds an axis with the last ``stack_size`` observations, oldest first. At the start of an episode the first
-    observation stands for those before it.
+    observation stands for those before it. Stacked vectors are one long vector, element by element.
 
     It should be the last filter: what comes out is a ``LazyStack``, which any further filter turns into an array, and
     the memory then stores each frame ``stack_size`` times.
@@ -75,23 +80,30 @@ class ObservationStackingFilter(ObservationFilter):
         self.stack_size = int(stack_size)
         self.stacking_axis = stacking_axis
         self.stack: deque[np.ndarray] = deque(maxlen=self.stack_size)
+        self._flattens = False
 
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
-        rank = input_observation_space.num_dimensions
-        if not -rank - 1 <= self.stacking_axis <= rank:
+        space, rank = input_observation_space, input_observation_space.num_dimensions
+        if not -rank - 1 <= self.stacking_axis < rank:
             raise self._refuse(
-                input_observation_space,
-                f"there is no place for an axis {self.stacking_axis}; choose one from {-rank - 1} to {rank}",
+                space,
+                f"there is no place for an axis {self.stacking_axis}; choose one from {-rank - 1} to {rank - 1}, "
+                f"-1 to put it last",
+            )
+        if self.stack and not space.contains(self.stack[-1]):
+            raise self._refuse(
+                space, f"it stacks observations of the shape {self.stack[-1].shape} already; reset it first"
             )
 
-    def filter(self, observation: Any, update_internal_state: bool = True) -> LazyStack:
+    def filter(self, observation: Any, update_internal_state: bool = True) -> LazyStack | np.ndarray:
         """The observation with those before it. Without ``update_internal_state`` the next call will not know it."""
         frame = np.array(observation)  # a copy: an environment may use its buffer again
         stack = self.stack if update_internal_state else self.stack.copy()
         stack.extend([frame] if stack else [frame] * self.stack_size)
-        return LazyStack(stack, self.stacking_axis)
+        stacked = LazyStack(stack, self.stacking_axis)
+        return np.asarray(stacked).ravel() if self._flattens else stacked
 
-    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> list[LazyStack]:
+    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> list[LazyStack | np.ndarray]:
         """The observations one after the other, as those of one episode."""
         return [self.filter(observation, update_internal_state) for observation in observations]
 
@@ -99,6 +111,9 @@ class ObservationStackingFilter(ObservationFilter):
         """Stacked [H, W] observations are planar maps, with the stack as their channels."""
         space = input_observation_space
         low, high = (np.stack([bound] * self.stack_size, axis=self.stacking_axis) for bound in (space.low, space.high))
+        self._flattens = isinstance(space, VectorObservationSpace)
+        if self._flattens:
+            return VectorObservationSpace(low.size, low.ravel(), high.ravel())
         if space.num_dimensions == 2:
             return PlanarMapsObservationSpace(low.shape, low, high, self.stacking_axis)
         return TensorObservationSpace(low.shape, low, high)

@@ -14,7 +14,8 @@ from rl_coach.utils import CoachError
 class ObservationToUInt8Filter(ObservationFilter):
     """Maps the range of the observation onto the whole numbers from 0 to 255, a quarter of the memory of floats.
 
-    What lies outside the range is moved onto its ends. Bytes with a range of 0 to 255 pass as they are.
+    Fractions are dropped. What lies outside the range is moved onto its ends. Bytes with a range of 0 to 255 pass as
+    they are.
 
     :param input_low: the value that becomes 0
     :param input_high: the value that becomes 255
@@ -40,9 +41,10 @@ class ObservationToUInt8Filter(ObservationFilter):
         observation = np.asarray(observation)
         if observation.dtype == np.uint8 and self.input_low == 0 and self.input_high == 255:
             return observation
-        scaled = np.subtract(observation, self.input_low, dtype=np.float32)
-        scaled *= 255.0 / (self.input_high - self.input_low)
-        scaled += 0.5
+        # in this order and precision, since fractions are dropped: what is whole must not come out a hair below
+        scaled = np.subtract(observation, self.input_low, dtype=np.result_type(observation, np.float32))
+        scaled /= self.input_high - self.input_low
+        scaled *= 255
         return np.minimum(np.maximum(scaled, 0), 255).astype(np.uint8)
 
     def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:

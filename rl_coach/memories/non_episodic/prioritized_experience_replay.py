@@ -340,6 +340,8 @@ class PrioritizedExperienceReplay(ExperienceReplay):
             self._refuse_sampling(size)
         try:
             rows, values = self._draw_by_priority(size)
+        except CoachError:
+            raise
         except ValueError:
             raise CoachError("all priorities are zero; set memory.epsilon above 0") from None
         # N and the sum of priorities stand in the largest weight too and cancel out.

@@ -21,6 +21,7 @@ from rl_coach.filters.observation import (
 )
 from rl_coach.spaces import (
     ImageObservationSpace,
+    ObservationSpace,
     PlanarMapsObservationSpace,
     TensorObservationSpace,
     VectorObservationSpace,
@@ -183,7 +184,7 @@ class TestSqueeze:
         assert isinstance(vector, VectorObservationSpace) and tuple(vector.shape) == (4,)
         grey = ImageObservationSpace(np.array([6, 4, 1]), 255)
         plane = ObservationSqueezeFilter().get_filtered_observation_space(grey)
-        assert isinstance(plane, TensorObservationSpace) and tuple(plane.shape) == (6, 4)
+        assert isinstance(plane, ImageObservationSpace) and tuple(plane.shape) == (6, 4)
 
     def test_other_axes_are_refused(self):
         with pytest.raises(CoachError, match="there is no axis 3"):
@@ -196,7 +197,14 @@ class TestSqueeze:
 class TestToUInt8:
     def test_the_range_becomes_0_to_255(self):
         filtered = ObservationToUInt8Filter(-1, 1).filter(np.array([-1, 0, 1, -3, 5], dtype=np.float32))
-        assert filtered.dtype == np.uint8 and filtered.tolist() == [0, 128, 255, 0, 255]
+        assert filtered.dtype == np.uint8 and filtered.tolist() == [0, 127, 255, 0, 255]
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+    def test_fractions_are_dropped_and_whole_numbers_stay(self, dtype):
+        whole = np.arange(256, dtype=dtype)
+        assert ObservationToUInt8Filter(0, 255).filter(whole).tolist() == list(range(256))
+        fractions = np.random.default_rng(0).uniform(0, 255, 1000).astype(np.float64)
+        assert np.array_equal(ObservationToUInt8Filter(0, 255).filter(fractions), fractions.astype(np.uint8))
 
     def test_bytes_pass_as_they_are(self):
         observation = np.arange(256, dtype=np.uint8)
@@ -239,6 +247,11 @@ class TestRGBToY:
         assert np.array_equal(to_grey.filter(moved), expected)
         assert np.array_equal(to_grey.filter_batch(moved[None]), expected[None])
         assert tuple(grey_space.shape) == (6, 4) and grey_space.contains(expected)
+
+    def test_a_space_that_does_not_say_where_has_its_colours_last(self):
+        space = ObservationSpace(np.array([6, 4, 3]), 0, 100)
+        ObservationRGBToYFilter().validate_input_observation_space(space)
+        assert tuple(ObservationRGBToYFilter().get_filtered_observation_space(space).shape) == (6, 4)
 
     def test_other_spaces_are_refused(self):
         with pytest.raises(CoachError, match=r"cannot handle VectorObservationSpace\(shape=\(3,\)\): it is not an im"):

@@ -108,17 +108,34 @@ def test_stacked_planes_are_planar_maps():
     assert tuple(first.shape) == (4, 84, 84) and first.channels == 4
 
 
+def test_stacked_vectors_are_one_vector():
+    stacking = ObservationStackingFilter(2)
+    low = np.array([-1, -2, -3])
+    space = stacking.get_filtered_observation_space(VectorObservationSpace(3, low, -low))
+    assert isinstance(space, VectorObservationSpace) and space.low.tolist() == [-1, -1, -2, -2, -3, -3]
+    stacking.filter(np.array([1, 2, 3]))
+    assert stacking.filter(np.array([-1, -2, -3])).tolist() == [1, -1, 2, -2, 3, -3]
+
+
 def test_other_stacks_are_tensors():
-    stacking = ObservationStackingFilter(4)
-    space = stacking.get_filtered_observation_space(VectorObservationSpace(3, -1, 1))
-    assert isinstance(space, TensorObservationSpace) and tuple(space.shape) == (3, 4)
-    assert space.contains(stacking.filter(np.zeros(3)))
+    space = ObservationStackingFilter(4).get_filtered_observation_space(TensorObservationSpace((2, 3, 5), -1, 1))
+    assert isinstance(space, TensorObservationSpace) and tuple(space.shape) == (2, 3, 5, 4)
+
+
+def test_a_space_other_than_that_of_what_is_stacked_is_refused():
+    stacking = ObservationStackingFilter(2)
+    stacking.filter(np.zeros((20, 30, 1)))
+    stacking.validate_input_observation_space(TensorObservationSpace((20, 30, 1)))
+    with pytest.raises(CoachError, match=r"observations of the shape \(20, 30, 1\) already"):
+        stacking.validate_input_observation_space(TensorObservationSpace((5, 10, 20)))
+    stacking.reset()
+    stacking.validate_input_observation_space(TensorObservationSpace((5, 10, 20)))
 
 
 def test_mistakes():
     for size in (0, 1.5, "4"):
         with pytest.raises(CoachError, match="is not an int of at least 1"):
             ObservationStackingFilter(size)
-    with pytest.raises(CoachError, match="there is no place for an axis 2; choose one from -2 to 1"):
-        ObservationStackingFilter(2, 2).validate_input_observation_space(VectorObservationSpace(3))
-    ObservationStackingFilter(2, 1).validate_input_observation_space(VectorObservationSpace(3))
+    with pytest.raises(CoachError, match="there is no place for an axis 1; choose one from -2 to 0, -1 to put it last"):
+        ObservationStackingFilter(2, 1).validate_input_observation_space(VectorObservationSpace(3))
+    ObservationStackingFilter(2, 0).validate_input_observation_space(VectorObservationSpace(3))

@@ -3,10 +3,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rl_coach.filters.observation import ObservationRescaleSizeByFactorFilter, ObservationRescaleToSizeFilter
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation import (
+    ObservationRescaleSizeByFactorFilter,
+    ObservationRescaleToSizeFilter,
+    ObservationRGBToYFilter,
+)
 from rl_coach.filters.observation.resizing import Resizer, axis_weights
 from rl_coach.spaces import (
     ImageObservationSpace,
+    ObservationSpace,
     PlanarMapsObservationSpace,
     TensorObservationSpace,
     VectorObservationSpace,
@@ -94,12 +100,22 @@ def test_space_of_an_image():
     assert isinstance(space, ImageObservationSpace) and tuple(space.shape) == (84, 84, 3) and space.high.min() == 255
 
 
-def test_grey_images_without_channels_take_height_and_width():
-    rescale = to_size(84, 42)
-    space_in = TensorObservationSpace((210, 160), 0, 255)
+def test_grey_images_may_have_no_axis_for_channels():
+    rescale = ObservationRescaleToSizeFilter(ImageObservationSpace(np.array([84, 42]), 255))
+    space_in = ImageObservationSpace(np.array([210, 160]), 255)
     rescale.validate_input_observation_space(space_in)
-    assert tuple(rescale.get_filtered_observation_space(space_in).shape) == (84, 42)
+    space = rescale.get_filtered_observation_space(space_in)
+    assert isinstance(space, ImageObservationSpace) and tuple(space.shape) == (84, 42) and space.channels == 1
     assert rescale.filter(np.zeros((210, 160))).shape == (84, 42)
+
+
+def test_colours_may_be_dropped_before_resizing():
+    input_filter = InputFilter()
+    input_filter.add_observation_filter("observation", "grey", ObservationRGBToYFilter())
+    target = ImageObservationSpace(np.array([84, 84]), 255)
+    input_filter.add_observation_filter("observation", "size", ObservationRescaleToSizeFilter(target))
+    image = ImageObservationSpace(np.array([210, 160, 3]), 255)
+    assert tuple(input_filter.get_filtered_observation_space("observation", image).shape) == (84, 84)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -3, -2])
@@ -121,8 +137,11 @@ def test_other_spaces_are_refused():
         to_size(4, 4).validate_input_observation_space(VectorObservationSpace(3))
     with pytest.raises(CoachError, match="it has 3 channels, output_observation_space 1; give both as many"):
         to_size(4, 4, 1).validate_input_observation_space(ImageObservationSpace(np.array([9, 9, 3]), 255))
-    with pytest.raises(CoachError, match="it cannot be resized to; give the space of an image"):
-        ObservationRescaleToSizeFilter(VectorObservationSpace(3))
+    with pytest.raises(CoachError, match="it is not an image; use the filter on images or other planar maps only"):
+        to_size(4, 4).validate_input_observation_space(TensorObservationSpace((9, 9), 0, 255))
+    for space in (VectorObservationSpace(3), TensorObservationSpace((9, 9), 0, 255)):
+        with pytest.raises(CoachError, match="it cannot be resized to; give the space of an image"):
+            ObservationRescaleToSizeFilter(space)
 
 
 def test_by_factor():
@@ -133,6 +152,17 @@ def test_by_factor():
     assert half.filter(np.ones((7, 4, 3), dtype=np.uint8)).shape == (3, 2, 3)
     assert ObservationRescaleSizeByFactorFilter(2).filter(np.ones((3, 2))).shape == (6, 4)
     assert ObservationRescaleSizeByFactorFilter(0.29).filter(np.ones((100, 100))).shape == (29, 29)
+
+
+def test_a_factor_is_for_colours_and_for_grey():
+    half = ObservationRescaleSizeByFactorFilter(0.5)
+    colours = ObservationSpace(np.array([10, 20, 3]))
+    half.validate_input_observation_space(colours)
+    assert tuple(half.get_filtered_observation_space(colours).shape) == (5, 10, 3)
+    half.validate_input_observation_space(TensorObservationSpace((10, 20), 0, 1))
+    for shape in ((10, 20, 5), (10, 20, 10, 3), (10,)):
+        with pytest.raises(CoachError, match=r"use the filter on \[H, W, 3\] and \[H, W\] images only"):
+            half.validate_input_observation_space(ObservationSpace(np.array(shape)))
 
 
 def test_factors_that_leave_nothing_are_refused():

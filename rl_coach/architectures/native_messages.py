@@ -1,0 +1,54 @@
+"""Keeping what TensorFlow's native code prints off the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import tempfile
+from typing import Iterator
+
+_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+_SILENT = "3"
+_SET_BY_TENSORFLOW = "1"  # TensorFlow sets the variable itself when it is imported without it
+_STDERR = 2
+_NATIVE_LINE = re.compile(
+    rb"[IWE]\d{4} \d\d:\d\d:|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWE] |WARNING: All log messages before absl"
+    rb"|To enable the following instructions:"
+)
+"""Lines of the log of native code below fatal errors, as different releases of TensorFlow begin them."""
+
+
+def silence_tensorflow() -> None:
+    """Have TensorFlow print nothing but fatal errors, if it is not loaded yet and the user has not said otherwise."""
+    os.environ.setdefault(_LEVEL, _SILENT)
+
+
+@contextlib.contextmanager
+def quiet_native_code() -> Iterator[None]:
+    """Keep the native code's log off the terminal; all else that is written to the standard error follows at the end.
+    Nothing is kept back where the user has set ``TF_CPP_MIN_LOG_LEVEL`` to 0 or 2.
+
+    TensorFlow greets on every import before it reads that variable, and reads it only then: where a user's program has
+    imported Keras first, it goes on to report each device and compilation. So the file descriptor is turned away.
+    """
+    silence_tensorflow()
+    if os.environ[_LEVEL] not in (_SILENT, _SET_BY_TENSORFLOW):
+        yield
+        return
+    sys.stderr.flush()
+    terminal = os.dup(_STDERR)
+    with tempfile.TemporaryFile() as kept:
+        os.dup2(kept.fileno(), _STDERR)
+        has_failed = True
+        try:
+            yield
+            has_failed = False
+        finally:
+            sys.stderr.flush()
+            os.dup2(terminal, _STDERR)
+            kept.seek(0)
+            lines = [line for line in kept if has_failed or not _NATIVE_LINE.match(line)]
+            os.write(terminal, b"".join(lines))
+            os.close(terminal)

@@ -1,0 +1,1 @@
+"""Places where a trainer leaves policies for its workers."""

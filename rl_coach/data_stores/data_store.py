@@ -1,0 +1,89 @@
+"""Base of data stores, and the files by which trainer and workers that share a directory wait for each other."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NoReturn
+
+
+class SyncFiles(Enum):
+    """Files beside the checkpoints: no more will come, one is being written, the first has been written."""
+
+    FINISHED = ".finished"
+    LOCKFILE = ".lock"
+    TRAINER_READY = ".ready"
+
+
+class DataStoreParameters:
+    """Settings of a data store.
+
+    :param store_type: the kind of store, such as ``'s3'``
+    :param orchestrator_type: what starts trainer and workers, such as ``'kubernetes'``
+    :param orchestrator_params: its settings by name
+    """
+
+    def __init__(self, store_type: str, orchestrator_type: str, orchestrator_params: Any):
+        self.store_type = store_type
+        self.orchestrator_type = orchestrator_type
+        self.orchestrator_params = orchestrator_params
+
+
+class DataStore:
+    """Base of all data stores: a place where a trainer leaves its newest policy for the workers. A subclass defines
+    what its place needs.
+
+    :param params: how to get there
+    """
+
+    def __init__(self, params: DataStoreParameters):
+        self.params = params
+
+    def deploy(self) -> bool:
+        """Set the store up.
+
+        :return: whether that worked
+        """
+        self._is_undefined("deploy")
+
+    def get_info(self) -> Any:
+        """What others need to find the store."""
+        self._is_undefined("get_info")
+
+    def undeploy(self) -> bool:
+        """Take the store down.
+
+        :return: whether that worked
+        """
+        self._is_undefined("undeploy")
+
+    def save_to_store(self) -> None:
+        """Bring what lies in the local directory into the store."""
+        self._is_undefined("save_to_store")
+
+    def load_from_store(self) -> None:
+        """Bring what lies in the store into the local directory."""
+        self._is_undefined("load_from_store")
+
+    def save_policy(self, graph_manager: Any) -> None:
+        """Leave the policy of a graph."""
+        self._is_undefined("save_policy")
+
+    def load_policy(self, graph_manager: Any, timeout: float = -1) -> None:
+        """Give a graph the newest policy.
+
+        :param timeout: seconds to wait for one; below 0 without end
+        """
+        self._is_undefined("load_policy")
+
+    def end_of_policies(self) -> bool:
+        """Whether no more policies will come."""
+        self._is_undefined("end_of_policies")
+
+    def setup_checkpoint_dir(self, crd: str | None = None) -> None:
+        """Prepare the store's directory, if there is anything to prepare.
+
+        :param crd: the checkpoint that training starts from
+        """
+
+    def _is_undefined(self, method: str) -> NoReturn:
+        raise NotImplementedError(f"{type(self).__name__} does not define {method}")

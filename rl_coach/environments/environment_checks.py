@@ -1,0 +1,285 @@
+"""Checks of what an environment answers: in the first steps of a run, and on their own by ``coach check-env``.
+
+Each finding is one line that names the environment and the step.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+from typing import Any, Callable, Iterator, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+
+from rl_coach.environments.gym_probe import action_mask_of
+from rl_coach.environments.gym_wrappers import OldApiEnvironment, present_space
+from rl_coach.utils import CoachError
+
+logger = logging.getLogger("rl_coach")
+
+CHECKED_STEPS = 100
+"""So many steps of a run are checked; each takes some 20 us more, later ones nothing."""
+
+NUM_STEPS, NUM_EPISODES = 10_000, 5
+"""``coach check-env`` plays so many steps, or so many episodes if they end before."""
+
+OLD_STEP = (
+    "answers step with four values, as the older gym did: they are translated; return observation, reward, terminated, "
+    "truncated, info"
+)
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_TOLERANCE = 1e-5
+
+_said: set[tuple[str, str]] = set()
+
+
+class Finding(NamedTuple):
+    """Something that is wrong.
+
+    :param kind: the same for the same mistake in different steps
+    :param text: what it is
+    """
+
+    kind: str
+    text: str
+
+
+def observation_findings(space: gym.Space, observation: Any, name: str = "observation") -> Iterator[Finding]:
+    """What is wrong with an observation.
+
+    :param space: what the environment says about it
+    :param name: the observation's name, for the text
+    """
+    if isinstance(space, gym.spaces.Dict):
+        yield from _part_findings(space, observation, name)
+    elif isinstance(space, gym.spaces.Box):
+        yield from _array_findings(space, observation, name)
+    elif not space.contains(observation):
+        yield Finding(f"space {name}", f"'{name}' is {_short(observation)}, which is not in its space {space}")
+
+
+def _part_findings(space: gym.spaces.Dict, observation: Any, name: str) -> Iterator[Finding]:
+    if not isinstance(observation, dict):
+        yield Finding(f"type {name}", f"'{name}' is of the type {type(observation).__name__}, its space says dict")
+        return
+    prefix = "" if name == "observation" else f"{name}/"
+    for part, sub_space in space.spaces.items():
+        if part in observation:
+            yield from observation_findings(sub_space, observation[part], prefix + part)
+        else:
+            yield Finding(f"missing {prefix}{part}", f"'{prefix}{part}' is missing, though its space names it")
+
+
+def _array_findings(space: gym.spaces.Box, observation: Any, name: str) -> Iterator[Finding]:
+    array = np.asarray(observation)
+    if array.shape != space.shape:
+        yield Finding(f"shape {name}", f"'{name}' has the shape {array.shape}, its space says {space.shape}")
+        return
+    if array.dtype != space.dtype:
+        yield Finding(f"dtype {name}", f"'{name}' has the dtype {array.dtype}, its space says {space.dtype}")
+    if array.dtype.kind not in "biuf":
+        return
+    unusable = array.size - int(np.isfinite(array).sum())
+    if unusable:
+        yield Finding(f"finite {name}", f"'{name}' is NaN or infinite in {unusable} of {array.size} elements")
+        return
+    slack = _TOLERANCE * np.maximum(1.0, np.abs(array))
+    outside = int(((array < space.low - slack) | (array > space.high + slack)).sum())
+    if outside:
+        yield Finding(f"bounds {name}", f"'{name}' is outside its space in {outside} of {array.size} elements")
+
+
+def step_findings(space: gym.Space, answer: tuple) -> Iterator[Finding]:
+    """What is wrong with the five values that a step answers with."""
+    observation, reward, terminated, truncated, info = answer
+    yield from observation_findings(space, observation)
+    try:
+        if not np.isfinite(float(reward)):
+            yield Finding("reward", f"the reward is {reward}")
+    except (TypeError, ValueError):
+        yield Finding("reward type", f"the reward is {_short(reward)}, which is not a number")
+    for name, value in (("terminated", terminated), ("truncated", truncated)):
+        if not isinstance(value, (bool, np.bool_)):
+            yield Finding(f"flag {name}", f"{name} is {_short(value)}, not True or False")
+    if not (terminated or truncated):
+        yield from mask_findings(observation, info)
+
+
+def mask_findings(observation: Any, info: dict[str, Any]) -> Iterator[Finding]:
+    """The mask of a state in which one must act, if it allows nothing."""
+    mask = action_mask_of(observation, info)
+    if mask is not None and not np.any(mask):
+        yield Finding("mask", "the action mask allows no action at all")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+class FirstSteps:
+    """Checks the first steps of an environment in a run and says each finding once.
+
+    :param level: the environment's name
+    :param step: the environment's own step
+    :param space: its observation space
+    :param replace: called after the last step that is checked, with the environment's own step to take this one's place
+    """
+
+    def __init__(self, level: str, step: Callable[[Any], tuple], space: gym.Space, replace: Callable[[Any], None]):
+        self._level = level
+        self._own_step = step
+        self._space = present_space(space)
+        self._replace = replace
+        self._num_steps = 0
+
+    def check_reset(self, observation: Any, info: dict[str, Any], is_of_old_gym: bool) -> None:
+        """Check what an episode begins with.
+
+        :param is_of_old_gym: the environment answers a step with four values
+        :raises CoachError: nothing is allowed
+        """
+        if is_of_old_gym:
+            say_once(self._level, Finding("old step", OLD_STEP), None)
+        self._say(observation_findings(self._space, observation))
+        self._say(mask_findings(observation, info))
+
+    def __call__(self, action: Any) -> tuple:
+        """Step, and check the answer.
+
+        :raises CoachError: nothing is allowed
+        """
+        answer = self._own_step(action)
+        self._num_steps += 1
+        if self._num_steps == CHECKED_STEPS:
+            self._replace(self._own_step)
+        self._say(step_findings(self._space, answer))
+        return answer
+
+    def _say(self, findings: Iterator[Finding]) -> None:
+        for finding in findings:
+            if finding.kind == "mask":
+                raise CoachError(line(self._level, finding, self._num_steps))
+            say_once(self._level, finding, self._num_steps)
+
+
+def line(level: str, finding: Finding, step: int | None) -> str:
+    """A finding as it is shown. :param step: None where it is not of one step"""
+    where = "" if step is None else ", reset" if step == 0 else f", step {step}"
+    return f"level '{level}'{where}: {finding.text}"
+
+
+def say_once(level: str, finding: Finding, step: int | None) -> None:
+    """Warn of a finding, once for each kind in a process: copies of an environment all have it."""
+    if (level, finding.kind) not in _said:
+        _said.add((level, finding.kind))
+        logger.warning("%s", line(level, finding, step))
+
+
+class Report(NamedTuple):
+    """What a check found.
+
+    :param lines: one for each kind of finding
+    :param notes: advice of Gymnasium's checker
+    :param num_steps: how many steps were played
+    :param num_episodes: how many episodes ended
+    """
+
+    lines: list[str]
+    notes: list[str]
+    num_steps: int
+    num_episodes: int
+
+
+def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> Report:
+    """Play an environment at random and look at all that it answers; then let Gymnasium's own checker see it.
+
+    :param level: an id of Gymnasium, ``module:Class`` or ``path/to/file.py:Class``
+    :param num_steps: play at most so many steps; an episode must end within as many
+    :raises CoachError: there is no such level, or it cannot be made
+    """
+    from rl_coach.environments.gym_levels import make_simulator
+
+    check = _Check(level, make_simulator(level, {}, 1, None), seed)
+    try:
+        check.play(num_steps)
+    except Exception as error:
+        check.add(Finding("raised", f"raised {type(error).__name__}: {error}"))
+    finally:
+        check.env.close()
+    notes: list[str] = []
+    if isinstance(check.env.unwrapped, gym.Env) and not check.findings.keys() & {"raised", "old step"}:
+        notes, failure = _ask_gymnasium(make_simulator(level, {}, 1, None))
+        if failure is not None:
+            check.add(Finding("gymnasium", f"Gymnasium's checker: {failure}"), of_a_step=False)
+    return Report(list(check.findings.values()), notes, check.num_steps, check.num_episodes)
+
+
+class _Check:
+    """An environment that is played, and what was found."""
+
+    def __init__(self, level: str, simulator: Any, seed: int):
+        self.level = level
+        self.env = OldApiEnvironment(simulator)
+        self.findings: dict[str, str] = {}
+        self.num_steps = self.num_episodes = 0
+        self._step = 0
+        self._seed: int | None = seed
+        self.env.action_space.seed(seed)
+
+    def add(self, finding: Finding, of_a_step: bool = True) -> None:
+        self.findings.setdefault(finding.kind, line(self.level, finding, self._step if of_a_step else None))
+
+    def play(self, num_steps: int) -> None:
+        while self.num_steps < num_steps and self.num_episodes < NUM_EPISODES and "mask" not in self.findings:
+            self._play_episode(num_steps)
+        if self.num_episodes == 0 and self.num_steps >= num_steps:
+            self.add(Finding("endless", f"the episode has not ended within {num_steps} steps: give it a limit"))
+
+    def _play_episode(self, num_steps: int) -> None:
+        self._step, has_ended = 0, False
+        observation, info = self.env.reset(seed=self._seed)
+        self._seed = None
+        self._add_all(observation_findings(self.env.observation_space, observation))
+        self._add_all(mask_findings(observation, info))
+        while self.num_steps < num_steps and not has_ended and "mask" not in self.findings:
+            answer = self.env.step(self._random_action(observation, info))
+            self._step += 1
+            self.num_steps += 1
+            self._add_all(step_findings(self.env.observation_space, answer))
+            observation, _, terminated, truncated, info = answer
+            has_ended = terminated or truncated
+        self.num_episodes += has_ended
+        if self.env.steps_are_of_old_gym:
+            self.add(Finding("old step", OLD_STEP), of_a_step=False)
+
+    def _random_action(self, observation: Any, info: dict[str, Any]) -> Any:
+        mask, space = action_mask_of(observation, info), self.env.action_space
+        if mask is None or not isinstance(space, gym.spaces.Discrete):
+            return space.sample()
+        return space.sample(np.asarray(mask).astype(np.int8))
+
+    def _add_all(self, findings: Iterator[Finding]) -> None:
+        for finding in findings:
+            self.add(finding)
+
+
+def _ask_gymnasium(simulator: Any) -> tuple[list[str], str | None]:
+    """What Gymnasium's checker advises, and what it fails with, None if it does not."""
+    from gymnasium.utils.env_checker import check_env
+
+    failure = None
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            check_env(simulator.unwrapped, skip_render_check=True)
+        except Exception as error:
+            failure = _plain(f"{type(error).__name__}: {error}")
+    return [_plain(str(one.message)) for one in warned if issubclass(one.category, UserWarning)], failure
+
+
+def _plain(text: str) -> str:
+    """A text without colours, in one line."""
+    return " ".join(_COLOURS.sub("", text).removeprefix("WARN: ").split())

@@ -1,0 +1,124 @@
+"""The lines at the bottom of a terminal that are drawn again and again, while others scroll by above them."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from typing import Any, Iterator, Sequence
+
+_REDRAWS_PER_SECOND = 4
+_GAP = 2
+
+Fields = Sequence["tuple[str, str]"]
+"""Names and values; a name may be empty."""
+
+
+class LiveRegion:
+    """Fields, as values below their names, and what the program waits for.
+
+    A thread draws them, so that a wait shows how long it is while the program is deep in a library. Whoever wants them
+    shown opens the region; it is gone once all have closed it.
+
+    :param console: a ``rich`` console on a terminal
+    """
+
+    def __init__(self, console: Any):
+        self._console = console
+        self._live: Any = None
+        self._openings = 0
+        self._fields: Fields = ()
+        self._waits: tuple[tuple[str, float], ...] = ()
+        self._widths: dict[str, int] = {}
+
+    def open(self) -> None:
+        """Show the region."""
+        self._openings += 1
+        if self._live is None:
+            self._start()
+
+    def close(self) -> None:
+        """Take the region away, unless someone else still wants it shown; printed lines stay."""
+        self._openings -= 1
+        if self._openings == 0:
+            self._stop()
+
+    def show(self, fields: Fields) -> None:
+        """Exchange the fields."""
+        self._fields = tuple(fields)
+
+    @contextlib.contextmanager
+    def waiting_for(self, what: str) -> Iterator[None]:
+        """Show a line that says so, and for how long, below the fields."""
+        before = self._waits
+        self._waits = (*before, (what, time.monotonic()))
+        self.open()
+        try:
+            yield
+        finally:
+            self._waits = before
+            self.close()
+
+    @contextlib.contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Leave the terminal alone, for a question to the user."""
+        was_shown = self._live is not None
+        self._stop()
+        try:
+            yield
+        finally:
+            if was_shown:
+                self._start()
+
+    def _start(self) -> None:
+        from rich.live import Live
+
+        self._live = Live(
+            console=self._console,
+            get_renderable=self._picture,
+            refresh_per_second=_REDRAWS_PER_SECOND,
+            transient=True,
+            redirect_stderr=sys.stderr.isatty(),
+        )
+        self._live.start()
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _picture(self) -> Any:
+        from rich.console import Group
+        from rich.text import Text
+
+        lines = [line for row in self._rows(self._console.width) for line in self._row(row)]
+        for what, since in self._waits[-1:]:
+            lines.append(Text(f"{what} ... {time.monotonic() - since:.0f} s", style="cyan"))
+        for line in lines:
+            line.no_wrap, line.overflow = True, "ellipsis"
+        return Group(*lines)
+
+    def _rows(self, width: int) -> list[list[tuple[str, str]]]:
+        """The fields in as many rows as a terminal of that width needs. A column never becomes narrower again, so that
+        what stands right of it does not jump about."""
+        rows: list[list[tuple[str, str]]] = []
+        left = 0
+        for name, value in self._fields:
+            self._widths[name] = needed = max(len(name), len(value), self._widths.get(name, 0))
+            if not rows or needed > left:
+                rows.append([])
+                left = width
+            rows[-1].append((name, value))
+            left -= needed + _GAP
+        return rows
+
+    def _row(self, fields: list[tuple[str, str]]) -> list[Any]:
+        from rich.text import Text
+
+        names, values = Text(style="dim"), Text(style="bold")
+        for name, value in fields:
+            names.append(name.ljust(self._widths[name] + _GAP))
+            values.append(value.ljust(self._widths[name] + _GAP))
+        names.rstrip()
+        values.rstrip()
+        return [names, values]

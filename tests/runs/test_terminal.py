@@ -1,0 +1,112 @@
+"""The display as a person sees it: the program ``coach`` in a terminal."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+
+import pytest
+
+from tests.terminal import terminal
+
+COACH = [sys.executable, "-m", "rl_coach"]
+PRESET = """
+from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+
+schedule = ScheduleParameters()
+schedule.heatup_steps = EnvironmentSteps(200)
+schedule.improve_steps = EnvironmentSteps(300)
+schedule.steps_between_evaluation_periods = EnvironmentSteps(150)
+schedule.evaluation_steps = EnvironmentEpisodes(40)
+graph_manager = BasicRLGraphManager(DQNAgentParameters(), GymVectorEnvironment("CartPole-v1"), schedule)
+"""
+
+
+@pytest.fixture
+def preset(tmp_path):
+    (tmp_path / "small.py").write_text(PRESET)
+    return tmp_path
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_a_run_is_shown_cleanly(preset, columns):
+    with terminal([*COACH, "-p", "small.py", "--seed", "1"], columns, preset) as shown:
+        shown.watch(120)
+        assert shown.return_code == 0, shown.lines()
+        sights, end = shown.sights, "\n".join(shown.lines())
+    everything = "\n".join(sight.text for sight in sights)
+    assert not re.search(r"\[/?(dim|bold|cyan|yellow)\]|…|\x1b", everything)
+    first = next(sight for sight in sights if sight.lines)
+    assert re.search(r"(loading|building)", first.text)
+    assert re.search(r"building the graph on tensorflow \.\.\. \d+ s", everything)
+    assert "compiling the training step ... 0 s" in everything
+    assert re.search(r"Testing +\d+ +[\d,]+ +[\d,]+ .*\d+ of 40 episodes", everything)
+    assert len(re.findall(r"^evaluation \S+ \(best \S+\) over 40 episodes", end, re.MULTILINE)) == 2
+    assert "trained " in end and "heatup before that: " in end
+    assert "Training" not in end and " ... " not in end  # the display is gone
+
+
+def test_start_up_says_what_it_waits_for_within_a_second(preset):
+    with terminal([*COACH, "-p", "small.py"], 80, preset) as shown:
+        assert shown.watch(60, until="...")
+        said = shown.seconds
+    with terminal([sys.executable, "-c", "import rl_coach.coach, numpy, rich.live; print('up')"], 80, preset) as shown:
+        shown.watch(60, until="up")
+        interpreter = shown.seconds
+    # a second on a machine of its own; where many share one, the interpreter alone may need longer
+    assert said < 1.0 + 2 * interpreter
+
+
+def test_a_run_without_an_end_says_so_and_stops_by_the_keyboard(preset):
+    endless = "improve_steps=TrainingSteps(10000000000); steps_between_evaluation_periods=EnvironmentSteps(100000)"
+    with terminal([*COACH, "-p", "small.py", "-cp", endless], 120, preset) as shown:
+        assert shown.watch(120, until="no end: Ctrl-C stops it"), shown.lines()
+        assert "of 10,000,000,000 training steps" in "\n".join(shown.lines())
+        shown.send(signal.SIGINT)
+        shown.watch(60)
+        assert shown.return_code == 130
+        assert "go on with it: " in "\n".join(shown.lines())
+        assert not shown.screen.cursor.hidden
+
+
+def test_lines_for_programs(preset):
+    with terminal([*COACH, "-p", "small.py", "--nocolor", "--seed", "1"], 500, preset) as shown:
+        shown.screen.resize(3000, 500)
+        shown.watch(120)
+        lines = shown.lines()
+    time = r"\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d\.\d{6}"
+    episode = (
+        rf"{time} , Name=main_level/agent, Worker=0, Episode=\d+, Total reward=(.*?), Exploration=[\d.]+, Steps=\d+, "
+    )
+    for phase in ("Heatup", "Training", "Testing"):
+        assert any(re.match(rf"{phase}> {episode}Training iteration=\d+$", line) for line in lines), phase
+    assert sum(line.startswith("Testing>") for line in lines) == 80
+    assert "## Creating agent - name: agent" in lines and "## simple_rl_graph: Starting heatup" in lines
+    assert lines.count("## agent: Starting evaluation phase") == 2
+    finished = r"## agent: Finished evaluation phase\. Success rate = [\d.]+, Avg Total Reward = [\d.]+"
+    assert sum(bool(re.fullmatch(finished, line)) for line in lines) == 2
+    assert not any(" | " in line for line in lines)
+
+
+def test_epochs_for_programs(preset):
+    settings = (
+        "agent_params.algorithm.num_consecutive_playing_steps=EnvironmentSteps(128); "
+        "agent_params.algorithm.optimization_epochs=3; improve_steps=EnvironmentSteps(300)"
+    )
+    command = [*COACH, "-p", "CartPole_ClippedPPO", "--nocolor", "--seed", "1", "-cp", settings]
+    with terminal(command, 500, preset) as shown:
+        shown.screen.resize(3000, 500)
+        shown.watch(120)
+        assert shown.return_code == 0, shown.lines()
+        lines = [line for line in shown.lines() if line.startswith("Policy training>")]
+        episodes = [line for line in shown.lines() if line.startswith("Training>")]
+    number = r"-?[\d.]+(e-\d+)?"
+    pattern = rf"Policy training> \S+ , Surrogate loss={number}, KL divergence={number}, Entropy={number}, "
+    assert all(re.fullmatch(pattern + rf"training epoch=[012], learning_rate={number}", line) for line in lines)
+    assert len(lines) >= 6 and len(lines) % 3 == 0
+    assert episodes and not any("Exploration" in line for line in episodes)
