@@ -63,6 +63,7 @@ class HumanAgent(Agent):
     """
 
     is_person = True
+    is_on_policy = False
 
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
         super().__init__(agent_parameters, parent)

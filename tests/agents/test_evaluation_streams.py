@@ -13,7 +13,7 @@ from tests.resume.runs import agents, make
 def rewards_of_second_evaluation(directory, name, first):
     """Rewards and the weights after 60 steps with or without an evaluation after 30."""
     graph = make(name, 1000, directory)
-    graph.heatup(EnvironmentSteps(20))
+    graph.heatup(EnvironmentSteps(40))
     graph.train_and_act(EnvironmentSteps(30))
     for _ in range(first):
         graph.evaluate(EnvironmentEpisodes(2))
