@@ -500,9 +500,9 @@ class Agent(AgentInterface):
         :raises CoachError: its columns are not those that the memory holds; nothing has been changed then
         """
         if played.columns is not None:
-            self.memory.store_columns(played.columns)
+            self.memory.store_columns(played.columns, played.episode_lengths or None)
         for name, gathered in played.filters.items():
-            getattr(self, name).merge_statistics(gathered)
+            getattr(self, name).merge_gathered(gathered)
         self.clock.steps_at_once = max(1, played.steps)
         self.count_played(played.steps)
         self.exploration_policy.advance(played.steps)

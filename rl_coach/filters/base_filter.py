@@ -54,6 +54,19 @@ class Filter:
         :param mode: not used, as ``device``
         """
 
+    def take_gathered(self) -> State:
+        """What statistics have learned since the last call, for ``merge_gathered`` in another process; the first call
+        begins. Empty for a filter without statistics that can be added up."""
+        return {}
+
+    def merge_gathered(self, gathered: State) -> None:
+        """Let statistics learn what those of the same filter in another process have.
+
+        :raises CoachError: it is not of this filter
+        """
+        if gathered:
+            raise CoachError(f"the {type(self).__name__} keeps no statistics to add others to")
+
     def get_state(self) -> State:
         """What must be kept to continue exactly; empty for a filter without a state."""
         return {}

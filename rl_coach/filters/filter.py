@@ -64,6 +64,17 @@ class _FilterChain(Filter):
         for _, member in self._members():
             member.set_device(device, memory_backend_params, mode)
 
+    def take_gathered(self) -> State:
+        gathered = {"/".join(path): member.take_gathered() for path, member in self._members()}
+        return {path: state for path, state in gathered.items() if state}
+
+    def merge_gathered(self, gathered: State) -> None:
+        members = {"/".join(path): member for path, member in self._members()}
+        if unknown := sorted(gathered.keys() - members.keys()):
+            raise CoachError(f"there is no filter '{unknown[0]}' whose statistics could be added to")
+        for path, state in gathered.items():
+            members[path].merge_gathered(state)
+
     def get_state(self) -> State:
         states = {"/".join(path): member.get_state() for path, member in self._members()}
         return {path: state for path, state in states.items() if state}

@@ -38,6 +38,14 @@ class SharedRunningStats(ABC):
     def push_val(self, x: np.ndarray) -> None:
         """Add to this process's statistics."""
 
+    @abstractmethod
+    def take_gathered(self) -> State:
+        """The statistics of what was pushed since the last call, as ``get_state`` gives them; the first call begins."""
+
+    @abstractmethod
+    def merge(self, gathered: State) -> None:
+        """Add what ``take_gathered`` gave in another process, as exactly as if it had been pushed here."""
+
     @property
     @abstractmethod
     def n(self) -> float:
@@ -109,9 +117,12 @@ class NumpySharedRunningStats(SharedRunningStats):
         self._squared_deviations = np.zeros(shape)
         self.clip_values = None if clip_values is None else (float(clip_values[0]), float(clip_values[1]))
         self._inverse_std: np.ndarray | None = None
+        self._gathered: NumpySharedRunningStats | None = None
 
     def push_val(self, samples: Any) -> None:
         samples = np.asarray(samples, dtype=np.float64)
+        if self._gathered is not None:
+            self._gathered.push_val(samples)
         if samples.shape == self._mean.shape:
             self._merge(1, samples, None)
         elif samples.shape[1:] == self._mean.shape:
@@ -122,6 +133,15 @@ class NumpySharedRunningStats(SharedRunningStats):
             raise ValueError(
                 f"the statistics '{self.name}' are of samples of shape {self._mean.shape}, not {samples.shape}"
             )
+
+    def take_gathered(self) -> State:
+        gathered, self._gathered = self._gathered, NumpySharedRunningStats(self.name, self.epsilon)
+        self._gathered.set_params(self.shape)
+        return NumpySharedRunningStats(self.name).get_state() if gathered is None else gathered.get_state()
+
+    def merge(self, gathered: State) -> None:
+        if gathered["count"]:
+            self._merge(gathered["count"], np.asarray(gathered["mean"]), np.asarray(gathered["squared_deviations"]))
 
     def _merge(self, count: int, mean: np.ndarray, squared_deviations: np.ndarray | None) -> None:
         total = self._count + count

@@ -58,6 +58,12 @@ class ObservationNormalizationFilter(ObservationFilter):
             self._set_shape(shape)
         return similar_space(input_observation_space, np.full(shape, self.clip_min), np.full(shape, self.clip_max))
 
+    def take_gathered(self) -> State:
+        return self.running_observation_stats.take_gathered()
+
+    def merge_gathered(self, gathered: State) -> None:
+        self.running_observation_stats.merge(gathered)
+
     def get_state(self) -> State:
         return self.running_observation_stats.get_state()
 

@@ -41,6 +41,12 @@ class RewardNormalizationFilter(RewardFilter):
         space = input_reward_space
         return RewardSpace(space.shape, self.clip_min, self.clip_max, space.reward_success_threshold)
 
+    def take_gathered(self) -> State:
+        return self.running_rewards_stats.take_gathered()
+
+    def merge_gathered(self, gathered: State) -> None:
+        self.running_rewards_stats.merge(gathered)
+
     def get_state(self) -> State:
         return self.running_rewards_stats.get_state()
 
