@@ -44,7 +44,7 @@ class Frameworks(Enum):
 
 
 class EmbedderScheme(Enum):
-    """How large an input embedder is; ``Empty`` passes its input on. A list of layers is a scheme too."""
+    """Size of an input embedder; ``Empty`` passes its input on. A list of layers is a scheme too."""
 
     Empty = "Empty"
     Shallow = "Shallow"
@@ -53,7 +53,7 @@ class EmbedderScheme(Enum):
 
 
 class MiddlewareScheme(Enum):
-    """How large a middleware is; ``Empty`` passes its input on. A list of layers is a scheme too."""
+    """Size of a middleware; ``Empty`` passes its input on. A list of layers is a scheme too."""
 
     Empty = "Empty"
     Shallow = "Shallow"
@@ -62,7 +62,7 @@ class MiddlewareScheme(Enum):
 
 
 class EmbeddingMergerType(Enum):
-    """How the outputs of several input embedders become one."""
+    """Merging of the outputs of several input embedders into one."""
 
     Concat = 0
     Sum = 1
@@ -80,14 +80,14 @@ class RunType(Enum):
 
 
 class DeviceType(Enum):
-    """Where a network is computed."""
+    """Kind of device that a network is computed on."""
 
     CPU = "cpu"
     GPU = "gpu"
 
 
 class Device:
-    """One device: its type, and which one of that type."""
+    """A device: its type, and its index among those of that type."""
 
     def __init__(self, device_type: DeviceType, index: int = 0):
         self.device_type = device_type
@@ -165,7 +165,7 @@ class Parameters(Constrained, metaclass=_CheckedAfterInit):
 
 
 class AlgorithmParameters(Parameters):
-    """How an agent learns; each algorithm adds its own.
+    """Hyperparameters of an agent's learning; each algorithm adds its own.
 
     :ivar num_consecutive_playing_steps: how long the agent acts between two training phases
     :ivar num_consecutive_training_steps: how many updates a training phase has
@@ -228,7 +228,7 @@ class AlgorithmParameters(Parameters):
 
 
 class ScheduleParameters(Parameters):
-    """How long each part of a run is, in ``EnvironmentSteps``, ``EnvironmentEpisodes`` or ``TrainingSteps``.
+    """Lengths of the parts of a run, in ``EnvironmentSteps``, ``EnvironmentEpisodes`` or ``TrainingSteps``.
 
     :ivar heatup_steps: acting at random before training; 0 for none
     :ivar evaluation_steps: the length of an evaluation; 0 for none. Counted in steps, the last episode is finished.
@@ -244,7 +244,7 @@ class ScheduleParameters(Parameters):
 
 
 class PresetValidationParameters(Parameters):
-    """What a preset must achieve for its tests to pass.
+    """Result that a preset must achieve for its tests to pass.
 
     :param test: the preset has a reward to reach
     :param min_reward_threshold: the reward to reach, averaged as the golden tests do
@@ -292,7 +292,7 @@ class PresetValidationParameters(Parameters):
 
 
 class NetworkParameters(Parameters):
-    """One network of an agent: its parts and how it is optimised.
+    """A network of an agent: its parts and its optimisation.
 
     :param force_cpu: compute this network on the CPU even where there is a GPU
     :param async_training: each worker applies its own gradients to the shared network
@@ -433,7 +433,7 @@ class NetworkComponentParameters(Parameters):
 
 
 class VisualizationParameters(Parameters):
-    """What a run shows and writes.
+    """Output of a run: what it shows and writes.
 
     :param print_networks_summary: print each network's layers when it is built
     :param dump_csv: write the signals
@@ -586,7 +586,7 @@ class TaskRole(Enum):
 
 
 class TaskParameters(Parameters):
-    """How one process takes part in a run.
+    """Task of a process in a run.
 
     :param framework_type: the framework that networks are built on
     :param evaluate_only: None trains; 0 evaluates without end; n evaluates n environment steps
@@ -679,7 +679,7 @@ class TaskParameters(Parameters):
 
 
 class DistributedTaskParameters(TaskParameters):
-    """How one of several workers takes part in a run.
+    """Task of one of several workers in a run.
 
     :param parameters_server_hosts: where the shared parameters are, ``host:port``
     :param worker_hosts: where the workers are, ``host:port,host:port``

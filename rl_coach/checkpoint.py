@@ -306,7 +306,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def _lists_files(files: Any) -> bool:
-    """Whether a manifest's files are within the checkpoint, each with size and digest."""
+    """True if a manifest's files are within the checkpoint, each with size and digest."""
     return isinstance(files, dict) and all(
         isinstance(entry, dict) and isinstance(entry.get("size"), int) and "sha256" in entry and _is_within(name)
         for name, entry in files.items()

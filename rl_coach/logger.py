@@ -1,4 +1,4 @@
-"""What a run says and writes: lines on the screen, signals as CSV, the parameters as JSON, videos."""
+"""Output of a run: lines on the screen, signals as CSV, the parameters as JSON, videos."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ class ScreenLogger:
 
     @property
     def is_read_by_programs(self) -> bool:
-        """Whether each event is a line of its own, without colours, and nothing is redrawn."""
+        """True if each event is a line of its own, without colours, and nothing is redrawn."""
         return not self._use_colors
 
     @property
     def is_live(self) -> bool:
-        """Whether a display that redraws itself can be shown: on a terminal, but not in a notebook."""
+        """True if a display that redraws itself can be shown: on a terminal, but not in a notebook."""
         if not self._use_colors:
             return False
         return bool(self.console.is_terminal and not self.console.is_jupyter and not self.console.is_dumb_terminal)
@@ -185,7 +185,7 @@ class ScreenLogger:
         return answer
 
     def ask_yes_no(self, title: str, default: bool | None = None) -> bool:
-        """Whether the user says yes. Asks again until the answer is one, but never where there is no terminal.
+        """True if the user says yes. Asks again until the answer is one, but never where there is no terminal.
 
         :param default: the answer to an empty line, and where nobody can be asked, which is a no if there is none
         """
@@ -296,7 +296,7 @@ class BaseLogger:
         return True
 
     def signal_value_exists(self, signal_name: str, time: int) -> bool:
-        """Whether a row that is not yet written has that signal."""
+        """True if a row that is not yet written has that signal."""
         return signal_name in self._rows.get(self._open_index(time), {})
 
     def get_signal_value(self, signal_name: str, time: int | None = None) -> Any:
@@ -607,7 +607,7 @@ _STARTED = datetime.datetime.now().astimezone()
 
 @functools.lru_cache(maxsize=1)
 def run_record() -> dict[str, Any]:
-    """What this process runs on: versions, command line, git revision of the working directory, platform, start."""
+    """Facts of this process: versions, command line, git revision of the working directory, platform, start."""
     return {
         "start_time": _STARTED.isoformat(timespec="seconds"),
         "command_line": sys.argv,

@@ -45,7 +45,7 @@ class Schedule:
         raise NotImplementedError(f"{type(self).__name__} does not say its value at a step")
 
     def get_state(self) -> dict[str, Any]:
-        """Where the schedule stands."""
+        """Position of the schedule."""
         return {"num_steps": self.num_steps, "current_value": self.current_value}
 
     def set_state(self, state: dict[str, Any]) -> None:

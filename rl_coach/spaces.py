@@ -47,12 +47,12 @@ class Space:
 
     @property
     def num_elements(self) -> int:
-        """How many numbers a point has."""
+        """Number of elements of a point."""
         return int(np.prod(self.shape))
 
     @property
     def rng(self) -> np.random.Generator:
-        """What ``sample`` draws from; made at its first use, since most spaces are never sampled."""
+        """Random stream that ``sample`` draws from; made at its first use, since most spaces are never sampled."""
         if self._rng is None:
             self._rng = np.random.default_rng()
         return self._rng
@@ -175,7 +175,7 @@ class OneHotObservationSpace(VectorObservationSpace):
         return vectors
 
     def can_encode(self, numbers: np.ndarray) -> bool:
-        """Whether all of [..., *raw_shape] numbers are whole and lie within their range."""
+        """True if all of [..., *raw_shape] numbers are whole and lie within their range."""
         from_start = numbers.reshape(-1, len(self.counts)) - self.starts
         return bool(np.all((from_start >= 0) & (from_start < self.counts) & (from_start % 1 == 0)))
 
@@ -211,7 +211,7 @@ class PlanarMapsObservationSpace(ObservationSpace):
 
     @property
     def channels(self) -> int:
-        """How many planes there are."""
+        """Number of planes."""
         return 1 if self.num_dimensions == 2 else int(self.shape[self.channels_axis])
 
 
@@ -468,7 +468,7 @@ class MultiSelectActionSpace(ActionSpace):
 
     @property
     def num_actions(self) -> int:
-        """How many subsets there are."""
+        """Number of subsets."""
         return len(self._actions)
 
     def val_matches_space_definition(self, val: Any) -> bool:
@@ -553,7 +553,7 @@ class ReachingGoal(GoalToRewardConversion):
 
 
 class InverseDistanceFromGoal(GoalToRewardConversion):
-    """One over the distance, at most ``max_reward``; the goal is reached within the threshold."""
+    """Reward of one over the distance, at most ``max_reward``; the goal is reached within the threshold."""
 
     def __init__(self, distance_from_goal_threshold: Union[float, np.ndarray], max_reward: float = 1):
         super().__init__(goal_reaching_reward=max_reward)
@@ -574,7 +574,7 @@ class GoalsSpace(VectorObservationSpace, ActionSpace):
     """
 
     class DistanceMetric(Enum):
-        """How far two points are from each other."""
+        """Distance of two points from each other."""
 
         Euclidean = 0
         Cosine = 1

@@ -23,7 +23,7 @@ from rl_coach.utils import CoachError
 
 
 class ActorCriticAlgorithmParameters(AlgorithmParameters):
-    """How actor-critic learns.
+    """Hyperparameters of actor-critic.
 
     :ivar policy_gradient_rescaler: ``A_VALUE`` (n-step advantages) or ``GAE``
     :ivar apply_gradients_every_x_episodes: how many episodes one update sums

@@ -235,7 +235,7 @@ class Agent(AgentInterface):
 
     @property
     def phase(self) -> RunPhase:
-        """What the run is doing. An evaluation leaves no trace: the streams, the filters' statistics and the signals
+        """Current phase of the run. An evaluation leaves no trace: the streams, the filters' statistics and the signals
         go on afterwards as if there had been none."""
         return self._phase
 
@@ -463,7 +463,7 @@ class Agent(AgentInterface):
         return loss
 
     def learn_from_batch(self, batch: Batch) -> Outcome:
-        """One update on a batch, which the pre-network filters have passed already.
+        """Update the networks on a batch, which the pre-network filters have passed already.
 
         An agent that overrides this computes its targets itself, from ``self.networks[...].online_network.predict``,
         and calls ``train_and_sync_networks``.

@@ -1,4 +1,4 @@
-"""What a level manager expects of whatever acts in it: an agent, or several that appear as one."""
+"""Interface that a level manager expects of what acts in it: an agent, or several that appear as one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class AgentInterface:
 
     @property
     def phase(self) -> RunPhase:
-        """What the run is doing. Leaving ``TEST`` closes an evaluation."""
+        """Current phase of the run. Leaving ``TEST`` closes an evaluation."""
         return self._phase
 
     @phase.setter
@@ -66,7 +66,7 @@ class AgentInterface:
 
     @property
     def is_on_policy(self) -> bool:
-        """Whether the agent learns only from what its current policy did."""
+        """True if the agent learns only from what its current policy did."""
         raise NotImplementedError(f"{type(self).__name__} does not say whether it is on-policy")
 
     def create_agents(self) -> None:
@@ -117,7 +117,7 @@ class AgentInterface:
         raise NotImplementedError(f"{type(self).__name__} does not observe")
 
     def should_train(self) -> bool:
-        """Whether the next call of ``train`` would learn. Asking changes nothing."""
+        """True if the next call of ``train`` would learn. Asking changes nothing."""
         raise NotImplementedError(f"{type(self).__name__} does not say when it trains")
 
     def train(self) -> SupportsFloat:
@@ -153,7 +153,7 @@ class AgentInterface:
         """Take the newest weights from where they are shared."""
 
     def get_predictions(self, states: dict[str, Any], prediction_type: type[PredictionType]) -> Any:
-        """What the agent's networks say about states, for another agent."""
+        """Predictions of the agent's networks about states, for another agent."""
         raise NotImplementedError(f"{type(self).__name__} gives no predictions")
 
     def set_incoming_directive(self, action: ActionType) -> None:
@@ -161,7 +161,7 @@ class AgentInterface:
         raise NotImplementedError(f"{type(self).__name__} takes no directives")
 
     def policy_description(self) -> PolicyDescription | None:
-        """How the agent acts once it is trained, so that its policy can be used without it; None if it cannot be.
+        """Description of the trained agent's policy, to use it without the agent; None if there can be none.
 
         A subclass that changes how actions are chosen gives its own.
         """
@@ -179,7 +179,7 @@ class AgentInterface:
         raise NotImplementedError(f"{type(self).__name__} cannot be restored")
 
     def fits(self) -> dict[str, str]:
-        """What another agent must have in common with this one to take its state, as texts by name."""
+        """Properties that another agent must share with this one to take its state, as texts by name."""
         return {"agent": type(self).__name__}
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What an evaluation leaves as it found it."""
+"""State that an evaluation leaves as it found it."""
 
 from __future__ import annotations
 

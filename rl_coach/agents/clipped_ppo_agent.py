@@ -53,7 +53,7 @@ class ClippedPPONetworkParameters(NetworkParameters):
 
 
 class ClippedPPOAlgorithmParameters(AlgorithmParameters):
-    """How PPO learns.
+    """Hyperparameters of PPO.
 
     :ivar policy_gradient_rescaler: ``GAE``, or ``A_VALUE`` for returns minus values
     :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
@@ -282,7 +282,7 @@ class ClippedPPOAgent(ActorCriticAgent):
         return float(result.losses["main"].mean())
 
     def post_training_commands(self) -> None:
-        """What was played with the old policy is of no more use."""
+        """Forget what was played with the old policy: it is of no more use."""
         self.memory.clean()
 
     def get_state(self) -> dict[str, Any]:

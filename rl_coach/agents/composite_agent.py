@@ -27,7 +27,7 @@ class DecisionPolicy:
 
 
 class SingleDecider(DecisionPolicy):
-    """One agent decides; which one can be changed at any time.
+    """Decisions of one agent; which one that is can be changed at any time.
 
     :param default_decision_maker: the name of the agent that decides at first
     """
@@ -87,7 +87,7 @@ class MeanDecision(DecisionPolicy):
 
 
 class RewardPolicy(Enum):
-    """What reward the agents inside see: for reaching the goal that the level above set, the environment's own, or
+    """Reward that the agents inside see: for reaching the goal that the level above set, the environment's own, or
     the sum of the environment's rewards over the episode so far."""
 
     ReachingGoal = 0
@@ -190,7 +190,7 @@ class CompositeAgent(AgentInterface):
 
     @property
     def phase(self) -> RunPhase:
-        """What the run is doing."""
+        """Current phase of the run."""
         return self._phase
 
     @phase.setter

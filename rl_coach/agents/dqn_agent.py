@@ -30,7 +30,7 @@ from rl_coach.utilities.constraints import FLAG, Constraint
 
 
 class DQNAlgorithmParameters(AlgorithmParameters):
-    """How DQN learns.
+    """Hyperparameters of DQN.
 
     :ivar num_steps_between_copying_online_weights_to_target: how long the target network stays as it is
     :ivar num_consecutive_playing_steps: steps between two updates

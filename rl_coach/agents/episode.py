@@ -35,7 +35,7 @@ class EpisodeReport:
 
 
 class EpisodeInProgress:
-    """What an agent knows of the episode that it is in.
+    """State of the episode that an agent is in.
 
     An agent has one at a time. Others are put aside whole: those in the other copies of its environment, the training
     episode during an evaluation, and the one that a checkpoint holds. An agent that keeps more for an episode names a

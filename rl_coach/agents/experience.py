@@ -18,7 +18,7 @@ from rl_coach.utils import CoachError
 
 @dataclass
 class Played:
-    """What another process has played for an agent, as it arrives.
+    """Steps that another process has played for an agent, as they arrive.
 
     :param steps: environment steps, in order
     :param episode_lengths: the number of those in each episode; the last one may go on in what arrives next

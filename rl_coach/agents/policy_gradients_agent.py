@@ -34,7 +34,7 @@ class PolicyGradientNetworkParameters(NetworkParameters):
 
 
 class PolicyGradientAlgorithmParameters(AlgorithmParameters):
-    """How policy gradients learn.
+    """Hyperparameters of policy gradients.
 
     :ivar policy_gradient_rescaler: what weighs log pi(a|s)
     :ivar apply_gradients_every_x_episodes: how many episodes one update sums

@@ -1,4 +1,4 @@
-"""What agents share that learn a policy from whole episodes or segments of them."""
+"""Base of the agents that learn a policy from whole episodes or segments of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rl_coach.utils import CoachError, TrainingError, eps
 
 
 class PolicyGradientRescaler(Enum):
-    """What weighs log pi(a|s) in a policy's gradient."""
+    """Weight of log pi(a|s) in a policy's gradient."""
 
     TOTAL_RETURN = 0
     FUTURE_RETURN = 1
@@ -75,7 +75,7 @@ class PolicyOptimizationAgent(Agent):
 
     @property
     def policy_gradient_rescaler(self) -> PolicyGradientRescaler:
-        """What weighs log pi(a|s)."""
+        """Weight of log pi(a|s)."""
         return self.ap.algorithm.policy_gradient_rescaler
 
     @property

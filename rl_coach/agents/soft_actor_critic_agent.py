@@ -30,7 +30,7 @@ from rl_coach.utils import CoachError
 
 
 class _SACNetworkParameters(NetworkParameters):
-    """What the three networks have in common."""
+    """Parameters that the three networks have in common."""
 
     def __init__(self, embedder: InputEmbedderParameters, middleware: FCMiddlewareParameters, head: Any):
         super().__init__()
@@ -81,7 +81,7 @@ class SACPolicyNetworkParameters(_SACNetworkParameters):
 
 
 class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
-    """How soft actor-critic learns.
+    """Hyperparameters of soft actor-critic.
 
     :ivar rate_for_copying_weights_to_target: the target's share of the newest weights at each update
     :ivar use_deterministic_for_evaluation: evaluate with the mean action, not with a sample

@@ -1,4 +1,4 @@
-"""When an agent learns: counters in, numbers out."""
+"""Timing of an agent's training: counters in, numbers out."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class TrainingClock:
 
     @property
     def most_phases(self) -> int:
-        """How many training phases can be due at once."""
+        """Number of training phases that can be due at once."""
         period = self._algorithm.num_consecutive_playing_steps
         if self.steps_at_once == 1 or isinstance(period, EnvironmentEpisodes):
             return 1
         return -(-self.steps_at_once // max(1, period.num_steps))
 
     def updates_before_targets(self, updates: int, training_iteration: int) -> tuple[int, bool]:
-        """How many updates can be made in one call before targets are due, and whether they are due after each.
+        """Number of updates that one call can make before targets are due, and whether they are due after each.
 
         :param updates: how many are wanted
         """

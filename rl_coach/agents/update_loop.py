@@ -1,4 +1,4 @@
-"""How agents learn: a batch becomes columns, the learner updates the networks, and what came of it is taken down."""
+"""Learning of an agent: a batch becomes columns, the learner updates the networks, and the results are recorded."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class UpdateLoop:
         return result
 
     def update(self, columns: dict[str, np.ndarray], batch: Batch | None = None, **how: Any) -> LearningResult:
-        """One call of the learner, taken down: losses, gradients, and what the rule wants logged.
+        """Call the learner and record losses, gradients, and what the rule wants logged.
 
         :param columns: [N, ...] by name; see ``Learner.train``, which ``how`` is for
         :param batch: the batch that they are of, whose priorities change if the memory has any
@@ -154,7 +154,7 @@ class UpdateLoop:
         return result
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
-        """One update, for a ``learn_from_batch`` whose caller takes down the loss and the gradients."""
+        """Make a single update, for a ``learn_from_batch`` whose caller records the loss and the gradients."""
         result = self._train(padded(columns), batch)
         losses = [float(loss[0]) for loss in result.losses.values()]
         return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])

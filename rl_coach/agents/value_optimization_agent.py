@@ -1,4 +1,4 @@
-"""What agents share that learn the value of actions."""
+"""Base of the agents that learn the value of actions."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class DataStore:
         self._is_undefined("deploy")
 
     def get_info(self) -> Any:
-        """What others need to find the store."""
+        """Description by which others find the store."""
         self._is_undefined("get_info")
 
     def undeploy(self) -> bool:
@@ -76,7 +76,7 @@ class DataStore:
         self._is_undefined("load_policy")
 
     def end_of_policies(self) -> bool:
-        """Whether no more policies will come."""
+        """True if no more policies will come."""
         self._is_undefined("end_of_policies")
 
     def setup_checkpoint_dir(self, crd: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What is particular to Atari games: lives, the FIRE button, random beginnings, and the console's state."""
+"""Particulars of Atari games: lives, the FIRE button, random beginnings, and the console's state."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ArcadeRules:
         return self._ale.game_over()
 
     def draw_num_no_ops(self) -> int:
-        """How many no-ops the next game begins with."""
+        """Number of no-ops that the next game begins with."""
         return int(self.rng.integers(self.random_initialization_steps + 1))
 
     def get_state(self) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class LevelSelection:
 
 
 class SingleLevelSelection(LevelSelection):
-    """One of several levels.
+    """Choice of one among several levels.
 
     :param levels: the levels by the names to choose from, as a dict; or a list of levels, or one level, which are
         their own names
@@ -411,7 +411,7 @@ class Environment(EnvironmentInterface):
 
     @property
     def keyboard(self) -> Keyboard:
-        """Which keys take which actions.
+        """Actions by the keys that take them.
 
         :raises CoachError: the actions cannot be taken with keys
         """
@@ -447,7 +447,7 @@ class Environment(EnvironmentInterface):
         return min(highest, self._steps_per_second)
 
     def get_available_keys(self) -> list[tuple[str, str]]:
-        """What each action is called and which keys take it, held together.
+        """Names of the actions and the keys that take each, held together.
 
         :raises CoachError: the actions cannot be taken with keys
         """

@@ -47,7 +47,7 @@ class Finding(NamedTuple):
 
 
 def observation_findings(space: gym.Space, observation: Any, name: str = "observation") -> Iterator[Finding]:
-    """What is wrong with an observation.
+    """Faults of an observation.
 
     :param space: what the environment says about it
     :param name: the observation's name, for the text
@@ -92,7 +92,7 @@ def _array_findings(space: gym.spaces.Box, observation: Any, name: str) -> Itera
 
 
 def step_findings(space: gym.Space, answer: tuple) -> Iterator[Finding]:
-    """What is wrong with the five values that a step answers with."""
+    """Faults of the five values that a step answers with."""
     observation, reward, terminated, truncated, info = answer
     yield from observation_findings(space, observation)
     try:
@@ -179,7 +179,7 @@ def say_once(level: str, finding: Finding, step: int | None) -> None:
 
 
 class Report(NamedTuple):
-    """What a check found.
+    """Findings of a check.
 
     :param lines: one for each kind of finding
     :param notes: advice of Gymnasium's checker
@@ -267,7 +267,7 @@ class _Check:
 
 
 def _ask_gymnasium(simulator: Any) -> tuple[list[str], str | None]:
-    """What Gymnasium's checker advises, and what it fails with, None if it does not."""
+    """Advice of Gymnasium's checker, and the error it fails with, None if it does not."""
     from gymnasium.utils.env_checker import check_env
 
     failure = None

@@ -106,11 +106,11 @@ class EnvironmentCopies(EnvironmentInterface):
         return [state[str(index)] for index in range(self.num_copies)]
 
     def _call(self, method: str) -> Sequence[Any]:
-        """What a method of each copy returns."""
+        """Results of a method of each copy."""
         return [getattr(environment, method)() for environment in self.copies]
 
     def _call_each(self, method: str, arguments: Sequence[Any]) -> Sequence[Any]:
-        """What a method of each copy returns that takes one argument. :param arguments: one for each copy"""
+        """Results of a method of each copy that takes one argument. :param arguments: one for each copy"""
         return [getattr(environment, method)(argument) for environment, argument in zip(self.copies, arguments)]
 
     def _tell_phase(self, value: RunPhase) -> None:
@@ -210,7 +210,7 @@ class EnvironmentProcesses(EnvironmentCopies):
 
 @dataclass
 class _Description:
-    """What one copy says of all."""
+    """Description of all copies by a single one."""
 
     state_space: Any
     goal_space: Any
@@ -227,7 +227,7 @@ class _Description:
 
 
 class _CopyForGymnasium(gymnasium.Env):
-    """One copy as Gymnasium's processes want it: observations go through shared memory, the rest of an answer beside
+    """Copy as Gymnasium's processes want it: observations go through shared memory, the rest of an answer beside
     them; what cannot be called with an argument of its own for each copy is set as an attribute.
 
     :param make: builds the environment

@@ -1,4 +1,4 @@
-"""What an agent's surroundings look like from above: an environment, or a level manager that wraps one."""
+"""Interface of an agent's surroundings from above: an environment, or a level manager that wraps one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EnvironmentInterface:
 
     @property
     def phase(self) -> RunPhase:
-        """What the run is doing now; statistics are kept in all phases but ``UNDEFINED``."""
+        """Current phase of the run; statistics are kept in all phases but ``UNDEFINED``."""
         return self._phase
 
     @phase.setter

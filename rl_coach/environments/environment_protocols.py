@@ -75,7 +75,7 @@ class Simulator(Protocol):
 
 
 class SimulatedEnvironment(SteppedEnvironment, Simulator, Protocol):
-    """One environment at the bottom of a graph."""
+    """A single environment at the bottom of a graph."""
 
     def seed_episodes(self, seed: int) -> None:
         """Begin the random stream of the episodes that follow anew; does nothing where that cannot be done."""

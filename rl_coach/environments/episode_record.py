@@ -1,4 +1,4 @@
-"""What has been done in an episode, so that it can be done again: simulators cannot be saved, but they repeat."""
+"""Record of an episode, to do it again: simulators cannot be saved, but they repeat."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def _make(specification: Any, parameters: dict[str, Any], render_mode: str | Non
 
 
 def _extra_of(specification: Any) -> str:
-    """What brings the packages that a level needs, in pip's words; empty if that is not known."""
+    """Requirement that brings the packages of a level, in pip's words; empty if that is not known."""
     entry_point = str(specification.entry_point)
     extras = (extra for beginning, extra in _EXTRA_OF_ENTRY_POINT.items() if entry_point.startswith(beginning))
     return next(extras, "")

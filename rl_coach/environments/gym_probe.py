@@ -1,4 +1,4 @@
-"""What only a running environment tells: which interface it speaks, whether it reuses arrays, and its keys."""
+"""Facts that only a running environment tells: its interface, whether it reuses arrays, and its keys."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def probe(simulator: Any, action: Any, seed: int | None) -> Probe:
 
 
 def action_mask_of(observation: Any, info: dict[str, Any]) -> Any:
-    """Which actions a state allows, as the environment says it; None if it does not."""
+    """Actions that a state allows, as the environment says it; None if it does not."""
     return info.get("action_mask", observation.get("action_mask") if isinstance(observation, dict) else None)
 
 

@@ -1,4 +1,4 @@
-"""Which keys take which actions, for people who play an environment."""
+"""Keys of actions, for people who play an environment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES_OF_ACTIONS: dict[str, tuple[str, ...]] = {
     "CliffWalkingEnv": ("UP", "RIGHT", "DOWN", "LEFT"),
     "TaxiEnv": ("DOWN", "UP", "RIGHT", "LEFT", "PICK UP", "DROP OFF"),
 }
-"""What the actions of Gymnasium's own environments mean, by the environment's class; they do not say it themselves."""
+"""Names of the actions of Gymnasium's own environments, by the environment's class; they do not say it themselves."""
 
 
 class Keyboard:
@@ -107,5 +107,5 @@ class Keyboard:
         return self._space.get_description(action) if self._names is None else self._names[action]
 
     def bindings(self) -> list[tuple[str, tuple[int, ...]]]:
-        """What each action is called, and the keys that take it when held together."""
+        """Name of each action, and the keys that take it when held together."""
         return [(self.describe(action), tuple(sorted(keys))) for keys, action in self._actions.items() if keys]

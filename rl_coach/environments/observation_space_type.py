@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ObservationSpaceType(IntEnum):
-    """What to take observations for, where the simulator's space does not tell."""
+    """Kind to take observations for, where the simulator's space does not tell."""
 
     Tensor = 0
     Image = 1

@@ -1,1 +1,1 @@
-"""How an agent turns the outputs of its networks into actions, exploring or not."""
+"""Exploration policies: from the outputs of an agent's networks to actions, exploring or not."""

@@ -41,7 +41,7 @@ class AdditiveNoiseParameters(ExplorationParameters):
 
 
 class NoiseLevel(ContinuousActionExplorationPolicy):
-    """What policies share that draw an action around the mean: how wide they draw.
+    """Base of the policies that draw an action around the mean: the width of the draw.
 
     An agent that gives a standard deviation of its own beside the mean is drawn from with that one, evaluation
     excepted.

@@ -15,7 +15,7 @@ from rl_coach.utilities.constraints import FRACTION, Constraint, whole
 
 
 class BootstrappedParameters(EGreedyParameters):
-    """One Q head an episode, with epsilon-greedy actions.
+    """Parameters of bootstrapped exploration: a single Q head an episode, with epsilon-greedy actions.
 
     :ivar architecture_num_q_heads: how many Q heads the network has
     :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
@@ -63,7 +63,7 @@ class Bootstrapped(EGreedy):
         self.last_action_values: Any = None
 
     def select_head(self) -> None:
-        """Draw the head to follow from here on."""
+        """Draw the head to act with from here on."""
         self.selected_head = int(self.rng.integers(self.num_heads))
 
     def suspend(self) -> int:

@@ -39,7 +39,7 @@ def make_exploration_policy(parameters: Any, action_space: ActionSpace, agent: s
 
 
 class ExplorationParameters(Parameters):
-    """Which exploration policy an agent uses, and how.
+    """Choice of an exploration policy, with its parameters.
 
     :ivar action_space: the agent's action space, filled in when the agent is built
     """
@@ -78,11 +78,11 @@ class ExplorationPolicy:
         """A new episode starts: forget what belongs to the one before."""
 
     def suspend(self) -> Any:
-        """What belongs to the episode in progress, for ``resume`` to take up again after another episode."""
+        """State that belongs to the episode in progress, for ``resume`` to take up again after another episode."""
         return None
 
     def resume(self, suspended: Any) -> None:
-        """Go on with the episode that ``suspend`` parked."""
+        """Go on with the episode that ``suspend`` put aside."""
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """Choose an action.
@@ -121,7 +121,7 @@ class ExplorationPolicy:
         return 0
 
     def get_state(self) -> dict[str, Any]:
-        """What must be kept to continue exactly."""
+        """State that must be kept to continue exactly."""
         return {"rng": self.rng.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:

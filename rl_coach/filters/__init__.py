@@ -1,1 +1,1 @@
-"""What stands between an environment and an agent: filters of observations, rewards and actions."""
+"""Filters of observations, rewards and actions, between an environment and an agent."""

@@ -27,19 +27,19 @@ class Filter:
         """A new episode starts: forget what belongs to the one before."""
 
     def suspend(self) -> Any:
-        """What belongs to the episode in progress, for ``resume`` to take up again after an episode in between."""
+        """State that belongs to the episode in progress, for ``resume`` to take up again after an episode in between."""
         return None
 
     def resume(self, suspended: Any) -> None:
-        """Go on with the episode that ``suspend`` parked."""
+        """Go on with the episode that ``suspend`` put aside."""
 
     @property
     def remembers_episode(self) -> bool:
-        """Whether the filter keeps something of the episode in progress: then it has a ``reset`` to forget it."""
+        """True if the filter keeps something of the episode in progress: then it has a ``reset`` to forget it."""
         return type(self).reset is not Filter.reset
 
     def filter(self, *args: Any, **kwargs: Any) -> Any:
-        """What comes out for what goes in; each kind of filter says what that is.
+        """Output for an input; each kind of filter says what that is.
 
         Filters of what the agent sees take ``update_internal_state``: whether a filter that keeps statistics or a
         history learns from this.
@@ -55,7 +55,7 @@ class Filter:
         """
 
     def take_gathered(self) -> State:
-        """What statistics have learned since the last call, for ``merge_gathered`` in another process; the first call
+        """Statistics gathered since the last call, for ``merge_gathered`` in another process; the first call
         begins. Empty for a filter without statistics that can be added up."""
         return {}
 
@@ -68,7 +68,7 @@ class Filter:
             raise CoachError(f"the {type(self).__name__} keeps no statistics to add others to")
 
     def get_state(self) -> State:
-        """What must be kept to continue exactly; empty for a filter without a state."""
+        """State that must be kept to continue exactly; empty for a filter without one."""
         return {}
 
     def set_state(self, state: State) -> None:

@@ -133,7 +133,7 @@ class DescriptionReader:
         return found
 
     def decode(self, value: Any) -> Any:
-        """What ``encode`` was given, tuples as lists."""
+        """Value that ``encode`` was given, tuples as lists."""
         if isinstance(value, list):
             return [self.decode(item) for item in value]
         if not isinstance(value, dict):

@@ -27,7 +27,7 @@ AnyFilter = TypeVar("AnyFilter", bound="Filter")
 
 
 class _FilterChain(Filter):
-    """What input and output filters share: they hold other filters, and some are templates to copy.
+    """Base of input and output filters: they hold other filters, and some are templates to copy.
 
     :param is_a_reference_filter: a template; calling it gives a copy to use
     """
@@ -57,8 +57,8 @@ class _FilterChain(Filter):
         return [member.suspend() for _, member in self._members()]
 
     def resume(self, suspended: Any) -> None:
-        for (_, member), parked in zip(self._members(), suspended):
-            member.resume(parked)
+        for (_, member), state in zip(self._members(), suspended):
+            member.resume(state)
 
     def set_device(self, device: Any, memory_backend_params: Any = None, mode: str = "numpy") -> None:
         for _, member in self._members():

@@ -1,4 +1,4 @@
-"""How the outputs of a trained network become an action, once exploring is over.
+"""Choice of an action from the outputs of a trained network, once exploring is over.
 
 Needs NumPy alone: an agent says with one of these classes how it acts, and a deployed policy acts with it.
 """
@@ -133,7 +133,7 @@ CHOICES: dict[str, type[ActionChoice]] = {
 
 @dataclass(frozen=True)
 class PolicyDescription:
-    """Which network acts, and how.
+    """Description of the network that acts, and of its choice of actions.
 
     :param network: the network's name in the agent
     :param outputs: those of its outputs that the choice takes, in order

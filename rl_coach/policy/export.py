@@ -38,7 +38,7 @@ _ACTING = (
 def checkpoint_files(
     levels: list[Any], about: dict[str, Any], with_networks: bool
 ) -> tuple[dict[str, bytes], list[str]]:
-    """What a checkpoint carries for those who deploy: a policy for each agent that can say how it acts, and, if
+    """Files that a checkpoint carries for those who deploy: a policy for each agent that can describe its own, and, if
     asked, all networks as ONNX models.
 
     :param levels: a graph's level managers
@@ -182,7 +182,7 @@ def _agents(levels: list[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _is_described(agent: type) -> bool:
-    """Whether ``policy_description`` speaks of the methods that the agent acts with, and not of overridden ones."""
+    """True if ``policy_description`` speaks of the methods that the agent acts with, and not of overridden ones."""
     order = list(agent.__mro__)
 
     def definer(method: str) -> int:
@@ -192,7 +192,7 @@ def _is_described(agent: type) -> bool:
 
 
 def _metadata(agent: Any, about: dict[str, Any]) -> dict[str, str]:
-    """What an ONNX model says about itself; texts only."""
+    """Metadata that an ONNX model holds about itself; texts only."""
     spaces = agent.environment_spaces
     facts = {
         **about,

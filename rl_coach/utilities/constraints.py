@@ -47,7 +47,7 @@ class Constrained:
 
 
 def exactly(value: Any) -> Constraint:
-    """One value."""
+    """The given value and no other."""
     return Constraint(str(value), lambda other: type(other) is type(value) and other == value)
 
 

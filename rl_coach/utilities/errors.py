@@ -19,7 +19,7 @@ class TrainingError(Exception):
 
 
 class CheckpointError(TrainingError):
-    """What was trained could not be written where it belongs; the message says where it lies instead."""
+    """Failure to write what was trained where it belongs; the message says where it lies instead."""
 
 
 def nearest(name: str, candidates: Iterable[str], at_most: int = 3) -> list[str]:

@@ -44,7 +44,7 @@ _SAFETENSORS_TYPES = {
 _NUMPY_TYPES = {code: name for name, code in _SAFETENSORS_TYPES.items()}
 
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
-"""What reading plain data raises where a file does not hold what was written."""
+"""Errors that reading plain data raises where a file does not hold what was written."""
 
 
 class UnsavableError(TypeError):

@@ -30,7 +30,7 @@ class ExplorationChain(gym.Env):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
 
     class ObservationType(Enum):
-        """How a state is shown."""
+        """Form in which a state is shown."""
 
         OneHot = 0
         Therm = 1

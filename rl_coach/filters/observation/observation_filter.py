@@ -30,7 +30,7 @@ class ObservationFilter(Filter):
         super().__init__(name)
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> Any:
-        """One observation, changed; the one given stays as it is."""
+        """Changed copy of a single observation; the one given stays as it is."""
         raise NotImplementedError(f"{type(self).__name__} does not filter")
 
     def filter_batch(self, observations: Any, update_internal_state: bool = True) -> Any:

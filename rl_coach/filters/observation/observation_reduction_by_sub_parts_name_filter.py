@@ -21,7 +21,7 @@ class ObservationReductionBySubPartsNameFilter(ObservationFilter):
     """
 
     class ReductionMethod(Enum):
-        """What happens to the parts that are named."""
+        """Treatment of the parts that are named."""
 
         Keep = 0
         Discard = 1

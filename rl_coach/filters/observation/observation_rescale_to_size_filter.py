@@ -12,7 +12,7 @@ from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace
 
 
 class RescalingFilter(ObservationFilter):
-    """What filters that resize images share: [H, W] or [H, W, C] images of any size. The channels may lie on another
+    """Base of filters that resize images: [H, W] or [H, W, C] images of any size. The channels may lie on another
     axis.
     """
 

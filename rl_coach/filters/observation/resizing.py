@@ -8,7 +8,7 @@ import numpy as np
 
 
 def axis_weights(length_in: int, length_out: int) -> np.ndarray:
-    """How much of each input element goes into each output element along one axis; rows sum to 1.
+    """Weights of the input elements in each output element along one axis; rows sum to 1.
 
     Shrinking averages over the area that an output element covers. Enlarging interpolates linearly between the
     centres of input elements and repeats the outermost ones beyond them.
@@ -78,7 +78,7 @@ class Resizer:
 
 
 def _repeated_weights(length_in: int, length_out: int) -> tuple[int, np.ndarray]:
-    """How often the weights repeat along the axis, and the weights of one piece of it."""
+    """Number of times that the weights repeat along the axis, and the weights of one piece of it."""
     if length_out > length_in:
         return 1, axis_weights(length_in, length_out)
     pieces = math.gcd(length_in, length_out)
