@@ -167,12 +167,12 @@ class Parameters(Constrained, metaclass=_CheckedAfterInit):
 class AlgorithmParameters(Parameters):
     """Hyperparameters of an agent's learning; each algorithm adds its own.
 
-    :ivar num_consecutive_playing_steps: how long the agent acts between two training phases
-    :ivar num_consecutive_training_steps: how many updates a training phase has
+    :ivar num_consecutive_playing_steps: length of the acting between two training phases
+    :ivar num_consecutive_training_steps: number of updates of a training phase
     :ivar heatup_using_network_decisions: act with the (untrained) policy during heatup, not at random
     :ivar discount: 0 values the next reward only, 1 all alike
-    :ivar apply_gradients_every_x_episodes: how many episodes' gradients one update sums
-    :ivar num_steps_between_copying_online_weights_to_target: how often the target network is updated
+    :ivar apply_gradients_every_x_episodes: number of episodes whose gradients one update sums
+    :ivar num_steps_between_copying_online_weights_to_target: period of the target network's update
     :ivar rate_for_copying_weights_to_target: 1 copies the weights, less mixes that share of them in (Polyak)
     :ivar load_memory_from_file_path: a ``CsvDataset`` or ``PickledReplayBuffer`` to start from
     :ivar store_transitions_only_when_episodes_are_terminated: store whole episodes, so that returns are known
@@ -249,12 +249,12 @@ class PresetValidationParameters(Parameters):
     :param test: the preset has a reward to reach
     :param min_reward_threshold: the reward to reach, averaged as the golden tests do
     :param max_episodes_to_achieve_reward: within how many training episodes
-    :param num_workers: how many workers train
+    :param num_workers: number of workers that train
     :param reward_test_level: the environment level of that test
     :param test_using_a_trace_test: compare a short run's CSV with an earlier one
     :param trace_test_levels: the levels of that comparison
-    :param trace_max_env_steps: how long it runs
-    :param read_csv_tries: how often to look for a CSV that is not there yet
+    :param trace_max_env_steps: environment steps that it runs
+    :param read_csv_tries: number of times to look for a CSV that is not there yet
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
@@ -299,14 +299,14 @@ class NetworkParameters(Parameters):
     :param shared_optimizer: asynchronous workers share the optimizer's state
     :param scale_down_gradients_by_number_of_workers_for_sync_training: average, not sum, the workers' gradients
     :param clip_gradients: the limit; None does not clip
-    :param gradients_clipping_method: what the limit holds for
+    :param gradients_clipping_method: quantity that the limit holds for
     :param l2_regularization: the weight of the squared weights in the loss; 0 for none
     :param learning_rate: the optimizer's step size, or a ``Schedule`` over training steps
     :param learning_rate_decay_rate: the factor after each ``learning_rate_decay_steps``; 0 for no decay
     :param learning_rate_decay_steps: the length of a decay period in training steps
     :param input_embedders_parameters: an embedder for each observation by name
-    :param embedding_merger_type: how the embeddings are put together
-    :param middleware_parameters: what lies between embedders and heads
+    :param embedding_merger_type: merging of the embeddings
+    :param middleware_parameters: the part between embedders and heads
     :param heads_parameters: the heads, in the order of the network's outputs
     :param use_separate_networks_per_head: each head gets embedders and a middleware of its own
     :param optimizer_type: ``'Adam'``, ``'RMSProp'`` or ``'SGD'``
@@ -318,9 +318,9 @@ class NetworkParameters(Parameters):
     :param replace_mse_with_huber_loss: Huber instead of squared errors, where a head has them
     :param create_target_network: keep a second, slowly following copy of the weights
     :param softmax_temperature: above 1 flattens a policy's softmax, below 1 sharpens it
-    :param initial_weights: how weights begin: ``'xavier'`` (zero biases), ``'kaiming_uniform'`` (as PyTorch's layers,
+    :param initial_weights: start of the weights: ``'xavier'`` (zero biases), ``'kaiming_uniform'`` (as PyTorch's layers,
         biases too), ``'orthogonal'``, or an ``InitialWeights`` such as ``Orthogonal(gain=0.01)``
-    :param output_embedding: what the middleware gives becomes an output too, ``embedding`` of the first head
+    :param output_embedding: the middleware's output becomes an output of the network too, ``embedding`` of the first head
     :ivar blueprint: a ``NetworkBlueprint``, which networks that only act are made from; None elsewhere
     """
 
@@ -423,7 +423,7 @@ class NetworkComponentParameters(Parameters):
     """A part of a network.
 
     :param dense_layer: the layer class to use where the part has fully connected layers; None for ``Dense``
-    :ivar initial_weights: how this part's weights begin, as in ``NetworkParameters``; None for as the network's do. If
+    :ivar initial_weights: start of this part's weights, as in ``NetworkParameters``; None for as the network's do. If
         set, it holds for kernels too that a head begins in a way of its own, such as a policy's small ones
     """
 
@@ -437,7 +437,7 @@ class VisualizationParameters(Parameters):
 
     :param print_networks_summary: print each network's layers when it is built
     :param dump_csv: write the signals
-    :param dump_signals_to_csv_every_x_episodes: how often the CSV grows
+    :param dump_signals_to_csv_every_x_episodes: period of the CSV's growth
     :param dump_gifs: write episodes as GIF, those that ``video_dump_methods`` let through
     :param dump_mp4: likewise as MP4
     :param video_dump_methods: ``VideoDumpFilter`` objects; an episode is written if all agree
@@ -596,17 +596,17 @@ class TaskParameters(Parameters):
     :param checkpoint_save_secs: seconds between checkpoints; None for none
     :param checkpoint_restore_dir: deprecated name of ``checkpoint_restore_path``
     :param checkpoint_restore_path: the checkpoint to start from
-    :param checkpoint_save_dir: where checkpoints are written
+    :param checkpoint_save_dir: directory of the checkpoints
     :param export_onnx_graph: write the networks as ONNX with each checkpoint
     :param apply_stop_condition: stop once the environment's success rate is reached
-    :param num_gpu: how many GPUs to use
+    :param num_gpu: number of GPUs to use
     :param checkpoint_memory: keep the replay memory in checkpoints, which an exact continuation needs; a checkpoint
         then takes the room of the memory's filled part
     :param checkpoint_save_steps: environment steps of training between checkpoints; None for none
     :param checkpoint_save_episodes: training episodes between checkpoints; None for none
-    :param checkpoint_keep: how many of the newest checkpoints stay besides the best; 0 keeps all, None leaves it to the
+    :param checkpoint_keep: number of the newest checkpoints that stay besides the best; 0 keeps all, None leaves it to the
         graph manager
-    :param num_threads: how many threads the networks compute with, in this process from its first network on; None
+    :param num_threads: number of threads that the networks compute with, in this process from its first network on; None
         chooses by their size
     :param preset: the name of the preset, for the records
     :param resume: go on with the run that wrote ``checkpoint_restore_path``, in its directory
@@ -681,12 +681,12 @@ class TaskParameters(Parameters):
 class DistributedTaskParameters(TaskParameters):
     """Task of one of several workers in a run.
 
-    :param parameters_server_hosts: where the shared parameters are, ``host:port``
-    :param worker_hosts: where the workers are, ``host:port,host:port``
+    :param parameters_server_hosts: address of the shared parameters, ``host:port``
+    :param worker_hosts: addresses of the workers, ``host:port,host:port``
     :param job_type: ``'worker'`` or ``'ps'``
-    :param task_index: which worker this is, from 0
-    :param num_tasks: how many there are
-    :param num_training_tasks: how many of them train
+    :param task_index: index of this worker, from 0
+    :param num_tasks: number of workers
+    :param num_training_tasks: number of them that train
     """
 
     def __init__(

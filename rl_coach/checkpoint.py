@@ -160,7 +160,7 @@ class CheckpointStateFile:
 class CheckpointStateReader:
     """Looks up the checkpoints of a directory.
 
-    :param checkpoint_state_optional: where the state file is missing, go by the names of the checkpoints
+    :param checkpoint_state_optional: if the state file is missing, go by the names of the checkpoints
     """
 
     def __init__(self, checkpoint_dir: str, checkpoint_state_optional: bool = True):
@@ -239,7 +239,7 @@ def save_checkpoint(
     """Write a checkpoint, and name it the newest if its name is a checkpoint's.
 
     :param state: nested dicts and lists with string keys; leaves are arrays, int, float, bool, str or None
-    :param manifest: what the run says about itself, as plain values
+    :param manifest: the run's description of itself, as plain values
     :param attachments: more files, by their path within the checkpoint
     :return: the checkpoint's path
     :raises plain_data.UnsavableError: a leaf that cannot be saved, named by its path

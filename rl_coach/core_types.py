@@ -256,7 +256,7 @@ class EnvResponse:
     :param next_state: the observations by name
     :param reward: the reward of the step
     :param game_over: the episode has ended, for whatever reason
-    :param info: what else the environment says
+    :param info: the further information of the environment
     :param goal: the goal in force, if there is one
     :param terminated: the episode ended in the environment itself, not by a limit on its length; only this stops
         bootstrapping. ``game_over`` if not given.
@@ -310,7 +310,7 @@ class Transition:
 
     :param game_over: the episode ended with this step, by termination or by a limit on its length
     :param terminated: it ended by termination, so there is nothing to bootstrap from; ``game_over`` if not given
-    :ivar n_steps: how many steps it spans: its reward is the discounted sum of as many, and what follows
+    :ivar n_steps: number of steps that it spans: its reward is the discounted sum of as many, and what follows
         ``next_state`` is discounted by discount ** n_steps. 1 unless ``Episode`` made an n-step transition of it
     """
 
@@ -573,7 +573,7 @@ class Episode:
     :param discount: the discount of the returns; 0 sees the next reward only, 1 weighs all alike
     :param bootstrap_total_return_from_old_policy: beyond ``n_step`` steps, add the value that the policy predicted
         when it acted (``info['max_action_value']`` of the step where the sum stops)
-    :param n_step: how many rewards to sum; -1 sums to the end of the episode
+    :param n_step: number of rewards to sum; -1 sums to the end of the episode
     """
 
     def __init__(self, discount: float = 0.99, bootstrap_total_return_from_old_policy: bool = False, n_step: int = -1):

@@ -48,7 +48,7 @@ class LevelManager(EnvironmentInterface):
         are a ``CompositeAgent``.
     :param environment: the environment, or the level manager of the level below
     :param real_environment: the environment at the bottom, where ``environment`` is a level
-    :param steps_limit: how many steps the agent acts for each step of the level above; None for one
+    :param steps_limit: number of steps of the agent for each step of the level above; None for one
     :param should_reset_agent_state_after_time_limit_passes: each directive of the level above begins a new episode
         for the agent
     :param spaces_definition: the agent's spaces; None takes them from the environment
@@ -301,8 +301,8 @@ class LevelManager(EnvironmentInterface):
     def train(self, at_most: int | None = None) -> int:
         """Let the agent learn, if the time has come for it.
 
-        :param at_most: how many updates the run still wants
-        :return: how many updates were made
+        :param at_most: number of updates that the run still wants
+        :return: number of updates made
         """
         agent = self.agent
         agent.updates_left = None if at_most is None else max(0, at_most)

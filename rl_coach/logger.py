@@ -215,7 +215,7 @@ class ScreenLogger:
         return line.strip() if line else None
 
     def _line(self, text: str, style: str | None = None, prefix: str = "") -> None:
-        """:param prefix: what the line begins with where there are no colours to tell it by"""
+        """:param prefix: beginning of the line where there are no colours to tell it by"""
         text = f"{self.name}: {text}" if self.name else text
         if self._use_colors:
             self.console.print(text, style=style)
@@ -239,7 +239,7 @@ class BaseLogger:
     the header was written adds a column at the right: then, once, the file is copied with the new header and put in
     place atomically, because a CSV reader takes the columns from the first line.
 
-    :ivar csv_path: where the rows go; None keeps them in memory
+    :ivar csv_path: path of the rows; None keeps them in memory
     """
 
     def __init__(self, index_name: str) -> None:
@@ -275,7 +275,7 @@ class BaseLogger:
 
         :param overwrite: replace a value that is there; otherwise it stands
         :param time: the row; None for the current one. The first open one, if that row has been written.
-        :return: whether the value was set
+        :return: True if the value was set
         """
         index = self._open_index(time)
         row = self._rows.setdefault(index, {self.index_name: index})
@@ -474,7 +474,7 @@ class Logger(BaseLogger):
         :param logger_prefix: ``<graph>.<level>.<agent>``
         :param task_id: the worker's number
         :param add_timestamp: put the time into the name
-        :param filename: what the name begins with
+        :param filename: beginning of the name
         :param resume: go on with the newest file of that name; otherwise take the first free number
         :param tensorboard: write the signals as TensorBoard events too
         """

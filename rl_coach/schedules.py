@@ -11,7 +11,7 @@ class Schedule:
     """A value that starts at ``initial_value`` and changes by one notch with each ``step()``.
 
     :ivar current_value: the value now
-    :ivar num_steps: how many times ``step()`` has been called
+    :ivar num_steps: number of times that ``step()`` has been called
     """
 
     def __init__(self, initial_value: float):

@@ -147,9 +147,9 @@ class VectorObservationSpace(ObservationSpace):
 class OneHotObservationSpace(VectorObservationSpace):
     """Whole numbers as vectors: each is a one-hot vector of as many elements as it has values, all side by side.
 
-    :param counts: how many values each number takes
+    :param counts: number of values of each number
     :param starts: the smallest value of each
-    :param raw_shape: how the numbers are given, for instance ``()`` for a single one
+    :param raw_shape: the shape in which the numbers are given, for instance ``()`` for a single one
     """
 
     def __init__(self, counts: np.ndarray, starts: np.ndarray, raw_shape: tuple[int, ...]):
@@ -198,7 +198,7 @@ class TensorObservationSpace(ObservationSpace):
 class PlanarMapsObservationSpace(ObservationSpace):
     """Stacked planes of one height and width (an image's channels, feature maps), or one plane alone: [H, W].
 
-    :param channels_axis: which axis counts the planes, where there is one that does; -1 is the last
+    :param channels_axis: the axis that counts the planes, where there is one that does; -1 is the last
     """
 
     def __init__(self, shape: Any, low: Bound, high: Bound, channels_axis: int = -1):
@@ -259,7 +259,7 @@ class ActionSpace(Space):
     """Actions.
 
     :param descriptions: a name for each action, by its number or text, for people
-    :param default_action: what to do when nothing was chosen
+    :param default_action: the action when nothing was chosen
     """
 
     def __init__(
@@ -439,8 +439,8 @@ class DiscreteActionSpace(ActionSpace):
 class MultiSelectActionSpace(ActionSpace):
     """Subsets of ``size`` switches; an action is a vector of zeros and ones.
 
-    :param max_simultaneous_selected_actions: how many switches may be on together, from 1 to ``size``
-    :param allow_no_action_to_be_selected: whether all switches may be off
+    :param max_simultaneous_selected_actions: number of switches that may be on together, from 1 to ``size``
+    :param allow_no_action_to_be_selected: True if all switches may be off
     """
 
     def __init__(
@@ -568,8 +568,8 @@ class InverseDistanceFromGoal(GoalToRewardConversion):
 class GoalsSpace(VectorObservationSpace, ActionSpace):
     """Goals: both what an agent is told to reach and what a higher agent chooses as its action.
 
-    :param goal_name: which observation the goal is compared with
-    :param reward_type: how a distance becomes a reward
+    :param goal_name: the name of the observation that the goal is compared with
+    :param reward_type: the conversion of a distance to a reward
     :param distance_metric: one of ``DistanceMetric``, or a function of two arrays
     """
 

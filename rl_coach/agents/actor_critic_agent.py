@@ -26,7 +26,7 @@ class ActorCriticAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of actor-critic.
 
     :ivar policy_gradient_rescaler: ``A_VALUE`` (n-step advantages) or ``GAE``
-    :ivar apply_gradients_every_x_episodes: how many episodes one update sums
+    :ivar apply_gradients_every_x_episodes: number of episodes that one update sums
     :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
     :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
     :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo

@@ -54,7 +54,7 @@ class Agent(AgentInterface):
     :cvar acting_networks: the networks that choose actions, None for all; others are never read between two phases
     :cvar learns_from_sequences: a batch is a stretch of an episode in order, which a recurrent network learns from
     :cvar learns_by_rule: it learns by its update rule, not by a ``learn_from_batch`` of its own
-    :cvar learns_one_by_one: what an update learns from depends on the networks, so that each is a call of its own
+    :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
     :cvar explores_by_parameter: the exploration policy's control parameter says how much the agent explores
     :cvar episode_class: the class of its episodes
     """

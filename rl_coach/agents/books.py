@@ -271,7 +271,7 @@ class Books:
     ) -> None:
         """Choose the files.
 
-        :param stem: what their names have in common: graph, level and agent
+        :param stem: the common part of their names: graph, level and agent
         :param run_parameters: gives the parameters that TensorBoard shows beside the signals
         """
         place, number = task.experiment_path, task.task_index

@@ -60,8 +60,8 @@ class ClippedPPOAlgorithmParameters(AlgorithmParameters):
     :ivar clip_likelihood_ratio_using_epsilon: the ratio counts within 1 - epsilon and 1 + epsilon
     :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
     :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
-    :ivar num_consecutive_playing_steps: how much is played with one policy
-    :ivar optimization_epochs: how often each transition is learned from
+    :ivar num_consecutive_playing_steps: steps or episodes played with one policy
+    :ivar optimization_epochs: number of times that each transition is learned from
     :ivar clipping_decay_schedule: multiplies epsilon; one step for each environment step
     """
 

@@ -22,7 +22,7 @@ class DecisionPolicy:
     """Makes one action out of those that several agents chose."""
 
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
-        """:param actions_info: what each deciding agent chose, by the agent's name"""
+        """:param actions_info: the choice of each deciding agent, by the agent's name"""
         raise NotImplementedError(f"{type(self).__name__} does not decide")
 
 
@@ -54,7 +54,7 @@ class SingleDecider(DecisionPolicy):
 class RoundRobin(DecisionPolicy):
     """The agents decide in turn, in the order in which they were given.
 
-    :param num_agents: how many agents decide
+    :param num_agents: number of agents that decide
     """
 
     def __init__(self, num_agents: int):
@@ -118,12 +118,12 @@ class CompositeAgent(AgentInterface):
     """Agents side by side: all observe, some or all decide, and a policy makes one action of their choices.
 
     :param agents_parameters: the agents, by name or just one
-    :param visualization_parameters: what all of them show and write
+    :param visualization_parameters: output of all of them
     :param decision_policy: makes one action out of several
     :param out_action_space: the action space that the agents act in; a dict gives each agent one of its own
-    :param in_action_space: what the level above may choose, for instance ``AgentSelection`` or ``GoalsSpace``
-    :param decision_makers: whether an agent's choice counts; True for all. The others are told what was decided.
-    :param reward_policy: what reward the agents see
+    :param in_action_space: the choices of the level above, for instance ``AgentSelection`` or ``GoalsSpace``
+    :param decision_makers: True if an agent's choice counts; True for all. The others are told what was decided.
+    :param reward_policy: the reward that the agents see
     """
 
     def __init__(

@@ -32,7 +32,7 @@ from rl_coach.utilities.constraints import FLAG, Constraint
 class DQNAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of DQN.
 
-    :ivar num_steps_between_copying_online_weights_to_target: how long the target network stays as it is
+    :ivar num_steps_between_copying_online_weights_to_target: time that the target network stays as it is
     :ivar num_consecutive_playing_steps: steps between two updates
     :ivar discount: 0 values the next reward only, 1 all alike
     """
@@ -107,7 +107,7 @@ def q_learning_rule(
     :param is_huber: Huber instead of squared errors
     :param mask_name: the observation that masks actions, if there is one
     :param select_actions: ``(ops, online Q(s', .), target Q(s', .), batch)``, the values [B, A], to actions [B]
-    :param needs_online: whether it looks at the online network's values
+    :param needs_online: True if it looks at the online network's values
     :param loss_weight: the head's
     """
 

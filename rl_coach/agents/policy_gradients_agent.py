@@ -36,8 +36,8 @@ class PolicyGradientNetworkParameters(NetworkParameters):
 class PolicyGradientAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of policy gradients.
 
-    :ivar policy_gradient_rescaler: what weighs log pi(a|s)
-    :ivar apply_gradients_every_x_episodes: how many episodes one update sums
+    :ivar policy_gradient_rescaler: weight of log pi(a|s)
+    :ivar apply_gradients_every_x_episodes: number of episodes that one update sums
     :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
     :ivar num_steps_between_gradient_updates: the longest segment of an episode that is learned from at once
     """

@@ -52,7 +52,7 @@ class TrainingClock:
         once, and count anew from here.
 
         :param updates_left: the most updates that are wanted, None for no limit
-        :return: how many updates they make
+        :return: number of updates that they make
         """
         period, phases = self._algorithm.num_consecutive_playing_steps, 1
         if isinstance(period, EnvironmentEpisodes):
@@ -78,7 +78,7 @@ class TrainingClock:
     def updates_before_targets(self, updates: int, training_iteration: int) -> tuple[int, bool]:
         """Number of updates that one call can make before targets are due, and whether they are due after each.
 
-        :param updates: how many are wanted
+        :param updates: number of updates wanted
         """
         period = self._algorithm.num_steps_between_copying_online_weights_to_target
         if isinstance(period, EnvironmentSteps):

@@ -20,9 +20,9 @@ class NetworkBlueprint:
     :param exported: the ONNX graph, whose inputs are weights and float buffers, then observations
     :param weight_shapes: of the trained weights, in order
     :param buffer_shapes: of the float buffers, in order; the state of random generators serves learning alone
-    :param public_outputs: what ``predict`` returns, as numbers of heads and names of their outputs
-    :param recurrent_sizes: how many numbers each part of the state has that the network carries from step to step
-    :param noise_buffers: which buffers hold NoisyNet's noise
+    :param public_outputs: results of ``predict``, as numbers of heads and names of their outputs
+    :param recurrent_sizes: size of each part of the state that the network carries from step to step
+    :param noise_buffers: the buffers that hold NoisyNet's noise
     """
 
     exported: ExportedNetwork

@@ -13,7 +13,7 @@ class HeadParameters(NetworkComponentParameters):
 
     :param parameterized_class_name: the name of the head, or a subclass of ``heads.Head``
     :param activation_function: between the head's own layers, where it has any
-    :param num_output_head_copies: how many such heads, each with weights of its own
+    :param num_output_head_copies: number of such heads, each with weights of its own
     :param rescale_gradient_from_head_by_factor: 0 keeps the head from shaping the layers below it, 1 lets it
     :param loss_weight: the weight of this head's loss in the network's loss
     :param dense_layer: the class of fully connected layers; None for ``Dense``

@@ -53,7 +53,7 @@ class NormalizedColumns(Initializer):
 class UniformFanIn(Initializer):
     """Uniform within 1 / sqrt(fan in), as NoisyNet starts its means (Fortunato et al. 2018, section 3.2).
 
-    :param fan_in: how many numbers each output is computed from; those of a kernel's shape if not given
+    :param fan_in: number of inputs that each output is computed from; those of a kernel's shape if not given
     """
 
     def __init__(self, rng: np.random.Generator, fan_in: int | None = None):
@@ -101,7 +101,7 @@ class InitialWeights:
         raise NotImplementedError
 
     def bias(self, rng: np.random.Generator, fan_in: int) -> Initializer:
-        """The initializer of a bias [outputs]. :param fan_in: how many numbers each output is computed from"""
+        """The initializer of a bias [outputs]. :param fan_in: number of inputs that each output is computed from"""
         return Constant(0.0)
 
     def __repr__(self) -> str:

@@ -143,7 +143,7 @@ class LayerSettings:
     """Settings of all layers of one part of a network.
 
     :param dense_layer: the description class that stands in for ``Dense``; None for ``Dense`` itself
-    :param initial_weights: how weights begin
+    :param initial_weights: start of the weights
     :param replaces_kernels: also where the part names a kernel's initializer itself
     """
 
@@ -171,7 +171,7 @@ class Layers:
     def dense(self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None) -> Any:
         """A fully connected layer, [B, F] to [B, units].
 
-        :param kernel: how its kernel begins, if not as the part's ``initial_weights`` say; ``bias`` likewise
+        :param kernel: start of its kernel, if not as the part's ``initial_weights`` say; ``bias`` likewise
         """
         if self.settings.dense_layer not in (None, Dense):
             return self.apply(self.settings.dense_layer(units), x)
@@ -203,7 +203,7 @@ class Layers:
         return given or self.settings.initial_weights.kernel(self.rng)
 
     def bias(self, fan_in: int, given: Initializer | None = None) -> Initializer:
-        """The initializer of the next bias. :param fan_in: how many numbers each output is computed from"""
+        """The initializer of the next bias. :param fan_in: number of inputs that each output is computed from"""
         return given or self.settings.initial_weights.bias(self.rng, fan_in)
 
     def plain_dense(

@@ -53,7 +53,7 @@ class MiddlewareParameters(NetworkComponentParameters):
 class FCMiddlewareParameters(MiddlewareParameters):
     """A stack of fully connected layers.
 
-    :param num_streams: how many such stacks stand side by side, each with weights of its own
+    :param num_streams: number of such stacks side by side, each with weights of its own
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {

@@ -16,7 +16,7 @@ class Middleware:
     """Base of middlewares.
 
     :param parameters: its ``MiddlewareParameters``
-    :ivar recurrent_sizes: how many numbers each part of the state has that the network carries from step to step;
+    :ivar recurrent_sizes: size of each part of the state that the network carries from step to step;
         nothing for a middleware without memory
     """
 

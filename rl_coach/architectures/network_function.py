@@ -14,9 +14,9 @@ class NetworkFunction(Protocol):
 
     :ivar parameters: the network's parameters
     :ivar input_shapes: the shape of one row of each input, by name
-    :ivar recurrent_sizes: how many numbers each part of the state has that the network carries from step to step
-    :ivar public_outputs: what ``predict`` returns, as numbers of heads and names of their outputs
-    :ivar noise_buffers: which buffers hold NoisyNet's noise, by their position among the float buffers
+    :ivar recurrent_sizes: size of each part of the state that the network carries from step to step
+    :ivar public_outputs: results of ``predict``, as numbers of heads and names of their outputs
+    :ivar noise_buffers: the buffers that hold NoisyNet's noise, by their position among the float buffers
     :ivar kept_names: the names of buffers that an update rule may replace, which are all or none of them
     :ivar is_decayed: for each weight, that l2 regularisation counts it
     """

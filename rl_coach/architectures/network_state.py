@@ -85,7 +85,7 @@ class NetworkState:
 
     :param function: the network, for example a ``KerasNetwork``
     :param groups: its ``initial_groups``
-    :ivar updates: how many updates the weights have had, whichever learner made them; the optimizer's schedules and
+    :ivar updates: number of updates that the weights have had, whichever learner made them; the optimizer's schedules and
         bias corrections follow from it
     :ivar version: changes whenever a value does
     """

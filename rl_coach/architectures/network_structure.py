@@ -27,8 +27,8 @@ class NetworkStructure:
     :param parameters: the network's parameters
     :param spaces: the spaces of its agent
     :param name: its name, for messages
-    :ivar inputs: what comes in, by name; a recurrent network's state comes besides
-    :ivar recurrent_sizes: how many numbers each part of the state has that the network carries from step to step
+    :ivar inputs: the inputs, by name; a recurrent network's state comes besides
+    :ivar recurrent_sizes: size of each part of the state that the network carries from step to step
     :raises CoachError: the network has no heads or inputs, or a part of it does not exist or fit
     """
 

@@ -20,7 +20,7 @@ def with_weights(
     :param exported: the graph with its weights as inputs
     :param weights: float32 arrays in the order of ``exported.weight_names``
     :param metadata: becomes the model's ``metadata_props``
-    :param outputs: which outputs to keep; all if not given. What only the others need is left out.
+    :param outputs: names of the outputs to keep; all if not given. What only the others need is left out.
     :return: the serialised ``ModelProto``
     """
     import onnx  # slow to import, and needed only where a model is written

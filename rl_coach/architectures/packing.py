@@ -28,7 +28,7 @@ class Packing:
     """The packing of columns of one layout.
 
     :param columns: an example of the columns, each [N, ...]
-    :param num_scalars: how many numbers each update gets besides its batch
+    :param num_scalars: number of scalars that each update gets besides its batch
     :param num_updates: K, how many updates one call makes
 
     :ivar size: the length of the packed vector: rows, scalars of each update, and the number of updates to make
@@ -53,7 +53,7 @@ class Packing:
         self.size = self.rows * width + num_updates * num_scalars + 1
 
     def pack(self, columns: dict[str, np.ndarray], scalars: np.ndarray, count: int) -> np.ndarray:
-        """[size] float32. :param scalars: [K, S]; :param count: how many of the K updates to make"""
+        """[size] float32. :param scalars: [K, S]; :param count: number of the K updates to make"""
         vector = np.empty(self.size, np.float32)
         rows = vector[: self.rows * self.width].reshape(self.rows, self.width)
         for name, place in self.packed.items():

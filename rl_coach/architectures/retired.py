@@ -11,7 +11,7 @@ class RetiredBase:
     """Base of the retired classes; to subclass one of them is an error of one line.
 
     :cvar successor: the class to derive from instead
-    :cvar method: what that one implements, and what it gets
+    :cvar method: the method that it implements, and its arguments
     """
 
     successor = ""

@@ -76,7 +76,7 @@ def largest_product(name: str, network: NetworkParameters, spaces: SpacesDefinit
 
 
 def _through(layers: list, width: int) -> tuple[float, int]:
-    """The largest product of these layers for one row, and how wide the last one is. :param width: what comes in"""
+    """The largest product of these layers for one row, and how wide the last one is. :param width: size of the input"""
     largest = 0.0
     for layer in layers:
         if isinstance(layer, Layer):  # of a framework's own layers nothing is known
@@ -88,7 +88,7 @@ def _through(layers: list, width: int) -> tuple[float, int]:
 def num_acting_threads(num_parameters: int, has_convolutions: bool) -> int:
     """The number of threads that one prediction of a network takes.
 
-    :param num_parameters: how many trained numbers the network has
+    :param num_parameters: number of trained numbers of the network
     """
     is_heavy = has_convolutions or num_parameters > HEAVY_NETWORK
     return min(ACTING_THREADS, os.cpu_count() or 1) if is_heavy else 1

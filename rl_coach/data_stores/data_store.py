@@ -18,7 +18,7 @@ class DataStoreParameters:
     """Settings of a data store.
 
     :param store_type: the kind of store, such as ``'s3'``
-    :param orchestrator_type: what starts trainer and workers, such as ``'kubernetes'``
+    :param orchestrator_type: the orchestrator that starts trainer and workers, such as ``'kubernetes'``
     :param orchestrator_params: its settings by name
     """
 
@@ -32,7 +32,7 @@ class DataStore:
     """Base of all data stores: a place where a trainer leaves its newest policy for the workers. A subclass defines
     what its place needs.
 
-    :param params: how to get there
+    :param params: the parameters of the way there
     """
 
     def __init__(self, params: DataStoreParameters):
@@ -41,7 +41,7 @@ class DataStore:
     def deploy(self) -> bool:
         """Set the store up.
 
-        :return: whether that worked
+        :return: True if that worked
         """
         self._is_undefined("deploy")
 
@@ -52,7 +52,7 @@ class DataStore:
     def undeploy(self) -> bool:
         """Take the store down.
 
-        :return: whether that worked
+        :return: True if that worked
         """
         self._is_undefined("undeploy")
 

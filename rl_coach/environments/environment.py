@@ -116,7 +116,7 @@ class EnvironmentParameters(Parameters):
     :ivar experiment_path: the directory that videos are written to
     :ivar target_success_rate: the share of evaluation episodes that must succeed, 0 to 1, for
         ``--apply_stop_condition`` to stop the run
-    :ivar num_environments: how many copies the agent acts in at once; 1 is Coach's own meaning of every schedule
+    :ivar num_environments: number of copies that the agent acts in at once; 1 is Coach's own meaning of every schedule
     :ivar vectorization: ``"sync"`` steps the copies one after the other, ``"async"`` each in a process of its own
     """
 
@@ -167,7 +167,7 @@ class Environment(EnvironmentInterface):
     :param visualization_parameters: windows and videos
     :param target_success_rate: the share of evaluation episodes that must succeed to stop early, 0 to 1
     :param kwargs: ``experiment_path``, where videos are written; other settings are left to subclasses
-    :cvar repeats_episodes: whether the same actions from ``get_state`` on, taken a second time, are worth a try to get
+    :cvar repeats_episodes: True if the same actions from ``get_state`` on, taken a second time, are worth a try to get
         the same episode; then only those episodes are drawn whose video is kept
     :ivar training_steps: environment steps of heatup and training when the present evaluation began
     :raises CoachError: something is to be shown or written that cannot be
@@ -385,7 +385,7 @@ class Environment(EnvironmentInterface):
     def set_episode_state(self, state: dict[str, Any]) -> bool:
         """Go through an episode again, up to where ``get_episode_state`` was called. Takes the place of ``set_state``.
 
-        :return: whether it came out the same; a simulator whose ``reset`` does not begin anew in every respect, or that
+        :return: True if it came out the same; a simulator whose ``reset`` does not begin anew in every respect, or that
             runs by the clock, may differ, and a new episode should be begun then
         """
         before = self._phase

@@ -39,7 +39,7 @@ class Finding(NamedTuple):
     """Something that is wrong.
 
     :param kind: the same for the same mistake in different steps
-    :param text: what it is
+    :param text: its description
     """
 
     kind: str
@@ -49,7 +49,7 @@ class Finding(NamedTuple):
 def observation_findings(space: gym.Space, observation: Any, name: str = "observation") -> Iterator[Finding]:
     """Faults of an observation.
 
-    :param space: what the environment says about it
+    :param space: the environment's space for it
     :param name: the observation's name, for the text
     """
     if isinstance(space, gym.spaces.Dict):
@@ -183,8 +183,8 @@ class Report(NamedTuple):
 
     :param lines: one for each kind of finding
     :param notes: advice of Gymnasium's checker
-    :param num_steps: how many steps were played
-    :param num_episodes: how many episodes ended
+    :param num_steps: number of steps played
+    :param num_episodes: number of episodes that ended
     """
 
     lines: list[str]

@@ -39,7 +39,7 @@ class EnvironmentCopies(EnvironmentInterface):
         self._target_success_rate = description.target_success_rate
 
     def _start(self, make: Sequence[Callable[[], Any]]) -> _Description:
-        """Build the copies. :return: what the first one says of all"""
+        """Build the copies. :return: the first one's description of all"""
         self.copies = [build() for build in make]
         return _Description.of(self.copies[0])
 
@@ -90,7 +90,7 @@ class EnvironmentCopies(EnvironmentInterface):
         return None if None in states else self._by_copy(states)
 
     def set_episode_state(self, state: dict[str, Any]) -> bool:
-        """Go through the episodes again. :return: whether all came out the same"""
+        """Go through the episodes again. :return: True if all came out the same"""
         return all(self._call_each("set_episode_state", self._in_order(state)))
 
     def close(self) -> None:

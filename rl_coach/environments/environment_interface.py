@@ -9,8 +9,8 @@ from rl_coach.spaces import ActionSpace
 class EnvironmentInterface:
     """Something that can be acted on: it has a phase, an action space, steps and resets.
 
-    :ivar env_id: what it is called
-    :ivar current_episode_steps_counter: how many steps the episode in progress has, where it is counted
+    :ivar env_id: name of the environment
+    :ivar current_episode_steps_counter: number of steps of the episode in progress, where it is counted
     """
 
     env_id = ""

@@ -20,7 +20,7 @@ class EpisodeRecord:
         """Note how the episode begins.
 
         :param start: the environment's state before the reset
-        :param is_forced: how the reset was called
+        :param is_forced: argument that the reset was called with
         """
         self._start = {"start": start, "is_forced": bool(is_forced), "phase": phase.name}
 

@@ -64,9 +64,9 @@ class GymEnvironmentParameters(EnvironmentParameters):
 
     :ivar frame_skip: steps that each action is held for, their rewards summed; 1 leaves the level as it is
     :ivar random_initialization_steps: an Atari game begins with up to so many no-ops; 0 for none
-    :ivar max_over_num_frames: how many of the skipped frames are merged by their pixelwise maximum; 1 takes the last
+    :ivar max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum; 1 takes the last
     :ivar additional_simulator_parameters: keyword arguments for the simulator's constructor
-    :ivar observation_space_type: what to take observations for; None goes by their shape and dtype
+    :ivar observation_space_type: kind to take observations for; None goes by their shape and dtype
     :ivar life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
     """
 
@@ -177,8 +177,8 @@ class GymEnvironment(Environment):
     :param human_control: a person acts, with the keyboard
     :param custom_reward_threshold: the total reward that counts as a success; None takes the level's own
     :param random_initialization_steps: an Atari game begins with up to so many no-ops
-    :param max_over_num_frames: how many of the skipped frames are merged by their pixelwise maximum
-    :param observation_space_type: what to take observations for; None goes by their shape and dtype
+    :param max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum
+    :param observation_space_type: kind to take observations for; None goes by their shape and dtype
     :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
     :param kwargs: ``experiment_path``, where videos are written
     :raises CoachError: no such level, a package is missing, or its spaces have no counterpart here
@@ -237,7 +237,7 @@ class GymEnvironment(Environment):
     def _connect(self, simulator: Any, observation_space_type: ObservationSpaceType | None) -> Probe:
         """Set the spaces, and the functions that lead to and from the simulator's own.
 
-        :return: what the simulator answered when it was tried
+        :return: answers of the simulator when it was tried
         """
         from rl_coach.environments import gym_probe, gym_spaces, gym_wrappers
 

@@ -93,7 +93,7 @@ def observation_space_of(
 ) -> tuple[ObservationSpace, Convert | None]:
     """Our observation space for Gymnasium's, and the function from its observations to ours (None: no change).
 
-    :param kind: what to take arrays for; None goes by their shape and dtype
+    :param kind: kind to take arrays for; None goes by their shape and dtype
     :param level: the level's name, for the error message
     :param name: the observation's name, likewise
     :raises CoachError: there is no observation space of ours for it
@@ -153,7 +153,7 @@ class StateReader:
 
     :param space: the environment's observation space
     :param action_space: our action space
-    :param kind: what to take arrays for; None goes by their shape and dtype
+    :param kind: kind to take arrays for; None goes by their shape and dtype
     :param level: the level's name, for error messages
     :param observation: an observation of the environment, which need not be the arrays that the space promises
     :param info: an info of the environment

@@ -14,8 +14,8 @@ class MaxOverFramesAndFrameskipEnvWrapper(gym.Wrapper):
     ones, because the Atari draws some objects in every other frame only (Mnih et al. 2015, Methods).
 
     :param env: an environment that steps one frame at a time
-    :param frameskip: how many frames an action is held for; 1 skips none
-    :param max_over_num_frames: how many of the last frames are merged; 1 answers with the last one as it is
+    :param frameskip: number of frames that an action is held for; 1 skips none
+    :param max_over_num_frames: number of the last frames that are merged; 1 answers with the last one as it is
     """
 
     def __init__(self, env: gym.Env, frameskip: int = 4, max_over_num_frames: int = 2):

@@ -41,7 +41,7 @@ class Keyboard:
 
     :param space: the environment's actions
     :param own_keys: the environment's keys: the codes of those that are held together, and the action
-    :param names: what each discrete action is called; None for the space's own descriptions
+    :param names: name of each discrete action; None for the space's own descriptions
     :raises CoachError: the actions cannot be taken with keys
     """
 

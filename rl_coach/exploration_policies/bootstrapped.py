@@ -17,7 +17,7 @@ from rl_coach.utilities.constraints import FRACTION, Constraint, whole
 class BootstrappedParameters(EGreedyParameters):
     """Parameters of bootstrapped exploration: a single Q head an episode, with epsilon-greedy actions.
 
-    :ivar architecture_num_q_heads: how many Q heads the network has
+    :ivar architecture_num_q_heads: number of Q heads of the network
     :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
     """
 
@@ -42,7 +42,7 @@ class Bootstrapped(EGreedy):
     actions of an episode follow one head, which ``select_head`` draws; otherwise the heads vote.
 
     :param action_space: discrete
-    :param architecture_num_q_heads: how many Q heads the network has
+    :param architecture_num_q_heads: number of Q heads of the network
     :ivar selected_head: the head of this episode
     :ivar last_action_values: [A], the values that the last action was chosen by; None if it was random
     """

@@ -29,7 +29,7 @@ class EGreedyParameters(ExplorationParameters):
 
     :ivar epsilon_schedule: the probability in training; 0 is greedy, 1 is random
     :ivar evaluation_epsilon: the probability in evaluation
-    :ivar continuous_exploration_policy_parameters: what acts in place of the greedy action, where actions are
+    :ivar continuous_exploration_policy_parameters: the policy that acts in place of the greedy action, where actions are
         continuous
     """
 

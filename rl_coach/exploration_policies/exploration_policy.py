@@ -56,8 +56,8 @@ class ExplorationPolicy:
     """Chooses an action by what the agent predicts for the current state.
 
     :param action_space: the agent's action space
-    :ivar phase: what the run is doing; many policies explore in TRAIN and stay with the best action in TEST
-    :ivar rng: where all its random draws come from
+    :ivar phase: phase of the run; many policies explore in TRAIN and stay with the best action in TEST
+    :ivar rng: the stream of all its random draws
     """
 
     def __init_subclass__(cls) -> None:
@@ -87,7 +87,7 @@ class ExplorationPolicy:
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """Choose an action.
 
-        :param action_values: what the agent predicts: a value or a probability for each discrete action, or the mean
+        :param action_values: the agent's predictions: a value or a probability for each discrete action, or the mean
             of continuous ones; None where ``requires_action_values`` said so
         :param action_mask: [A] of 0 and 1, the discrete actions that may be chosen; None allows all
         :return: discrete: the action and the probabilities [A] that it was chosen by; continuous: the action

@@ -15,9 +15,9 @@ from rl_coach.utilities.constraints import Constraint, number
 class OUProcessParameters(ExplorationParameters):
     """Noise of an Ornstein-Uhlenbeck process.
 
-    :ivar mu: where the noise drifts to
-    :ivar theta: how strongly it is pulled there; 0 is a random walk
-    :ivar sigma: how strongly it is shaken; 0 only drifts
+    :ivar mu: the value that the noise drifts to
+    :ivar theta: strength of the pull there; 0 is a random walk
+    :ivar sigma: strength of the shaking; 0 only drifts
     :ivar dt: the time of one step
     """
 
@@ -46,9 +46,9 @@ class OUProcess(ContinuousActionExplorationPolicy):
     other phases the mean.
 
     :param action_space: a box or goals
-    :param mu: where the noise drifts to
-    :param theta: how strongly it is pulled there; 0 is a random walk
-    :param sigma: how strongly it is shaken; 0 only drifts
+    :param mu: the value that the noise drifts to
+    :param theta: strength of the pull there; 0 is a random walk
+    :param sigma: strength of the shaking; 0 only drifts
     :param dt: the time of one step
     """
 

@@ -17,9 +17,9 @@ from rl_coach.utilities.constraints import FRACTION, Constraint, number, whole
 class UCBParameters(EGreedyParameters):
     """Optimism by the disagreement of Q heads, with epsilon-greedy actions.
 
-    :ivar architecture_num_q_heads: how many Q heads the network has
+    :ivar architecture_num_q_heads: number of Q heads of the network
     :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
-    :ivar lamb: how much a standard deviation among the heads is worth; 0 takes the mean
+    :ivar lamb: worth of a standard deviation among the heads; 0 takes the mean
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
@@ -50,8 +50,8 @@ class UCB(EGreedy):
     highest mean (Chen et al. 2017, "UCB Exploration via Q-Ensembles", algorithm 2).
 
     :param action_space: discrete
-    :param architecture_num_q_heads: how many Q heads the network has
-    :param lamb: how much a standard deviation among the heads is worth; 0 takes the mean
+    :param architecture_num_q_heads: number of Q heads of the network
+    :param lamb: worth of a standard deviation among the heads; 0 takes the mean
     :ivar std: [A], the heads' standard deviation at the last action that was not random
     :ivar last_action_values: [A], the values that this action was chosen by
     """

@@ -50,7 +50,7 @@ class Filter:
         """Say where shared statistics travel.
 
         :param device: not used, filters compute with NumPy
-        :param memory_backend_params: how workers share samples, None for statistics of this process
+        :param memory_backend_params: the way in which workers share samples, None for statistics of this process
         :param mode: not used, as ``device``
         """
 

@@ -70,7 +70,7 @@ class DescriptionReader:
     def input_filter(self, descriptions: Sequence[Description], observation_spaces: Mapping[str, Any]) -> InputFilter:
         """The chain, its filters in the state in which they were described.
 
-        :param observation_spaces: what goes in, by name
+        :param observation_spaces: spaces of the inputs, by name
         :raises CoachError: a filter is not allowed, or does not fit the spaces
         """
         chain = InputFilter()

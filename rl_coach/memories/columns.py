@@ -206,7 +206,7 @@ class FrameStacks:
 
     :param frames: [F, ...]
     :param indices: [B, K], oldest frame first; [B, 1] where an observation is one frame
-    :param axis: where the stacked frames lie in one observation; None if an observation is the frame itself
+    :param axis: axis of the stacked frames in one observation; None if an observation is the frame itself
     """
 
     def __init__(self, frames: np.ndarray, indices: np.ndarray, axis: int | None):

@@ -52,7 +52,7 @@ class Memory:
 
     :param max_size: ``(MemoryGranularity, number)``
     :cvar stores_episodes: agents give it whole episodes (``store_episode``), not each transition as it comes
-    :cvar has_priorities: what it samples depends on ``update_priorities``
+    :cvar has_priorities: its samples depend on ``update_priorities``
     :cvar allow_duplicates: a transition may be in one batch more than once
     """
 
@@ -105,7 +105,7 @@ class Memory:
     def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
         """Store many transitions at once, as if one by one. All or nothing: see ``check_columns``.
 
-        :param episode_lengths: where episodes end, for memories that store those; after each ``game_over`` if not
+        :param episode_lengths: ends of episodes, for memories that store those; after each ``game_over`` if not
             given. What remains stays open.
         """
         self.assert_not_frozen()

@@ -65,7 +65,7 @@ class TransitionStore:
     the oldest transition; a transition's serial number is its position plus ``first_serial``, its row in the columns
     the serial number modulo the capacity. Memory is taken as rows are written.
 
-    :param capacity: how many transitions there is room for; None grows as needed
+    :param capacity: number of transitions that there is room for; None grows as needed
     :param drop_oldest: called when room is needed; lets at least one of the oldest transitions go through
         ``drop_first``. Drops exactly one if not given.
     """

@@ -42,7 +42,7 @@ def checkpoint_files(
     asked, all networks as ONNX models.
 
     :param levels: a graph's level managers
-    :param about: what the run says about itself, as plain values
+    :param about: the run's description of itself, as plain values
     :param with_networks: write ``onnx/<level>/<agent>/<network>/model.onnx``
     :return: the files by their path within the checkpoint, and why agents have no policy
     """
@@ -90,7 +90,7 @@ def _network_files(folder: str, agent: Any, about: dict[str, Any]) -> dict[str, 
 def policy_of(agent: Any, about: dict[str, Any]) -> dict[str, bytes] | None:
     """The files of an agent's policy by name; None if the agent does not say how it acts.
 
-    :param about: where it comes from, as plain values
+    :param about: its origin, as plain values
     :raises CoachError: a filter or a space cannot be described as data
     """
     description = agent.policy_description() if _is_described(type(agent)) else None
@@ -133,7 +133,7 @@ def export(path: Path, directory: Path, agent: str | None = None) -> pathlib.Pat
 
     :param path: as for ``Policy.load``
     :param directory: must not exist, or be empty
-    :param agent: which agent, where there are several
+    :param agent: name of the agent, where there are several
     :return: the folder
     :raises CoachError: there is no policy, it is damaged, or the folder cannot be written
     """

@@ -38,13 +38,13 @@ class Policy:
     Running statistics are those of the training and change no more. What belongs to an episode (stacked frames, the
     state of a recurrent network) starts anew with ``reset``. Made by ``load``; not to be shared between threads.
 
-    :param document: what ``policy.json`` holds
+    :param document: content of ``policy.json``
     :param model: the serialised ONNX model
     :param reader: builds filters and spaces
     :param num_threads: threads for one prediction
-    :param seed: where draws start; None for anywhere
+    :param seed: start of the draws; None for anywhere
 
-    :ivar about: where the policy comes from: preset, versions, agent, steps trained
+    :ivar about: origin of the policy: preset, versions, agent, steps trained
     :ivar action_space: the environment's action space
     """
 
@@ -84,10 +84,10 @@ class Policy:
 
         :param path: a folder that ``coach export`` wrote, a checkpoint, or a directory of checkpoints or an experiment,
             of which the newest is taken, or the best with ``DIR/best``
-        :param agent: which agent, ``level.agent``, where there are several
+        :param agent: name of the agent, ``level.agent``, where there are several
         :param allow_filters_from: modules of your own whose filters may be built; loading imports them
         :param num_threads: threads for one prediction; 1 is best for small networks
-        :param seed: where draws start; None for anywhere
+        :param seed: start of the draws; None for anywhere
         :raises CoachError: there is no policy, it is damaged, a newer version wrote it, or a filter is not allowed
         """
         folder = find_policy(path, agent)
@@ -133,7 +133,7 @@ class Policy:
     def reset(self, row: int | None = None) -> None:
         """An episode starts: forget the one before.
 
-        :param row: which of the episodes that ``act_batch`` plays side by side; None for all
+        :param row: index among the episodes that ``act_batch`` plays side by side; None for all
         """
         chains = self._input_filters if row is None else self._input_filters[row : row + 1]
         for chain in chains:

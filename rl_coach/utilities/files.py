@@ -59,7 +59,7 @@ def write_data(path: Path, value: Any) -> None:
 def read_data(path: Path, kind: str) -> Any:
     """The plain tree that ``write_data`` wrote.
 
-    :param kind: what the file should be, for the error
+    :param kind: kind of file expected, for the error
     :raises CoachError: there is no such file, or it is something else or damaged
     """
     try:
@@ -110,7 +110,7 @@ def check_file(path: Path, expected: dict[str, Any], owner: str, manifest: str) 
 
     :param expected: its size and SHA-256
     :param owner: whose file it is, for the errors
-    :param manifest: what says so
+    :param manifest: the file that says so
     :raises CoachError: it is missing, truncated or changed
     """
     if not os.path.isfile(path):

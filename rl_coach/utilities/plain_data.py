@@ -258,7 +258,7 @@ def register(
     defined anew, in a notebook or by a module that is imported again, takes the place of the one before.
 
     :param fields: the attributes to write; all that the object has if not given
-    :param name: what it is called in what is written; the class's own name if not given
+    :param name: its name in what is written; the class's own name if not given
     :param others: write the attributes that an object has besides ``fields`` too, each with its name
     :raises ValueError: another class of that name is registered
     """

@@ -179,7 +179,7 @@ class timeout:
 class ProgressBar:
     """A line on standard error that fills up.
 
-    :param max_value: where it is full
+    :param max_value: the value at which it is full
     """
 
     _WIDTH = 40

@@ -82,7 +82,7 @@ class OnnxGraph:
     def model(self, inputs: list[Any], outputs: list[tuple[Any, Value]], opset: int) -> onnx.ModelProto:
         """The whole graph, without nodes that no output needs.
 
-        :param inputs: what ``onnx.helper.make_tensor_value_info`` gave
+        :param inputs: results of ``onnx.helper.make_tensor_value_info``
         :param outputs: likewise, each with the value that it gets
         """
         for info, value in outputs:

@@ -80,7 +80,7 @@ class DrawingPass(Pass):
 
     :ivar drawn: the trained weights
     :ivar initial_buffers: the untrained state
-    :ivar noise: which of the float buffers hold noise
+    :ivar noise: indices of the float buffers that hold noise
     """
 
     def __init__(self, ops: Any, rng: np.random.Generator):

@@ -17,7 +17,7 @@ class BitFlip(gym.Env):
 
     Observations are a dict of ``state``, ``desired_goal`` and ``achieved_goal``, each [bit_length] float32.
 
-    :param bit_length: how many bits there are, and how many actions
+    :param bit_length: number of bits, and of actions
     :param max_steps: the length at which an episode is cut; None for ``bit_length``, 0 for no limit
     :param mean_zero: observe the bits as -1 and 1, not as 0 and 1
     :param render_mode: ``'rgb_array'`` or None

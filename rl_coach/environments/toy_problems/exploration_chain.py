@@ -18,7 +18,7 @@ class ExplorationChain(gym.Env):
     being in the last one much, and nothing in between tells that there is a last one.
 
     :param chain_length: N, how many states there are; more than 3
-    :param start_state: where an episode begins, from 0
+    :param start_state: state that an episode begins in, from 0
     :param max_steps: the length at which an episode is cut; None for N + 9, as in the paper; 0 for no limit
     :param observation_type: ``OneHot`` shows the state s as the unit vector of s, ``Therm`` as 1 up to s and 0 after
     :param left_state_reward: for each step that ends in the first state

@@ -16,7 +16,7 @@ class AttentionDiscretization(PartialDiscreteActionSpaceMap):
     """The agent chooses a cell of a grid that divides the space; the environment gets its lowest and its highest
     corner. The last dimension counts fastest.
 
-    :param num_bins_per_dimension: how many cells lie along each dimension, or along every one of them
+    :param num_bins_per_dimension: number of cells along each dimension, or along every one of them
     :param force_int_bins: drop the fractions of the corners' coordinates
     """
 

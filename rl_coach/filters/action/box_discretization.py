@@ -17,7 +17,7 @@ MOST_ACTIONS = 10_000_000
 class BoxDiscretization(PartialDiscreteActionSpaceMap):
     """The agent chooses a point of a grid that spans the box, its corners included; the last dimension counts fastest.
 
-    :param num_bins_per_dimension: how many points the grid has in each dimension, or in every one of them
+    :param num_bins_per_dimension: number of points of the grid in each dimension, or in every one of them
     :param force_int_bins: drop the fractions of the points' coordinates (0, 2.5, 5 becomes 0, 2, 5)
     """
 

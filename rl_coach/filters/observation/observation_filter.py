@@ -65,7 +65,7 @@ def similar_space(
 
     :param low: an array of the new shape
     :param high: likewise
-    :param channels_axis: where the channels are now, for planar maps; None where they were
+    :param channels_axis: the axis of the channels now, for planar maps; None where they were
     :param measurements_names: the elements' names; None takes those of ``space`` if there are as many elements
     """
     shape = np.shape(low)

@@ -15,7 +15,7 @@ class ObservationMoveAxisFilter(ObservationFilter):
     """Moves one axis to another place, the others keep their order (``numpy.moveaxis``).
 
     :param axis_origin: the axis to move; negative ones count from the last
-    :param axis_target: where it goes
+    :param axis_target: the position that it moves to
     """
 
     def __init__(self, axis_origin: int | None = None, axis_target: int | None = None):

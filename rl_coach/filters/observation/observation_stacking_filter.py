@@ -69,8 +69,8 @@ class ObservationStackingFilter(ObservationFilter):
     It should be the last filter: what comes out is a ``LazyStack``, which any further filter turns into an array, and
     the memory then stores each frame ``stack_size`` times.
 
-    :param stack_size: how many observations; 1 only adds an axis
-    :param stacking_axis: where the new axis goes; -1 makes it the last
+    :param stack_size: number of observations; 1 only adds an axis
+    :param stacking_axis: position of the new axis; -1 makes it the last
     """
 
     def __init__(self, stack_size: int, stacking_axis: int = -1):

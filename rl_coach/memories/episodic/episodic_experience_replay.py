@@ -29,8 +29,8 @@ from rl_coach.utils import CoachError
 class EpisodicExperienceReplayParameters(MemoryParameters):
     """Episodic replay.
 
-    :ivar max_size: how many transitions, or how many episodes, are kept
-    :ivar n_step: how many rewards a return sums, -1 for all up to the end of the episode
+    :ivar max_size: number of transitions, or of episodes, that are kept
+    :ivar n_step: number of rewards that a return sums, -1 for all up to the end of the episode
     :ivar train_to_eval_ratio: the share of a data set to train on; the rest is for evaluation, 1 keeps none back
     """
 
@@ -58,7 +58,7 @@ class EpisodicExperienceReplay(Memory):
 
     :param max_size: ``(MemoryGranularity, number)`` of transitions or of episodes, the open one included; beyond it
         the oldest episodes go. 0 sets no limit. A single episode that is larger loses its oldest transitions.
-    :param n_step: how many rewards a return sums, -1 for all up to the end of the episode
+    :param n_step: number of rewards that a return sums, -1 for all up to the end of the episode
     :param train_to_eval_ratio: the share of the transitions to train on in batch reinforcement learning; the episodes
         beyond it are for evaluation. 1 keeps none back.
     :ivar discount: the discount of the returns of episodes that are stored transition by transition; an ``Episode``

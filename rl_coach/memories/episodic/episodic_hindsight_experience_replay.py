@@ -33,8 +33,8 @@ class HindsightGoalSelectionMethod(Enum):
 class EpisodicHindsightExperienceReplayParameters(EpisodicExperienceReplayParameters):
     """Hindsight replay; all three must be set.
 
-    :ivar hindsight_transitions_per_regular_transition: how many relabelled copies each transition gets
-    :ivar hindsight_goal_selection_method: where their goals come from
+    :ivar hindsight_transitions_per_regular_transition: number of relabelled copies of each transition
+    :ivar hindsight_goal_selection_method: source of their goals
     :ivar goals_space: says which goal a state reaches, and the reward for it
     """
 
@@ -66,8 +66,8 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     know no return.
 
     :param max_size: ``(MemoryGranularity, number)``, copies included
-    :param hindsight_transitions_per_regular_transition: how many copies a transition gets, 0 for none
-    :param hindsight_goal_selection_method: where their goals come from
+    :param hindsight_transitions_per_regular_transition: number of copies of a transition, 0 for none
+    :param hindsight_goal_selection_method: source of their goals
     :param goals_space: says which goal a state reaches, and the reward for it
     """
 

@@ -17,9 +17,9 @@ from rl_coach.utils import CoachError
 class BalancedExperienceReplayParameters(ExperienceReplayParameters):
     """Balanced replay.
 
-    :ivar max_size: how many transitions are kept
+    :ivar max_size: number of transitions kept
     :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once
-    :ivar num_classes: how many classes there are, at least 2
+    :ivar num_classes: number of classes, at least 2
     :ivar state_key_with_the_class_index: the observation that says a transition's class, 0 to ``num_classes - 1``
     """
 
@@ -74,7 +74,7 @@ class BalancedExperienceReplay(ExperienceReplay):
 
     :param max_size: ``(MemoryGranularity.Transitions, number)`` of all classes together; beyond it the oldest go
     :param allow_duplicates_in_batch_sampling: without it a batch has no transition twice
-    :param num_classes: how many classes there are, at least 2
+    :param num_classes: number of classes, at least 2
     :param state_key_with_the_class_index: the observation that says a transition's class, 0 to ``num_classes - 1``
     """
 

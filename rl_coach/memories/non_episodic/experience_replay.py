@@ -20,7 +20,7 @@ from rl_coach.utils import CoachError
 class ExperienceReplayParameters(MemoryParameters):
     """Uniform replay.
 
-    :ivar max_size: how many transitions are kept
+    :ivar max_size: number of transitions kept
     :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once, which draws faster
     """
 

@@ -18,7 +18,7 @@ from rl_coach.utils import CoachError
 class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
     """Prioritized replay.
 
-    :ivar max_size: how many transitions are kept
+    :ivar max_size: number of transitions kept
     :ivar alpha: 0 samples uniformly, 1 in proportion to the errors
     :ivar beta: 0 does not correct the bias that priorities bring, 1 does entirely; a schedule stepped by each sample
     :ivar epsilon: added to the errors, so that a transition without error is sampled too
@@ -53,8 +53,8 @@ class SegmentTree:
     of array operations for a whole batch. Totals are always computed anew from their block, so no error adds up;
     changes are passed upwards when a total is next asked for.
 
-    :param size: how many values there is room for
-    :param operation: what the totals are
+    :param size: number of values that there is room for
+    :param operation: operation that makes the totals
     """
 
     class Operation(Enum):
@@ -219,7 +219,7 @@ class SmallestValue:
     Priorities change where they are large, so the place that holds the smallest is seldom touched: as long as one is
     left that does, nothing has to be looked through. A tree, which is ready for any change, costs half an update.
 
-    :param size: how many values there is room for
+    :param size: number of values that there is room for
     """
 
     def __init__(self, size: int):
