@@ -167,12 +167,12 @@ class Parameters(Constrained, metaclass=_CheckedAfterInit):
 class AlgorithmParameters(Parameters):
     """Hyperparameters of an agent's learning; each algorithm adds its own.
 
-    :ivar num_consecutive_playing_steps: length of the acting between two training phases
+    :ivar num_consecutive_playing_steps: steps or episodes of acting between two training phases
     :ivar num_consecutive_training_steps: number of updates of a training phase
     :ivar heatup_using_network_decisions: act with the (untrained) policy during heatup, not at random
     :ivar discount: 0 values the next reward only, 1 all alike
     :ivar apply_gradients_every_x_episodes: number of episodes whose gradients one update sums
-    :ivar num_steps_between_copying_online_weights_to_target: period of the target network's update
+    :ivar num_steps_between_copying_online_weights_to_target: steps between two updates of the target network
     :ivar rate_for_copying_weights_to_target: 1 copies the weights, less mixes that share of them in (Polyak)
     :ivar load_memory_from_file_path: a ``CsvDataset`` or ``PickledReplayBuffer`` to start from
     :ivar store_transitions_only_when_episodes_are_terminated: store whole episodes, so that returns are known
@@ -253,7 +253,7 @@ class PresetValidationParameters(Parameters):
     :param reward_test_level: the environment level of that test
     :param test_using_a_trace_test: compare a short run's CSV with an earlier one
     :param trace_test_levels: the levels of that comparison
-    :param trace_max_env_steps: environment steps that it runs
+    :param trace_max_env_steps: environment steps of that run
     :param read_csv_tries: number of times to look for a CSV that is not there yet
     """
 
@@ -299,7 +299,7 @@ class NetworkParameters(Parameters):
     :param shared_optimizer: asynchronous workers share the optimizer's state
     :param scale_down_gradients_by_number_of_workers_for_sync_training: average, not sum, the workers' gradients
     :param clip_gradients: the limit; None does not clip
-    :param gradients_clipping_method: quantity that the limit holds for
+    :param gradients_clipping_method: the quantity that the limit holds for
     :param l2_regularization: the weight of the squared weights in the loss; 0 for none
     :param learning_rate: the optimizer's step size, or a ``Schedule`` over training steps
     :param learning_rate_decay_rate: the factor after each ``learning_rate_decay_steps``; 0 for no decay
@@ -316,11 +316,11 @@ class NetworkParameters(Parameters):
     :param rms_prop_optimizer_decay: decay of RMSProp's mean of squared gradients
     :param batch_size: transitions in one update
     :param replace_mse_with_huber_loss: Huber instead of squared errors, where a head has them
-    :param create_target_network: keep a second, slowly following copy of the weights
+    :param create_target_network: keep a second, slowly updated copy of the weights
     :param softmax_temperature: above 1 flattens a policy's softmax, below 1 sharpens it
-    :param initial_weights: start of the weights: ``'xavier'`` (zero biases), ``'kaiming_uniform'`` (as PyTorch's layers,
-        biases too), ``'orthogonal'``, or an ``InitialWeights`` such as ``Orthogonal(gain=0.01)``
-    :param output_embedding: the middleware's output becomes an output of the network too, ``embedding`` of the first head
+    :param initial_weights: initialization of the weights: ``'xavier'`` (zero biases), ``'kaiming_uniform'`` (as
+        PyTorch's layers, biases too), ``'orthogonal'``, or an ``InitialWeights`` such as ``Orthogonal(gain=0.01)``
+    :param output_embedding: the middleware's output is the network's too, ``embedding`` of the first head
     :ivar blueprint: a ``NetworkBlueprint``, which networks that only act are made from; None elsewhere
     """
 
@@ -423,7 +423,7 @@ class NetworkComponentParameters(Parameters):
     """A part of a network.
 
     :param dense_layer: the layer class to use where the part has fully connected layers; None for ``Dense``
-    :ivar initial_weights: start of this part's weights, as in ``NetworkParameters``; None for as the network's do. If
+    :ivar initial_weights: initialization of this part's weights, as in ``NetworkParameters``; None for the network's. If
         set, it holds for kernels too that a head begins in a way of its own, such as a policy's small ones
     """
 
@@ -433,11 +433,11 @@ class NetworkComponentParameters(Parameters):
 
 
 class VisualizationParameters(Parameters):
-    """Output of a run: what it shows and writes.
+    """Output of a run, on the screen and in files.
 
     :param print_networks_summary: print each network's layers when it is built
     :param dump_csv: write the signals
-    :param dump_signals_to_csv_every_x_episodes: period of the CSV's growth
+    :param dump_signals_to_csv_every_x_episodes: number of episodes between two writes of the CSV
     :param dump_gifs: write episodes as GIF, those that ``video_dump_methods`` let through
     :param dump_mp4: likewise as MP4
     :param video_dump_methods: ``VideoDumpFilter`` objects; an episode is written if all agree
@@ -604,9 +604,9 @@ class TaskParameters(Parameters):
         then takes the room of the memory's filled part
     :param checkpoint_save_steps: environment steps of training between checkpoints; None for none
     :param checkpoint_save_episodes: training episodes between checkpoints; None for none
-    :param checkpoint_keep: number of the newest checkpoints that stay besides the best; 0 keeps all, None leaves it to the
+    :param checkpoint_keep: number of newest checkpoints kept besides the best; 0 keeps all, None leaves it to the
         graph manager
-    :param num_threads: number of threads that the networks compute with, in this process from its first network on; None
+    :param num_threads: number of threads of the networks' computations, in this process from its first network on; None
         chooses by their size
     :param preset: the name of the preset, for the records
     :param resume: go on with the run that wrote ``checkpoint_restore_path``, in its directory
@@ -686,7 +686,7 @@ class DistributedTaskParameters(TaskParameters):
     :param job_type: ``'worker'`` or ``'ps'``
     :param task_index: index of this worker, from 0
     :param num_tasks: number of workers
-    :param num_training_tasks: number of them that train
+    :param num_training_tasks: number of those that train
     """
 
     def __init__(

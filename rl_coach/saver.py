@@ -59,7 +59,7 @@ class SaverCollection:
     def save(self, sess: Any, save_path: str) -> list[str]:
         """Have all of them save.
 
-        :param save_path: the common beginning of their whole paths; each appends ``.path``, one with an empty path nothing
+        :param save_path: common beginning of their whole paths; each appends ``.path``, one with an empty path nothing
         :return: the paths of all files written
         """
         return [file for saver in self for file in saver.save(sess, _full_path(save_path, saver))]

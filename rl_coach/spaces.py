@@ -259,7 +259,7 @@ class ActionSpace(Space):
     """Actions.
 
     :param descriptions: a name for each action, by its number or text, for people
-    :param default_action: the action when nothing was chosen
+    :param default_action: the action if none was chosen
     """
 
     def __init__(
@@ -569,7 +569,7 @@ class GoalsSpace(VectorObservationSpace, ActionSpace):
     """Goals: both what an agent is told to reach and what a higher agent chooses as its action.
 
     :param goal_name: the name of the observation that the goal is compared with
-    :param reward_type: the conversion of a distance to a reward
+    :param reward_type: conversion of a distance to a reward
     :param distance_metric: one of ``DistanceMetric``, or a function of two arrays
     """
 

@@ -24,8 +24,7 @@ class AgentInterface:
     :ivar can_train: there is something to train; otherwise calls of ``train`` count as training steps
     :ivar training_iteration: updates of the agent's networks so far
     :ivar last_action_info: the last action, None before the first
-    :ivar updates_left: number of updates of the networks that the run still wants; a training phase is cut to it. None for
-        no limit.
+    :ivar updates_left: updates that the run still wants, to which a training phase is truncated; None for no limit
     :ivar full_name_id: ``level/agent``, or ``level/composite agent/agent``, once the agent has its parent
     """
 

@@ -118,11 +118,11 @@ class CompositeAgent(AgentInterface):
     """Agents side by side: all observe, some or all decide, and a policy makes one action of their choices.
 
     :param agents_parameters: the agents, by name or just one
-    :param visualization_parameters: output of all of them
+    :param visualization_parameters: the output of all of them
     :param decision_policy: makes one action out of several
     :param out_action_space: the action space that the agents act in; a dict gives each agent one of its own
     :param in_action_space: the choices of the level above, for instance ``AgentSelection`` or ``GoalsSpace``
-    :param decision_makers: True if an agent's choice counts; True for all. The others are told what was decided.
+    :param decision_makers: True if an agent's choice counts, by name or for all. The others are told what was decided.
     :param reward_policy: the reward that the agents see
     """
 

@@ -32,7 +32,7 @@ from rl_coach.utilities.constraints import FLAG, Constraint
 class DQNAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of DQN.
 
-    :ivar num_steps_between_copying_online_weights_to_target: time that the target network stays as it is
+    :ivar num_steps_between_copying_online_weights_to_target: steps between two updates of the target network
     :ivar num_consecutive_playing_steps: steps between two updates
     :ivar discount: 0 values the next reward only, 1 all alike
     """

@@ -48,13 +48,13 @@ class EpisodeInProgress:
     :ivar incoming_goal: the goal that the level above set, if there is one
     :ivar last_action_info: the last action, as the agent chose it
     :ivar buffer: the transitions so far, or since the episode was last cut
-    :ivar num_stored: number of them in a memory of single transitions
+    :ivar num_stored: number of them that a memory of single transitions has
     :ivar steps: actions taken
     :ivar total_reward: the rewards of the environment so far
     :ivar total_shaped_reward: the rewards after filtering so far
     :ivar return_before: the discounted return of what was cut off the buffer
     :ivar discount_before: the discount of what follows it
-    :ivar filter_histories: memory of the input filters of the episode; set while it is put aside, as are
+    :ivar filter_histories: state of the input filters in the episode; set while it is put aside, as are
         ``exploration`` (the exploration policy's part), ``recurrent_states`` (by network) and ``attributes`` (those
         of the agent that its ``reset_internal_state`` sets)
     """

@@ -45,8 +45,8 @@ class UpdateLoop:
         functions = {name: network.state.function for name, network in networks.items()}
         step = TrainingStep(functions, agent.ap.network_wrappers, agent.make_update_rule())
         states = {name: network.state for name, network in networks.items()}
-        published = tuple(networks) if agent.acting_networks is None else agent.acting_networks
-        return next(iter(networks.values())).framework.make_learner(step, states, published)
+        acting = tuple(networks) if agent.acting_networks is None else agent.acting_networks
+        return next(iter(networks.values())).framework.make_learner(step, states, acting)
 
     @cached_property
     def input_names(self) -> list[str]:
@@ -74,7 +74,7 @@ class UpdateLoop:
         return loss
 
     def _learn_together(self, updates: int) -> SupportsFloat:
-        """All updates in compiled calls, cut only where targets are to be updated in between."""
+        """All updates in compiled calls, split only where targets are to be updated in between."""
         losses: list[LearningResult] = []
         agent, done = self._agent, 0
         while done < updates:

@@ -59,7 +59,7 @@ class Architecture:
         A recurrent network takes one row at a time and remembers its state until ``reset_internal_memory``.
 
         :param inputs: [B, ...] by name
-        :param outputs: names of outputs, of ``output_names``; all if not given
+        :param outputs: names of the outputs, among ``output_names``; all if not given
         :param squeeze_output: give a single output as it is, not in a list
         :return: [B, ...] arrays, one for each output, in order
         :raises CoachError: a recurrent network got several rows
@@ -113,7 +113,7 @@ class Architecture:
         """The network as an ONNX model that stands alone, its present weights inside; NoisyNet's noise is zero.
 
         :param metadata: becomes the model's ``metadata_props``
-        :param outputs: names of those to keep, of ``output_names`` and ``recurrent_outputs``; all if not given
+        :param outputs: names of the outputs to keep, among ``output_names`` and ``recurrent_outputs``; all if not given
         :return: the serialised ``ModelProto``
         """
         arrays = list(self._arrays())

@@ -14,7 +14,7 @@ def component_class(wanted: Any, known: Mapping[str, type[Component]], base: typ
 
     :param wanted: a name in ``known``, ``'module:Class'`` (or ``'file.py:Class'``), or a class
     :param known: Coach's own
-    :param base: the class that it must derive from
+    :param base: the class that the one found must derive from
     :raises CoachError: there is no such class, or it is no subclass of ``base``
     """
     found = wanted

@@ -143,7 +143,7 @@ class LayerSettings:
     """Settings of all layers of one part of a network.
 
     :param dense_layer: the description class that stands in for ``Dense``; None for ``Dense`` itself
-    :param initial_weights: start of the weights
+    :param initial_weights: initialization of the weights
     :param replaces_kernels: also where the part names a kernel's initializer itself
     """
 
@@ -171,7 +171,7 @@ class Layers:
     def dense(self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None) -> Any:
         """A fully connected layer, [B, F] to [B, units].
 
-        :param kernel: start of its kernel, if not as the part's ``initial_weights`` say; ``bias`` likewise
+        :param kernel: initialization of its kernel, if not as the part's ``initial_weights`` say; ``bias`` likewise
         """
         if self.settings.dense_layer not in (None, Dense):
             return self.apply(self.settings.dense_layer(units), x)

@@ -164,7 +164,7 @@ class Learner:
         :param indices: [K, B] int32 rows of each update's batch, -1 for none; without it update k takes the k-th
             of K equal parts
         :param num_updates: K; the compiled step is made for it
-        :param count: number of them to make, all if not given; does not need another compilation
+        :param count: number of updates to make, all if not given; does not need another compilation
         :param target_rates: after each update these networks' targets move towards them at these rates
         :param learning: [K] bool for each network that not all updates teach; one that is left out stays as it is, with
             its optimizer's slots and bias corrections. Which networks are named matters to the compiled step, not when

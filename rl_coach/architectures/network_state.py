@@ -85,8 +85,8 @@ class NetworkState:
 
     :param function: the network, for example a ``KerasNetwork``
     :param groups: its ``initial_groups``
-    :ivar updates: number of updates that the weights have had, whichever learner made them; the optimizer's schedules and
-        bias corrections follow from it
+    :ivar updates: number of updates of the weights so far, whichever learner made them; the optimizer's schedules and
+        bias corrections depend on it
     :ivar version: changes whenever a value does
     """
 

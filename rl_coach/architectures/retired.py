@@ -11,7 +11,7 @@ class RetiredBase:
     """Base of the retired classes; to subclass one of them is an error of one line.
 
     :cvar successor: the class to derive from instead
-    :cvar method: the method that it implements, and its arguments
+    :cvar method: the method that this one implements, and its arguments
     """
 
     successor = ""

@@ -76,7 +76,7 @@ def largest_product(name: str, network: NetworkParameters, spaces: SpacesDefinit
 
 
 def _through(layers: list, width: int) -> tuple[float, int]:
-    """The largest product of these layers for one row, and how wide the last one is. :param width: size of the input"""
+    """Largest product of these layers for one row, and the width of the last. :param width: size of the input"""
     largest = 0.0
     for layer in layers:
         if isinstance(layer, Layer):  # of a framework's own layers nothing is known

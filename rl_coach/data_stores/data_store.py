@@ -32,7 +32,7 @@ class DataStore:
     """Base of all data stores: a place where a trainer leaves its newest policy for the workers. A subclass defines
     what its place needs.
 
-    :param params: the parameters of the way there
+    :param params: location of the store and access to it
     """
 
     def __init__(self, params: DataStoreParameters):

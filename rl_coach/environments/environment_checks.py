@@ -39,7 +39,7 @@ class Finding(NamedTuple):
     """Something that is wrong.
 
     :param kind: the same for the same mistake in different steps
-    :param text: its description
+    :param text: description of the mistake
     """
 
     kind: str

@@ -20,7 +20,7 @@ class EpisodeRecord:
         """Note how the episode begins.
 
         :param start: the environment's state before the reset
-        :param is_forced: argument that the reset was called with
+        :param is_forced: the reset's argument
         """
         self._start = {"start": start, "is_forced": bool(is_forced), "phase": phase.name}
 

@@ -125,7 +125,7 @@ class EpisodeVideo:
     :param directory: GIFs go to its ``gifs/``, MP4s to its ``videos/``
     :param gif: write a GIF
     :param mp4: write an MP4
-    :param frames_per_second: frames a second that it plays
+    :param frames_per_second: rate of playback
     :param every: record one picture in so many; 1 records all
     :raises CoachError: imageio is not installed
     """

@@ -39,7 +39,7 @@ class BootstrappedParameters(EGreedyParameters):
 
 class Bootstrapped(EGreedy):
     """Deep exploration (Osband et al. 2016, "Deep Exploration via Bootstrapped DQN", algorithm 1): in training the
-    actions of an episode follow one head, which ``select_head`` draws; otherwise the heads vote.
+    actions of an episode are those of one head, which ``select_head`` draws; otherwise the heads vote.
 
     :param action_space: discrete
     :param architecture_num_q_heads: number of Q heads of the network

@@ -29,8 +29,8 @@ class EGreedyParameters(ExplorationParameters):
 
     :ivar epsilon_schedule: the probability in training; 0 is greedy, 1 is random
     :ivar evaluation_epsilon: the probability in evaluation
-    :ivar continuous_exploration_policy_parameters: the policy that acts in place of the greedy action, where actions are
-        continuous
+    :ivar continuous_exploration_policy_parameters: parameters of the policy that acts in place of the greedy action,
+        where actions are continuous
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {

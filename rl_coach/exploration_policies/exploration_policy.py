@@ -57,7 +57,7 @@ class ExplorationPolicy:
 
     :param action_space: the agent's action space
     :ivar phase: phase of the run; many policies explore in TRAIN and stay with the best action in TEST
-    :ivar rng: the stream of all its random draws
+    :ivar rng: generator of all its random draws
     """
 
     def __init_subclass__(cls) -> None:
@@ -78,7 +78,7 @@ class ExplorationPolicy:
         """A new episode starts: forget what belongs to the one before."""
 
     def suspend(self) -> Any:
-        """State that belongs to the episode in progress, for ``resume`` to take up again after another episode."""
+        """State of the episode in progress, for ``resume`` to take up again after another episode."""
         return None
 
     def resume(self, suspended: Any) -> None:

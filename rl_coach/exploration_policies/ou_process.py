@@ -16,8 +16,8 @@ class OUProcessParameters(ExplorationParameters):
     """Noise of an Ornstein-Uhlenbeck process.
 
     :ivar mu: the value that the noise drifts to
-    :ivar theta: strength of the pull there; 0 is a random walk
-    :ivar sigma: strength of the shaking; 0 only drifts
+    :ivar theta: rate of the drift; 0 is a random walk
+    :ivar sigma: scale of the random part; 0 only drifts
     :ivar dt: the time of one step
     """
 
@@ -47,8 +47,8 @@ class OUProcess(ContinuousActionExplorationPolicy):
 
     :param action_space: a box or goals
     :param mu: the value that the noise drifts to
-    :param theta: strength of the pull there; 0 is a random walk
-    :param sigma: strength of the shaking; 0 only drifts
+    :param theta: rate of the drift; 0 is a random walk
+    :param sigma: scale of the random part; 0 only drifts
     :param dt: the time of one step
     """
 

@@ -19,7 +19,7 @@ class UCBParameters(EGreedyParameters):
 
     :ivar architecture_num_q_heads: number of Q heads of the network
     :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
-    :ivar lamb: worth of a standard deviation among the heads; 0 takes the mean
+    :ivar lamb: weight of a standard deviation among the heads; 0 takes the mean
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
@@ -51,7 +51,7 @@ class UCB(EGreedy):
 
     :param action_space: discrete
     :param architecture_num_q_heads: number of Q heads of the network
-    :param lamb: worth of a standard deviation among the heads; 0 takes the mean
+    :param lamb: weight of a standard deviation among the heads; 0 takes the mean
     :ivar std: [A], the heads' standard deviation at the last action that was not random
     :ivar last_action_values: [A], the values that this action was chosen by
     """

@@ -27,7 +27,7 @@ class Filter:
         """A new episode starts: forget what belongs to the one before."""
 
     def suspend(self) -> Any:
-        """State that belongs to the episode in progress, for ``resume`` to take up again after an episode in between."""
+        """State of the episode in progress, for ``resume`` to take up again after an episode in between."""
         return None
 
     def resume(self, suspended: Any) -> None:
@@ -50,7 +50,7 @@ class Filter:
         """Say where shared statistics travel.
 
         :param device: not used, filters compute with NumPy
-        :param memory_backend_params: the way in which workers share samples, None for statistics of this process
+        :param memory_backend_params: connection over which workers share samples, None for statistics of this process
         :param mode: not used, as ``device``
         """
 

@@ -24,7 +24,7 @@ class ActionChoice:
 
         :param outputs: the network's outputs that the agent named, each [B, ...]
         :param masks: [B, A] of 0 and 1, the discrete actions that may be chosen; None allows all
-        :param rng: the stream of random draws
+        :param rng: generator of the random draws
         :param deterministic: the best action, or the middle of the distribution; otherwise a draw
         :return: [B] numbers of discrete actions, or [B, D] continuous ones
         """

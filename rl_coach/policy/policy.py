@@ -42,7 +42,7 @@ class Policy:
     :param model: the serialised ONNX model
     :param reader: builds filters and spaces
     :param num_threads: threads for one prediction
-    :param seed: start of the draws; None for anywhere
+    :param seed: seed of the random draws; None for any
 
     :ivar about: origin of the policy: preset, versions, agent, steps trained
     :ivar action_space: the environment's action space
@@ -87,7 +87,7 @@ class Policy:
         :param agent: name of the agent, ``level.agent``, where there are several
         :param allow_filters_from: modules of your own whose filters may be built; loading imports them
         :param num_threads: threads for one prediction; 1 is best for small networks
-        :param seed: start of the draws; None for anywhere
+        :param seed: seed of the random draws; None for any
         :raises CoachError: there is no policy, it is damaged, a newer version wrote it, or a filter is not allowed
         """
         folder = find_policy(path, agent)

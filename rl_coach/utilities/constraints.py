@@ -136,7 +136,7 @@ def one_of(*texts: str, any_case: bool = False) -> Constraint:
 
 
 def instance(kind: type | tuple[type, ...], allowed: str) -> Constraint:
-    """Instances of a class. :param allowed: the words that say so"""
+    """Instances of a class. :param allowed: description of those, for the error"""
     return Constraint(allowed, lambda value: isinstance(value, kind))
 
 

@@ -110,7 +110,7 @@ def check_file(path: Path, expected: dict[str, Any], owner: str, manifest: str) 
 
     :param expected: its size and SHA-256
     :param owner: whose file it is, for the errors
-    :param manifest: the file that says so
+    :param manifest: name of what states them, for the errors
     :raises CoachError: it is missing, truncated or changed
     """
     if not os.path.isfile(path):

@@ -19,7 +19,7 @@ class SharedRunningStats(ABC):
     """Statistics under a name, which several workers may feed.
 
     :param name: tells the statistics of one run apart, in messages and file names
-    :param pubsub_params: the exchange of samples among workers; None keeps the statistics to this process
+    :param pubsub_params: connection for workers to exchange their samples; None keeps the statistics to this process
     """
 
     def __init__(self, name: str = "", pubsub_params: Any = None):

@@ -30,7 +30,7 @@ class JaxFramework:
     def make_learner(
         self, step: TrainingStep, networks: dict[str, JaxNetworkState], published: tuple[str, ...]
     ) -> JaxLearner:
-        # all weights cost little to read here, published or not
+        # all weights cost little to read here, those of acting networks or not
         return JaxLearner(step, networks)
 
     def export_network(self, network: JaxNetworkState) -> ExportedNetwork:

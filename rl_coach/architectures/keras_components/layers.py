@@ -102,7 +102,7 @@ class LSTMSequences(keras.layers.Layer):
     """The layer of ``Layers.lstm``.
 
     :param cells: the size of the state
-    :param kernel: start of the weights of the input; ``recurrent`` likewise those of the state
+    :param kernel: initialization of the weights of the input; ``recurrent`` likewise those of the state
     :ivar single_step: each row is a sequence of its own; set by the network for each of its calls
     """
 

@@ -30,7 +30,7 @@ class MXNetFramework:
     def make_learner(
         self, step: TrainingStep, networks: dict[str, MXNetNetworkState], published: tuple[str, ...]
     ) -> MXNetLearner:
-        # all weights cost the same to read here, published or not
+        # all weights cost the same to read here, those of acting networks or not
         return MXNetLearner(step, networks)
 
     def export_network(self, network: MXNetNetworkState) -> ExportedNetwork:

@@ -48,10 +48,9 @@ class TensorFlowLearner(Learner):
             after, outputs = self.all_updates(layout, before, vector, large, indices)
             for name, network in self.networks.items():
                 network.assign(after[name], before[name])
-            return outputs, [after[name][index] for name, index in published]
+            return outputs, [after[name][index] for name, index in acting_weights]
 
-        # what acting reads
-        published = [
+        acting_weights = [
             (name, index)
             for name in self.published
             for index in self.networks[name].layout.variables_of(("weights", "buffers"))
@@ -66,7 +65,7 @@ class TensorFlowLearner(Learner):
         held = HeldTensor(packing.size)
 
         places = {
-            owner: [(place, index) for place, (name, index) in enumerate(published) if name == owner]
+            owner: [(place, index) for place, (name, index) in enumerate(acting_weights) if name == owner]
             for owner in self.networks
         }
 

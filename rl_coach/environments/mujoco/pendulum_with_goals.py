@@ -23,7 +23,7 @@ class PendulumWithGoals(gym.Env):
     and the sine of the angle from upright (radians) and the angular velocity (rad/s, seen up to ±15), [3] float32.
     The velocity of a goal is one to pass or rest with, so a standing goal is ``[1, 0, 0]``.
 
-    :param goal_reaching_thresholds: distance that each element of ``achieved_goal`` may keep from the goal's
+    :param goal_reaching_thresholds: largest distance of each element of ``achieved_goal`` from the goal's
     :param goal_not_reached_penalty: the reward of a step that does not reach the goal
     :param goal_reached_reward: the reward of one that does
     :param terminate_on_goal_reaching: end the episode there
