@@ -423,7 +423,7 @@ class NetworkComponentParameters(Parameters):
     """A part of a network.
 
     :param dense_layer: the layer class to use where the part has fully connected layers; None for ``Dense``
-    :ivar initial_weights: initialization of this part's weights, as in ``NetworkParameters``; None for the network's. If
+    :ivar initial_weights: initialization of this part's weights, as in ``NetworkParameters``; None: the network's. If
         set, it holds for kernels too that a head begins in a way of its own, such as a policy's small ones
     """
 
