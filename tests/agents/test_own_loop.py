@@ -24,7 +24,7 @@ def test_an_agent_learns_in_a_loop_of_ones_own(tmp_path):
             goal=None,
             action=DiscreteActionSpace(2),
             reward=RewardSpace(1),
-        )  # fmt: skip
+        )
     )
     environment = gymnasium.make("CartPole-v1")
     agent.phase = RunPhase.TRAIN
