@@ -233,6 +233,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     :return: the exit code: 0 done, 1 training failed, 2 bad input, 130 stopped from the keyboard
     :raises SystemExit: with code 143, terminated by SIGTERM
     """
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["dashboard"]:
+        return _dashboard(words[1:])
     try:
         CoachLauncher().launch(arguments)
         return DONE
@@ -245,6 +248,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"coach: {error}", file=sys.stderr)
         return code
+
+
+def _dashboard(arguments: Sequence[str]) -> int:
+    if not _is_there("panel"):
+        print("coach: the dashboard's packages are not installed: pip install 'rl_coach[dashboard]'", file=sys.stderr)
+        return BAD_INPUT
+    from rl_coach.dashboard import app
+
+    return app.main(arguments, "coach dashboard")
 
 
 def _exit_code(error: Exception) -> int | None:
