@@ -1,9 +1,11 @@
 # make run     trains CartPole_DQN until it holds its pole up
 # make test    lint, type check, import contracts, unit tests
+# make soak    interrupts, resumes and damages runs in every way (half an hour)
 # make golden  trains every preset that has a reward to reach (hours)
+# make mxnet   runs the tests of networks and agents on MXNet, in an environment of its own (Python 3.10 to 3.12)
 # make bench   measures speed
 # make lint    ruff, mypy, import-linter
-# make clean   removes .venv and everything that tools left behind
+# make clean   removes .venv, .venv-mxnet and everything that tools left behind
 #
 # PYTHON=/path/to/python chooses the interpreter (3.10 to 3.13); otherwise the first that fits is taken.
 
@@ -17,7 +19,7 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test golden bench lint format clean
+.PHONY: help run test soak golden mxnet bench lint format clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
@@ -52,10 +54,44 @@ run: $(VENV)/.run-installed
 	$(BIN)/coach -p CartPole_DQN --apply_stop_condition
 
 test: lint
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not resume" -q
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not slow" -q
+
+soak: $(VENV)/.test-installed
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "resume or faults" -q
 
 golden: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -m golden -s tests/golden
+
+# MXNet wants an older NumPy than the rest is tested with, and needs no other framework
+MXNET_VENV := .venv-mxnet
+MXNET_BIN := $(MXNET_VENV)/bin
+MXNET_PYTHONS := python3.11 python3.12 python3.10 python3
+MXNET_SUITABLE := import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 13))
+WITHOUT_FRAMEWORK := import re, sys; \
+  listed = re.search(r"^dependencies = \[(.*?)^\]", open("pyproject.toml").read(), re.M | re.S)[1]; \
+  print(*[one for one in re.findall(r"\"([^\"]+)\"", listed) if not re.match("tensorflow|keras|tf2onnx", one)], sep="\n")
+
+$(MXNET_VENV)/.installed: $(METADATA)
+	@python="$(PYTHON)"; \
+	if [ -z "$$python" ]; then \
+	  for candidate in $(MXNET_PYTHONS); do \
+	    if $$candidate -c '$(MXNET_SUITABLE)' >/dev/null 2>&1; then python=$$candidate; break; fi; \
+	  done; \
+	fi; \
+	if [ -z "$$python" ] || ! $$python -c '$(MXNET_SUITABLE)'; then \
+	  echo "MXNet needs Python 3.10 to 3.12; name one with: make mxnet PYTHON=/path/to/python3.11" >&2; exit 2; \
+	fi; \
+	echo "making $(MXNET_VENV) with $$($$python --version)"; \
+	$$python -m venv $(MXNET_VENV)
+	$(MXNET_BIN)/python -c '$(WITHOUT_FRAMEWORK)' > $(MXNET_VENV)/requirements.txt
+	$(MXNET_BIN)/python -m pip install --quiet -r $(MXNET_VENV)/requirements.txt \
+	  'mxnet==1.9.1' 'numpy<2' setuptools pytest pytest-xdist hypothesis
+	$(MXNET_BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $@
+
+mxnet: $(MXNET_VENV)/.installed
+	COACH_TEST_FRAMEWORK=mxnet $(MXNET_BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not resume" -q \
+	  tests/architectures tests/agents
 
 $(VENV)/.bench-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) '.[bench,jax,atari]'
@@ -75,5 +111,5 @@ format: $(VENV)/.test-installed
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(MXNET_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,11 +7,30 @@ silently with a default.
 from __future__ import annotations
 
 import copy
+import math
 from enum import Enum
-from typing import Any, Iterable, Union
+from typing import Any, ClassVar, Iterable, Mapping, Union
 
-from rl_coach.core_types import EnvironmentSteps, GradientClippingMethod, TrainingSteps
-from rl_coach.utils import did_you_mean, public_attributes, short_dynamic_import
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, GradientClippingMethod, TrainingSteps
+from rl_coach.filters.filter import NoInputFilter
+from rl_coach.utilities.constraints import (
+    FLAG,
+    FRACTION,
+    TEXT,
+    Constrained,
+    Constraint,
+    exactly,
+    instance,
+    limit,
+    member,
+    number,
+    one_of,
+    optional,
+    schedule,
+    steps,
+    whole,
+)
+from rl_coach.utils import CoachError, did_you_mean, public_attributes
 
 
 class Frameworks(Enum):
@@ -20,6 +39,8 @@ class Frameworks(Enum):
     tensorflow = "TensorFlow"
     mxnet = "MXNet"
     jax = "JAX"
+    #: ONNX Runtime, for processes that act and do not learn; no choice of ``-f``
+    acting = "ONNX Runtime"
 
 
 class EmbedderScheme(Enum):
@@ -116,8 +137,9 @@ class _CheckedAfterInit(type):
         return obj
 
 
-class Parameters(metaclass=_CheckedAfterInit):
-    """The base of all settings. After construction only attributes that exist can be set."""
+class Parameters(Constrained, metaclass=_CheckedAfterInit):
+    """The base of all settings. After construction only attributes that exist can be set; ``constraints`` says what
+    they may be, which is checked when the graph is made."""
 
     def __setattr__(self, key: str, value: Any) -> None:
         if not hasattr(self, key) and self.__dict__.get("_is_constructed"):
@@ -163,6 +185,26 @@ class AlgorithmParameters(Parameters):
     :ivar update_pre_network_filters_state_on_inference: update them when acting
     """
 
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "use_accumulated_reward_as_measurement": FLAG,
+        "num_consecutive_playing_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
+        "num_consecutive_training_steps": whole(1),
+        "heatup_using_network_decisions": FLAG,
+        "discount": FRACTION,
+        "apply_gradients_every_x_episodes": whole(1),
+        "num_steps_between_copying_online_weights_to_target": steps(EnvironmentSteps, TrainingSteps),
+        "rate_for_copying_weights_to_target": FRACTION,
+        "store_transitions_only_when_episodes_are_terminated": FLAG,
+        "share_statistics_between_workers": FLAG,
+        "n_step": whole(1) | exactly(-1),
+        "distributed_coach_synchronization_type": optional(member(DistributedCoachSynchronizationType)),
+        "act_for_full_episodes": FLAG,
+        "supports_parameter_noise": FLAG,
+        "override_episode_rewards_with_the_last_transition_reward": FLAG,
+        "update_pre_network_filters_state_on_train": FLAG,
+        "update_pre_network_filters_state_on_inference": FLAG,
+    }
+
     def __init__(self) -> None:
         self.use_accumulated_reward_as_measurement = False
         self.num_consecutive_playing_steps: Any = EnvironmentSteps(1)
@@ -185,6 +227,22 @@ class AlgorithmParameters(Parameters):
         self.update_pre_network_filters_state_on_inference = True
 
 
+class ScheduleParameters(Parameters):
+    """How long each part of a run is, in ``EnvironmentSteps``, ``EnvironmentEpisodes`` or ``TrainingSteps``.
+
+    :ivar heatup_steps: acting at random before training; 0 for none
+    :ivar evaluation_steps: the length of an evaluation; 0 for none. Counted in steps, the last episode is finished.
+    :ivar steps_between_evaluation_periods: training between two evaluations
+    :ivar improve_steps: training in all
+    """
+
+    def __init__(self) -> None:
+        self.heatup_steps: Any = None
+        self.evaluation_steps: Any = None
+        self.steps_between_evaluation_periods: Any = None
+        self.improve_steps: Any = None
+
+
 class PresetValidationParameters(Parameters):
     """What a preset must achieve for its tests to pass.
 
@@ -198,6 +256,17 @@ class PresetValidationParameters(Parameters):
     :param trace_max_env_steps: how long it runs
     :param read_csv_tries: how often to look for a CSV that is not there yet
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "test": FLAG,
+        "min_reward_threshold": limit(low=-math.inf),
+        "max_episodes_to_achieve_reward": number(0),
+        "num_workers": whole(1),
+        "reward_test_level": optional(TEXT),
+        "test_using_a_trace_test": FLAG,
+        "trace_max_env_steps": number(0),
+        "read_csv_tries": whole(0),
+    }
 
     def __init__(
         self,
@@ -249,7 +318,38 @@ class NetworkParameters(Parameters):
     :param replace_mse_with_huber_loss: Huber instead of squared errors, where a head has them
     :param create_target_network: keep a second, slowly following copy of the weights
     :param softmax_temperature: above 1 flattens a policy's softmax, below 1 sharpens it
+    :param initial_weights: how weights begin: ``'xavier'`` (zero biases), ``'kaiming_uniform'`` (as PyTorch's layers,
+        biases too), ``'orthogonal'``, or an ``InitialWeights`` such as ``Orthogonal(gain=0.01)``
+    :param output_embedding: what the middleware gives becomes an output too, ``embedding`` of the first head
+    :ivar blueprint: a ``NetworkBlueprint``, which networks that only act are made from; None elsewhere
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "force_cpu": FLAG,
+        "async_training": FLAG,
+        "shared_optimizer": FLAG,
+        "scale_down_gradients_by_number_of_workers_for_sync_training": FLAG,
+        "clip_gradients": optional(limit(0)),
+        "gradients_clipping_method": member(GradientClippingMethod),
+        "l2_regularization": number(0),
+        "learning_rate": number(0) | schedule(number(0)),
+        "learning_rate_decay_rate": number(0),
+        "learning_rate_decay_steps": whole(0),
+        "input_embedders_parameters": instance(dict, "a dictionary of embedders by the observations' names"),
+        "embedding_merger_type": member(EmbeddingMergerType),
+        "heads_parameters": instance((list, tuple, Parameters), "a list of heads"),
+        "use_separate_networks_per_head": FLAG,
+        "optimizer_type": one_of("Adam", "RMSProp", "SGD", any_case=True),
+        "optimizer_epsilon": number(0),
+        "adam_optimizer_beta1": number(0, below=1),
+        "adam_optimizer_beta2": number(0, below=1),
+        "rms_prop_optimizer_decay": FRACTION,
+        "batch_size": whole(1),
+        "replace_mse_with_huber_loss": FLAG,
+        "create_target_network": FLAG,
+        "tensorflow_support": FLAG,
+        "softmax_temperature": number(above=0),
+    }
 
     def __init__(
         self,
@@ -278,6 +378,8 @@ class NetworkParameters(Parameters):
         create_target_network: bool = False,
         tensorflow_support: bool = True,
         softmax_temperature: float = 1,
+        initial_weights: Any = "xavier",
+        output_embedding: bool = False,
     ):
         self.framework: Frameworks = Frameworks.tensorflow
         self.sess = None
@@ -308,16 +410,26 @@ class NetworkParameters(Parameters):
         self.create_target_network = create_target_network
         self.tensorflow_support = tensorflow_support
         self.softmax_temperature = softmax_temperature
+        self.initial_weights = initial_weights
+        self.output_embedding = output_embedding
+        self.blueprint: Any = None
+
+    def make_function(self, framework: Any, spaces: Any, name: str, rng: Any) -> Any:
+        """Build the network on a framework; see ``Framework.make_function``."""
+        return framework.make_function(self, spaces, name, rng)
 
 
 class NetworkComponentParameters(Parameters):
     """A part of a network.
 
     :param dense_layer: the layer class to use where the part has fully connected layers; None for ``Dense``
+    :ivar initial_weights: how this part's weights begin, as in ``NetworkParameters``; None for as the network's do. If
+        set, it holds for kernels too that a head begins in a way of its own, such as a policy's small ones
     """
 
     def __init__(self, dense_layer: Any):
         self.dense_layer = dense_layer
+        self.initial_weights: Any = None
 
 
 class VisualizationParameters(Parameters):
@@ -337,6 +449,21 @@ class VisualizationParameters(Parameters):
     :param tensorboard: write TensorBoard event files
     :param add_rendered_image_to_env_response: put the rendered frame into each step's info
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "print_networks_summary": FLAG,
+        "dump_csv": FLAG,
+        "dump_signals_to_csv_every_x_episodes": whole(1),
+        "dump_gifs": FLAG,
+        "dump_mp4": FLAG,
+        "dump_in_episode_signals": FLAG,
+        "dump_parameters_documentation": FLAG,
+        "render": FLAG,
+        "native_rendering": FLAG,
+        "max_fps_for_human_control": number(0),
+        "tensorboard": FLAG,
+        "add_rendered_image_to_env_response": FLAG,
+    }
 
     def __init__(
         self,
@@ -388,6 +515,17 @@ class AgentParameters(Parameters):
     :ivar full_name_id: ``level/agent``, set when the graph is built
     """
 
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "visualization": instance(VisualizationParameters, "VisualizationParameters"),
+        "algorithm": instance(AlgorithmParameters, "AlgorithmParameters"),
+        "network_wrappers": instance(dict, "a dictionary of NetworkParameters by name"),
+        "name": optional(TEXT),
+        "full_name_id": optional(TEXT),
+        "is_a_highest_level_agent": FLAG,
+        "is_a_lowest_level_agent": FLAG,
+        "is_batch_rl_training": FLAG,
+    }
+
     def __init__(
         self,
         algorithm: AlgorithmParameters,
@@ -403,7 +541,7 @@ class AgentParameters(Parameters):
         self.network_wrappers = networks
         self.input_filter: Any = None
         self.output_filter: Any = None
-        self.pre_network_filter: Any = short_dynamic_import("rl_coach.filters.filter:NoInputFilter")()
+        self.pre_network_filter: Any = NoInputFilter()
         self.full_name_id: str | None = None
         self.name: str | None = None
         self.is_a_highest_level_agent = True
@@ -413,12 +551,38 @@ class AgentParameters(Parameters):
 
     @property
     def path(self) -> str:
-        """``"module:Class"`` of the agent."""
-        return "rl_coach.agents.agent:Agent"
+        """``"module:Class"`` of the agent.
+
+        :raises CoachError: the parameters are of no agent in particular
+        """
+        raise CoachError(f"{type(self).__name__} names no agent: give it a property 'path' that returns 'module:Class'")
 
     def own_copy(self) -> AgentParameters:
         """A deep copy, so that two agents made from one preset share nothing."""
         return copy.deepcopy(self)
+
+
+class TaskRole(Enum):
+    """The part of the control loop that a process runs.
+
+    :ivar BOTH: acting and training in turn, in one process
+    :ivar ROLLOUT: acting alone; another process trains on what was played
+    :ivar TRAINING: training alone, on what other processes played
+    """
+
+    BOTH = "both"
+    ROLLOUT = "rollout"
+    TRAINING = "training"
+
+    @property
+    def acts(self) -> bool:
+        """True if the process steps environments."""
+        return self is not TaskRole.TRAINING
+
+    @property
+    def trains(self) -> bool:
+        """True if the process updates networks; checkpoints are written by it, too."""
+        return self is not TaskRole.ROLLOUT
 
 
 class TaskParameters(Parameters):
@@ -446,7 +610,28 @@ class TaskParameters(Parameters):
         chooses by their size
     :param preset: the name of the preset, for the records
     :param resume: go on with the run that wrote ``checkpoint_restore_path``, in its directory
+    :param role: the part of the control loop that this process runs
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "framework_type": member(Frameworks),
+        "task_index": whole(0),
+        "evaluate_only": optional(whole(0)),
+        "use_cpu": FLAG,
+        "seed": optional(whole(0)),
+        "checkpoint_save_secs": optional(number(0)),
+        "export_onnx_graph": FLAG,
+        "apply_stop_condition": FLAG,
+        "num_gpu": whole(0),
+        "checkpoint_memory": FLAG,
+        "checkpoint_save_steps": optional(whole(1)),
+        "checkpoint_save_episodes": optional(whole(1)),
+        "checkpoint_keep": optional(whole(0)),
+        "num_threads": optional(whole(1)),
+        "resume": FLAG,
+        "preset": optional(TEXT),
+        "role": member(TaskRole),
+    }
 
     def __init__(
         self,
@@ -469,6 +654,7 @@ class TaskParameters(Parameters):
         resume: bool = False,
         preset: str | None = None,
         num_threads: int | None = None,
+        role: TaskRole = TaskRole.BOTH,
     ):
         self.framework_type = framework_type
         self.task_index = 0
@@ -489,6 +675,7 @@ class TaskParameters(Parameters):
         self.checkpoint_keep = checkpoint_keep
         self.resume = resume
         self.preset = preset
+        self.role = role
 
 
 class DistributedTaskParameters(TaskParameters):

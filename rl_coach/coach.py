@@ -5,17 +5,19 @@ Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answ
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import pathlib
 import shlex
 import shutil
 import sys
+import traceback
 import warnings
 from typing import TYPE_CHECKING, Any, Sequence
 
 from rl_coach.command_line import arguments as command_line
-from rl_coach.command_line import preset_catalogue
+from rl_coach.command_line import preset_catalogue, user_classes
 from rl_coach.runs import record as experiment_record
 
 if TYPE_CHECKING:
@@ -37,7 +39,12 @@ _ABOUT_TRAINED_AGENTS = (
 
 
 class CoachLauncher:
-    """From the arguments of a command line to a run. Override a step to change it."""
+    """From the arguments of a command line to a run. Override a step to change it.
+
+    :ivar shows_tracebacks: ``-v high`` is given
+    """
+
+    shows_tracebacks = False
 
     def launch(self, arguments: Sequence[str] | None = None) -> None:
         """Do what the command line asks for.
@@ -80,6 +87,7 @@ class CoachLauncher:
         :raises CoachError: for a flag or a value that does not exist, or a flag that this version does not serve
         """
         args = parser.parse_args(arguments)
+        self.shows_tracebacks = args.verbosity == "high"
         if args.resume:
             stored, settings = experiment_record.resumed_arguments(args.resume, args, _defaults(parser))
             args = parser.parse_args(arguments, type(args)(**stored))
@@ -111,12 +119,12 @@ class CoachLauncher:
         graph_manager: Any = preset_catalogue.load(args.preset)
         if args.environment_type:
             _check_has(graph_manager, "env_params", "-et")
-            graph_manager.env_params = _make(args.environment_type, "-et")
+            graph_manager.env_params = user_classes.make_environment(args.environment_type)
         if args.level:
             _select_level(graph_manager, args.level)
         if args.exploration_policy_type:
             _check_has(graph_manager, "agent_params", "-ept")
-            graph_manager.agent_params.exploration = _make(args.exploration_policy_type, "-ept")
+            graph_manager.agent_params.exploration = user_classes.make_exploration(args.exploration_policy_type)
         if args.play:
             _hand_over_to_human(graph_manager)
         _set_visualization(graph_manager, args)
@@ -148,6 +156,7 @@ class CoachLauncher:
         :raises CoachError: if the directory cannot be written, or agent and environment do not fit
         """
         from rl_coach import logger
+        from rl_coach.utils import CoachError
 
         if args.nocolor:
             logger.screen.set_use_colors(False)
@@ -162,6 +171,11 @@ class CoachLauncher:
             experiment_record.write(
                 directory.path, args, _defaults(self.get_argument_parser()), graph_manager.task_parameters.seed
             )
+        except OSError as error:
+            directory.remove()
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+                raise
+            raise CoachError(f"'{directory.path}' cannot be written: {error.strerror or error}") from error
         except BaseException:
             directory.remove()
             raise
@@ -236,8 +250,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words[:1] == ["dashboard"]:
         return _dashboard(words[1:])
+    launcher = CoachLauncher()
     try:
-        CoachLauncher().launch(arguments)
+        launcher.launch(arguments)
         return DONE
     except KeyboardInterrupt:
         print("coach: stopped", file=sys.stderr)
@@ -246,7 +261,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _exit_code(error)
         if code is None:
             raise
-        print(f"coach: {error}", file=sys.stderr)
+        if launcher.shows_tracebacks and error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
+        print(f"coach: {' '.join(str(error).split())}", file=sys.stderr)
         return code
 
 
@@ -314,17 +331,6 @@ def _set_process_environment(args: argparse.Namespace) -> None:
         warnings.simplefilter("ignore")
     if args.use_cpu:
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-
-
-def _make(module_and_class: str, flag: str) -> Any:
-    from rl_coach.utils import CoachError, short_dynamic_import
-
-    try:
-        return short_dynamic_import(module_and_class)()
-    except ModuleNotFoundError as error:
-        raise CoachError(f"{flag} {module_and_class}: no module '{error.name}'") from None
-    except CoachError as error:
-        raise CoachError(f"{flag} {module_and_class}: {error}") from None
 
 
 def _check_has(graph_manager: Any, parameters: str, flag: str) -> None:
@@ -421,7 +427,7 @@ class ExperimentDirectory:
             self.path = pathlib.Path(existing).absolute()
             return
         above = pathlib.Path(logger.get_experiment_path(name, base, create_path=False)).absolute().parents
-        self._absent = [directory for directory in above if not directory.exists()]
+        self._absent = [directory for directory in above if not os.path.exists(directory)]
         try:
             self.path = pathlib.Path(logger.get_experiment_path(name, base)).absolute()
         except BaseException:
@@ -440,7 +446,7 @@ class ExperimentDirectory:
 
     def _remove_above(self) -> None:
         for directory in self._absent:
-            if directory.is_dir() and not any(directory.iterdir()):
+            if os.path.isdir(directory) and not any(directory.iterdir()):
                 directory.rmdir()
 
 

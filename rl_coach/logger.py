@@ -22,12 +22,11 @@ from typing import Any, Iterable, Sequence
 import numpy as np
 
 from rl_coach.base_parameters import unfold_dict_or_list
-from rl_coach.checkpoint import write_file_atomically
 from rl_coach.core_types import TimeTypes
+from rl_coach.utilities import files
 from rl_coach.utils import CoachError
 
 _EVENT_FLUSH_SECONDS = 10
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Colors:
@@ -264,8 +263,6 @@ class BaseLogger:
             try:
                 self._append_to_file([self._rows[index] for index in indices])
             except OSError as error:
-                if error.errno not in _NO_ROOM:
-                    raise
                 self._warn_of_file(error)
                 return
         for index in indices:
@@ -329,7 +326,7 @@ class BaseLogger:
 
     def _replace_file(self, lines: list[list[str]]) -> None:
         assert self.csv_path is not None
-        write_file_atomically(self.csv_path, (self._header() + _csv_lines(lines)).decode())
+        files.write_text(self.csv_path, (self._header() + _csv_lines(lines)).decode())
         self._columns_in_file = list(self._columns)
 
 
@@ -411,7 +408,7 @@ class Logger(BaseLogger):
             before = json.loads(pathlib.Path(self.doc_path).read_text(encoding="utf-8"))
             document |= {"run": before["run"], "resumed": [*before.get("resumed", []), document["run"]]}
         text = json.dumps(document, indent=2, default=str)
-        write_file_atomically(self.doc_path, text + "\n")
+        files.write_text(self.doc_path, text + "\n")
 
     def close(self) -> None:
         super().close()
@@ -528,7 +525,7 @@ def get_experiment_name(initial_experiment_name: str | None = None, default: str
     :raises CoachError: the name cannot be a directory's
     """
     name = (initial_experiment_name or default).strip()
-    if not name or name.startswith("..") or os.path.isabs(name) or "\0" in name:
+    if not name or name.startswith("..") or ".." in name.split("/") or os.path.isabs(name) or "\0" in name:
         raise CoachError(
             f"'{initial_experiment_name}' cannot be an experiment's name; use letters, digits, '-' and '_'"
         )

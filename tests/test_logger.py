@@ -139,10 +139,10 @@ def test_a_killed_migration_leaves_the_old_file(tmp_path, monkeypatch):
     logger.create_signal_value("b", 1)
 
     def failing(*arguments):
-        raise OSError("killed")
+        raise KeyboardInterrupt
 
     monkeypatch.setattr("rl_coach.logger.os.replace", failing)
-    with pytest.raises(OSError, match="killed"):
+    with pytest.raises(KeyboardInterrupt):
         logger.close()
     assert table(logger).to_dict("list") == {"Episode #": [0], "a": [1]}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -11,13 +11,14 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch, n_step_returns
 from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, whole
 from rl_coach.utils import CoachError
 
 
@@ -31,6 +32,14 @@ class ActorCriticAlgorithmParameters(AlgorithmParameters):
     :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
     :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        "beta_entropy": number(),
+        "gae_lambda": FRACTION,
+        "estimate_state_value_using_gae": FLAG,
+        "num_steps_between_gradient_updates": whole(1),
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,6 +105,7 @@ def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: f
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in ("advantages", "returns")})
         value, policy = networks["main"].online(batch.states)
         policy = masked(ops, policy, mask_of(batch, mask))
         errors = batch.extra["returns"] - value["v"]
@@ -123,7 +133,9 @@ class ActorCriticAgent(PolicyOptimizationAgent):
 
     def make_update_rule(self) -> UpdateRule:
         value, policy = self.ap.network_wrappers["main"].heads_parameters
-        return actor_critic_rule(value.loss_weight, policy.loss_weight, self.ap.algorithm.beta_entropy, self._mask_name)
+        return actor_critic_rule(
+            value.loss_weight, policy.loss_weight, self.ap.algorithm.beta_entropy, self.spaces.action_mask_name
+        )
 
     def discount(self, x: np.ndarray, gamma: float) -> np.ndarray:
         """[T], sum_k gamma^k x_{t+k}."""
@@ -137,13 +149,13 @@ class ActorCriticAgent(PolicyOptimizationAgent):
         advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
         return advantages, targets[:, None]
 
-    def segment_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         values = self._values(batch)
         advantages, returns = self._advantages_and_returns(batch.rewards(), values)
         self.state_values.add_sample(values[:-1])
         self.action_advantages.add_sample(advantages)
         return {
-            **self._common_columns(batch),
+            **super().learning_columns(batch),
             "extra/advantages": advantages.astype(np.float32),
             "extra/returns": returns.astype(np.float32),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, ClassVar, Mapping
 
 import numpy as np
 
@@ -10,13 +10,23 @@ from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.policies import FORBIDDEN
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, huber, select, weighted_mean
+from rl_coach.architectures.policies import MASKED_LOGIT
+from rl_coach.architectures.update import (
+    LearningBatch,
+    NetworkView,
+    Update,
+    UpdateRule,
+    assert_rank,
+    huber,
+    select,
+    weighted_mean,
+)
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, MiddlewareScheme, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
+from rl_coach.utilities.constraints import FLAG, Constraint
 
 
 class DQNAlgorithmParameters(AlgorithmParameters):
@@ -37,6 +47,10 @@ class DQNAlgorithmParameters(AlgorithmParameters):
 
 class DQNNetworkParameters(NetworkParameters):
     """A Q-network."""
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "should_get_softmax_probabilities": FLAG,
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,43 +82,47 @@ class DQNAgentParameters(AgentParameters):
         return "rl_coach.agents.dqn_agent:DQNAgent"
 
 
-SelectActions = Callable[[Any, Any, Any], Any]
+SelectActions = Callable[[Any, Any, Any, LearningBatch], Any]
 
 
-def greedy_by_target(ops: Any, q_online: Any, q_target: Any) -> Any:
+def greedy_by_target(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch) -> Any:
     """argmax_a of the target network's Q [B, A]: DQN's choice of the next action, [B]."""
     return ops.argmax(q_target, axis=-1)
 
 
+def selected_before(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch) -> Any:
+    """The actions [B] that the agent's own ``select_actions`` chose, ``extra['next_actions']``."""
+    return ops.cast(batch.extra["next_actions"], "int32")
+
+
 def q_learning_rule(
-    discount: float,
     is_huber: bool,
     mask_name: str | None,
     select_actions: SelectActions,
     needs_online: bool,
     loss_weight: float = 1.0,
 ) -> UpdateRule:
-    """y = r + discount * Q_target(s', a'), where a' is what ``select_actions`` picks (Mnih et al. 2015, algorithm 1).
+    """y = r + discount_t * Q_target(s', a'), where a' is what ``select_actions`` picks (Mnih et al. 2015, algorithm 1).
 
-    :param discount: per transition
     :param is_huber: Huber instead of squared errors
     :param mask_name: the observation that masks actions, if there is one
-    :param select_actions: ``(ops, online Q(s', .), target Q(s', .))``, both [B, A], to actions [B]
+    :param select_actions: ``(ops, online Q(s', .), target Q(s', .), batch)``, the values [B, A], to actions [B]
     :param needs_online: whether it looks at the online network's values
     :param loss_weight: the head's
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, actions=batch.actions, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
         main = networks["main"]
         q_tm1 = main.online(batch.states)[0]["q"]
         q_t = main.target(batch.next_states)[0]["q"]
         q_t_online = main.online(batch.next_states)[0]["q"] if needs_online else q_t
-        assert len(q_tm1.shape) == len(q_t.shape) == 2
+        assert_rank(2, q_tm1=q_tm1, q_t=q_t)
         if mask_name is not None:
             allowed = batch.next_states[mask_name] > 0
-            q_t, q_t_online = (ops.where(allowed, q, FORBIDDEN) for q in (q_t, q_t_online))
-        a_t = select_actions(ops, q_t_online, q_t)
-        target_tm1 = batch.rewards + discount * batch.continues * select(ops, q_t, a_t)
+            q_t, q_t_online = (ops.where(allowed, q, MASKED_LOGIT) for q in (q_t, q_t_online))
+        a_t = select_actions(ops, q_t_online, q_t, batch)
+        target_tm1 = batch.rewards + batch.discounts * select(ops, q_t, a_t)
         td_errors = ops.stop_gradient(target_tm1) - select(ops, q_tm1, batch.actions)
         losses = huber(ops, td_errors) if is_huber else td_errors * td_errors
         return Update({"main": loss_weight * weighted_mean(ops, losses, batch.weights)}, errors=td_errors)
@@ -117,41 +135,23 @@ class DQNAgent(ValueOptimizationAgent):
 
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
 
+    def __init_subclass__(cls) -> None:
+        """A subclass that overrides ``select_actions`` learns with what it selects."""
+        super().__init_subclass__()
+        if "bootstrap_actions" in vars(cls):
+            cls.learns_one_by_one = False
+        elif "select_actions" in vars(cls):
+            cls.bootstrap_actions, cls.learns_one_by_one = (selected_before, False), True
+            if "learning_columns" not in vars(cls):
+                cls.learning_columns = _columns_with_selected_actions  # type: ignore[assignment,method-assign]
+
     def select_actions(self, next_states: dict[str, np.ndarray], q_st_plus_1: np.ndarray) -> np.ndarray:
-        """[B], the actions to bootstrap from. A subclass that overrides this learns with what it selects.
+        """[B], the actions to bootstrap from.
 
         :param next_states: [B, ...] by name
         :param q_st_plus_1: [B, A], the target network's values, very low for masked actions
         """
         return np.argmax(q_st_plus_1, axis=1)
-
-    @property
-    def _selects_its_own_actions(self) -> bool:
-        defining = next(cls for cls in type(self).__mro__ if "select_actions" in vars(cls))
-        learning = next(cls for cls in type(self).__mro__ if "bootstrap_actions" in vars(cls))
-        return issubclass(defining, learning) and defining is not learning
-
-    @property
-    def _learns_one_by_one(self) -> bool:
-        overridden = type(self).learn_from_batch is not DQNAgent.learn_from_batch
-        return overridden or self._selects_its_own_actions or self._draws_each_batch
-
-    def learn_from_batch(self, batch: Batch) -> tuple[float, list[float], float]:
-        if not self._selects_its_own_actions:
-            return super().learn_from_batch(batch)
-        main = self.networks["main"]
-        states, next_states = batch.states(main.input_names), batch.next_states(main.input_names)
-        q_t = main.target_network.predict(next_states)
-        if self._mask_name is not None:
-            q_t = np.where(batch.next_state_columns[self._mask_name] > 0, q_t, FORBIDDEN)
-        rows = np.arange(len(batch))
-        bootstrap = q_t[rows, self.select_actions(next_states, q_t)]
-        targets = main.online_network.predict(states)
-        td_targets = batch.rewards() + self.ap.algorithm.discount * (1.0 - batch.terminateds()) * bootstrap
-        td_errors = td_targets - targets[rows, batch.actions()]
-        targets[rows, batch.actions()] = td_targets
-        weights = self.update_transition_priorities_and_get_weights(td_errors, batch)
-        return main.train_and_sync_networks(states, targets, importance_weights=weights)[:3]
 
     @property
     def is_on_policy(self) -> bool:
@@ -160,6 +160,20 @@ class DQNAgent(ValueOptimizationAgent):
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
         return q_learning_rule(
-            self.ap.algorithm.discount, main.replace_mse_with_huber_loss, self._mask_name, *self.bootstrap_actions,
+            main.replace_mse_with_huber_loss,
+            self.spaces.action_mask_name,
+            *self.bootstrap_actions,
             loss_weight=main.heads_parameters[0].loss_weight,
-        )  # fmt: skip
+        )
+
+
+def _columns_with_selected_actions(agent: DQNAgent, batch: Batch) -> dict[str, np.ndarray]:
+    """The columns of DQN and ``extra/next_actions``, for agents that override ``select_actions``."""
+    main = agent.networks["main"]
+    next_states = batch.next_states(main.input_names)
+    q_t = main.target_network.predict(next_states)
+    mask_name = agent.spaces.action_mask_name
+    if mask_name is not None:
+        q_t = np.where(batch.next_state_columns[mask_name] > 0, q_t, MASKED_LOGIT)
+    selected = np.asarray(agent.select_actions(next_states, q_t), np.int32)
+    return {**super(DQNAgent, agent).learning_columns(batch), "extra/next_actions": selected}

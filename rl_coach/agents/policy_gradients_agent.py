@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -11,13 +11,14 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.utilities.constraints import Constraint, member, number, whole
 from rl_coach.utils import CoachError
 
 
@@ -40,6 +41,12 @@ class PolicyGradientAlgorithmParameters(AlgorithmParameters):
     :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
     :ivar num_steps_between_gradient_updates: the longest segment of an episode that is learned from at once
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        "beta_entropy": number(),
+        "num_steps_between_gradient_updates": whole(1),
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,6 +79,7 @@ def policy_gradient_rule(beta_entropy: float, mask_name: str | None, loss_weight
     """-sum_t w_t (loss_weight log pi(a_t|s_t) A_t + beta H(pi(.|s_t))), A_t being ``extra['advantages']`` [B]."""
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, weights=batch.weights, advantages=batch.extra.get("advantages"))
         policy = masked(ops, networks["main"].online(batch.states)[0], mask_of(batch, mask_name))
         log_prob = log_probability(ops, policy, batch.actions)
         loss = -loss_weight * ops.sum(batch.weights * log_prob * batch.extra["advantages"])
@@ -96,14 +104,14 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
 
     def make_update_rule(self) -> UpdateRule:
         policy = self.ap.network_wrappers["main"].heads_parameters[0]
-        return policy_gradient_rule(self.ap.algorithm.beta_entropy, self._mask_name, policy.loss_weight)
+        return policy_gradient_rule(self.ap.algorithm.beta_entropy, self.spaces.action_mask_name, policy.loss_weight)
 
-    def segment_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         returns = batch.n_step_discounted_rewards()
         advantages = self.rescaled(returns, self.last_gradient_update_step_idx)
         self.returns_mean.add_sample(returns.mean())
         self.returns_variance.add_sample(returns.std())
-        return {**self._common_columns(batch), "extra/advantages": advantages.astype(np.float32)}
+        return {**super().learning_columns(batch), "extra/advantages": advantages.astype(np.float32)}
 
     def rescaled(self, returns: np.ndarray, first: int) -> np.ndarray:
         """[T], what each step's log pi(a|s) is weighed with, from the returns [T] from step ``first`` on."""

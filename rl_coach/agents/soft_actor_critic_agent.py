@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import SACPolicyHeadParameters, SACQHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.policies import gaussian_log_probability
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, weighted_mean
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
 from rl_coach.base_parameters import (
     AgentParameters,
     AlgorithmParameters,
@@ -25,6 +25,7 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.policy.action_choice import PolicyDescription, SquashedGaussianChoice
 from rl_coach.spaces import BoxActionSpace
+from rl_coach.utilities.constraints import FLAG, Constraint
 from rl_coach.utils import CoachError
 
 
@@ -86,6 +87,10 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
     :ivar use_deterministic_for_evaluation: evaluate with the mean action, not with a sample
     """
 
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "use_deterministic_for_evaluation": FLAG,
+    }
+
     def __init__(self) -> None:
         super().__init__()
         self.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(1)
@@ -127,13 +132,15 @@ def squashed_sample(ops: Any, policy: dict[str, Any], noise: Any) -> tuple[Any, 
     return ops.tanh(u), log_density - ops.sum(log_slope, axis=-1)
 
 
-def soft_actor_critic_rule(discount: float) -> UpdateRule:
+def soft_actor_critic_rule() -> UpdateRule:
     """The losses of V, Q and the policy, equations 5, 7 and 12, all from the same weights (algorithm 1).
 
     The temperature is 1: rewards are scaled instead. ``extra['noise']`` is [B, A], standard normal.
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+        assert_rank(2, actions=batch.actions, noise=batch.extra["noise"])
         policy = networks["policy"].online(batch.states)[0]
         new_actions, log_density = squashed_sample(ops, policy, batch.extra["noise"])
         q_new = networks["q"].online({**batch.states, "action": new_actions})[0]
@@ -141,7 +148,7 @@ def soft_actor_critic_rule(discount: float) -> UpdateRule:
         v_errors = networks["v"].online(batch.states)[0]["v"] - ops.stop_gradient(soft_value)
 
         v_t = networks["v"].target(batch.next_states)[0]["v"]
-        target = ops.stop_gradient(batch.rewards + discount * batch.continues * v_t)
+        target = ops.stop_gradient(batch.rewards + batch.discounts * v_t)
         q = networks["q"].online({**batch.states, "action": batch.actions})[0]
         q_errors = ops.square(q["q1"] - target) + ops.square(q["q2"] - target)
 
@@ -185,7 +192,7 @@ class SoftActorCriticAgent(Agent):
         super().init_environment_dependent_modules()
 
     def make_update_rule(self) -> UpdateRule:
-        return soft_actor_critic_rule(self.ap.algorithm.discount)
+        return soft_actor_critic_rule()
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns = super().learning_columns(batch)
@@ -207,4 +214,4 @@ class SoftActorCriticAgent(Agent):
         return ActionInfo(self._choice.choose(outputs, None, self.rng, deterministic)[0])
 
     def policy_description(self) -> PolicyDescription:
-        return PolicyDescription("policy", self._outputs_named("policy", "mean", "log_deviation"), self._choice)
+        return PolicyDescription("policy", self.networks["policy"].outputs_named("mean", "log_deviation"), self._choice)

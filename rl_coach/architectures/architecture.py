@@ -1,4 +1,4 @@
-"""One network as agents use it: the online network, or its target."""
+"""A network as agents use it: the online network, or its target."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Architecture:
 
     def reset_internal_memory(self) -> None:
         """Start the state of a recurrent network at zero, as at the beginning of an episode."""
-        cells = self._state.function.recurrent_cells
-        self.recurrent_state = {name: np.zeros((1, cells), np.float32) for name in ("lstm_h", "lstm_c") if cells}
+        sizes = self._state.function.recurrent_sizes
+        self.recurrent_state = {name: np.zeros((1, size), np.float32) for name, size in sizes.items()}
 
     def predict(
         self,
@@ -71,7 +71,8 @@ class Architecture:
         names = list(predictor.exported.output_shapes)
         if self.recurrent_state:
             self.recurrent_state = {name: values[names.index(f"next_{name}")] for name in self.recurrent_state}
-            names, values = names[:-2], values[:-2]
+            kept = len(names) - len(self.recurrent_state)
+            names, values = names[:kept], values[:kept]
         if outputs is not None:
             values = [values[names.index(name)] for name in outputs]
         return values[0] if squeeze_output and len(values) == 1 else values
@@ -128,7 +129,7 @@ class Architecture:
 
     @property
     def num_parameters(self) -> int:
-        """How many trained numbers the network has."""
+        """The number of trained numbers."""
         return sum(array.size for array in self._state.arrays(self._groups[0]))
 
     def get_weights(self) -> list[np.ndarray]:

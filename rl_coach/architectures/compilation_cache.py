@@ -1,4 +1,4 @@
-"""Where compiled training steps are kept from one run to the next."""
+"""The directory that keeps compiled training steps from one run to the next."""
 
 from __future__ import annotations
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, ClassVar, Mapping
 
 from rl_coach.base_parameters import EmbedderScheme, NetworkComponentParameters
+from rl_coach.utilities.constraints import FLAG, TEXT, Constraint, instance, limit, number, optional, pair
 
 INPUT_RESCALING = {"image": 255.0, "vector": 1.0, "tensor": 1.0}
 INPUT_OFFSET = {"image": 0.0, "vector": 0.0, "tensor": 0.0}
 
 
 class InputEmbedderParameters(NetworkComponentParameters):
-    """How one input becomes a vector of features.
+    """Settings of what makes a vector of features of one input.
 
     :param activation_function: after each layer of the scheme
     :param scheme: an ``EmbedderScheme`` or a list of layers
@@ -23,6 +25,18 @@ class InputEmbedderParameters(NetworkComponentParameters):
     :param dense_layer: the class of fully connected layers; None for ``Dense``
     :param flatten: give a vector for each input, whatever its shape
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "activation_function": optional(TEXT),
+        "batchnorm": FLAG,
+        "dropout_rate": number(0, below=1),
+        "name": TEXT,
+        "is_training": FLAG,
+        "input_rescaling": instance(dict, "a dictionary of numbers by kind of input"),
+        "input_offset": instance(dict, "a dictionary of numbers by kind of input"),
+        "input_clipping": optional(pair(limit(-math.inf), limit(-math.inf), "(-5, 5)")),
+        "flatten": FLAG,
+    }
 
     def __init__(
         self,
@@ -49,3 +63,8 @@ class InputEmbedderParameters(NetworkComponentParameters):
         self.name = name
         self.is_training = is_training
         self.flatten = flatten
+
+    @property
+    def path(self) -> str:
+        """The name of the embedder; ``'module:Class'`` in a subclass with an embedder of its own."""
+        return "InputEmbedder"

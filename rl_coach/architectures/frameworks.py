@@ -1,4 +1,4 @@
-"""Which framework a run's networks are built on."""
+"""Frameworks that a run's networks can be built on."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import os
 import sys
 import tempfile
 from dataclasses import dataclass
-from typing import Any, Iterator
+from typing import Iterator
 
 from rl_coach.architectures.compilation_cache import keep_compiled_steps
+from rl_coach.architectures.framework import Framework
 from rl_coach.base_parameters import Frameworks
 from rl_coach.utils import CoachError
 
@@ -21,11 +22,11 @@ _STDERR = 2
 
 @dataclass(frozen=True)
 class _Framework:
-    """What builds networks on a framework.
+    """A framework before it is imported.
 
-    :param module: where its functions are
-    :param package: what must be installed
-    :param install: how
+    :param module: holds its ``FRAMEWORK``
+    :param package: must be installed
+    :param install: the command that installs it
     :param uses_keras: its networks are Keras networks
     """
 
@@ -46,11 +47,14 @@ _FRAMEWORKS = {
         "pip install 'rl_coach[mxnet]' (numpy<2, Python up to 3.12)",
         uses_keras=False,
     ),
+    Frameworks.acting: _Framework(
+        "rl_coach.architectures.acting_components.framework", "onnxruntime", "pip install onnxruntime", uses_keras=False
+    ),
 }
 
 
-def load_framework(framework: Frameworks) -> Any:
-    """The module that builds networks on ``framework``: ``make_network``, ``make_learner`` and ``export_network``.
+def load_framework(framework: Frameworks) -> Framework:
+    """The framework of that name.
 
     :raises CoachError: the framework is not installed, or Keras runs on another one already
     """
@@ -64,7 +68,7 @@ def load_framework(framework: Frameworks) -> Any:
         _choose_keras_backend(framework.name)
     keep_compiled_steps(framework)
     with _quiet_native_code():
-        return importlib.import_module(chosen.module)
+        return importlib.import_module(chosen.module).FRAMEWORK
 
 
 def _choose_keras_backend(backend: str) -> None:

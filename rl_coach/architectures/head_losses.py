@@ -1,4 +1,4 @@
-"""What a head learns from targets: for agents that compute targets themselves and call ``train_and_sync_networks``."""
+"""Losses of heads that learn from targets, for agents that call ``train_and_sync_networks`` with their own."""
 
 from __future__ import annotations
 

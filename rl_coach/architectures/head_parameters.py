@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 from rl_coach.base_parameters import NetworkComponentParameters
+from rl_coach.utilities.constraints import FLAG, TEXT, Constraint, list_of, number, optional, whole
 
 
 class HeadParameters(NetworkComponentParameters):
-    """What all heads have.
+    """Settings that all heads have.
 
-    :param parameterized_class_name: which head it is
+    :param parameterized_class_name: the name of the head, or a subclass of ``heads.Head``
     :param activation_function: between the head's own layers, where it has any
     :param num_output_head_copies: how many such heads, each with weights of its own
     :param rescale_gradient_from_head_by_factor: 0 keeps the head from shaping the layers below it, 1 lets it
     :param loss_weight: the weight of this head's loss in the network's loss
     :param dense_layer: the class of fully connected layers; None for ``Dense``
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "activation_function": optional(TEXT),
+        "name": TEXT,
+        "num_output_head_copies": whole(1),
+        "rescale_gradient_from_head_by_factor": number() | list_of(number()),
+        "loss_weight": number() | list_of(number()),
+        "is_training": FLAG,
+    }
 
     def __init__(
         self,
@@ -40,7 +50,7 @@ class HeadParameters(NetworkComponentParameters):
 
     @property
     def path(self) -> str:
-        """The name of the head; each framework maps it to its own class."""
+        """The name of the head, or ``'module:Class'`` of one of your own."""
         return self.parameterized_class_name
 
 
@@ -135,6 +145,10 @@ class _ActorHead(_NamedHead):
 
     :param batchnorm: batch normalisation before the squashing
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "batchnorm": FLAG,
+    }
 
     def __init__(
         self,
@@ -312,6 +326,10 @@ class SACQHeadParameters(_NamedHead):
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
 
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "network_layers_sizes": list_of(whole(1)),
+    }
+
     head, default_name = "SACQHead", "sac_q_head_params"
 
     def __init__(
@@ -332,6 +350,10 @@ class RNDHeadParameters(_NamedHead):
 
     :param is_predictor: the trained half; the other stays as it was initialised
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "is_predictor": FLAG,
+    }
 
     head, default_name = "RNDHead", "rnd_head_params"
 

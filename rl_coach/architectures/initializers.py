@@ -6,11 +6,13 @@ from typing import Any, Sequence
 
 import numpy as np
 
+from rl_coach.utils import CoachError, did_you_mean
+
 
 class Initializer:
     """The initial values of one kind of weights; Keras calls it with a shape.
 
-    :param rng: where the numbers come from
+    :param rng: the source of the numbers
     """
 
     def __init__(self, rng: np.random.Generator):
@@ -51,20 +53,20 @@ class NormalizedColumns(Initializer):
 class UniformFanIn(Initializer):
     """Uniform within 1 / sqrt(fan in), as NoisyNet starts its means (Fortunato et al. 2018, section 3.2).
 
-    :param fan_in: how many inputs the layer has
+    :param fan_in: how many numbers each output is computed from; those of a kernel's shape if not given
     """
 
-    def __init__(self, rng: np.random.Generator, fan_in: int):
+    def __init__(self, rng: np.random.Generator, fan_in: int | None = None):
         super().__init__(rng)
         self.fan_in = fan_in
 
     def values(self, shape: Sequence[int]) -> np.ndarray:
-        limit = 1.0 / np.sqrt(self.fan_in)
+        limit = 1.0 / np.sqrt(self.fan_in or int(np.prod(shape[:-1])))
         return self.rng.uniform(-limit, limit, shape)
 
 
 class Constant(Initializer):
-    """One number everywhere."""
+    """The same number everywhere."""
 
     def __init__(self, value: float):
         self.value = value
@@ -73,8 +75,94 @@ class Constant(Initializer):
         return np.full(shape, self.value)
 
 
-def output_bias(initializer: Any) -> Any:
-    """What a head's ``output_bias_initializer`` means: None zeros, a number that number, else the initializer."""
-    if initializer is None:
+class Orthonormal(Initializer):
+    """Orthogonal rows or columns, whichever are fewer, times a gain (Saxe et al. 2014).
+
+    :param gain: the norm of each
+    """
+
+    def __init__(self, rng: np.random.Generator, gain: float):
+        super().__init__(rng)
+        self.gain = gain
+
+    def values(self, shape: Sequence[int]) -> np.ndarray:
+        rows, columns = int(np.prod(shape[:-1])), shape[-1]
+        normal = self.rng.standard_normal((max(rows, columns), min(rows, columns)))
+        q, r = np.linalg.qr(normal)
+        q = q * np.sign(np.diag(r))  # makes the draw uniform over orthogonal matrices
+        return self.gain * (q if rows >= columns else q.T).reshape(shape)
+
+
+class InitialWeights:
+    """Initial weights of a whole network or of a part of it: of its kernels and of its biases."""
+
+    def kernel(self, rng: np.random.Generator) -> Initializer:
+        """The initializer of a kernel [..., inputs, outputs]."""
+        raise NotImplementedError
+
+    def bias(self, rng: np.random.Generator, fan_in: int) -> Initializer:
+        """The initializer of a bias [outputs]. :param fan_in: how many numbers each output is computed from"""
         return Constant(0.0)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in vars(self).items())})"
+
+
+class Xavier(InitialWeights):
+    """Glorot-uniform kernels and zero biases: Coach's."""
+
+    def kernel(self, rng: np.random.Generator) -> Initializer:
+        return GlorotUniform(rng)
+
+
+class KaimingUniform(InitialWeights):
+    """Kernels and biases uniform within 1 / sqrt(fan in), as PyTorch's ``Linear`` and ``Conv2d`` have them.
+
+    PyTorch calls ``kaiming_uniform_(a=sqrt(5))``, of which this is the result (He et al. 2015, equation 10, has the
+    idea).
+    """
+
+    def kernel(self, rng: np.random.Generator) -> Initializer:
+        return UniformFanIn(rng)
+
+    def bias(self, rng: np.random.Generator, fan_in: int) -> Initializer:
+        return UniformFanIn(rng, fan_in)
+
+
+class Orthogonal(InitialWeights):
+    """Orthogonal kernels and zero biases.
+
+    :param gain: 1 keeps the length of what passes through, the square root of 2 suits layers before a relu; a policy's
+        output is often given 0.01, which keeps it near uniform at first
+    """
+
+    def __init__(self, gain: float = 2**0.5):
+        self.gain = gain
+
+    def kernel(self, rng: np.random.Generator) -> Initializer:
+        return Orthonormal(rng, self.gain)
+
+
+INITIAL_WEIGHTS: dict[str, type[InitialWeights]] = {
+    "xavier": Xavier,
+    "kaiming_uniform": KaimingUniform,
+    "orthogonal": Orthogonal,
+}
+
+
+def initial_weights(wanted: str | InitialWeights) -> InitialWeights:
+    """The scheme of that name, or the scheme itself.
+
+    :raises CoachError: there is none of that name
+    """
+    if isinstance(wanted, InitialWeights):
+        return wanted
+    if wanted not in INITIAL_WEIGHTS:
+        suggestion = did_you_mean(str(wanted), INITIAL_WEIGHTS) or f": use {', '.join(map(repr, INITIAL_WEIGHTS))}"
+        raise CoachError(f"no initial weights '{wanted}'{suggestion}")
+    return INITIAL_WEIGHTS[wanted]()
+
+
+def output_bias(initializer: Any) -> Any:
+    """The meaning of a head's ``output_bias_initializer``: None for the layer's own, a number for that number."""
     return Constant(float(initializer)) if isinstance(initializer, (int, float)) else initializer

@@ -1,12 +1,34 @@
-"""Layers as plain descriptions; each framework turns them into its own."""
+"""Layers: plain descriptions of them, and what a head, an embedder or a middleware computes with on every framework."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from dataclasses import dataclass
+from typing import Any, Callable, ClassVar, Mapping
+
+import numpy as np
+
+from rl_coach.architectures.initializers import Initializer, InitialWeights
+from rl_coach.utilities.constraints import FLAG, TEXT, Constrained, Constraint, list_of, number, optional, whole
+from rl_coach.utils import CoachError, did_you_mean
+
+ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "selu", "leaky_relu", "softplus")
+_EXTENT = whole(1) | list_of(whole(1))
 
 
-class _Layer:
-    """Two descriptions of one class with equal settings are equal."""
+class Layer(Constrained):
+    """Base of layers as they stand in a scheme; two of one class with equal settings are equal.
+
+    A layer of your own is a subclass with an ``applied`` made of what ``Layers`` offers.
+    """
+
+    def applied(self, layers: Layers, x: Any) -> Any:
+        """``x`` [B, ...] after this layer. :param layers: makes weights, and has the framework's array operations"""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it is applied")
+
+    def multiply_adds(self, width: int) -> tuple[float, int]:
+        """The multiply-adds for one row of ``width`` numbers, and how many numbers come out; infinite if unknown."""
+        return 0.0, width
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -18,7 +40,7 @@ class _Layer:
         return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in vars(self).items())})"
 
 
-class Conv2d(_Layer):
+class Conv2d(Layer):
     """A convolution over height and width, without padding.
 
     :param num_filters: output channels
@@ -26,13 +48,30 @@ class Conv2d(_Layer):
     :param strides: steps between two applications
     """
 
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "num_filters": whole(1),
+        "kernel_size": _EXTENT,
+        "strides": _EXTENT,
+    }
+
     def __init__(self, num_filters: int, kernel_size: int, strides: int):
         self.num_filters = num_filters
         self.kernel_size = kernel_size
         self.strides = strides
 
+    def applied(self, layers: Layers, x: Any) -> Any:
+        if min(x.shape[1:3]) < self.kernel_size:
+            raise CoachError(
+                f"{self!r} gets an image of {x.shape[1]} x {x.shape[2]}, which is too small for it: "
+                f"give the embedder a smaller scheme, or a list of layers"
+            )
+        return layers.convolution(x, self.num_filters, self.kernel_size, self.strides)
 
-class BatchnormActivationDropout(_Layer):
+    def multiply_adds(self, width: int) -> tuple[float, int]:
+        return math.inf, width
+
+
+class BatchnormActivationDropout(Layer):
     """Batch normalisation, then an activation, then dropout; each of them optional.
 
     :param activation_function: ``'relu'``, ``'tanh'``, ``'sigmoid'``, ``'elu'``, ``'selu'``, ``'leaky_relu'``,
@@ -40,25 +79,184 @@ class BatchnormActivationDropout(_Layer):
     :param dropout_rate: the share of activations set to zero in training; 0 is off
     """
 
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "batchnorm": FLAG,
+        "activation_function": optional(TEXT),
+        "dropout_rate": number(0, below=1),
+    }
+
     def __init__(self, batchnorm: bool = False, activation_function: Any = None, dropout_rate: float = 0):
         self.batchnorm = batchnorm
         self.activation_function = activation_function
         self.dropout_rate = dropout_rate
 
+    def applied(self, layers: Layers, x: Any) -> Any:
+        if self.batchnorm:
+            x = layers.batchnorm(x)
+        x = layers.activate(self.activation_function, x)
+        return layers.dropout(x, self.dropout_rate) if self.dropout_rate else x
 
-class Dense(_Layer):
+
+class Dense(Layer):
     """A fully connected layer."""
 
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "units": whole(1),
+    }
+
     def __init__(self, units: int):
         self.units = units
 
+    def applied(self, layers: Layers, x: Any) -> Any:
+        return layers.plain_dense(x, self.units)
 
-class NoisyNetDense(_Layer):
+    def multiply_adds(self, width: int) -> tuple[float, int]:
+        return float(width * self.units), self.units
+
+
+class NoisyNetDense(Layer):
     """A fully connected layer whose weights carry learned factorised Gaussian noise (Fortunato et al. 2018)."""
 
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "units": whole(1),
+    }
+
     def __init__(self, units: int):
         self.units = units
 
+    def applied(self, layers: Layers, x: Any) -> Any:
+        return layers.noisy_dense(x, self.units)
 
-class Flatten(_Layer):
+    def multiply_adds(self, width: int) -> tuple[float, int]:
+        return float(width * self.units), self.units
+
+
+class Flatten(Layer):
     """All dimensions but the batch become one."""
+
+    def applied(self, layers: Layers, x: Any) -> Any:
+        return layers.flatten(x)
+
+
+@dataclass(frozen=True)
+class LayerSettings:
+    """Settings of all layers of one part of a network.
+
+    :param dense_layer: the description class that stands in for ``Dense``; None for ``Dense`` itself
+    :param initial_weights: how weights begin
+    :param replaces_kernels: also where the part names a kernel's initializer itself
+    """
+
+    dense_layer: Callable[[int], Any] | None
+    initial_weights: InitialWeights
+    replaces_kernels: bool = False
+
+
+class Layers:
+    """Layers that one part of a network computes with; weights are made, or handed out, in the order of the calls.
+
+    A framework's subclass maps ``plain_dense``, ``convolution``, ``noisy_dense``, ``batchnorm``, ``dropout``, ``lstm``
+    and ``trained_row``; everything else is made of them and of ``ops``.
+
+    :param ops: array operations with the names of ``keras.ops``
+    :param rng: the source of initial weights
+    :param settings: the part's
+    """
+
+    def __init__(self, ops: Any, rng: np.random.Generator, settings: LayerSettings):
+        self.ops = ops
+        self.rng = rng
+        self.settings = settings
+
+    def dense(self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None) -> Any:
+        """A fully connected layer, [B, F] to [B, units].
+
+        :param kernel: how its kernel begins, if not as the part's ``initial_weights`` say; ``bias`` likewise
+        """
+        if self.settings.dense_layer not in (None, Dense):
+            return self.apply(self.settings.dense_layer(units), x)
+        return self.plain_dense(x, units, None if self.settings.replaces_kernels else kernel, bias)
+
+    def apply(self, layer: Any, x: Any) -> Any:
+        """``x`` after a layer of a scheme."""
+        return layer.applied(self, x) if isinstance(layer, Layer) else self.native(layer, x)
+
+    def activate(self, name: str | None, x: Any) -> Any:
+        """``x`` after the activation of that name; ``None`` and ``'none'`` change nothing."""
+        if name is None or name == "none":
+            return x
+        if name not in ACTIVATIONS:
+            suggestion = did_you_mean(name, ACTIVATIONS) or f": use one of {', '.join(ACTIVATIONS)} or none"
+            raise CoachError(f"no activation function '{name}'{suggestion}")
+        return getattr(self.ops, name)(x)
+
+    def flatten(self, x: Any) -> Any:
+        """[B, ...] as [B, F]."""
+        return self.ops.reshape(x, (-1, math.prod(x.shape[1:])))
+
+    def scale_gradient(self, x: Any, factor: float) -> Any:
+        """The identity forwards; backwards the gradient is multiplied by ``factor``."""
+        return x if factor == 1 else factor * x + (1.0 - factor) * self.ops.stop_gradient(x)
+
+    def kernel(self, given: Initializer | None = None) -> Initializer:
+        """The initializer of the next kernel."""
+        return given or self.settings.initial_weights.kernel(self.rng)
+
+    def bias(self, fan_in: int, given: Initializer | None = None) -> Initializer:
+        """The initializer of the next bias. :param fan_in: how many numbers each output is computed from"""
+        return given or self.settings.initial_weights.bias(self.rng, fan_in)
+
+    def plain_dense(
+        self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None
+    ) -> Any:
+        """A fully connected layer, whatever ``dense_layer`` says."""
+        raise NotImplementedError(f"{type(self).__name__} has no fully connected layer")
+
+    def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
+        """[B, height, width, channels] after a convolution without padding."""
+        raise NotImplementedError(f"{type(self).__name__} has no convolution")
+
+    def noisy_dense(self, x: Any, units: int) -> Any:
+        """y = (w_mu + w_sigma * e_w) x + b_mu + b_sigma * e_b with factorised Gaussian noise e.
+
+        Fortunato et al. 2018, section 3, equations 9 to 11. In learning each call draws new noise and remembers it;
+        when acting the layer uses what it remembers, which ``Architecture`` renews before each prediction.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no NoisyNet layer")
+
+    def batchnorm(self, x: Any) -> Any:
+        """Batch normalisation over all dimensions but the last (Ioffe & Szegedy 2015, algorithm 1)."""
+        raise NotImplementedError(f"{type(self).__name__} has no batch normalisation")
+
+    def dropout(self, x: Any, rate: float) -> Any:
+        """``x`` with this share of it set to zero in training."""
+        raise NotImplementedError(f"{type(self).__name__} has no dropout")
+
+    def lstm(self, x: Any, h: Any, c: Any, cells: int) -> tuple[Any, Any, Any]:
+        """An LSTM over N sequences of T steps each that come as N * T rows, the steps of a sequence next to each other.
+
+        N is the number of rows of the initial state ``h`` and ``c`` [N, cells], so that acting (one row, one state) and
+        learning from an episode (T rows, one state) are the same call (Hochreiter & Schmidhuber 1997; the forget gate
+        starts open, Jozefowicz et al. 2015).
+
+        :return: [N * T, cells], and the last state
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no LSTM")
+
+    def trained_row(self, x: Any, size: int, initializer: Initializer, function: Callable[[Any], Any]) -> Any:
+        """[B, size], what ``function`` makes of a trained vector [size]: the same row for each row of ``x`` [B, F]."""
+        raise NotImplementedError(f"{type(self).__name__} has no trained rows")
+
+    def constant(self, array: np.ndarray) -> Any:
+        """A float32 array that nothing changes."""
+        return array.astype(np.float32)
+
+    def native(self, layer: Any, x: Any) -> Any:
+        """``x`` after a layer of the framework's own.
+
+        :raises CoachError: it is none
+        """
+        raise CoachError(
+            f"a network cannot have a layer {layer!r}: use Dense, Conv2d, NoisyNetDense, Flatten, "
+            f"BatchnormActivationDropout or a subclass of rl_coach.architectures.layers.Layer"
+        )

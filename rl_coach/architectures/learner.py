@@ -3,35 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, Callable
+from functools import partial
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
 from rl_coach.architectures.packing import Packing
-from rl_coach.architectures.update import LearningBatch, TrainingStep
+from rl_coach.architectures.update import LearningBatch, TrainingStep, assert_rank
 from rl_coach.utils import TrainingError
 
 OPTIMIZER_SCALARS = 3
+Masks = Mapping[str, Sequence[bool]]
 CompiledStep = Callable[[np.ndarray, "list[np.ndarray]", "np.ndarray | None"], Any]
 
 
 @dataclass(frozen=True)
 class StepLayout:
-    """What one compiled step is made for.
+    """The batches and settings that one compiled step is made for.
 
     :param packing: how batches are packed
     :param batch_size: B, the rows of each update
     :param is_indexed: rows are chosen by indices, otherwise update k takes the k-th of K equal parts
-    :param follow: after each update these networks' targets follow at these rates
+    :param target_rates: after each update these networks' targets move towards them at these rates
     :param scalar_names: the agent's numbers, in order
+    :param learning: networks that some updates may leave out
+    :param moving: networks whose targets some updates may leave where they are
     """
 
     packing: Packing
     batch_size: int
     is_indexed: bool
-    follow: dict[str, float]
+    target_rates: dict[str, float]
     scalar_names: tuple[str, ...]
+    learning: tuple[str, ...] = ()
+    moving: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _OutputNames:
+    """The order of an update's outputs: scalars first, then [B] each.
+
+    :param has_errors: the rule gives each row's error
+    """
+
+    losses: list[str]
+    signals: list[str]
+    values: list[str]
+    has_errors: bool
 
 
 @dataclass(frozen=True)
@@ -40,51 +58,59 @@ class _Numbers:
     gradient_norms: dict[str, np.ndarray]
     signals: dict[str, np.ndarray]
     errors: np.ndarray | None
+    values: dict[str, np.ndarray]
 
 
 class LearningResult:
-    """What K updates of batch size B gave.
+    """The result of K updates of batch size B.
 
     A framework may still be computing them: the first look waits, and raises ``TrainingError`` if a loss is not finite.
+    Later looks give the numbers as they are, so that the state of a run that has failed can be saved.
 
-    :param read: waits and gives the numbers
+    :param read: waits and gives the numbers, and what is wrong with them
     :param signal_names: the names of the rule's signals, which are known before
     """
 
-    def __init__(self, read: Callable[[], _Numbers], signal_names: list[str]):
+    def __init__(self, read: Callable[[], tuple[_Numbers, TrainingError | None]], signal_names: list[str]):
         self._read = read
+        self._numbers: _Numbers | None = None
         self.signal_names = signal_names
 
-    @cached_property
-    def _numbers(self) -> _Numbers:
-        return self._read()
-
-    def wait(self) -> None:
+    def wait(self) -> _Numbers:
         """Wait until the updates are made.
 
         :raises TrainingError: a loss is not finite
         """
-        _ = self._numbers
+        if self._numbers is None:
+            self._numbers, failure = self._read()
+            if failure is not None:
+                raise failure
+        return self._numbers
 
     @property
     def losses(self) -> dict[str, np.ndarray]:
         """[K] for each network."""
-        return self._numbers.losses
+        return self.wait().losses
 
     @property
     def gradient_norms(self) -> dict[str, np.ndarray]:
         """[K] for each network, before clipping."""
-        return self._numbers.gradient_norms
+        return self.wait().gradient_norms
 
     @property
     def signals(self) -> dict[str, np.ndarray]:
         """[K] for each of the rule's signals."""
-        return self._numbers.signals
+        return self.wait().signals
 
     @property
     def errors(self) -> np.ndarray | None:
         """[K, B], or None if the rule gives none."""
-        return self._numbers.errors
+        return self.wait().errors
+
+    @property
+    def values(self) -> dict[str, np.ndarray]:
+        """[K, B] for each of the rule's values of rows."""
+        return self.wait().values
 
 
 class Learner:
@@ -105,7 +131,7 @@ class Learner:
         self.num_compilations = 0
         self._compiled: dict[Any, tuple[Packing, CompiledStep]] = {}
         self._unread: LearningResult | None = None
-        self._output_names: list[list[str]] = []
+        self._output_names = _OutputNames([], [], [], False)
 
     def train(
         self,
@@ -114,42 +140,50 @@ class Learner:
         indices: np.ndarray | None = None,
         num_updates: int = 1,
         count: int | None = None,
-        follow: dict[str, float] | None = None,
+        target_rates: dict[str, float] | None = None,
+        learning: Masks | None = None,
+        moving: Masks | None = None,
     ) -> LearningResult:
         """Make ``count`` of ``num_updates`` updates in one call, which may return before they are made.
 
         :param columns: [N, ...] each, by the names that ``LearningBatch`` has: ``states/<name>``,
-            ``next_states/<name>``, ``actions``, ``rewards``, ``continues``, ``weights`` and ``extra/<name>``; nobody
+            ``next_states/<name>``, ``actions``, ``rewards``, ``discounts``, ``weights`` and ``extra/<name>``; nobody
             may write to them afterwards
         :param scalars: the agent's numbers of these updates, handed to the rule
         :param indices: [K, B] int32 rows of each update's batch, -1 for none; without it update k takes the k-th
             of K equal parts
         :param num_updates: K; the compiled step is made for it
         :param count: how many of them to make, all if not given; does not need another compilation
-        :param follow: after each update these networks' targets follow at these rates
+        :param target_rates: after each update these networks' targets move towards them at these rates
+        :param learning: [K] bool for each network that not all updates teach; one that is left out stays as it is, with
+            its optimizer's slots and bias corrections. Which networks are named matters to the compiled step, not when
+        :param moving: [K] bool for each of ``target_rates`` whose target not all updates move
         :raises TrainingError: a loss of an earlier call is not finite
         """
-        scalars = scalars or {}
-        follow = follow or {}
+        scalars, target_rates, learning, moving = scalars or {}, target_rates or {}, learning or {}, moving or {}
         count = num_updates if count is None else count
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
-        key = (layout, num_updates, None if indices is None else indices.shape, tuple(follow.items()), tuple(scalars))
+        key: tuple = (layout, num_updates, None if indices is None else indices.shape, tuple(target_rates.items()))
+        key += (tuple(scalars), tuple(learning), tuple(moving))
         if key not in self._compiled:
-            packing = Packing(columns, len(self.networks) * OPTIMIZER_SCALARS + len(scalars), num_updates)
+            num_scalars = len(self.networks) * OPTIMIZER_SCALARS + len(scalars) + len(learning) + len(moving)
+            packing = Packing(columns, num_scalars, num_updates)
             self.num_compilations += 1
             batch_size = len(next(iter(columns.values()))) // num_updates if indices is None else indices.shape[1]
-            layout_of_step = StepLayout(packing, batch_size, indices is not None, follow, tuple(scalars))
-            self._compiled[key] = packing, self._compile(layout_of_step)
+            made_for = StepLayout(
+                packing, batch_size, indices is not None, target_rates, tuple(scalars), tuple(learning), tuple(moving)
+            )
+            self._compiled[key] = packing, self._compile(made_for)
         packing, compiled = self._compiled[key]
-        vector = packing.pack(columns, self._scalars(scalars, num_updates), count)
+        vector = packing.pack(columns, self._scalars(scalars, learning, moving, num_updates), count)
         for network in self.networks.values():
             network.finish()  # a failure stops the run before another update is made of it
         outputs = compiled(vector, [columns[name] for name in packing.large], indices)
-        losses_of, _, signals_of = self._output_names
-        for name in losses_of:
-            self.networks[name].updates += count
-        updates = {name: self.networks[name].updates for name in losses_of}
-        result = self._unread = LearningResult(partial(self._read, outputs, count, updates), signals_of)
+        names = self._output_names
+        for name in names.losses:
+            self.networks[name].updates += int(np.sum(learning[name][:count])) if name in learning else count
+        updates = {name: self.networks[name].updates for name in names.losses}
+        result = self._unread = LearningResult(partial(self._read, outputs, count, updates), names.signals)
         for network in self.networks.values():
             network.is_changed_by(self.finish)
         return result
@@ -231,15 +265,19 @@ class Learner:
             columns["weights"] *= ops.cast(indices[k] >= 0, "float32")
         return columns
 
-    def _scalars(self, scalars: dict[str, float], num_updates: int) -> np.ndarray:
-        rows = []
-        for k in range(1, num_updates + 1):
+    def _scalars(self, scalars: dict[str, float], learning: Masks, moving: Masks, num_updates: int) -> np.ndarray:
+        """[K, S]: each update's numbers for the optimizers, for the rule, and for networks and targets left out."""
+        counts = {name: np.maximum(np.cumsum(mask) - 1, 0) for name, mask in learning.items()}
+        each, rows = range(num_updates), []
+        for k in each:
             row = [
                 value
-                for name, o in self.step.optimizers.items()
-                for value in o.scalars(self.networks[name].updates + k)
+                for name, optimizer in self.step.optimizers.items()
+                for value in optimizer.scalars(self.networks[name].updates + 1 + int(counts.get(name, each)[k]))
             ]
-            rows.append(row + list(scalars.values()))
+            row += scalars.values()
+            row += [mask[k] for masks in (learning, moving) for mask in masks.values()]
+            rows.append(row)
         return np.asarray(rows, np.float32)
 
     def _one_update(
@@ -253,20 +291,29 @@ class Learner:
         def losses_of(weights: dict[str, list]) -> tuple[dict[str, Any], tuple]:
             losses, update, buffers = self.step.losses(ops, weights, state, batch)
             # frameworks sort the keys of what passes through them
-            self._output_names = [list(losses), list(losses), list(update.signals)]
-            return losses, (losses, update.errors, update.signals, buffers)
+            self._output_names = _OutputNames(
+                list(losses), list(update.signals), list(update.values), update.errors is not None
+            )
+            assert_rank(1, **update.values)
+            return losses, (losses, update.errors, update.signals, update.values, buffers)
 
-        found, (losses, errors, signals, buffers) = self._gradients(losses_of, weights)
+        found, (losses, errors, signals, values, buffers) = self._gradients(losses_of, weights)
         optimizer_scalars = {
             name: scalar_row[i * OPTIMIZER_SCALARS : (i + 1) * OPTIMIZER_SCALARS]
             for i, name in enumerate(self.networks)
         }
-        state, norms = self._apply(state, found, buffers, optimizer_scalars)
-        state = self.step.follow(state, layout.follow)
-        parts = zip((losses, norms, signals), self._output_names)
-        numbers = [part[name] for part, names in parts for name in names]
+        masks = scalar_row[len(self.networks) * OPTIMIZER_SCALARS + len(layout.scalar_names) :]
+        learning = {name: masks[i] for i, name in enumerate(layout.learning)}
+        moving = {name: masks[i] for i, name in enumerate(layout.moving, start=len(learning))}
+        after, norms = self._apply(state, found, buffers, optimizer_scalars)
+        after = self.step.keep_left_out(ops, state, after, learning)
+        state = self.step.keep_targets(ops, state, self.step.update_targets(after, layout.target_rates), moving)
+        names = self._output_names
+        parts = ((losses, names.losses), (norms, names.losses), (signals, names.signals))
+        numbers = [part[name] for part, of_part in parts for name in of_part]
         outputs = ops.stack([ops.cast(ops.reshape(number, ()), "float32") for number in numbers])
-        return state, outputs if errors is None else ops.concatenate([outputs, errors])
+        rows = ([] if errors is None else [errors]) + [ops.cast(values[name], "float32") for name in names.values]
+        return state, ops.concatenate([outputs, *rows]) if rows else outputs
 
     def _batch(self, columns: dict[str, Any], scalar_row: Any, scalar_names: tuple[str, ...]) -> LearningBatch:
         groups: dict[str, dict[str, Any]] = {"states": {}, "next_states": {}, "extra": {}}
@@ -280,24 +327,26 @@ class Learner:
             next_states=groups["next_states"],
             actions=columns.get("actions"),
             rewards=columns.get("rewards"),
-            continues=columns.get("continues"),
+            discounts=columns.get("discounts"),
             weights=columns["weights"],
             extra=groups["extra"],
             scalars={name: scalar_row[first + i] for i, name in enumerate(scalar_names)},
         )
 
-    def _read(self, outputs: Any, count: int, updates: dict[str, int]) -> _Numbers:
+    def _read(self, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, TrainingError | None]:
         self._unread = None
-        rows = np.asarray(outputs)[:count]
-        losses_of, norms_of, signals_of = self._output_names
-        if not np.isfinite(rows[:, : len(losses_of)]).all():
-            raise self._not_finite(rows, losses_of, count, updates)
-        values = iter(rows.T)
-        losses = {name: next(values) for name in losses_of}
-        norms = {name: next(values) for name in norms_of}
-        signals = {name: next(values) for name in signals_of}
-        errors = rows[:, len(losses) + len(norms) + len(signals) :]
-        return _Numbers(losses, norms, signals, errors if errors.shape[1] else None)
+        rows, names = np.asarray(outputs)[:count], self._output_names
+        is_finite = np.isfinite(rows[:, : len(names.losses)]).all()
+        failure = None if is_finite else self._not_finite(rows, names.losses, count, updates)
+        numbers = iter(rows.T)
+        losses = {name: next(numbers) for name in names.losses}
+        norms = {name: next(numbers) for name in names.losses}
+        signals = {name: next(numbers) for name in names.signals}
+        rest = rows[:, 2 * len(losses) + len(signals) :]
+        of_rows = np.split(rest, len(names.values) + names.has_errors, axis=1) if rest.size else []
+        errors = of_rows[0] if names.has_errors else None
+        values = dict(zip(names.values, of_rows[names.has_errors :]))
+        return _Numbers(losses, norms, signals, errors, values), failure
 
     @staticmethod
     def _not_finite(rows: np.ndarray, losses_of: list[str], count: int, updates: dict[str, int]) -> TrainingError:

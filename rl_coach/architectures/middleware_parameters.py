@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 from rl_coach.base_parameters import MiddlewareScheme, NetworkComponentParameters
+from rl_coach.utilities.constraints import FLAG, TEXT, Constraint, number, optional, whole
 
 
 class MiddlewareParameters(NetworkComponentParameters):
-    """What all middlewares have.
+    """Settings that all middlewares have.
 
-    :param parameterized_class_name: which middleware it is
+    :param parameterized_class_name: the name of the middleware, or a subclass of ``middlewares.Middleware``
     :param activation_function: after each layer of the scheme
     :param scheme: a ``MiddlewareScheme`` or a list of layers
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "activation_function": optional(TEXT),
+        "batchnorm": FLAG,
+        "dropout_rate": number(0, below=1),
+        "name": TEXT,
+        "is_training": FLAG,
+    }
 
     def __init__(
         self,
@@ -35,12 +44,21 @@ class MiddlewareParameters(NetworkComponentParameters):
         self.is_training = is_training
         self.parameterized_class_name = parameterized_class_name
 
+    @property
+    def path(self) -> str:
+        """The name of the middleware, or ``'module:Class'`` of one of your own."""
+        return self.parameterized_class_name
+
 
 class FCMiddlewareParameters(MiddlewareParameters):
     """A stack of fully connected layers.
 
     :param num_streams: how many such stacks stand side by side, each with weights of its own
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "num_streams": whole(1),
+    }
 
     def __init__(
         self,
@@ -61,6 +79,10 @@ class FCMiddlewareParameters(MiddlewareParameters):
 
 class LSTMMiddlewareParameters(MiddlewareParameters):
     """A stack of fully connected layers with an LSTM cell after it."""
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "number_of_lstm_cells": whole(1),
+    }
 
     def __init__(
         self,

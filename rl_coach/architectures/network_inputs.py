@@ -1,4 +1,4 @@
-"""What comes into a network, whatever framework it is built with."""
+"""Inputs of a network, whatever framework it is built with."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EMBEDDERS: dict[str, dict] = {
 
 @dataclass(frozen=True)
 class NetworkInput:
-    """One input.
+    """An input of a network.
 
     :param shape: of one row
     :param kind: ``'image'``, ``'vector'`` or ``'tensor'``, by which embedders choose scales and schemes
@@ -65,7 +65,7 @@ def embedded_names(parameters: NetworkParameters, network: str) -> list[str]:
 
 
 def merged(parameters: NetworkParameters, embeddings: list, concatenate: Callable, add: Callable) -> Any:
-    """What the middleware gets. :param concatenate: joins a list of embeddings; :param add: adds them up"""
+    """The middleware's input. :param concatenate: joins a list of embeddings; :param add: adds them up"""
     if len(embeddings) == 1:
         return embeddings[0]
     return (concatenate if parameters.embedding_merger_type == EmbeddingMergerType.Concat else add)(embeddings)

@@ -1,4 +1,4 @@
-"""The state of one network: what every framework's holder of it does."""
+"""The state of one network, as every framework holds it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
+from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.update import Optimizer, TrainingStep
 
 SMALL_ARRAY = 16_384  # numbers below which an array's own variable costs more than copying it into a shared one
@@ -14,7 +15,7 @@ Groups = dict[str, list[Any]]
 
 
 class StateLayout:
-    """Which variables hold a network's arrays: large ones have one each, and all small float ones share one vector.
+    """Places of a network's arrays in variables: large ones have one each, and all small float ones share one vector.
 
     Each variable of a compiled step costs as much as a small update. Measured on JAX, an update of a 64 x 64 Q-network
     takes two thirds of the time that it takes with a variable for each array.
@@ -51,7 +52,7 @@ class StateLayout:
         return {name: self.group(ops, variables, name) for name in self._places}
 
     def group(self, ops: Any, variables: Any, name: str) -> list:
-        """One group, from the values of (at least) its variables by index."""
+        """A group, from the values of (at least) its variables by index."""
         # what acting reads after each update: NumPy's own function costs several times its arrays' method
         reshape = np.ndarray.reshape if ops is np else ops.reshape
         return [
@@ -60,12 +61,12 @@ class StateLayout:
         ]
 
     def variables_of(self, names: Sequence[str]) -> list[int]:
-        """Which variables hold these groups."""
+        """The variables that hold these groups."""
         return sorted({index for name in names for index, _ in self._places[name]})
 
 
-def initial_groups(function: Any, has_target: bool) -> dict[str, list[np.ndarray]]:
-    """What the state of a network is at first: its groups of arrays by name.
+def initial_groups(function: NetworkFunction, has_target: bool) -> dict[str, list[np.ndarray]]:
+    """The state of a network at first: its groups of arrays by name.
 
     :param function: the network, for example a ``KerasNetwork``
     :param has_target: keep a target network, equal to the online one at first
@@ -80,7 +81,7 @@ class NetworkState:
     """Weights, buffers, optimizer slots and, with a target, the target's weights and buffers; groups of arrays by name.
 
     A framework's subclass holds them, says what they are (``arrays``), replaces a group (``_replace``) and moves the
-    target (``follow``).
+    target (``update_target``).
 
     :param function: the network, for example a ``KerasNetwork``
     :param groups: its ``initial_groups``
@@ -89,7 +90,7 @@ class NetworkState:
     :ivar version: changes whenever a value does
     """
 
-    def __init__(self, function: Any, groups: dict[str, list[np.ndarray]]):
+    def __init__(self, function: NetworkFunction, groups: dict[str, list[np.ndarray]]):
         self.function = function
         self.updates = 0
         self.version = 0
@@ -101,7 +102,7 @@ class NetworkState:
 
     @property
     def has_convolutions(self) -> bool:
-        """Whether the network looks at images."""
+        """True if the network looks at images."""
         return any(len(shape) == CONVOLUTION_RANK for shape, _ in self._forms["weights"])
 
     def arrays(self, group: str) -> list[np.ndarray]:
@@ -126,7 +127,7 @@ class NetworkState:
         self._replace(group, [np.asarray(value, dtype) for (_, dtype), value in zip(forms, values)])
         self.version += 1
 
-    def follow(self, rate: float) -> None:
+    def update_target(self, rate: float) -> None:
         """Move the target's weights towards the online ones; a rate of 1 copies them."""
         raise NotImplementedError(f"{type(self).__name__} moves no target")
 
@@ -143,36 +144,37 @@ class NetworkState:
 
 
 class CompiledNetworkState(NetworkState):
-    """Where steps are compiled: few variables, and updates that are under way when the call that makes them returns.
+    """State for compiled steps: few variables, and updates that are under way when the call that makes them returns.
 
     A framework's subclass says how it holds variables (``_hold``, ``_read``, ``_write`` and ``_compile``).
 
     :param ops: the framework's array operations, with the names of ``keras.ops``
     """
 
-    def __init__(self, ops: Any, function: Any, has_target: bool):
+    def __init__(self, ops: Any, function: NetworkFunction, has_target: bool):
         groups = initial_groups(function, has_target)
         super().__init__(function, groups)
         self.ops = ops
         self.layout = StateLayout(groups)
         self.variables = [self._hold(array) for array in self.layout.pack(np, groups)]
+        self._variables_of = {group: self.layout.variables_of([group]) for group in groups}
         self._pending: Callable[[], None] | None = None
-        self._followers: dict[float, Callable[[], None]] = {}
+        self._target_updates: dict[float, Callable[[], None]] = {}
 
     def arrays(self, group: str) -> list[np.ndarray]:
         self.finish()
-        values = {index: self._read(index) for index in self.layout.variables_of([group])}
+        values = {index: self._read(index) for index in self._variables_of[group]}
         return self.layout.group(np, values, group)
 
-    def follow(self, rate: float) -> None:
-        if rate not in self._followers:
+    def update_target(self, rate: float) -> None:
+        if rate not in self._target_updates:
 
-            def followed(variables: Sequence) -> list:
+            def with_updated_target(variables: Sequence) -> list:
                 groups = self.layout.unpack(self.ops, variables)
-                return self.layout.pack(self.ops, TrainingStep.follow({"": groups}, {"": rate})[""])
+                return self.layout.pack(self.ops, TrainingStep.update_targets({"": groups}, {"": rate})[""])
 
-            self._followers[rate] = self._compile(followed)
-        self._followers[rate]()
+            self._target_updates[rate] = self._compile(with_updated_target)
+        self._target_updates[rate]()
         self.version += 1
 
     def is_changed_by(self, check: Callable[[], None]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from rl_coach.architectures.architecture import Architecture
+from rl_coach.architectures.blueprint import NetworkBlueprint
 from rl_coach.architectures.frameworks import load_framework
 from rl_coach.architectures.head_losses import head_loss_rule
 from rl_coach.architectures.learner import Learner, LearningResult
@@ -53,14 +54,14 @@ class OnlineNetwork(Architecture):
 
 
 class NetworkWrapper:
-    """One of an agent's networks: ``online_network`` learns, ``target_network`` follows it.
+    """A network of an agent: ``online_network`` learns, and ``target_network`` is moved towards it.
 
     :param agent_parameters: the agent's parameters; ``network_wrappers[name]`` are this network's
     :param has_target: keep a target network
     :param has_global: the network is shared between workers
     :param name: the network's name, unique within its agent
     :param spaces: the agent's spaces
-    :param rng: where initial weights come from
+    :param rng: the source of initial weights
     """
 
     def __init__(
@@ -85,10 +86,12 @@ class NetworkWrapper:
         wanted_threads = task.num_threads if task else None
         set_num_threads(framework, wanted_threads, agent_parameters.network_wrappers, spaces)
         self.framework = load_framework(framework)
-        self.state = self.framework.make_network(self.network_parameters, spaces, name, self.rng, has_target)
+        function = self.network_parameters.make_function(self.framework, spaces, name, self.rng)
+        self.state = self.framework.hold(function, has_target)
         self._optimizer = Optimizer(self.network_parameters)
         self._exported: ExportedNetwork | None = None
         self._accumulated: list[dict[str, np.ndarray]] = []
+        self.input_names = list(self.state.function.input_shapes)
         self.online_network = OnlineNetwork(self, self.state, "weights", self.exported, self.rng)
         self._target = Architecture(self.state, "target_weights", self.exported, self.rng) if has_target else None
 
@@ -103,20 +106,28 @@ class NetworkWrapper:
         return self._target
 
     def exported(self) -> ExportedNetwork:
-        """The network as an ONNX graph; exported once, for online and target network alike."""
+        """The network as an ONNX graph; exported once, for online and target network alike.
+
+        :raises CoachError: it has no inputs
+        """
+        if not self.state.function.input_shapes:
+            raise CoachError(f"network '{self.name}' holds values and predicts nothing: read get_weights()")
         if self._exported is None:
             self._exported = self.framework.export_network(self.state)
         return self._exported
 
-    @property
-    def input_names(self) -> list[str]:
-        """The observations (and perhaps the action) that the network takes."""
-        return list(self.state.function.input_shapes)
+    def blueprint(self) -> NetworkBlueprint:
+        """The network as plain data but for its weights, to be acted with where there is no training framework."""
+        return NetworkBlueprint.of(self.state.function, self.exported())
+
+    def outputs_named(self, *suffixes: str) -> tuple[str, ...]:
+        """Those of its outputs that are called so, in the order of the network."""
+        return tuple(name for name in self.online_network.output_names if name.split("_", 2)[2] in suffixes)
 
     @property
     def is_recurrent(self) -> bool:
         """True if the network carries a state from step to step."""
-        return self.state.function.recurrent_cells > 0
+        return bool(self.state.function.recurrent_sizes)
 
     @property
     def learning_rate(self) -> float:
@@ -125,7 +136,7 @@ class NetworkWrapper:
 
     def update_target_network(self, rate: float = 1.0) -> None:
         """Move the target's weights towards the online ones; 1 copies them."""
-        self.state.follow(rate)
+        self.state.update_target(rate)
 
     def update_online_network(self, rate: float = 1.0) -> None:
         """Move the online weights towards the target's; 1 copies them."""
@@ -139,7 +150,7 @@ class NetworkWrapper:
         importance_weights: np.ndarray | None = None,
         use_inputs_for_apply_gradients: bool = False,
     ) -> tuple[float, list[float], float, list]:
-        """One update towards targets that the caller computed.
+        """Make an update towards targets that the caller computed.
 
         :param inputs: [B, ...] observations by name; ``output_<i>_0`` holds the actions of policy head i
         :param targets: an array for each head: [B, A] for Q, [B] for V, [B] advantages for a policy
@@ -167,7 +178,7 @@ class NetworkWrapper:
         return result
 
     def apply_gradients_and_sync_networks(self, reset_gradients: bool = True, additional_inputs: Any = None) -> None:
-        """One update with the sum of the gradients accumulated.
+        """Make an update with the sum of the gradients accumulated.
 
         :param reset_gradients: forget them afterwards
         """

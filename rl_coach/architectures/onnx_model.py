@@ -75,7 +75,7 @@ def hoist_transposes(model: Any, weights: Collection[str]) -> dict[str, tuple[in
 
 
 def _permutation(node: Any) -> tuple[int, ...] | None:
-    """How a node transposes; None if it does something else, or does not say."""
+    """The axes that a node transposes; None if it does something else, or does not say."""
     if node.op_type != "Transpose" or not node.attribute:
         return None
     return tuple(node.attribute[0].ints)
@@ -95,7 +95,7 @@ def _keep_what_is_needed(graph: Any) -> None:
 
 
 def _names_read(node: Any) -> Iterator[str]:
-    """What a node reads, the graphs within it (of a loop, say) included."""
+    """The names that a node reads, the graphs within it (of a loop, say) included."""
     yield from node.input
     for attribute in node.attribute:
         for inner in [attribute.g, *attribute.graphs]:

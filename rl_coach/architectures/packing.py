@@ -16,7 +16,7 @@ LARGE_ROW = 4096  # columns of more numbers a row than this, such as images, tra
 
 @dataclass(frozen=True)
 class PackedColumn:
-    """Where a column lies in a packed row, and what it is."""
+    """The place of a column in a packed row, and its form."""
 
     start: int
     stop: int
@@ -25,11 +25,13 @@ class PackedColumn:
 
 
 class Packing:
-    """How the columns of one layout are packed.
+    """The packing of columns of one layout.
 
     :param columns: an example of the columns, each [N, ...]
     :param num_scalars: how many numbers each update gets besides its batch
     :param num_updates: K, how many updates one call makes
+
+    :ivar size: the length of the packed vector: rows, scalars of each update, and the number of updates to make
     """
 
     def __init__(self, columns: dict[str, np.ndarray], num_scalars: int, num_updates: int):
@@ -48,11 +50,7 @@ class Packing:
             self.packed[name] = PackedColumn(width, width + size, column.shape[1:], is_integer)
             width += size
         self.width = width
-
-    @property
-    def size(self) -> int:
-        """The length of the packed vector: rows, scalars of each update, and the number of updates to make."""
-        return self.rows * self.width + self.num_updates * self.num_scalars + 1
+        self.size = self.rows * width + num_updates * num_scalars + 1
 
     def pack(self, columns: dict[str, np.ndarray], scalars: np.ndarray, count: int) -> np.ndarray:
         """[size] float32. :param scalars: [K, S]; :param count: how many of the K updates to make"""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rl_coach.architectures.update import LearningBatch, select
+from rl_coach.architectures.update import LearningBatch, assert_rank, select
 
-FORBIDDEN = -1e9  # stands for a masked action's value or log probability, so that nothing chooses it
+MASKED_LOGIT = -1e9  # a masked action's value or log probability, so that nothing chooses it
 
 
 def mask_of(batch: LearningBatch, name: str | None) -> Any:
@@ -19,14 +19,16 @@ def masked(ops: Any, policy: dict[str, Any], mask: Any) -> dict[str, Any]:
     """A discrete policy renormalised over the actions that a mask [B, A] allows; the policy itself without a mask."""
     if mask is None:
         return policy
-    logits = ops.where(mask > 0, policy["log_probabilities"], FORBIDDEN)
+    logits = ops.where(mask > 0, policy["log_probabilities"], MASKED_LOGIT)
     return {"probabilities": ops.softmax(logits), "log_probabilities": ops.log_softmax(logits)}
 
 
 def log_probability(ops: Any, policy: dict[str, Any], actions: Any) -> Any:
     """[B], log pi(a|s) of discrete actions [B] or, under a diagonal Gaussian, of continuous ones [B, D]."""
     if "log_probabilities" in policy:
+        assert_rank(1, actions=actions)
         return select(ops, policy["log_probabilities"], actions)
+    assert_rank(2, actions=actions)
     mean, deviation = policy["mean"], policy["standard_deviation"]
     return gaussian_log_probability(ops, actions, mean, ops.log(deviation))
 

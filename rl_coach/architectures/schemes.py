@@ -1,4 +1,4 @@
-"""What the named schemes stand for, and how a scheme becomes a list of layers."""
+"""Named schemes, and the lists of layers that they stand for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many threads a run's networks compute with: the one place where that is decided.
+"""Threads that a run's networks compute with: the one place where their number is decided.
 
 Measured on two cores with TensorFlow, steps a second with one thread and with two: DQN with 256 x 512 units and a batch
 of 32 makes 660 and 570, SAC with 256 x 256 and a batch of 256 115 and 170; with 64 x 64 units it makes no difference.
@@ -13,7 +13,7 @@ import os
 from typing import Mapping
 
 from rl_coach.architectures import schemes
-from rl_coach.architectures.layers import Conv2d
+from rl_coach.architectures.layers import Layer
 from rl_coach.architectures.network_inputs import NetworkInput, embedded_names
 from rl_coach.base_parameters import EmbeddingMergerType, Frameworks, NetworkParameters
 from rl_coach.spaces import SpacesDefinition
@@ -61,6 +61,8 @@ def largest_product(name: str, network: NetworkParameters, spaces: SpacesDefinit
     :param spaces: the agent's spaces
     :raises CoachError: the network takes an input that is not there
     """
+    if not network.input_embedders_parameters:
+        return 0.0  # values, which no layer computes
     largest, widths = 0.0, []
     for input_name in embedded_names(network, name):
         given, embedder = NetworkInput.named(input_name, spaces, name), network.input_embedders_parameters[input_name]
@@ -77,16 +79,14 @@ def _through(layers: list, width: int) -> tuple[float, int]:
     """The largest product of these layers for one row, and how wide the last one is. :param width: what comes in"""
     largest = 0.0
     for layer in layers:
-        if isinstance(layer, Conv2d):
-            return math.inf, width
-        units = getattr(layer, "units", None)
-        if units is not None:
-            largest, width = max(largest, float(width * units)), units
+        if isinstance(layer, Layer):  # of a framework's own layers nothing is known
+            product, width = layer.multiply_adds(width)
+            largest = max(largest, product)
     return largest, width
 
 
 def num_acting_threads(num_parameters: int, has_convolutions: bool) -> int:
-    """How many threads one prediction of a network takes.
+    """The number of threads that one prediction of a network takes.
 
     :param num_parameters: how many trained numbers the network has
     """

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Callable, Protocol
+from typing import Any, Callable
 
+from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.core_types import GradientClippingMethod
 from rl_coach.utils import CoachError
@@ -19,16 +20,18 @@ from rl_coach.utils import CoachError
 
 @dataclass
 class Update:
-    """What an update rule returns.
+    """The result of an update rule.
 
     :param losses: a scalar for each network that learns; each network descends its own loss alone
     :param errors: [B], how surprising each transition was, for prioritized replay
     :param signals: scalars to log
+    :param values: [B] each, by name: what the agent wants to know of each row besides its error
     """
 
     losses: dict[str, Any]
     errors: Any = None
     signals: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -38,7 +41,7 @@ class LearningBatch:
     :param states: observations by name; ``next_states`` likewise
     :param actions: [B] int32 or [B, D] float32
     :param rewards: [B]
-    :param continues: [B], 0 where the transition terminated and nothing is bootstrapped, otherwise 1
+    :param discounts: [B], what a bootstrapped value is worth: gamma^n after n steps, 0 where the transition terminated
     :param weights: [B], each transition's weight in the loss; 0 for rows that only fill up the batch
     :param extra: further columns that the agent adds, by name
     :param scalars: numbers that change from one update to the next, by name
@@ -48,30 +51,17 @@ class LearningBatch:
     next_states: dict[str, Any]
     actions: Any
     rewards: Any
-    continues: Any
+    discounts: Any
     weights: Any
     extra: dict[str, Any]
     scalars: dict[str, Any]
 
 
-class NetworkFunction(Protocol):
-    """A network as a function of its weights (``KerasNetwork`` is one)."""
-
-    def __call__(
-        self,
-        weights: list,
-        buffers: list,
-        inputs: dict[str, Any],
-        training: bool,
-        single_step: bool = False,
-        draws_noise: bool = False,
-    ) -> tuple[list[dict[str, Any]], dict[str, Any], list]: ...
-
-    def with_random_state(self, buffers: list, source: list) -> list: ...
-
-
 class NetworkView:
-    """One network within an update rule: its online and target weights bound to the network's function."""
+    """A network within an update rule: its online and target weights bound to the network's function.
+
+    With ``output_embedding`` the first head's outputs have the body's, ``embedding``.
+    """
 
     def __init__(self, function: NetworkFunction, weights: list, buffers: list, target: tuple[list, list] | None):
         self._function = function
@@ -96,8 +86,31 @@ class NetworkView:
         self.buffers = self._function.with_random_state(self.buffers, after)
         return outputs
 
+    def keep(self, **values: Any) -> None:
+        """Replace values that the rule sets itself, from this update on; see ``ValuesParameters``."""
+        names = self._function.kept_names
+        if unknown := sorted(set(values) - set(names)):
+            raise CoachError(f"no value '{unknown[0]}' is kept here: name it in ValuesParameters(kept=...)")
+        self.buffers = [values.get(name, old) for name, old in zip(names, self.buffers)]
+
 
 UpdateRule = Callable[[Any, dict[str, NetworkView], LearningBatch], Update]
+
+
+def assert_rank(rank: int, **columns: Any) -> None:
+    """Check that columns have ``rank`` dimensions; shapes are known when a step is compiled, so it costs nothing then.
+
+    :param columns: by the names that a message is to have, such as ``rewards=batch.rewards``
+    :raises CoachError: a column has another rank, or the batch lacks it
+    """
+    for name, column in columns.items():
+        if column is None:
+            raise CoachError(f"the update rule needs '{name}', which the batch lacks: add it in learning_columns")
+        if len(column.shape) != rank:
+            raise CoachError(
+                f"'{name}' has shape {tuple(column.shape)}, and the update rule takes {rank} dimensions: "
+                f"reshape it in learning_columns"
+            )
 
 
 def weighted_mean(ops: Any, values: Any, weights: Any) -> Any:
@@ -223,7 +236,7 @@ def _shrink(ops: Any, norm: Any, limit: float) -> Any:
 
 
 class TrainingStep:
-    """One update of all networks of an agent as a pure function of their state.
+    """An update of all networks of an agent as a pure function of their state.
 
     The state of a network is a dict of lists of arrays: ``weights``, ``buffers``, ``slots`` (the optimizer's, flattened
     to one list) and, if it has a target, ``target_weights`` and ``target_buffers``.
@@ -272,25 +285,54 @@ class TrainingStep:
                 new_state[name]["slots"] = [array for slot in slots for array in slot]
         return new_state, norms
 
+    def keep_left_out(self, ops: Any, old: dict, new: dict, learning: dict[str, Any]) -> dict:
+        """The state in which networks that an update leaves out are bit for bit as before; random generators go on.
+
+        :param old: the state before the update; ``new`` after it
+        :param learning: scalars by network, above 0 where it learns
+        """
+        kept = dict(new)
+        for name, learns in learning.items():
+            before, after = old[name], new[name]
+            weights, slots = (self.choose(ops, learns, after[g], before[g]) for g in ("weights", "slots"))
+            held = self.networks[name].with_random_state(before["buffers"], after["buffers"])
+            buffers = self.choose(ops, learns, after["buffers"], held)
+            kept[name] = {**after, "weights": weights, "slots": slots, "buffers": buffers}
+        return kept
+
+    def keep_targets(self, ops: Any, old: dict, new: dict, moving: dict[str, Any]) -> dict:
+        """The state in which targets whose scalar in ``moving`` is 0 are as before."""
+        groups = ("target_weights", "target_buffers")
+        chosen = {
+            name: {group: self.choose(ops, moves, new[name][group], old[name][group]) for group in groups}
+            for name, moves in moving.items()
+        }
+        return {name: {**groups, **chosen.get(name, {})} for name, groups in new.items()}
+
     @staticmethod
-    def follow(state: dict, rates: dict[str, Any]) -> dict:
+    def choose(ops: Any, condition: Any, these: Any, others: Any) -> Any:
+        """``these`` arrays where the scalar is above 0, elsewhere the ``others``."""
+        return [one if one is other else ops.where(condition > 0, one, other) for one, other in zip(these, others)]
+
+    @staticmethod
+    def update_targets(state: dict, rates: dict[str, Any]) -> dict:
         """The state after the targets of the networks named in ``rates`` moved towards the online weights.
 
         A rate of 1 copies, less mixes: target + rate * (online - target) (Lillicrap et al. 2016, section 3).
         """
-        followed = dict(state)
+        moved = dict(state)
         for name, rate in rates.items():
             old = state[name]
             # target + (online - target) is not exactly online in floating point
             mixed = [t + rate * (w - t) for t, w in zip(old["target_weights"], old["weights"])] if rate != 1 else None
-            followed[name] = {**old, "target_weights": mixed or old["weights"], "target_buffers": old["buffers"]}
-        return followed
+            moved[name] = {**old, "target_weights": mixed or old["weights"], "target_buffers": old["buffers"]}
+        return moved
 
     def _l2(self, ops: Any, name: str, weights: list) -> Any:
         scale = self.parameters[name].l2_regularization
         if not scale:
             return 0.0
-        is_decayed = getattr(self.networks[name], "is_decayed", [True] * len(weights))
+        is_decayed = self.networks[name].is_decayed
         return scale * 0.5 * sum(sum_of_squares(ops, w) for w, decayed in zip(weights, is_decayed) if decayed)
 
 

@@ -150,7 +150,7 @@ def _let_it_import_its_neighbours(path: str) -> None:
 def _module_exists(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except (ModuleNotFoundError, ValueError):
+    except (ImportError, ValueError):
         return False
 
 
@@ -161,24 +161,19 @@ def _unknown_preset(preset: str) -> Exception:
 
 
 def _preset_error(path: str, error: Exception) -> Exception:
-    """A mistake in the preset's own lines as one line of text; anything that broke deeper, as it was."""
-    from rl_coach import base_parameters
+    """A mistake that the preset's lines make, or lines of the user's that it calls, as one line of text."""
+    from rl_coach.utilities.user_code import in_one_line
     from rl_coach.utils import CoachError
 
-    if isinstance(error, SyntaxError):
-        return CoachError(f"{error.filename}:{error.lineno}: {error.msg}")
     if isinstance(error, ModuleNotFoundError):
         return CoachError(f"preset '{path}' needs the package '{error.name}', which is not installed")
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if _same_file(frame.filename, path)]
-    innermost = frames[-1].filename
-    if own and (_same_file(innermost, path) or _same_file(innermost, str(base_parameters.__file__))):
-        return CoachError(f"{path}:{own[-1].lineno}: {type(error).__name__}: {error}")
-    return error
-
-
-def _same_file(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
+    text = in_one_line(error)
+    own = [
+        f for f in traceback.extract_tb(error.__traceback__) if os.path.realpath(f.filename) == os.path.realpath(path)
+    ]
+    if own and text.startswith(type(error).__name__):
+        text = f"{path}:{own[-1].lineno}: {text}"
+    return CoachError(text if path in text else f"preset '{path}': {text}")
 
 
 def _is_graph_manager(value: Any) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Sequence, Union
+import math
+from typing import Any, ClassVar, Mapping, Sequence, Union
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from rl_coach.environments.episode_record import EpisodeRecord, actions_of
 from rl_coach.environments.keyboard import Keyboard
 from rl_coach.environments.rendering import EpisodeVideo, Window, has_display
 from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpace
-from rl_coach.utils import CoachError, did_you_mean, force_list
+from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, limit, one_of, optional, whole
+from rl_coach.utilities.user_code import environment_error
+from rl_coach.utils import CoachError, TrainingError, did_you_mean, force_list
 
 VIDEO_FRAMES_PER_SECOND = 10
 
@@ -111,6 +114,16 @@ class EnvironmentParameters(Parameters):
     :ivar num_environments: how many copies the agent acts in at once; 1 is Coach's own meaning of every schedule
     :ivar vectorization: ``"sync"`` steps the copies one after the other, ``"async"`` each in a process of its own
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "frame_skip": whole(1),
+        "seed": optional(whole(0)),
+        "human_control": FLAG,
+        "custom_reward_threshold": optional(limit(low=-math.inf)),
+        "target_success_rate": FRACTION,
+        "num_environments": whole(1),
+        "vectorization": one_of("sync", "async"),
+    }
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         self.level = level
@@ -239,12 +252,24 @@ class Environment(EnvironmentInterface):
         self.current_episode_steps_counter += 1
         if self._phase is not RunPhase.UNDEFINED:
             self.total_steps_counter += 1
-        self._take_action(self._action_space.clip_action_to_space(action))
-        self._update_state()
+        try:
+            space = self._action_space
+            self._take_action(space.clip_action_to_space(action) if space.clips_actions else action)
+            self._update_state()
+        except (CoachError, TrainingError, NotImplementedError):
+            raise
+        except Exception as error:
+            raise self._failure(f"in step {self.current_episode_steps_counter}", error) from error
         self.total_reward_in_current_episode += self.reward
         if self._uses_images:
             self._use_image()
         return self._respond()
+
+    def _failure(self, when: str, error: Exception) -> TrainingError:
+        """An error of the simulator's in one line: the environment, when it was, and the user's own line."""
+        return TrainingError(
+            f"environment '{self.env_id}' failed {when} of episode {self.episode_idx}: {environment_error(error)}"
+        )
 
     def _respond(self) -> EnvResponse:
         terminated = self.done and not self.truncated
@@ -264,7 +289,12 @@ class Environment(EnvironmentInterface):
             self._record.begin(self.get_state(), force_environment_reset, self._phase)
         if self.current_episode_steps_counter > 0 and self._phase is not RunPhase.UNDEFINED:
             self.episode_idx += 1
-        self._restart_environment_episode(force_environment_reset)
+        try:
+            self._restart_environment_episode(force_environment_reset)
+        except (CoachError, TrainingError, NotImplementedError):
+            raise
+        except Exception as error:
+            raise self._failure("at the beginning", error) from error
         self.done = self.truncated = False
         self.reward = 0.0
         self.total_reward_in_current_episode = 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import multiprocessing
 import signal
+import weakref
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Callable, Sequence
@@ -16,6 +17,9 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from rl_coach.core_types import ActionType, EnvResponse, RunPhase
 from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.spaces import ActionSpace
+from rl_coach.utils import CoachError, TrainingError
+
+_SECONDS_TO_DIE = 1.0
 
 
 class EnvironmentCopies(EnvironmentInterface):
@@ -121,35 +125,71 @@ class EnvironmentProcesses(EnvironmentCopies):
     cores this pays for itself where a step of the simulator costs more than some 400 us, with two copies 700 us.
 
     :param make: builds each copy, in its process
+    :raises TrainingError: by any call, if a copy has died
     """
 
     def _start(self, make: Sequence[Callable[[], Any]]) -> _Description:
         # neither threads nor locks of this process may be copied into the others, so they are not forked
-        self._processes = AsyncVectorEnv(
-            [partial(_CopyForGymnasium, build) for build in make],
-            context="spawn",
-            autoreset_mode=AutoresetMode.DISABLED,
-        )
-        return self._processes.get_attr("description")[0]
+        try:
+            self._processes = AsyncVectorEnv(
+                [partial(_CopyForGymnasium, build) for build in make],
+                context="spawn",
+                autoreset_mode=AutoresetMode.DISABLED,
+            )
+        except (EOFError, ConnectionError) as error:
+            raise CoachError("a copy of the environment died while it was started") from error
+        # the copies leave a SIGTERM to this process, so one that ends without closing them has to kill them
+        self._failure: Exception | None = None
+        self._kill = weakref.finalize(self, _kill_all, self._processes.processes)
+        return self._ask(self._processes.get_attr, "description")[0]
+
+    def _ask(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+        """Call a method that all copies answer.
+
+        :raises TrainingError: a copy has died, or its environment failed; every later call says so again
+        """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return self._answer(method, *arguments, **keywords)
+        except Exception as error:
+            self._failure = error
+            raise
+
+    def _answer(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+        try:
+            return method(*arguments, **keywords)
+        except (EOFError, ConnectionError) as error:
+            raise TrainingError(self._obituary()) from error
+
+    def _obituary(self) -> str:
+        for index, process in enumerate(self._processes.processes):
+            process.join(_SECONDS_TO_DIE)
+            code = process.exitcode
+            if code is not None:
+                how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+                return f"copy {index} of the environment {how}; env_params.vectorization='sync' has no such processes"
+        return "a copy of the environment does not answer any more"
 
     def _call(self, method: str) -> Sequence[Any]:
-        return self._processes.call("call", method)
+        return self._ask(self._processes.call, "call", method)
 
     def _call_each(self, method: str, arguments: Sequence[Any]) -> Sequence[Any]:
-        self._processes.set_attr("argument", list(arguments))
-        return self._processes.call("call_with_argument", method)
+        self._ask(self._processes.set_attr, "argument", list(arguments))
+        return self._ask(self._processes.call, "call_with_argument", method)
 
     def _tell_phase(self, value: RunPhase) -> None:
-        self._processes.set_attr("phase", value)
+        self._ask(self._processes.set_attr, "phase", value)
 
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
-        self._processes.set_attr("is_forced", [forced.get(index, False) for index in range(self.num_copies)])
+        are_forced = [forced.get(index, False) for index in range(self.num_copies)]
+        self._ask(self._processes.set_attr, "is_forced", are_forced)
         mask = np.array([index in forced for index in range(self.num_copies)])
-        observations, infos = self._processes.reset(options={"reset_mask": mask})
+        observations, infos = self._ask(self._processes.reset, options={"reset_mask": mask})
         return {index: self._response(index, observations, infos) for index in forced}
 
     def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
-        observations, *_, infos = self._processes.step(actions)
+        observations, *_, infos = self._ask(self._processes.step, actions)
         return [self._response(index, observations, infos) for index in range(self.num_copies)]
 
     @staticmethod
@@ -159,8 +199,13 @@ class EnvironmentProcesses(EnvironmentCopies):
         return response
 
     def close(self) -> None:
-        if not self._processes.closed:
+        if self._processes.closed:
+            return
+        if self._failure is None:
             self._processes.close()
+        else:
+            self._processes.closed = True  # of copies that are out of step none can be asked to close
+        self._kill()
 
 
 @dataclass
@@ -190,8 +235,9 @@ class _CopyForGymnasium(gymnasium.Env):
 
     def __init__(self, make: Callable[[], Any]):
         if multiprocessing.parent_process() is not None:
-            # Ctrl-C stops the run between two steps, and the run closes its copies
+            # Ctrl-C and SIGTERM stop the run between two steps, and the run closes its copies
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self._environment = make()
         boxes: dict[str, gymnasium.Space] = {
             name: _box_of(np.asarray(value)) for name, value in self._environment.state.items()
@@ -237,6 +283,13 @@ class _CopyForGymnasium(gymnasium.Env):
 
     def close(self) -> None:
         self._environment.close()
+
+
+def _kill_all(processes: Sequence[Any]) -> None:
+    for process in processes:
+        if process.is_alive():
+            process.kill()
+        process.join(_SECONDS_TO_DIE)
 
 
 def _box_of(example: np.ndarray) -> gymnasium.spaces.Box:

@@ -30,6 +30,9 @@ class EnvironmentInterface:
         """A random action of the action space."""
         raise NotImplementedError(f"{type(self).__name__} draws no random actions")
 
+    def seed_episodes(self, seed: int) -> None:
+        """Begin the random stream of the episodes that follow anew; does nothing where that cannot be done."""
+
     def step(self, action: ActionType) -> EnvResponse | None:
         """Act once."""
         raise NotImplementedError(f"{type(self).__name__} cannot be acted on")

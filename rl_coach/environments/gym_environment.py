@@ -6,12 +6,11 @@ Gymnasium and the simulators are imported when an environment is made, not with 
 from __future__ import annotations
 
 import functools
-from enum import IntEnum
-from typing import Any, Union, cast
+from typing import Any, ClassVar, Mapping, Union, cast
 
 import numpy as np
 
-from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.base_parameters import ScheduleParameters, VisualizationParameters
 from rl_coach.core_types import ActionType, EnvironmentSteps, RunPhase
 from rl_coach.environments.arcade import FRAMES_PER_SECOND, ArcadeRules
 from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
@@ -29,9 +28,11 @@ from rl_coach.environments.gym_levels import (
     roboschool_v1,
 )
 from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
+from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
-from rl_coach.utils import CoachError, short_dynamic_import
+from rl_coach.utilities.constraints import FLAG, Constraint, instance, member, optional, whole
+from rl_coach.utils import CoachError
 
 __all__ = [
     "Atari",
@@ -55,14 +56,6 @@ __all__ = [
 ]
 
 
-class ObservationSpaceType(IntEnum):
-    """What to take observations for, where the simulator's space does not tell."""
-
-    Tensor = 0
-    Image = 1
-    Vector = 2
-
-
 class GymEnvironmentParameters(EnvironmentParameters):
     """Settings of a Gymnasium environment.
 
@@ -73,6 +66,14 @@ class GymEnvironmentParameters(EnvironmentParameters):
     :ivar observation_space_type: what to take observations for; None goes by their shape and dtype
     :ivar life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "random_initialization_steps": whole(0),
+        "max_over_num_frames": whole(1),
+        "additional_simulator_parameters": optional(instance(dict, "a dictionary")),
+        "observation_space_type": optional(member(ObservationSpaceType)),
+        "life_loss_ends_training_episode": FLAG,
+    }
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         super().__init__(level)
@@ -133,10 +134,10 @@ def _atari_input_filter() -> InputFilter:
 AtariOutputFilter = NoOutputFilter()
 
 
-def _atari_schedule() -> Any:
+def _atari_schedule() -> ScheduleParameters:
     """The schedule of the DQN papers, in steps of four frames: 50 million steps, evaluated for 135,000 after each
     250,000, with 50,000 random ones before."""
-    schedule = short_dynamic_import("rl_coach.graph_managers.graph_manager:ScheduleParameters")()
+    schedule = ScheduleParameters()
     schedule.improve_steps = EnvironmentSteps(50_000_000)
     schedule.steps_between_evaluation_periods = EnvironmentSteps(250_000)
     schedule.evaluation_steps = EnvironmentSteps(135_000)
@@ -326,6 +327,12 @@ class GymEnvironment(Environment):
         if arcade.fire_action is not None:
             self._take_action(arcade.fire_action)
         arcade.has_lost_life(self.info)
+
+    def seed_episodes(self, seed: int) -> None:
+        self._next_seed = seed
+        self.action_space.seed(seed)
+        if self._arcade is not None:
+            self._arcade.rng = np.random.default_rng(seed)
 
     def _reset_simulator(self) -> None:
         observation, self.info = self.env.reset(seed=self._next_seed)

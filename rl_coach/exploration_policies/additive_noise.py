@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
 from rl_coach.core_types import RunPhase
 from rl_coach.exploration_policies.exploration_policy import ContinuousActionExplorationPolicy, ExplorationParameters
+from rl_coach.policy.action_choice import GaussianChoice
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace
+from rl_coach.utilities.constraints import FLAG, Constraint, number, schedule
 
 
 class AdditiveNoiseParameters(ExplorationParameters):
@@ -20,6 +22,12 @@ class AdditiveNoiseParameters(ExplorationParameters):
     :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range (0.1 is a tenth
         of it), not absolute
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "noise_schedule": schedule(number(0)),
+        "evaluation_noise": number(0),
+        "noise_as_percentage_from_action_space": FLAG,
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,6 +81,10 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
             return noise
         return noise * (self.action_space.high - self.action_space.low)
 
+    def advance(self, steps: int) -> None:
+        if self.phase == RunPhase.TRAIN:
+            self.noise_schedule.advance(steps)
+
     def get_control_param(self) -> np.ndarray:
         """[D], the scheduled noise."""
         return np.full(tuple(self.action_space.shape), self.noise_schedule.current_value, dtype=np.float64)
@@ -97,3 +109,6 @@ class AdditiveNoise(NoiseLevel):
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
         mean, std = self._mean_and_noise(action_values)
         return self.rng.normal(mean, std)
+
+    def action_choice(self) -> GaussianChoice:
+        return GaussianChoice()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -11,11 +11,12 @@ from rl_coach.exploration_policies.exploration_policy import (
     ActionAndProbabilities,
     DiscreteActionExplorationPolicy,
     ExplorationParameters,
-    allowed_actions,
-    sample_action,
 )
+from rl_coach.policy.action_choice import SoftmaxChoice
+from rl_coach.policy.drawing import allowed_actions, sample_action
 from rl_coach.schedules import Schedule
 from rl_coach.spaces import ActionSpace
+from rl_coach.utilities.constraints import Constraint, number, schedule
 
 COLDEST = 1e-30
 
@@ -25,6 +26,10 @@ class BoltzmannParameters(ExplorationParameters):
 
     :ivar temperature_schedule: towards 0 the policy becomes greedy, towards infinity uniform; must be set
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "temperature_schedule": schedule(number(above=0)),
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,6 +63,13 @@ class Boltzmann(DiscreteActionExplorationPolicy):
         if self.phase == RunPhase.TRAIN:
             self.temperature_schedule.step()
         return sample_action(weights, self.rng, action_mask)
+
+    def advance(self, steps: int) -> None:
+        if self.phase == RunPhase.TRAIN:
+            self.temperature_schedule.advance(steps)
+
+    def action_choice(self) -> SoftmaxChoice:
+        return SoftmaxChoice(float(self.temperature_schedule.current_value))
 
     def get_control_param(self) -> float:
         """The temperature."""

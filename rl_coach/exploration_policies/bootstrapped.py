@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from rl_coach.exploration_policies.e_greedy import EGreedy, EGreedyParameters
 from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace
+from rl_coach.utilities.constraints import FRACTION, Constraint, whole
 
 
 class BootstrappedParameters(EGreedyParameters):
@@ -19,6 +20,11 @@ class BootstrappedParameters(EGreedyParameters):
     :ivar architecture_num_q_heads: how many Q heads the network has
     :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "architecture_num_q_heads": whole(1),
+        "bootstrapped_data_sharing_probability": FRACTION,
+    }
 
     def __init__(self) -> None:
         super().__init__()

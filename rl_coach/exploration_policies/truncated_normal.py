@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
 from rl_coach.exploration_policies.additive_noise import NoiseLevel
 from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
+from rl_coach.policy.action_choice import GaussianChoice
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace
+from rl_coach.utilities.constraints import FLAG, Constraint, number, schedule
 
 
 class TruncatedNormalParameters(ExplorationParameters):
@@ -22,6 +24,12 @@ class TruncatedNormalParameters(ExplorationParameters):
     :ivar clip_high: the highest action that is drawn
     :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "noise_schedule": schedule(number(0)),
+        "evaluation_noise": number(0),
+        "noise_as_percentage_from_action_space": FLAG,
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,6 +76,9 @@ class TruncatedNormal(NoiseLevel):
         elements = np.broadcast_arrays(mean, std, self.clip_low, self.clip_high)
         drawn = [self._draw(*element) for element in zip(*(array.ravel().tolist() for array in elements))]
         return np.reshape(drawn, elements[0].shape)
+
+    def action_choice(self) -> GaussianChoice:
+        return GaussianChoice()
 
     def _draw(self, mean: float, std: float, low: float, high: float) -> float:
         if std <= 0:

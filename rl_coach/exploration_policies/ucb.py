@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from rl_coach.exploration_policies.e_greedy import EGreedy, EGreedyParameters
 from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
 from rl_coach.schedules import LinearSchedule, PieceWiseSchedule, Schedule
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace
+from rl_coach.utilities.constraints import FRACTION, Constraint, number, whole
 
 
 class UCBParameters(EGreedyParameters):
@@ -20,6 +21,12 @@ class UCBParameters(EGreedyParameters):
     :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
     :ivar lamb: how much a standard deviation among the heads is worth; 0 takes the mean
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "architecture_num_q_heads": whole(1),
+        "bootstrapped_data_sharing_probability": FRACTION,
+        "lamb": number(),
+    }
 
     def __init__(self) -> None:
         super().__init__()

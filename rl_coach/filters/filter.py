@@ -6,16 +6,16 @@ Filters need NumPy alone, so that a deployed policy can carry them.
 from __future__ import annotations
 
 import copy
-import pathlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, TypeVar, Union
 
 import numpy as np
 
 from rl_coach.core_types import ActionInfo, EnvResponse, Transition
+from rl_coach.filters.base_filter import Filter
 from rl_coach.spaces import ActionSpace, RewardSpace, Space
-from rl_coach.utilities.state_file import State, read_state, write_state
-from rl_coach.utils import CoachError, did_you_mean, force_list
+from rl_coach.utilities.plain_data import State
+from rl_coach.utils import CoachError, did_you_mean
 
 if TYPE_CHECKING:
     from rl_coach.filters.action.action_filter import ActionFilter
@@ -24,77 +24,6 @@ if TYPE_CHECKING:
 
 Data = TypeVar("Data", EnvResponse, Transition)
 AnyFilter = TypeVar("AnyFilter", bound="Filter")
-
-
-class Filter:
-    """Turns what passes through into something else.
-
-    :param name: tells the filter's state apart from that of others
-    """
-
-    def __init__(self, name: str | None = None):
-        self.name = name
-
-    def set_name(self, name: str) -> None:
-        """Rename the filter."""
-        self.name = name
-
-    def reset(self) -> None:
-        """A new episode starts: forget what belongs to the one before."""
-
-    def suspend(self) -> Any:
-        """What belongs to the episode in progress, for ``resume`` to take up again after an episode in between."""
-        return None
-
-    def resume(self, suspended: Any) -> None:
-        """Go on with the episode that ``suspend`` parked."""
-
-    @property
-    def remembers_episode(self) -> bool:
-        """Whether the filter keeps something of the episode in progress: then it has a ``reset`` to forget it."""
-        return type(self).reset is not Filter.reset
-
-    def filter(self, *args: Any, **kwargs: Any) -> Any:
-        """What comes out for what goes in; each kind of filter says what that is.
-
-        Filters of what the agent sees take ``update_internal_state``: whether a filter that keeps statistics or a
-        history learns from this.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not filter")
-
-    def set_device(self, device: Any, memory_backend_params: Any = None, mode: str = "numpy") -> None:
-        """Say where shared statistics travel.
-
-        :param device: not used, filters compute with NumPy
-        :param memory_backend_params: how workers share samples, None for statistics of this process
-        :param mode: not used, as ``device``
-        """
-
-    def get_state(self) -> State:
-        """What must be kept to continue exactly; empty for a filter without a state."""
-        return {}
-
-    def set_state(self, state: State) -> None:
-        """Continue from what ``get_state`` gave.
-
-        :raises CoachError: the state is not one of this filter's
-        """
-        if state:
-            raise CoachError(f"the checkpoint has a state for the {type(self).__name__}, which keeps none")
-
-    def save_state_to_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
-        """Write the state, if there is one, to ``<prefix>.npz``."""
-        state = self.get_state()
-        if state:
-            write_state(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz", state)
-
-    def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
-        """Read what ``save_state_to_checkpoint`` wrote.
-
-        :raises CoachError: the file is missing, damaged or of another filter
-        """
-        if self.get_state():
-            self.set_state(read_state(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz"))
 
 
 class _FilterChain(Filter):
@@ -117,9 +46,8 @@ class _FilterChain(Filter):
         """Each filter held, with the path of names that leads to it."""
         raise NotImplementedError
 
-    def _refuse_if_reference(self) -> None:
-        if self.i_am_a_reference_filter:
-            raise CoachError(f"this {type(self).__name__} is a reference filter: call it to get a copy to use")
+    def _refuse(self) -> None:
+        raise CoachError(f"this {type(self).__name__} is a reference filter: call it to get a copy to use")
 
     def reset(self) -> None:
         for _, member in self._members():
@@ -211,7 +139,8 @@ class OutputFilter(_FilterChain):
 
     def filter(self, action_info: ActionInfo) -> ActionInfo:
         """The action for the environment; the same object where there is no filter, otherwise a copy."""
-        self._refuse_if_reference()
+        if self.i_am_a_reference_filter:
+            self._refuse()
         if not self._action_filters:
             return action_info
         filtered = copy.copy(action_info)
@@ -224,7 +153,8 @@ class OutputFilter(_FilterChain):
 
         :raises CoachError: the environment has no such action, or no action of the agent's leads to it
         """
-        self._refuse_if_reference()
+        if self.i_am_a_reference_filter:
+            self._refuse()
         if not self._action_filters:
             return action_info
         reversed_info = copy.copy(action_info)
@@ -302,6 +232,11 @@ class InputFilter(_FilterChain):
     def reward_filters(self, val: dict[str, RewardFilter]) -> None:
         self._reward_filters = val
 
+    @property
+    def is_empty(self) -> bool:
+        """True if there is no filter, so that everything passes as it is."""
+        return not (self._observation_filters or self._reward_filters)
+
     def _members(self) -> Iterator[tuple[tuple[str, ...], Filter]]:
         for observation_name, filters in self._observation_filters.items():
             for name, observation_filter in filters.items():
@@ -319,8 +254,9 @@ class InputFilter(_FilterChain):
 
         :param deep_copy: not used, nothing is ever changed in place
         """
-        self._refuse_if_reference()
-        data = force_list(unfiltered_data)
+        if self.i_am_a_reference_filter:
+            self._refuse()
+        data = unfiltered_data if isinstance(unfiltered_data, list) else [unfiltered_data]
         if not data or not (self._observation_filters or self._reward_filters):
             return data
         filtered = [_shallow_copy(item) for item in data]
@@ -349,7 +285,8 @@ class InputFilter(_FilterChain):
         self, columns: dict[str, np.ndarray], update_internal_state: bool = True
     ) -> dict[str, np.ndarray]:
         """Filter a batch of states, each observation a column [B, ...]; the same dict where there is no filter."""
-        self._refuse_if_reference()
+        if self.i_am_a_reference_filter:
+            self._refuse()
         if not self._observation_filters:
             return columns
         filtered = dict(columns)
@@ -372,7 +309,8 @@ class InputFilter(_FilterChain):
     def filter_evaluated(self, response: EnvResponse) -> EnvResponse:
         """Filter a response of an evaluation: as ``filter``, but statistics do not learn from it; see
         ``filter_trained``."""
-        self._refuse_if_reference()
+        if self.i_am_a_reference_filter:
+            self._refuse()
         if not (self._observation_filters or self._reward_filters):
             return response
         filtered = _shallow_copy(response)
@@ -383,7 +321,8 @@ class InputFilter(_FilterChain):
 
     def filter_rewards(self, rewards: np.ndarray, update_internal_state: bool = True) -> np.ndarray:
         """Filter a batch of rewards [B]; the same array where there is no filter."""
-        self._refuse_if_reference()
+        if self.i_am_a_reference_filter:
+            self._refuse()
         for reward_filter in self._reward_filters.values():
             rewards = reward_filter.filter(rewards, update_internal_state)
         return rewards

@@ -18,7 +18,8 @@ from rl_coach.base_parameters import (
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
 from rl_coach.graph_managers.graph_manager import GraphManager, ScheduleParameters
 from rl_coach.level_manager import LevelManager
-from rl_coach.utils import CoachError, public_attributes, short_dynamic_import
+from rl_coach.utilities.user_code import environment_error
+from rl_coach.utils import CoachError, TrainingError, public_attributes, short_dynamic_import
 from rl_coach.vector_level_manager import VectorLevelManager
 
 
@@ -58,7 +59,7 @@ class BasicRLGraphManager(GraphManager):
         if self.env_params.seed is None:
             self.env_params.seed = _as_int(environment_seed)
         level_class: type[LevelManager] = LevelManager
-        if self._num_environments() == 1:
+        if self._num_environments == 1:
             environment = self._create_environment(self.env_params.seed)
         else:
             environment, level_class = self._create_copies(), VectorLevelManager
@@ -81,21 +82,17 @@ class BasicRLGraphManager(GraphManager):
             settings.pop(name, None)
         return partial(_make_environment, self.env_params.path, settings)
 
+    @property
     def _num_environments(self) -> int:
-        count = getattr(self.env_params, "num_environments", 1)
-        if not isinstance(count, int) or count < 1:
-            raise CoachError(f"env_params.num_environments is {count!r}; it must be a whole number from 1")
-        return count
+        return getattr(self.env_params, "num_environments", 1)
 
     def _create_copies(self) -> Any:
         from rl_coach.environments.environment_copies import EnvironmentCopies, EnvironmentProcesses
 
         kinds: dict[str, type[EnvironmentCopies]] = {"sync": EnvironmentCopies, "async": EnvironmentProcesses}
-        if self.env_params.vectorization not in kinds:
-            raise CoachError(f"env_params.vectorization is {self.env_params.vectorization!r}; it must be sync or async")
         unseen = copy.copy(self.visualization_parameters)
         unseen.render = unseen.native_rendering = unseen.dump_gifs = unseen.dump_mp4 = False
-        shown = [self.visualization_parameters] + [unseen] * (self._num_environments() - 1)
+        shown = [self.visualization_parameters] + [unseen] * (self._num_environments - 1)
         makers = [self._environment_maker(self.env_params.seed + i, one) for i, one in enumerate(shown)]
         return kinds[self.env_params.vectorization](makers)
 
@@ -128,7 +125,15 @@ class BasicRLGraphManager(GraphManager):
 
 
 def _make_environment(path: str, settings: dict[str, Any]) -> Any:
-    return short_dynamic_import(path)(**settings)
+    level = settings["level"]
+    try:
+        return short_dynamic_import(path)(**settings)
+    except CoachError:
+        raise
+    except TrainingError as error:
+        raise CoachError(str(error)) from error.__cause__
+    except Exception as error:
+        raise CoachError(f"environment '{level}' cannot be made: {environment_error(error)}") from error
 
 
 def _as_int(seed: np.random.SeedSequence) -> int:

@@ -17,13 +17,14 @@ from typing import Any, Iterable, Mapping, Union
 import numpy as np
 
 from rl_coach.architectures.onnx_predictor import ExportedNetwork, OnnxPredictor
-from rl_coach.checkpoint import Path, find_checkpoint
+from rl_coach.checkpoint import find_checkpoint
 from rl_coach.core_types import ActionInfo
 from rl_coach.filters.description import DescriptionReader
 from rl_coach.filters.filter import InputFilter
 from rl_coach.policy import files as policy_files
 from rl_coach.policy.action_choice import CHOICES, ActionChoice
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
+from rl_coach.utilities.files import Path
 from rl_coach.utils import CoachError, did_you_mean
 
 POLICY_DIRECTORY = "policy"
@@ -91,9 +92,10 @@ class Policy:
         """
         folder = find_policy(path, agent)
         document, model = policy_files.read(folder)
+        _check_agent(folder, document, agent)
         try:
             return cls(document, model, DescriptionReader(allow_filters_from), num_threads, seed)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
             raise CoachError(f"the policy in '{folder}' does not fit this version of rl_coach: {error!r}") from error
 
     def _build_filters(self, descriptions: dict[str, Any], reader: DescriptionReader) -> None:
@@ -299,6 +301,16 @@ def find_policy(path: Path, agent: str | None = None) -> pathlib.Path:
     if (folder / policy_files.POLICY_FILE).is_file():
         return folder
     return _of_agent(checkpoint, {file.parent.name: file.parent for file in folder.glob("*/policy.json")}, agent)
+
+
+def _check_agent(folder: pathlib.Path, document: dict[str, Any], agent: str | None) -> None:
+    """
+    :raises CoachError: the policy is another agent's than the one that is asked for
+    """
+    about = document.get("about")
+    its_own = about.get("agent") if isinstance(about, dict) else None
+    if agent is not None and agent != its_own:
+        raise CoachError(f"the policy in '{folder}' is that of the agent '{its_own}', not of '{agent}'")
 
 
 def _checkpoint(place: pathlib.Path) -> pathlib.Path:

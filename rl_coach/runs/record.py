@@ -8,12 +8,15 @@ import os
 import pathlib
 from typing import Any
 
+from rl_coach.utilities import files
+
 RECORD_FILE = "experiment.json"
 _FIXED = ("preset", "level", "framework", "seed", "environment_type")
 _NEW_EACH_TIME = (
     "resume", "list", "open_dashboard", "evaluate", "play", "checkpoint_restore_dir", "checkpoint_restore_file",
     "experiment_name", "experiment_path",
 )  # fmt: skip
+_TEXTS = ("preset", "custom_parameter", "level", "framework", "environment_type", "exploration_policy_type")
 _PATHS = ("preset", "environment_type", "exploration_policy_type")
 
 
@@ -23,7 +26,6 @@ def write(directory: pathlib.Path, args: argparse.Namespace, defaults: dict[str,
     :param defaults: what the flags are where they are not given; only others are recorded
     :param seed: the run's seed, drawn or given
     """
-    from rl_coach.checkpoint import write_file_atomically
     from rl_coach.logger import run_record
 
     path = directory / RECORD_FILE
@@ -37,7 +39,7 @@ def write(directory: pathlib.Path, args: argparse.Namespace, defaults: dict[str,
     given = {name: value for name, value in vars(args).items() if value != defaults.get(name)}
     given = {name: value for name, value in given.items() if name not in _NEW_EACH_TIME}
     record["arguments"] = {**given, **{name: _lasting(given[name]) for name in _PATHS if name in given}}
-    write_file_atomically(path, json.dumps(record, indent=2) + "\n")
+    files.write_text(path, json.dumps(record, indent=2) + "\n")
 
 
 def resumed_arguments(
@@ -70,19 +72,30 @@ def resumed_arguments(
 
 
 def _read(directory: str) -> dict[str, Any]:
+    from rl_coach.utilities.safe_reading import read_json
     from rl_coach.utils import CoachError
 
     path = pathlib.Path(directory) / RECORD_FILE
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        record["arguments"]["preset"], record["evaluate_only"], record["resumed"]
-    except (FileNotFoundError, NotADirectoryError):
+        record = read_json(path)
+    except FileNotFoundError:
         inner = sorted(path.parent.glob(f"*/{RECORD_FILE}"), key=os.path.getmtime)
         hint = f"; did you mean '{inner[-1].parent}'?" if inner else ""
         raise CoachError(f"--resume: no experiment in '{directory}', which has no {RECORD_FILE}{hint}") from None
-    except (ValueError, KeyError, TypeError):
-        raise CoachError(f"--resume: '{path}' is damaged; start a new run with -p and -crd {directory}") from None
+    if not _is_record(record):
+        raise CoachError(f"--resume: '{path}' is damaged; start a new run with -p and -crd {directory}")
     return record
+
+
+def _is_record(record: dict[str, Any]) -> bool:
+    arguments = record.get("arguments")
+    return (
+        isinstance(arguments, dict)
+        and all(isinstance(arguments.get(name, ""), str) for name in _TEXTS)
+        and bool(arguments.get("preset"))
+        and isinstance(record.get("evaluate_only"), bool)
+        and isinstance(record.get("resumed"), list)
+    )
 
 
 def _lasting(text: Any) -> Any:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -14,8 +15,8 @@ import socket
 import time
 from typing import Any, Mapping
 
-from rl_coach.checkpoint import write_file_atomically
 from rl_coach.logger import screen
+from rl_coach.utilities import files
 from rl_coach.utils import CoachError, TrainingError
 
 RUNNING, FINISHED, FAILED, STOPPED, STALLED = "running", "finished", "failed", "stopped", "stalled"
@@ -50,11 +51,19 @@ class RunStatus:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             # Lost with the machine's power, it says that a process runs which has gone: that is as good.
-            write_file_atomically(self._path, text + "\n", synced=False)
+            files.write_text(self._path, text + "\n", synced=False)
         except OSError as trouble:
+            self._overwrite(text)
             if not self._has_warned:
                 screen.warning(f"'{self._path}' cannot be written: {trouble.strerror}")
             self._has_warned = True
+
+    def _overwrite(self, text: str) -> None:
+        """Write into the room that the file has: a full disk is no reason to say that a run goes on which has ended."""
+        assert self._path is not None
+        with contextlib.suppress(OSError), open(self._path, "r+", encoding="utf-8") as file:
+            file.write(text.ljust(os.fstat(file.fileno()).st_size - 1) + "\n")
+            file.truncate()
 
     def set_by(self, error: BaseException) -> None:
         """Say why the run has ended: stopped by its user or the system, or failed."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from keras import ops
+import pytest
 
 from rl_coach.architectures.update import LearningBatch, Update, UpdateRule
+
+ops = pytest.importorskip("keras", reason="the operations of Keras 3 compute the numbers").ops
 
 
 class FixedNetwork:
@@ -33,7 +35,7 @@ class FixedNetwork:
 def batch(**columns: Any) -> LearningBatch:
     """A batch; columns not given are None, weights are ones."""
     rows = len(next(iter(columns.values())))
-    defaults: dict[str, Any] = dict.fromkeys(("actions", "rewards", "continues"))
+    defaults: dict[str, Any] = dict.fromkeys(("actions", "rewards", "discounts"))
     defaults |= {"weights": np.ones(rows), "extra": {}, "scalars": {}, "states": {}, "next_states": {}}
     found = {**defaults, **columns}
     for which in ("states", "next_states"):

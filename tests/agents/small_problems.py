@@ -16,7 +16,13 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
 from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.base_parameters import AgentParameters, MiddlewareScheme, TaskParameters, VisualizationParameters
+from rl_coach.base_parameters import (
+    AgentParameters,
+    Frameworks,
+    MiddlewareScheme,
+    TaskParameters,
+    VisualizationParameters,
+)
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.environment import Environment, EnvironmentParameters
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
@@ -256,13 +262,14 @@ def graph(
     directory: Any,
     schedule_parameters: ScheduleParameters | None = None,
     seed: int = 1,
+    framework: Frameworks = FRAMEWORK,
 ) -> BasicRLGraphManager:
     """A graph that writes to a directory, made and ready."""
     visualization = VisualizationParameters(dump_parameters_documentation=False, dump_csv=False)
     manager = BasicRLGraphManager(
         agent, SmallEnvironmentParameters(problem), schedule_parameters or schedule(100), visualization
     )
-    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(directory), seed=seed))
+    manager.create_graph(TaskParameters(framework, experiment_path=str(directory), seed=seed))
     return manager
 
 

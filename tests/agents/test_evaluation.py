@@ -12,6 +12,7 @@ from rl_coach.filters.observation.observation_filter import ObservationFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.filters.reward.reward_ewma_normalization_filter import RewardEwmaNormalizationFilter
 from rl_coach.filters.reward.reward_normalization_filter import RewardNormalizationFilter
+from tests.frameworks import FRAMEWORK
 from tests.resume.runs import differences, leaves, plan_of
 
 TRAINED = ("networks", "memory", "exploration", "filters", "rng", "action_rng", "counters")
@@ -64,7 +65,7 @@ def graph_of(name, directory, evaluation=0, between=37, **changes):
     graph.steps_between_evaluation_periods = EnvironmentSteps(between)
     for attribute, value in changes.items():
         setattr(graph.agent_params, attribute, value)
-    return graph.create_graph(TaskParameters(experiment_path=str(directory), seed=5))
+    return graph.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(directory), seed=5))
 
 
 def trained(name, directory, evaluation, **changes):
@@ -125,7 +126,9 @@ def test_a_run_that_only_evaluates_changes_no_statistics(tmp_path):
     checkpoint = before.save_checkpoint()
     graph = plan_of("DQN", 150)
     graph.agent_params.input_filter = filters()
-    task = TaskParameters(experiment_path=str(tmp_path), evaluate_only=30, checkpoint_restore_path=checkpoint)
+    task = TaskParameters(
+        FRAMEWORK, experiment_path=str(tmp_path), evaluate_only=30, checkpoint_restore_path=checkpoint
+    )
     graph.create_graph(task)
     statistics = [graph.get_agent().input_filter.observation_filters["observation"]["normalize"]]
     statistics += graph.get_agent().input_filter.reward_filters.values()

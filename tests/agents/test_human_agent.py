@@ -18,6 +18,7 @@ from rl_coach.environments import rendering
 from rl_coach.environments.rendering import Window
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.utils import CoachError
+from tests.frameworks import FRAMEWORK
 
 pygame = pytest.importorskip("pygame")
 LEFT, RIGHT = pygame.K_LEFT, pygame.K_RIGHT
@@ -51,7 +52,7 @@ def player(monkeypatch):
 
 
 def play(*arguments: str, preset: str = "CartPole_DQN") -> int:
-    return main(["-p", preset, "--play", "--seed", "1", *arguments])
+    return main(["-p", preset, "--play", "--seed", "1", "-f", FRAMEWORK.name, *arguments])
 
 
 def recording() -> EpisodicExperienceReplay:
@@ -146,7 +147,7 @@ def test_a_recording_is_where_another_agent_begins(player):
     assert play() == DONE
     (file,) = pathlib.Path.cwd().glob("experiments/*/*/replay_buffer.npz")
     setting = f"agent_params.memory.load_memory_from_file_path='{file}'"
-    manager = CoachInterface(preset="CartPole_DQN", custom_parameter=setting).graph_manager
+    manager = CoachInterface(preset="CartPole_DQN", custom_parameter=setting, framework=FRAMEWORK.name).graph_manager
     assert manager.get_agent().memory.transitions.action_column.tolist() == [0, 1, 0]
     manager.close()
 
@@ -214,7 +215,7 @@ class Game:
         self._environment = {**variables, "DISPLAY": screen}
         program = pathlib.Path(sysconfig.get_path("scripts")) / "coach"
         self._process = subprocess.Popen(
-            [program, "--play", "--seed", "1", *arguments],
+            [program, "--play", "--seed", "1", "-f", FRAMEWORK.name, *arguments],
             env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 

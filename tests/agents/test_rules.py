@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from keras import ops
 
 from rl_coach.agents.actor_critic_agent import actor_critic_rule, generalized_advantages
 from rl_coach.agents.clipped_ppo_agent import clipped_ppo_rule
@@ -14,14 +13,14 @@ from rl_coach.agents.policy_gradients_agent import policy_gradient_rule
 from rl_coach.agents.policy_optimization_agent import RunningMeans
 from rl_coach.agents.soft_actor_critic_agent import soft_actor_critic_rule, squashed_sample
 from rl_coach.architectures.policies import entropy, log_probability, masked
-from tests.agents.numpy_rules import FixedNetwork, batch, gaussian_density, run, softmax_policy
+from tests.agents.numpy_rules import FixedNetwork, batch, gaussian_density, ops, run, softmax_policy
 
 Q = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]], np.float32)
 Q_TARGET = np.array([[10.0, 20.0], [40.0, 30.0], [50.0, 60.0], [7.0, 9.0]], np.float32)
 Q_NEXT = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]], np.float32)
 NETWORKS = {"main": FixedNetwork([{"q": Q}], [{"q": Q_NEXT}], [{"q": Q_TARGET}])}
 # of the four transitions the second terminated; the first was cut off by a time limit, and goes on
-TRANSITIONS = {"actions": np.array([0, 1, 1, 0]), "rewards": [1.0, 2.0, 3.0, 4.0], "continues": [1, 0, 1, 1]}
+TRANSITIONS = {"actions": np.array([0, 1, 1, 0]), "rewards": [1.0, 2.0, 3.0, 4.0], "discounts": [0.5, 0, 0.5, 0.5]}
 
 
 def td_errors(bootstrap: list[float]) -> np.ndarray:
@@ -34,21 +33,21 @@ def td_errors(bootstrap: list[float]) -> np.ndarray:
     ids=["dqn", "double_dqn"],
 )
 def test_q_learning_bootstraps_from_the_target_unless_terminated(select, needs_online, bootstrap):
-    rule = q_learning_rule(0.5, False, None, select, needs_online)
+    rule = q_learning_rule(False, None, select, needs_online)
     update = run(rule, NETWORKS, batch(**TRANSITIONS))
     np.testing.assert_allclose(update.errors, td_errors(bootstrap))
     assert update.losses["main"] == pytest.approx(np.mean(td_errors(bootstrap) ** 2))
 
 
 def test_q_learning_weighs_rows_and_ignores_those_that_fill_up():
-    rule = q_learning_rule(0.5, False, None, greedy_by_target, False, loss_weight=3.0)
+    rule = q_learning_rule(False, None, greedy_by_target, False, loss_weight=3.0)
     update = run(rule, NETWORKS, batch(**TRANSITIONS, weights=[0.5, 1.0, 0.25, 0.0]))
     squares = td_errors([20, 40, 60, 9]) ** 2
     assert update.losses["main"] == pytest.approx(3 * (0.5 * squares[0] + squares[1] + 0.25 * squares[2]) / 3)
 
 
 def test_q_learning_with_huber_losses():
-    update = run(q_learning_rule(0.5, True, None, greedy_by_target, False), NETWORKS, batch(**TRANSITIONS))
+    update = run(q_learning_rule(True, None, greedy_by_target, False), NETWORKS, batch(**TRANSITIONS))
     errors = np.abs(td_errors([20, 40, 60, 9]))
     assert update.losses["main"] == pytest.approx(np.where(errors < 1, errors**2 / 2, errors - 0.5).mean())
 
@@ -61,7 +60,7 @@ def test_q_learning_with_huber_losses():
 def test_q_learning_never_bootstraps_from_a_masked_action(select, needs_online, bootstrap):
     # nothing is allowed where the episode has terminated
     mask = [[1, 0], [0, 0], [0, 1], [1, 0]]
-    rule = q_learning_rule(0.5, False, "mask", select, needs_online)
+    rule = q_learning_rule(False, "mask", select, needs_online)
     update = run(rule, NETWORKS, batch(**TRANSITIONS, next_states={"mask": mask}))
     np.testing.assert_allclose(update.errors, td_errors(bootstrap))
 
@@ -231,8 +230,8 @@ def test_the_three_losses_of_soft_actor_critic():
         "q": Critics(actions, stored, new),
         "v": FixedNetwork([{"v": v}], target=[{"v": v_t}]),
     }
-    columns = batch(actions=actions, rewards=[1.0, 2.0], continues=[1.0, 0.0], extra={"noise": NOISE})
-    update = run(soft_actor_critic_rule(0.9), networks, columns)
+    columns = batch(actions=actions, rewards=[1.0, 2.0], discounts=[0.9, 0.0], extra={"noise": NOISE})
+    update = run(soft_actor_critic_rule(), networks, columns)
     log_density = np.asarray(squashed_sample(ops, policy, NOISE)[1])
     soft_value = np.array([2.0, 1.0]) - log_density
     target = np.array([1 + 0.9 * 10, 2.0])
@@ -241,5 +240,5 @@ def test_the_three_losses_of_soft_actor_critic():
     squares = (stored["q1"] - target) ** 2 + (stored["q2"] - target) ** 2
     assert update.losses["q"] == pytest.approx(0.5 * squares.mean(), rel=1e-5)
     np.testing.assert_allclose(update.errors, stored["q1"] - target)
-    weighted = run(soft_actor_critic_rule(0.9), networks, batch(**{**vars(columns), "weights": [2.0, 0.0]}))
+    weighted = run(soft_actor_critic_rule(), networks, batch(**{**vars(columns), "weights": [2.0, 0.0]}))
     assert weighted.losses["q"] == pytest.approx(0.5 * 2 * squares[0], rel=1e-5)

@@ -17,7 +17,7 @@ NETWORKS = ("policy", "q", "v")
 
 def only(names: tuple[str, ...]) -> Any:
     """The rule with the losses of some networks left out."""
-    full = soft_actor_critic_rule(0.9)
+    full = soft_actor_critic_rule()
 
     def rule(ops: Any, networks: dict, batch: Any) -> Update:
         update = full(ops, networks, batch)

@@ -103,4 +103,4 @@ def teach(wrapper: NetworkWrapper, updates: int, rng: np.random.Generator, rate:
     columns = {f"states/{name}": value for name, value in random_inputs(wrapper, rows * updates, rng).items()}
     columns["weights"] = np.ones(rows * updates, np.float32)
     follow = {"main": rate} if wrapper.has_target else None
-    learner.train(columns, num_updates=updates, follow=follow)
+    learner.train(columns, num_updates=updates, target_rates=follow)

@@ -51,7 +51,7 @@ Networks = dict[str, NetworkWrapper]
 
 def q_learning(heads: list, agent: type[DQNAgent], **changes: Any) -> tuple[Networks, UpdateRule]:
     network = network_parameters(heads, TWO_VECTORS, create_target_network=True, **changes)
-    rule = q_learning_rule(0.9, True, None, *agent.bootstrap_actions)
+    rule = q_learning_rule(True, None, *agent.bootstrap_actions)
     return {"main": wrap(network, spaces(TWO_VECTORS, DISCRETE))}, rule
 
 
@@ -63,7 +63,7 @@ def of_images() -> tuple[Networks, UpdateRule]:
         input_embedders_parameters={"observation": InputEmbedderParameters(scheme=layers, batchnorm=True)},
         clip_gradients=0.1, gradients_clipping_method=GradientClippingMethod.ClipByNorm,
     )  # fmt: skip
-    rule = q_learning_rule(0.9, False, None, *DQNAgent.bootstrap_actions)
+    rule = q_learning_rule(False, None, *DQNAgent.bootstrap_actions)
     return {"main": wrap(network, spaces(images, DISCRETE))}, rule
 
 
@@ -88,7 +88,7 @@ def soft_actor_critic() -> tuple[Networks, UpdateRule]:
     }
     definition = spaces(VECTOR, BOX)
     networks = {name: wrap(network, definition, seed) for seed, (name, network) in enumerate(parameters.items())}
-    return networks, soft_actor_critic_rule(0.9)
+    return networks, soft_actor_critic_rule()
 
 
 CASES: dict[str, Callable[[], tuple[Networks, UpdateRule]]] = {
@@ -116,7 +116,7 @@ def columns(networks: Networks, rng: np.random.Generator) -> dict[str, np.ndarra
     for name in ("rewards", "extra/advantages", "extra/returns", "extra/behaviour_log_probs"):
         found[name] = rng.normal(size=rows).astype(np.float32)
     found["extra/noise"] = rng.normal(size=(rows, 2)).astype(np.float32)
-    found["continues"] = (rng.random(rows) < 0.8).astype(np.float32)
+    found["discounts"] = (0.9 * (rng.random(rows) < 0.8)).astype(np.float32)
     found["weights"] = rng.random(rows).astype(np.float32)
     return found
 
@@ -144,7 +144,7 @@ def numbers(case: str) -> dict[str, list]:
     first = next(iter(networks.values()))
     learner = first.framework.make_learner(TrainingStep(functions, parameters, rule), states, tuple(networks))
     follow = {name: 0.5 for name, wrapper in networks.items() if wrapper.has_target}
-    result = learner.train(columns(networks, rng), {"clipping_decay": 0.5}, num_updates=UPDATES, follow=follow)
+    result = learner.train(columns(networks, rng), {"clipping_decay": 0.5}, num_updates=UPDATES, target_rates=follow)
     found |= {f"{name} loss": value for name, value in result.losses.items()}
     found |= {f"{name} norm": value for name, value in result.gradient_norms.items()}
     for wrapper in networks.values():

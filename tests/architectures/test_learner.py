@@ -12,6 +12,7 @@ from rl_coach.architectures.head_parameters import QHeadParameters, SACPolicyHea
 from rl_coach.architectures.layers import Conv2d, NoisyNetDense
 from rl_coach.architectures.packing import Packing, pad, padded
 from rl_coach.architectures.update import TrainingStep, Update, weighted_mean
+from rl_coach.architectures.values import ValuesParameters
 from rl_coach.schedules import LinearSchedule
 from rl_coach.spaces import ImageObservationSpace
 from rl_coach.utils import CoachError, TrainingError
@@ -63,25 +64,31 @@ SETTINGS = {"learning_rate": LinearSchedule(0.1, 0.01, 5), "l2_regularization": 
 
 
 @pytest.fixture(scope="module")
-def looped() -> tuple[Any, Any]:
-    """A learner that is told to make five updates in one call, its target following each of them."""
-    return wrapper_and_learner(**SETTINGS)
+def compiled() -> dict[str, tuple[Any, Any, dict]]:
+    """Two equal networks with their learners, which compile their steps once for all tests, and their first state."""
+    pairs = {name: wrapper_and_learner(**SETTINGS) for name in ("looped", "single")}
+    return {name: (wrapper, learner, wrapper.get_state()) for name, (wrapper, learner) in pairs.items()}
 
 
-@pytest.fixture(scope="module")
-def single() -> tuple[Any, Any]:
-    return wrapper_and_learner(**SETTINGS)
+@pytest.fixture
+def looped(compiled) -> tuple[Any, Any]:
+    """A learner that is told to make five updates in one call, its target moving after each of them."""
+    wrapper, learner, start = compiled["looped"]
+    wrapper.set_state(start)
+    return wrapper, learner
 
 
-def begin_anew(pair: tuple[Any, Any], start: dict) -> None:
-    pair[0].set_state(start)
+@pytest.fixture
+def single(compiled) -> tuple[Any, Any]:
+    wrapper, learner, start = compiled["single"]
+    wrapper.set_state(start)
+    return wrapper, learner
 
 
 def test_five_updates_in_a_loop_equal_five_single_calls(looped, single):
-    start, data = looped[0].get_state(), columns(5 * B)
-    begin_anew(single, start)
-    together = looped[1].train(data, num_updates=5, follow={"main": 0.3})
-    alone = [single[1].train(part(data, np.s_[k * B : (k + 1) * B]), follow={"main": 0.3}) for k in range(5)]
+    data = columns(5 * B)
+    together = looped[1].train(data, num_updates=5, target_rates={"main": 0.3})
+    alone = [single[1].train(part(data, np.s_[k * B : (k + 1) * B]), target_rates={"main": 0.3}) for k in range(5)]
     assert_same_states(looped[0], single[0])
     for read in (
         lambda r: r.losses["main"],
@@ -92,7 +99,6 @@ def test_five_updates_in_a_loop_equal_five_single_calls(looped, single):
         np.testing.assert_allclose(read(together), np.concatenate([read(r) for r in alone]), rtol=1e-4, atol=1e-6)
     assert together.errors.shape == (5, B)
     assert looped[0].state.updates == single[0].state.updates == 5
-    begin_anew(looped, start)
 
 
 def test_updates_on_images_in_a_loop_equal_single_calls():
@@ -103,12 +109,12 @@ def test_updates_on_images_in_a_loop_equal_single_calls():
         wrapper_and_learner(observations=image, input_embedders_parameters=embedders, **SETTINGS) for _ in range(2)
     )
     start = looped[0].get_state()
-    begin_anew(single, start)
+    single[0].set_state(start)
     data = columns(3 * B)
     del data["states/observation"]
     data["states/image"] = np.random.default_rng(0).integers(0, 256, (3 * B, 48, 48, 2), dtype=np.uint8)
-    together = looped[1].train(data, num_updates=3, follow={"main": 0.3})
-    alone = [single[1].train(part(data, np.s_[k * B : (k + 1) * B]), follow={"main": 0.3}) for k in range(3)]
+    together = looped[1].train(data, num_updates=3, target_rates={"main": 0.3})
+    alone = [single[1].train(part(data, np.s_[k * B : (k + 1) * B]), target_rates={"main": 0.3}) for k in range(3)]
     assert_same_states(looped[0], single[0])
     learned = looped[0].get_state()["weights"]
     assert all(not np.array_equal(old, learned[name]) for name, old in start["weights"].items())
@@ -118,39 +124,35 @@ def test_updates_on_images_in_a_loop_equal_single_calls():
 
 
 def test_fewer_updates_than_compiled_for(looped, single):
-    start, data = looped[0].get_state(), columns(5 * B, seed=1)
-    begin_anew(single, start)
+    data = columns(5 * B, seed=1)
     compilations = looped[1].num_compilations
-    result = looped[1].train(pad(part(data, np.s_[: 3 * B]), 5 * B), num_updates=5, count=3, follow={"main": 0.3})
+    result = looped[1].train(pad(part(data, np.s_[: 3 * B]), 5 * B), num_updates=5, count=3, target_rates={"main": 0.3})
     for k in range(3):
-        single[1].train(part(data, np.s_[k * B : (k + 1) * B]), follow={"main": 0.3})
+        single[1].train(part(data, np.s_[k * B : (k + 1) * B]), target_rates={"main": 0.3})
     assert_same_states(looped[0], single[0])
     assert result.losses["main"].shape == (3,) and result.errors.shape == (3, B)
     assert looped[0].state.updates == 3
     assert looped[1].num_compilations - compilations <= (compilations == 0)
-    begin_anew(looped, start)
 
 
 def test_batches_by_index_with_rows_that_fill_up(looped, single):
-    start, data = looped[0].get_state(), columns(6, seed=2)
-    begin_anew(single, start)
+    data = columns(6, seed=2)
     indices = np.array([[5, 0, 3, -1], [2, 2, 1, 4]], np.int32)
-    looped[1].train(data, indices=indices, num_updates=2, follow={"main": 1.0})
+    looped[1].train(data, indices=indices, num_updates=2, target_rates={"main": 1.0})
     short = part(data, np.array([5, 0, 3, 0]))
     short["weights"][3] = 0.0
-    single[1].train(short, follow={"main": 1.0})
-    single[1].train(part(data, indices[1]), follow={"main": 1.0})
+    single[1].train(short, target_rates={"main": 1.0})
+    single[1].train(part(data, indices[1]), target_rates={"main": 1.0})
     assert_same_states(looped[0], single[0])
     weights, targets = (looped[0].state.arrays(group) for group in ("weights", "target_weights"))
     for weight, target in zip(weights, targets):
         np.testing.assert_array_equal(weight, target)
-    begin_anew(looped, start)
 
 
 def test_warm_learners_compile_nothing_more(looped):
     def train() -> None:
         for count in (1, 2, 5):
-            looped[1].train(columns(5 * B, seed=count), num_updates=5, count=count, follow={"main": 0.3})
+            looped[1].train(columns(5 * B, seed=count), num_updates=5, count=count, target_rates={"main": 0.3})
 
     train()
     compilations = looped[1].num_compilations
@@ -162,7 +164,7 @@ def test_predictions_follow_each_update(looped):
     wrapper, learner = looped
     inputs = {"observation": np.ones((1, 3), np.float32)}
     before = wrapper.online_network.predict(inputs), wrapper.target_network.predict(inputs)
-    learner.train(columns(5 * B), num_updates=5, follow={"main": 0.3})
+    learner.train(columns(5 * B), num_updates=5, target_rates={"main": 0.3})
     after = wrapper.online_network.predict(inputs), wrapper.target_network.predict(inputs)
     assert before[0] != after[0] and before[1] != after[1]
     wrapper.update_target_network()
@@ -248,17 +250,16 @@ def test_padding_to_few_lengths(rows, bucket):
 def test_a_loss_that_is_not_finite_names_network_and_update(looped):
     data = columns(5 * B)
     data["rewards"][3 * B] = np.nan
-    start = looped[0].get_state()
     looped[0].state.updates = 10
     with pytest.raises(TrainingError, match="network 'main' became nan at update 14"):
-        looped[1].train(data, num_updates=5, follow={"main": 0.3}).wait()
-    begin_anew(looped, start)
+        looped[1].train(data, num_updates=5, target_rates={"main": 0.3}).wait()
 
 
 def test_a_state_restored_goes_on_exactly(looped, single):
-    begin_anew(single, looped[0].get_state())
+    looped[1].train(columns(5 * B), num_updates=5, target_rates={"main": 0.3})
+    single[0].set_state(looped[0].get_state())
     for pair in (looped, single):
-        pair[1].train(columns(B, seed=7), follow={"main": 0.3})
+        pair[1].train(columns(B, seed=7), target_rates={"main": 0.3})
     for a, b in zip(state_of(looped[0]), state_of(single[0])):
         np.testing.assert_array_equal(a, b)
 
@@ -327,6 +328,87 @@ def test_online_and_target_network_draw_noise_of_their_own_at_each_update():
 
     _, learner = wrapper_and_learner(rule, [QHeadParameters(dense_layer=NoisyNetDense)], optimizer_type="SGD")
     row = {name: np.repeat(column, 3, axis=0) for name, column in columns(1).items()}
-    first, second = (learner.train(row, num_updates=3, follow={"main": 1.0}) for _ in range(2))
+    first, second = (learner.train(row, num_updates=3, target_rates={"main": 1.0}) for _ in range(2))
     drawn = np.concatenate([result.signals[name] for result in (first, second) for name in ("online", "target")])
     assert len(np.unique(drawn)) == 12
+
+
+def critic_and_actor(**masked: Any) -> tuple[dict[str, Any], Any, dict]:
+    """Two networks and a value that learn together, and what an update of three, with these masks, gave."""
+
+    def rule(ops: Any, networks: dict, batch: Any) -> Update:
+        errors = {name: networks[name].online(batch.states)[0]["v"] - batch.rewards for name in ("critic", "actor")}
+        values = networks["values"].online({})[0]
+        losses = {name: weighted_mean(ops, e * e, batch.weights) for name, e in errors.items()}
+        losses["values"] = ops.square(values["temperature"] - 3.0)
+        networks["values"].keep(count=values["count"] + 1.0)
+        return Update(
+            losses, errors=errors["critic"], values={"doubled": 2.0 * errors["critic"], "reward": batch.rewards}
+        )
+
+    parameters = {
+        name: network_parameters([VHeadParameters()], create_target_network=True, learning_rate=0.1)
+        for name in ("critic", "actor")
+    }
+    parameters["values"] = ValuesParameters(
+        {"temperature": 1.0}, {"count": 0.0}, optimizer_type="SGD", learning_rate=0.25
+    )
+    wrappers = {name: wrap(one, spaces(VECTOR, DISCRETE)) for name, one in parameters.items()}
+    states = {name: wrapper.state for name, wrapper in wrappers.items()}
+    step = TrainingStep({name: state.function for name, state in states.items()}, parameters, rule)
+    learner = next(iter(wrappers.values())).framework.make_learner(step, states, ("actor",))
+    rates = {"critic": 0.5, "actor": 0.5}
+    return wrappers, learner, {"num_updates": 3, "target_rates": rates, **masked}
+
+
+def test_an_update_leaves_networks_out_bit_for_bit():
+    masks = {"learning": {"actor": [False, True, False]}, "moving": {"actor": [False, True, False]}}
+    delayed, learner, settings = critic_and_actor(**masks)
+    result = learner.train(columns(3 * B), **settings)
+    expected, other, plain = critic_and_actor()
+    # the actor's only update is its first: it sees the second batch, and its own bias corrections
+    second = {name: np.concatenate([column[B : 2 * B]] * 3) for name, column in columns(3 * B).items()}
+    other.train(second, **plain, count=1)
+    for group in ("weights", "slots", "target_weights"):
+        for one, twin in zip(*(w["actor"].state.arrays(group) for w in (delayed, expected))):
+            np.testing.assert_allclose(one, twin, rtol=1e-5, atol=1e-7)
+    assert [delayed[name].state.updates for name in ("critic", "actor")] == [3, 1]
+    assert learner.num_compilations == 1 and result.losses["actor"].shape == (3,)
+    before = {group: delayed["actor"].state.arrays(group) for group in delayed["actor"].state.groups()}
+    never = {"actor": [False] * 3}
+    learner.train(columns(3 * B, seed=4), **{**settings, "learning": never, "moving": never})
+    assert learner.num_compilations == 1 and delayed["actor"].state.updates == 1
+    for group, arrays in before.items():
+        for one, twin in zip(arrays, delayed["actor"].state.arrays(group)):
+            np.testing.assert_array_equal(one, twin)
+
+
+def test_values_of_rows_and_values_outside_networks():
+    wrappers, learner, settings = critic_and_actor()
+    data = columns(3 * B)
+    result = learner.train(data, **settings)
+    np.testing.assert_allclose(result.values["reward"], data["rewards"].reshape(3, B))
+    np.testing.assert_allclose(result.values["doubled"], 2 * result.errors, rtol=1e-6)
+    values = wrappers["values"]
+    # halfway to 3 with each step: 1, 2, 2.5, 2.75
+    np.testing.assert_allclose(values.online_network.get_weights(), [2.75])
+    np.testing.assert_array_equal(values.state.arrays("buffers"), [3.0])
+    state = values.get_state()
+    learner.train(data, **settings)
+    values.set_state(state)
+    np.testing.assert_allclose(values.online_network.get_weights(), [2.75])
+    np.testing.assert_array_equal(values.state.arrays("buffers"), [3.0])
+    with pytest.raises(CoachError, match="network 'main' holds values and predicts nothing"):
+        values.online_network.predict({})
+
+
+def test_a_value_that_is_not_kept_is_named():
+    def rule(ops: Any, networks: dict, batch: Any) -> Update:
+        networks["main"].keep(men=1.0)
+        return Update({})
+
+    wrapper = wrap(ValuesParameters(kept={"mean": 0.0}), spaces(VECTOR, DISCRETE))
+    step = TrainingStep({"main": wrapper.state.function}, {"main": wrapper.network_parameters}, rule)
+    learner = wrapper.framework.make_learner(step, {"main": wrapper.state}, ())
+    with pytest.raises(CoachError, match="no value 'men' is kept here"):
+        learner.train({"weights": np.ones(B)})

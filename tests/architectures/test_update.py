@@ -7,7 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from rl_coach.architectures.update import Optimizer, TrainingStep, clip, global_norm, huber, select, weighted_mean
+from rl_coach.architectures.update import (
+    Optimizer,
+    TrainingStep,
+    assert_rank,
+    clip,
+    global_norm,
+    huber,
+    select,
+    weighted_mean,
+)
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.core_types import GradientClippingMethod
 from rl_coach.schedules import LinearSchedule
@@ -128,7 +137,7 @@ def test_select_takes_one_value_of_each_row():
 
 def following(weights: list, targets: list, rate: float) -> list:
     state = {"main": {"weights": weights, "buffers": [], "target_weights": targets, "target_buffers": []}}
-    return TrainingStep.follow(state, {"main": rate})["main"]["target_weights"]
+    return TrainingStep.update_targets(state, {"main": rate})["main"]["target_weights"]
 
 
 def test_a_target_that_follows_at_rate_one_is_an_exact_copy():
@@ -139,3 +148,12 @@ def test_a_target_that_follows_at_rate_one_is_an_exact_copy():
 
 def test_a_soft_target_moves_by_its_share():
     np.testing.assert_allclose(following([np.array([2.0])], [np.array([1.0])], 0.25)[0], [1.25])
+
+
+def test_a_column_of_another_rank_is_named_instead_of_broadcast():
+    columns = {"rewards": np.zeros(4), "discounts": np.zeros((4, 1))}
+    with pytest.raises(CoachError, match=r"'discounts' has shape \(4, 1\), and the update rule takes 1 dimensions"):
+        assert_rank(1, **columns)
+    with pytest.raises(CoachError, match="needs 'returns', which the batch lacks"):
+        assert_rank(1, returns=None)
+    assert_rank(1, rewards=columns["rewards"])

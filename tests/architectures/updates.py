@@ -26,7 +26,7 @@ from tests.frameworks import FRAMEWORK
 PROBLEMS = ("dqn", "sac", "convolutions", "lstm", "batchnorm")
 BATCH, UPDATES = 32, 10
 IMAGE = {"observation": ImageObservationSpace(np.array([12, 12, 2]), high=255)}
-Q_RULE = q_learning_rule(0.99, False, None, greedy_by_target, False)
+Q_RULE = q_learning_rule(False, None, greedy_by_target, False)
 
 
 def q_network(**changes: Any) -> dict[str, NetworkParameters]:
@@ -39,7 +39,7 @@ def embedding(*layers: Any) -> dict[str, InputEmbedderParameters]:
 
 def problem(kind: str) -> tuple[dict[str, NetworkParameters], UpdateRule, SpacesDefinition]:
     if kind == "sac":
-        return SoftActorCriticAgentParameters().network_wrappers, soft_actor_critic_rule(0.99), spaces(VECTOR, BOX)
+        return SoftActorCriticAgentParameters().network_wrappers, soft_actor_critic_rule(), spaces(VECTOR, BOX)
     if kind == "convolutions":
         convolutions = embedding(Conv2d(4, 3, 2), Conv2d(8, 3, 1))
         return q_network(input_embedders_parameters=convolutions), Q_RULE, spaces(IMAGE, DISCRETE)
@@ -61,7 +61,7 @@ def columns(definition: SpacesDefinition, rng: np.random.Generator) -> dict[str,
         "next_states/observation": rng.uniform(0, 2, (rows, *shape)).astype(np.float32),
         "actions": rng.uniform(-1, 1, (rows, 2)).astype(np.float32) if continuous else rng.integers(0, 4, rows),
         "rewards": rng.normal(size=rows).astype(np.float32),
-        "continues": (rng.random(rows) > 0.1).astype(np.float32),
+        "discounts": (0.99 * (rng.random(rows) > 0.1)).astype(np.float32),
         "weights": np.ones(rows, np.float32),
     }
     return found | ({"extra/noise": rng.normal(size=(rows, 2)).astype(np.float32)} if continuous else {})
@@ -72,7 +72,9 @@ def updated(kind: str) -> dict[str, np.ndarray]:
     framework = load_framework(FRAMEWORK)
     parameters, rule, definition = problem(kind)
     states = {
-        name: framework.make_network(p, definition, name, np.random.default_rng(1), p.create_target_network)
+        name: framework.hold(
+            framework.make_function(p, definition, name, np.random.default_rng(1)), p.create_target_network
+        )
         for name, p in parameters.items()
     }
     found = weights_of("before", states)
@@ -81,10 +83,10 @@ def updated(kind: str) -> dict[str, np.ndarray]:
     data = columns(definition, np.random.default_rng(2))
     follow = {name: 0.1 for name, p in parameters.items() if p.create_target_network}
     half = BATCH * UPDATES // 2
-    learner.train({name: column[:half] for name, column in data.items()}, num_updates=UPDATES // 2, follow=follow)
+    learner.train({name: column[:half] for name, column in data.items()}, num_updates=UPDATES // 2, target_rates=follow)
     for start in range(half, BATCH * UPDATES, BATCH):
         batch = {name: column[start : start + BATCH] for name, column in data.items()}
-        learner.train(batch, follow=follow)
+        learner.train(batch, target_rates=follow)
     return found | weights_of("after", states)
 
 
@@ -108,19 +110,19 @@ def check_traces() -> None:
         return Q_RULE(*arguments)
 
     parameters, _, definition = problem("dqn")
-    state = load_framework(FRAMEWORK).make_network(
-        parameters["main"], definition, "main", np.random.default_rng(1), True
-    )
+    framework = load_framework(FRAMEWORK)
+    function = framework.make_function(parameters["main"], definition, "main", np.random.default_rng(1))
+    state = framework.hold(function, has_target=True)
     step = TrainingStep({"main": state.function}, parameters, rule)
-    learner = load_framework(FRAMEWORK).make_learner(step, {"main": state}, ("main",))
+    learner = framework.make_learner(step, {"main": state}, ("main",))
     batch = {name: column[:BATCH] for name, column in columns(definition, np.random.default_rng(2)).items()}
     learner.train(batch)
     assert len(traced) == 1
     state.set_arrays("weights", [array + 1 for array in state.arrays("weights")])
     learner.train(batch)
-    state.follow(1.0)
+    state.update_target(1.0)
     learner.train(batch)
-    state.follow(0.5)
+    state.update_target(0.5)
     learner.train(batch)
     assert len(traced) == learner.num_compilations == 1
 

@@ -116,8 +116,9 @@ def test_mistakes_in_a_preset_are_one_line(tmp_path, source, part):
     assert "\n" not in str(error.value)
 
 
-def test_what_breaks_deeper_keeps_its_stack(tmp_path):
+def test_what_breaks_deeper_names_the_presets_line_and_keeps_its_stack(tmp_path):
     file = tmp_path / "deeper.py"
     file.write_text("import json\njson.loads('{')")
-    with pytest.raises(ValueError, match="property name"):
+    with pytest.raises(CoachError, match=r"deeper\.py:2: JSONDecodeError: .*property name") as caught:
         preset_catalogue.load(str(file))
+    assert isinstance(caught.value.__cause__, ValueError)

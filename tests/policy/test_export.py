@@ -63,7 +63,7 @@ def test_models_are_valid_and_compute_what_keras_does(make):
         onnx.checker.check_model(model, full_check=True)
         assert [(one.domain, one.version) for one in model.opset_import if one.domain == ""] == [("", OPSET)]
         inputs = random_inputs(network, ROWS, rng)
-        cells = network.state.function.recurrent_cells
+        cells = next(iter(network.state.function.recurrent_sizes.values()), 0)
         inputs |= {state: rng.normal(size=(ROWS, cells)) for state in network.online_network.recurrent_state}
         inputs = {key: value.astype(np.float32) for key, value in inputs.items()}
         assert {one.name for one in model.graph.input} == set(inputs)

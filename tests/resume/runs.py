@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 import numpy as np
+import pytest
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
@@ -98,6 +99,19 @@ AGENTS = {
     "DQN in several environments": (_prioritized_dqn, "CartPole-v1"),
     "ClippedPPO in several environments": (_clipped_ppo, "CartPole-v1"),
 }
+
+
+# those that between them have every kind of memory, filter, network state and several environments
+_IN_EVERY_RUN = ("DQN with prioritized replay", "PG", "actor-critic with an LSTM", "ClippedPPO in several environments")
+
+
+def agents(*quick: str) -> list[Any]:
+    """All agents as parameters of a test; all but some are left to ``make soak``.
+
+    :param quick: those that belong to every run of the tests
+    """
+    chosen = quick or _IN_EVERY_RUN
+    return [name if name in chosen else pytest.param(name, marks=pytest.mark.slow) for name in AGENTS]
 
 
 def _breakout() -> AgentParameters:

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from tests.resume.runs import AGENTS, differences, final_state, make, resume, rows
+from tests.resume.runs import agents, differences, final_state, make, resume, rows
 
 pytestmark = pytest.mark.resume
 
@@ -14,7 +14,7 @@ def assert_equal_runs(one, other):
     assert rows(one) == rows(other)
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", agents())
 def test_twice_n_steps_equal_n_steps_resumed_for_n_more(name, tmp_path):
     """N ends in the middle of an episode."""
     make(name, 600, tmp_path / "whole").run()
@@ -26,6 +26,7 @@ def test_twice_n_steps_equal_n_steps_resumed_for_n_more(name, tmp_path):
     assert any(row["Evaluation Reward"] for row in rows(tmp_path / "parts"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["DQN", "PG", "SAC"])
 def test_a_signal_at_any_step_changes_nothing(name, tmp_path):
     """In heatup, in training and in the middle of an evaluation."""
@@ -40,7 +41,7 @@ def test_a_signal_at_any_step_changes_nothing(name, tmp_path):
             nonlocal calls
             calls += 1
             if calls == step:
-                run._on_signal(signal.SIGTERM, None)
+                run.stop_signals.ask(signal.SIGTERM)
             return environment_step(self, action)
 
         type(run.environments[0]).step = step_and_stop
@@ -81,6 +82,7 @@ def test_without_its_memory_a_run_goes_on_all_the_same(tmp_path):
     assert second.get_agent().total_steps_counter >= 240
 
 
+@pytest.mark.slow
 def test_atari_in_the_middle_of_a_life_with_each_frame_stored_once(tmp_path):
     pytest.importorskip("ale_py")
     make("DQN on Breakout", 200, tmp_path / "whole").run()

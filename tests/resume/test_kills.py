@@ -15,7 +15,7 @@ from rl_coach.checkpoint import best_checkpoint, checkpoint_name, find_checkpoin
 from tests.resume import saver
 from tests.resume.runs import differences, final_state, rows
 
-pytestmark = pytest.mark.resume
+pytestmark = [pytest.mark.resume, pytest.mark.slow]
 
 KILLS_OF_SAVER = 94
 KILLS_OF_COACH = 6

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from typing import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from keras import ops
 
+from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.network_state import CompiledNetworkState
 
 
@@ -18,7 +19,7 @@ class JaxNetworkState(CompiledNetworkState):
     No two variables share memory, because the training step takes over the memory of all.
     """
 
-    def __init__(self, function: Any, has_target: bool):
+    def __init__(self, function: NetworkFunction, has_target: bool):
         super().__init__(ops, function, has_target)
 
     def _hold(self, array: np.ndarray) -> jax.Array:

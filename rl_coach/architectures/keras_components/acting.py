@@ -1,4 +1,4 @@
-"""What a network computes when it acts, as the function that is exported to ONNX."""
+"""The function that a network computes when it acts, which is exported to ONNX."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from rl_coach.architectures.keras_components.network import KerasNetwork
+from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.onnx_model import hoist_transposes
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
 
@@ -18,7 +18,7 @@ class ActingFunction:
     :param network: the network
     """
 
-    def __init__(self, network: KerasNetwork):
+    def __init__(self, network: NetworkFunction):
         self.network = network
         weights, buffers = network.initial_weights(), network.initial_buffers()
         arrays = {f"weight_{i}": array for i, array in enumerate(weights)}
@@ -27,9 +27,7 @@ class ActingFunction:
         self._num_weights = len(weights)
         self._constants = [None if b.dtype == np.float32 else b for b in buffers]
         self.weight_shapes = {name: array.shape for name, array in arrays.items()}
-        self.input_shapes = dict(network.input_shapes)
-        if network.recurrent_cells:
-            self.input_shapes |= dict.fromkeys(("lstm_h", "lstm_c"), (network.recurrent_cells,))
+        self.input_shapes = network.input_shapes | {name: (size,) for name, size in network.recurrent_sizes.items()}
         self.output_shapes: dict[str, tuple[int, ...]] = {}
 
     def __call__(self, arrays: list, inputs: dict[str, Any]) -> list:

@@ -1,102 +1,71 @@
-"""Keras layers for the neutral layer descriptions, and the few that Keras lacks."""
+"""Keras layers for what networks are made of, and the few that Keras lacks."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import keras
 import numpy as np
 from keras import ops
 
-from rl_coach.architectures import layers as descriptions
-from rl_coach.architectures.initializers import Constant, GlorotUniform, UniformFanIn
-from rl_coach.utils import CoachError, did_you_mean
-
-ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "selu", "leaky_relu", "softplus")
+from rl_coach.architectures.initializers import Constant, Initializer, UniformFanIn
+from rl_coach.architectures.layers import Layers, LayerSettings
 
 
-class LayerFactory:
-    """Makes Keras layers with weights drawn from one generator.
+class KerasLayers(Layers):
+    """Layers over symbolic tensors, from which Keras makes a model."""
 
-    :param rng: where initial weights come from
-    :param dense_layer: the description class that stands in for ``Dense``; None for ``Dense`` itself
-    """
+    def __init__(self, rng: np.random.Generator, settings: LayerSettings):
+        super().__init__(ops, rng, settings)
 
-    def __init__(self, rng: np.random.Generator, dense_layer: Any = None):
-        self.rng = rng
-        self.dense_layer = dense_layer
-
-    def dense(self, units: int, kernel: Any = None, bias: Any = None) -> keras.layers.Layer:
-        """A fully connected layer; Glorot-uniform weights and zero biases if not said otherwise."""
-        if self.dense_layer not in (None, descriptions.Dense):
-            return self.layer(self.dense_layer(units))
+    def plain_dense(
+        self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None
+    ) -> Any:
         return keras.layers.Dense(
-            units,
-            kernel_initializer=kernel or GlorotUniform(self.rng),
-            bias_initializer=bias or Constant(0.0),
-        )
+            units, kernel_initializer=self.kernel(kernel), bias_initializer=self.bias(x.shape[-1], bias)
+        )(x)
 
-    def layer(self, description: Any) -> keras.layers.Layer:
-        """The Keras layer for a description; a Keras layer passes as it is."""
-        if isinstance(description, keras.layers.Layer):
-            return description
-        if isinstance(description, descriptions.NoisyNetDense):
-            return NoisyDense(description.units, self.rng)
-        if isinstance(description, descriptions.Dense):
-            return LayerFactory(self.rng).dense(description.units)
-        if isinstance(description, descriptions.Conv2d):
-            return keras.layers.Conv2D(
-                description.num_filters,
-                description.kernel_size,
-                description.strides,
-                kernel_initializer=GlorotUniform(self.rng),
-            )
-        if isinstance(description, descriptions.Flatten):
-            return keras.layers.Flatten()
-        raise CoachError(
-            f"a network cannot have a layer {description!r}: use Dense, Conv2d, NoisyNetDense, Flatten, "
-            f"BatchnormActivationDropout or a Keras layer"
-        )
+    def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
+        bias = self.bias(size * size * x.shape[-1])
+        return keras.layers.Conv2D(filters, size, strides, kernel_initializer=self.kernel(), bias_initializer=bias)(x)
 
-    def apply(self, description: Any, x: Any) -> Any:
-        """``x`` after the described layer."""
-        if isinstance(description, descriptions.BatchnormActivationDropout):
-            return self._batchnorm_activation_dropout(description, x)
-        if isinstance(description, descriptions.Conv2d) and min(x.shape[1:3]) < description.kernel_size:
-            raise CoachError(
-                f"{description!r} gets an image of {x.shape[1]} x {x.shape[2]}, which is too small for it: "
-                f"give the embedder a smaller scheme, or a list of layers"
-            )
-        return self.layer(description)(x)
+    def noisy_dense(self, x: Any, units: int) -> Any:
+        return NoisyDense(units, self.rng)(x)
 
-    def _batchnorm_activation_dropout(self, description: descriptions.BatchnormActivationDropout, x: Any) -> Any:
-        if description.batchnorm:
-            x = keras.layers.BatchNormalization()(x)
-        x = activate(description.activation_function, x)
-        if description.dropout_rate:
-            x = keras.layers.Dropout(description.dropout_rate, seed=int(self.rng.integers(2**31)))(x)
-        return x
+    def batchnorm(self, x: Any) -> Any:
+        return keras.layers.BatchNormalization()(x)
+
+    def dropout(self, x: Any, rate: float) -> Any:
+        return keras.layers.Dropout(rate, seed=int(self.rng.integers(2**31)))(x)
+
+    def lstm(self, x: Any, h: Any, c: Any, cells: int) -> tuple[Any, Any, Any]:
+        return LSTMSequences(cells, self.kernel(), self.kernel())(x, h, c)
+
+    def trained_row(self, x: Any, size: int, initializer: Initializer, function: Callable[[Any], Any]) -> Any:
+        return TrainedRow(size, initializer, function)(x)
+
+    def native(self, layer: Any, x: Any) -> Any:
+        return layer(x) if isinstance(layer, keras.layers.Layer) else super().native(layer, x)
 
 
-def activate(name: str | None, x: Any) -> Any:
-    """``x`` after the activation of that name; ``None`` and ``'none'`` change nothing."""
-    if name is None or name == "none":
-        return x
-    if name not in ACTIVATIONS:
-        suggestion = did_you_mean(name, ACTIVATIONS) or f": use one of {', '.join(ACTIVATIONS)} or none"
-        raise CoachError(f"no activation function '{name}'{suggestion}")
-    return keras.layers.Activation(name)(x)
+class TrainedRow(keras.layers.Layer):
+    """The layer of ``Layers.trained_row``."""
+
+    def __init__(self, size: int, initializer: Initializer, function: Callable[[Any], Any]):
+        super().__init__()
+        self.function = function
+        self.row = self.add_weight((size,), initializer, name="row")
+
+    def call(self, x: Any) -> Any:
+        return self.function(self.row) + ops.zeros_like(x[:, :1])
 
 
 class NoisyDense(keras.layers.Layer):
-    """y = (w_mu + w_sigma * e_w) x + b_mu + b_sigma * e_b with factorised Gaussian noise e.
-
-    Fortunato et al. 2018, section 3, equations 9 to 11. In learning each call draws new noise and remembers it; when
-    acting the layer uses what it remembers, which ``Architecture`` renews before each prediction.
+    """The layer of ``Layers.noisy_dense``.
 
     :param units: the number of outputs
-    :param rng: where the initial means and the seed of the noise come from
-    :ivar draws_noise: whether calls draw new noise; set by the network for each of its calls
+    :param rng: the source of the initial means and of the noise's seed
+    :ivar draws_noise: calls draw new noise; set by the network for each of its calls
     """
 
     SIGMA_ZERO = 0.5
@@ -129,32 +98,18 @@ class NoisyDense(keras.layers.Layer):
         return clean + noisy + self.bias_deviation * self.noise_out
 
 
-class ScaleGradient(keras.layers.Layer):
-    """The identity forwards; backwards the gradient is multiplied by ``factor``."""
-
-    def __init__(self, factor: float):
-        super().__init__()
-        self.factor = factor
-
-    def call(self, x: Any) -> Any:
-        return self.factor * x + (1.0 - self.factor) * ops.stop_gradient(x)
-
-
 class LSTMSequences(keras.layers.Layer):
-    """An LSTM over N sequences of T steps each that come as N * T rows, the steps of a sequence next to each other.
-
-    N is the number of rows of the initial state, so that acting (one row, one state) and learning from an episode (T
-    rows, one state) are the same call.
+    """The layer of ``Layers.lstm``.
 
     :param cells: the size of the state
+    :param kernel: how the weights of what comes in begin; ``recurrent`` likewise those of the state
+    :ivar single_step: each row is a sequence of its own; set by the network for each of its calls
     """
 
-    def __init__(self, cells: int, rng: np.random.Generator):
+    def __init__(self, cells: int, kernel: Initializer, recurrent: Initializer):
         super().__init__()
         self.cells = cells
-        self.cell = keras.layers.LSTMCell(
-            cells, kernel_initializer=GlorotUniform(rng), recurrent_initializer=GlorotUniform(rng)
-        )
+        self.cell = keras.layers.LSTMCell(cells, kernel_initializer=kernel, recurrent_initializer=recurrent)
         self.sequence = keras.layers.RNN(self.cell, return_sequences=True, return_state=True)
         self.single_step = False
 

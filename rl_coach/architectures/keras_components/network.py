@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Sequence
 
 import keras
 import numpy as np
 from keras import ops
 
-from rl_coach.architectures import schemes
-from rl_coach.architectures.keras_components.heads import make_head
-from rl_coach.architectures.keras_components.layers import LayerFactory, LSTMSequences, NoisyDense, ScaleGradient
-from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
-from rl_coach.architectures.network_inputs import NetworkInput, embedded_names, merged
+from rl_coach.architectures.keras_components.layers import KerasLayers, LSTMSequences, NoisyDense
+from rl_coach.architectures.network_structure import NetworkStructure, Outputs
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.spaces import SpacesDefinition
-from rl_coach.utils import CoachError, force_list
-
-Outputs = list[dict[str, Any]]
 
 
 class KerasNetwork:
@@ -30,7 +25,7 @@ class KerasNetwork:
     :param parameters: the network's parameters
     :param spaces: the spaces of its agent
     :param name: its name, for messages
-    :param rng: where initial weights come from
+    :param rng: the source of initial weights
     """
 
     def __init__(self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator):
@@ -38,15 +33,17 @@ class KerasNetwork:
         self.spaces = spaces
         self.name = name
         self.rng = rng
-        self.input_shapes: dict[str, tuple[int, ...]] = {}
-        self.recurrent_cells = 0
-        self.public_outputs: list[tuple[int, str]] = []
-        self._lstm_layers: list[LSTMSequences] = []
-        self._inputs: dict[str, Any] = {}
-        self.model = self._build()
-        self._noisy_layers = [layer for layer in self.model._flatten_layers() if isinstance(layer, NoisyDense)]
+        structure = NetworkStructure(parameters, spaces, name)
+        self.input_shapes = structure.input_shapes
+        self.recurrent_sizes = structure.recurrent_sizes
+        self.model, outputs = self._build(structure)
+        self.public_outputs = structure.public_outputs(outputs)
+        layers = list(self.model._flatten_layers())
+        self._lstm_layers = [layer for layer in layers if isinstance(layer, LSTMSequences)]
+        self._noisy_layers = [layer for layer in layers if isinstance(layer, NoisyDense)]
         self._variables = self.model.trainable_variables
         self._buffers = [v for v in self.model.variables if not any(v is w for w in self._variables)]
+        self.kept_names: tuple[str, ...] = ()
         # only kernels are decayed, as is usual; biases and scales are vectors
         self.is_decayed = [len(variable.shape) > 1 for variable in self._variables]
 
@@ -60,7 +57,7 @@ class KerasNetwork:
 
     @property
     def noise_buffers(self) -> list[int]:
-        """Which buffers hold NoisyNet's noise, by their position among the float buffers."""
+        """The buffers that hold NoisyNet's noise, by their position among the float buffers."""
         noise = {id(buffer) for layer in self._noisy_layers for buffer in (layer.noise_in, layer.noise_out)}
         floats = [buffer for buffer in self._buffers if keras.backend.is_float_dtype(buffer.dtype)]
         return [index for index, buffer in enumerate(floats) if id(buffer) in noise]
@@ -72,8 +69,8 @@ class KerasNetwork:
 
     def __call__(
         self,
-        weights: list,
-        buffers: list,
+        weights: Sequence,
+        buffers: Sequence,
         inputs: dict[str, Any],
         training: bool,
         single_step: bool = False,
@@ -81,8 +78,7 @@ class KerasNetwork:
     ) -> tuple[Outputs, dict[str, Any], list]:
         """The outputs for given weights.
 
-        :param inputs: [B, ...] by name, of any dtype; a recurrent network's state, ``lstm_h`` and ``lstm_c``, starts at
-            zero if it is not among them
+        :param inputs: [B, ...] by name, of any dtype; a recurrent network's state starts at zero if it is not there
         :param training: batch normalisation over the batch, and dropout
         :param single_step: each row is a sequence of its own with one step
         :param draws_noise: NoisyNet layers draw new noise; otherwise they use that of the buffers
@@ -106,79 +102,19 @@ class KerasNetwork:
         return "\n".join(lines)
 
     def _recurrent(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        if not self.recurrent_cells:
-            return {}
-        zeros = ops.zeros((1, self.recurrent_cells), dtype="float32")
-        return {name: inputs.get(name, zeros) for name in ("lstm_h", "lstm_c")}
+        return {
+            name: inputs[name] if name in inputs else ops.zeros((1, size), dtype="float32")
+            for name, size in self.recurrent_sizes.items()
+        }
 
-    def _build(self) -> keras.Model:
-        heads_parameters = force_list(self.parameters.heads_parameters)
-        if not heads_parameters:
-            raise CoachError(f"network '{self.name}' has no heads: set heads_parameters")
-        heads: list[dict[str, Any]] = []
-        recurrent: dict[str, Any] = {}
-        shared = None
-        for head_parameters in heads_parameters:
-            for _ in range(head_parameters.num_output_head_copies):
-                if shared is None or self.parameters.use_separate_networks_per_head:
-                    shared = self._body(recurrent)
-                heads.append(self._head(head_parameters, shared, len(heads)))
-        inputs = {_tensor_name(name): tensor for name, tensor in self._inputs.items()}
-        return keras.Model(inputs, {"heads": heads, "recurrent": recurrent}, name=self.name)
-
-    def _head(self, parameters: Any, features: Any, index: int) -> dict[str, Any]:
-        if parameters.rescale_gradient_from_head_by_factor != 1:
-            features = ScaleGradient(parameters.rescale_gradient_from_head_by_factor)(features)
-        factory = LayerFactory(self.rng, parameters.dense_layer)
-        if parameters.parameterized_class_name == "SACQHead":
-            self._input("action")
-        head = make_head(parameters, self.spaces, factory, self.parameters.softmax_temperature)
-        outputs = head(features, self._inputs)
-        self.public_outputs += [(index, name) for name in head.public if name in outputs]
-        return outputs
-
-    def _body(self, recurrent: dict[str, Any]) -> Any:
-        embeddings = [self._embed(name) for name in embedded_names(self.parameters, self.name)]
-        features = merged(self.parameters, embeddings, keras.layers.concatenate, keras.layers.add)
-        return self._middleware(features, recurrent)
-
-    def _middleware(self, x: Any, recurrent: dict[str, Any]) -> Any:
-        parameters = self.parameters.middleware_parameters
-        factory = LayerFactory(self.rng, parameters.dense_layer)
-        for layer in schemes.resolve_layers(parameters, schemes.MIDDLEWARE):
-            x = factory.apply(layer, x)
-        if not isinstance(parameters, LSTMMiddlewareParameters):
-            return x
-        if self._lstm_layers:
-            raise CoachError(f"network '{self.name}': separate networks per head cannot each have an LSTM")
-        self.recurrent_cells = parameters.number_of_lstm_cells
-        for name in ("lstm_h", "lstm_c"):
-            self._inputs[name] = keras.Input((self.recurrent_cells,), name=name)
-        self._lstm_layers.append(LSTMSequences(self.recurrent_cells, self.rng))
-        x, recurrent["lstm_h"], recurrent["lstm_c"] = self._lstm_layers[0](
-            x, self._inputs["lstm_h"], self._inputs["lstm_c"]
-        )
-        return x
-
-    def _embed(self, name: str) -> Any:
-        parameters = self.parameters.input_embedders_parameters[name]
-        given = self._described(name)
-        factory = LayerFactory(self.rng, parameters.dense_layer)
-        x = given.normalized(ops, keras.layers.Identity()(self._input(name)), parameters)
-        if given.kind == "vector" and len(x.shape) > 2:
-            x = keras.layers.Flatten()(x)
-        for layer in given.layers(parameters):
-            x = factory.apply(layer, x)
-        return keras.layers.Flatten()(x) if parameters.flatten and len(x.shape) > 2 else x
-
-    def _input(self, name: str) -> Any:
-        if name not in self._inputs:
-            self.input_shapes[name] = self._described(name).shape
-            self._inputs[name] = keras.Input(self.input_shapes[name], name=_tensor_name(name))
-        return self._inputs[name]
-
-    def _described(self, name: str) -> NetworkInput:
-        return NetworkInput.named(name, self.spaces, self.name)
+    def _build(self, structure: NetworkStructure) -> tuple[keras.Model, Outputs]:
+        shapes = self.input_shapes | {name: (size,) for name, size in self.recurrent_sizes.items()}
+        given = {name: keras.Input(shape, name=_tensor_name(name)) for name, shape in shapes.items()}
+        # an input may be an output too, which a Keras model cannot have
+        inputs = given | {name: keras.layers.Identity()(given[name]) for name in self.input_shapes}
+        heads, recurrent = structure.outputs(partial(KerasLayers, self.rng), inputs)
+        named = {_tensor_name(name): tensor for name, tensor in given.items()}
+        return keras.Model(named, {"heads": heads, "recurrent": recurrent}, name=self.name), heads
 
 
 def _tensor_name(name: str) -> str:

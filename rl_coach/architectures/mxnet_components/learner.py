@@ -9,7 +9,7 @@ import numpy as np
 from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout
 from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import mxnet, numpy_semantics
-from rl_coach.architectures.mxnet_components.network_state import MXNetNetworkState, followed
+from rl_coach.architectures.mxnet_components.network_state import MXNetNetworkState, with_updated_target
 from rl_coach.architectures.mxnet_components.pieces import Pieces
 from rl_coach.architectures.packing import Packing
 from rl_coach.architectures.update import TrainingStep
@@ -23,7 +23,10 @@ def gradients(function: Callable, weights: dict[str, Pieces]) -> tuple[dict[str,
     """Each network's loss differentiated by that network's own weights."""
     # new handles on the same memory: a target may share its vector with the online network, and has no gradient
     marked = {name: Pieces(group.vectors, group.shapes) for name, group in weights.items()}
-    found = {name: Pieces([ops.zeros_like(group.vector)], group.shapes) for name, group in weights.items()}
+    found = {
+        name: Pieces([ops.zeros_like(vector) for vector in group.vectors], group.shapes)
+        for name, group in weights.items()
+    }
     for name, group in marked.items():
         mxnet.autograd.mark_variables(group.arrays, found[name].arrays)
     with mxnet.autograd.record():
@@ -61,8 +64,12 @@ class VectorStep(TrainingStep):
         return new_state, norms
 
     @staticmethod
-    def follow(state: dict, rates: dict[str, Any]) -> dict:
-        return {**state, **{name: followed(state[name], rate) for name, rate in rates.items()}}
+    def choose(ops: Any, condition: Any, these: Any, others: Any) -> Any:
+        return these if condition > 0 else others
+
+    @staticmethod
+    def update_targets(state: dict, rates: dict[str, Any]) -> dict:
+        return {**state, **{name: with_updated_target(state[name], rate) for name, rate in rates.items()}}
 
 
 def _clips_each_variable(parameters: NetworkParameters) -> bool:

@@ -8,8 +8,8 @@ import numpy as np
 
 from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import numpy_semantics
-from rl_coach.architectures.mxnet_components.network import MXNetNetwork
 from rl_coach.architectures.mxnet_components.pieces import Pieces
+from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.network_state import NetworkState, initial_groups
 
 BUFFERS = ("buffers", "target_buffers")
@@ -21,7 +21,7 @@ class MXNetNetworkState(NetworkState):
     :ivar variables: arrays by group, which nobody writes to: an update replaces them
     """
 
-    def __init__(self, function: MXNetNetwork, has_target: bool):
+    def __init__(self, function: NetworkFunction, has_target: bool):
         groups = initial_groups(function, has_target)
         super().__init__(function, groups)
         self.variables: dict[str, Any] = {name: self._held(name, group) for name, group in groups.items()}
@@ -33,8 +33,8 @@ class MXNetNetworkState(NetworkState):
         return [value if isinstance(value, np.ndarray) else value.asnumpy() for value in held]
 
     @numpy_semantics
-    def follow(self, rate: float) -> None:
-        self.replace(followed(self.variables, rate))
+    def update_target(self, rate: float) -> None:
+        self.replace(with_updated_target(self.variables, rate))
 
     def replace(self, variables: dict[str, Any]) -> None:
         """Take the values that an update computed."""
@@ -52,7 +52,7 @@ class MXNetNetworkState(NetworkState):
         return Pieces.of(arrays, tuple(shape for shape, _ in self._forms["weights"]))
 
 
-def followed(groups: dict[str, Any], rate: float) -> dict[str, Any]:
+def with_updated_target(groups: dict[str, Any], rate: float) -> dict[str, Any]:
     """The groups after the target moved towards the online weights, all of them at once."""
     online, target = groups["weights"], groups["target_weights"]
     vector = online.vector if rate == 1 else target.vector + rate * (online.vector - target.vector)

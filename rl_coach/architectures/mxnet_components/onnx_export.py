@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from rl_coach.architectures.mxnet_components.layers import Pass
-from rl_coach.architectures.mxnet_components.network import RECURRENT_INPUTS, MXNetNetwork
+from rl_coach.architectures.mxnet_components.network import MXNetNetwork
+from rl_coach.architectures.mxnet_components.network_layers import Pass
 from rl_coach.architectures.mxnet_components.onnx_ops import BATCH, OnnxOps
+from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.onnx_model import hoist_transposes
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
 
 
-def export(network: MXNetNetwork) -> ExportedNetwork:
+def export(network: NetworkFunction) -> ExportedNetwork:
     """The network's public outputs (and its recurrent state) as a function of weights and observations.
 
     The graph has opset 18, a dynamic batch, weights named ``weight_<i>`` and ``buffer_<i>`` and observations by name.
     """
+    if not isinstance(network, MXNetNetwork):
+        raise TypeError(f"{network!r} is no network on MXNet")
     ops = OnnxOps()
     weights = [ops.input(f"weight_{i}", array.shape) for i, array in enumerate(network.initial_weights())]
     buffers: list = network.initial_buffers()
@@ -23,9 +26,7 @@ def export(network: MXNetNetwork) -> ExportedNetwork:
     for i, position in enumerate(positions):
         buffers[position] = ops.input(f"buffer_{i}", buffers[position].shape)
     names = [tensor.name for tensor in [*weights, *(buffers[position] for position in positions)]]
-    shapes = dict(network.input_shapes)
-    if network.recurrent_cells:
-        shapes |= dict.fromkeys(RECURRENT_INPUTS, (network.recurrent_cells,))
+    shapes = network.input_shapes | {name: (size,) for name, size in network.recurrent_sizes.items()}
     inputs = {name: ops.input(name, (BATCH, *shape)) for name, shape in shapes.items()}
     heads, recurrent = network.outputs(Pass(ops, network.rng, weights, buffers, single_step=True), inputs)
     outputs = {f"output_{head}_{name}": heads[head][name] for head, name in network.public_outputs}

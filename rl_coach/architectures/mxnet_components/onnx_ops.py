@@ -41,6 +41,9 @@ class OnnxTensor:
     def __rmul__(self, other: Any) -> OnnxTensor:
         return self.graph.elementwise("Mul", other, self)
 
+    def __getitem__(self, parts: tuple[slice, ...]) -> OnnxTensor:
+        return self.graph.part(self, parts)
+
     def __truediv__(self, other: Any) -> OnnxTensor:
         return self.graph.elementwise("Div", self, other)
 
@@ -140,6 +143,15 @@ class OnnxOps:
     def reshape(self, x: OnnxTensor, shape: Sequence[int]) -> OnnxTensor:
         """-1 stands for the number of rows, which must be the first dimension before and after."""
         return self._node("Reshape", [x, self._integers(shape)], (x.shape[0], *shape[1:]))
+
+    def part(self, x: OnnxTensor, parts: tuple[slice, ...]) -> OnnxTensor:
+        """x[a:b, c:d, ...]; of the rows, the first dimension, all are taken."""
+        shape, places = [x.shape[0], *x.shape[1:]], []
+        for axis, wanted in enumerate(parts[1:], start=1):
+            start, stop, step = wanted.indices(x.shape[axis])
+            places.append((start, stop, axis, step))
+            shape[axis] = len(range(start, stop, step))
+        return self._node("Slice", [x, *map(self._integers, zip(*places))], tuple(shape))
 
     def squeeze(self, x: OnnxTensor, axis: int) -> OnnxTensor:
         kept = [size for i, size in enumerate(x.shape) if i != axis % len(x.shape)]

@@ -1,10 +1,12 @@
-"""What ``-f tensorflow`` means: how networks are held, taught and asked."""
+"""The framework of ``-f tensorflow``."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from rl_coach.architectures.framework import Framework
 from rl_coach.architectures.keras_components.network import KerasNetwork
+from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
 from rl_coach.architectures.tensorflow_components.learner import TensorFlowLearner
 from rl_coach.architectures.tensorflow_components.network_state import TensorFlowNetworkState
@@ -14,20 +16,24 @@ from rl_coach.base_parameters import NetworkParameters
 from rl_coach.spaces import SpacesDefinition
 
 
-def make_network(
-    parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator, has_target: bool
-) -> TensorFlowNetworkState:
-    """Build a network with weights drawn from ``rng``."""
-    return TensorFlowNetworkState(KerasNetwork(parameters, spaces, name, rng), has_target)
+class TensorFlowFramework:
+    """See ``Framework``."""
+
+    def make_function(
+        self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator
+    ) -> KerasNetwork:
+        return KerasNetwork(parameters, spaces, name, rng)
+
+    def hold(self, function: NetworkFunction, has_target: bool) -> TensorFlowNetworkState:
+        return TensorFlowNetworkState(function, has_target)
+
+    def make_learner(
+        self, step: TrainingStep, networks: dict[str, TensorFlowNetworkState], published: tuple[str, ...]
+    ) -> TensorFlowLearner:
+        return TensorFlowLearner(step, networks, published)
+
+    def export_network(self, network: TensorFlowNetworkState) -> ExportedNetwork:
+        return export(network.function)
 
 
-def make_learner(
-    step: TrainingStep, networks: dict[str, TensorFlowNetworkState], published: tuple[str, ...]
-) -> TensorFlowLearner:
-    """A learner of these networks."""
-    return TensorFlowLearner(step, networks, published)
-
-
-def export_network(network: TensorFlowNetworkState) -> ExportedNetwork:
-    """The network as an ONNX graph with weights as inputs."""
-    return export(network.function)
+FRAMEWORK: Framework = TensorFlowFramework()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from typing import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.network_state import CompiledNetworkState
 
 
 class TensorFlowNetworkState(CompiledNetworkState):
     """See ``CompiledNetworkState``."""
 
-    def __init__(self, function: Any, has_target: bool):
+    def __init__(self, function: NetworkFunction, has_target: bool):
         super().__init__(ops, function, has_target)
         self.published: dict[int, tf.Tensor] = {}
 

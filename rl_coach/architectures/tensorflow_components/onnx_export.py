@@ -8,11 +8,11 @@ from typing import Any
 import tensorflow as tf
 
 from rl_coach.architectures.keras_components.acting import ActingFunction
-from rl_coach.architectures.keras_components.network import KerasNetwork
+from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.onnx_predictor import OPSET, ExportedNetwork
 
 
-def export(network: KerasNetwork) -> ExportedNetwork:
+def export(network: NetworkFunction) -> ExportedNetwork:
     """The network's public outputs (and its recurrent state) as a function of weights and observations.
 
     The graph has a dynamic batch, weights named ``weight_<i>`` and ``buffer_<i>`` and observations by name.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Iterator
+from typing import ClassVar, Iterator, Mapping
 
 import numpy as np
 
 from rl_coach.core_types import Batch, Episode, Transition
+from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, check_max_size
-from rl_coach.memories.packing import read_npz, write_npz
 from rl_coach.memories.recorded import read_pickled_transitions
 from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utilities.constraints import FLAG, Constraint, exactly, pair, whole
+from rl_coach.utilities.files import read_data, write_data
 from rl_coach.utils import CoachError
 
 
@@ -21,6 +23,11 @@ class ExperienceReplayParameters(MemoryParameters):
     :ivar max_size: how many transitions are kept
     :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once, which draws faster
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "max_size": pair(exactly(MemoryGranularity.Transitions), whole(1), "(MemoryGranularity.Transitions, 1000000)"),
+        "allow_duplicates_in_batch_sampling": FLAG,
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +58,7 @@ class ExperienceReplay(Memory):
         self._store.drop_first(1)
 
     def length(self) -> int:
-        """How many transitions are stored."""
+        """The number of transitions stored."""
         return self._store.length
 
     def store(self, transition: Transition, lock: bool = True) -> None:
@@ -67,9 +74,9 @@ class ExperienceReplay(Memory):
         for transition in episode.transitions:
             self.store(transition)
 
-    def store_columns(self, chunk: Batch) -> None:
-        """Store many transitions at once; see ``TransitionStore.extend``."""
+    def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
         self.assert_not_frozen()
+        self.check_columns(chunk, episode_lengths)
         self._store.extend(chunk)
 
     def sample(self, size: int) -> Batch:
@@ -84,7 +91,7 @@ class ExperienceReplay(Memory):
         if length == 0 or (size > length and not self.allow_duplicates):
             self._refuse_sampling(size)
         if self.allow_duplicates:
-            return self._uniform(length, size)
+            return uniform_rows(self.rng, length, size)
         return self.rng.choice(length, size, replace=False)
 
     def _refuse_sampling(self, size: int) -> None:
@@ -129,7 +136,7 @@ class ExperienceReplay(Memory):
 
         :raises CoachError: it cannot be written
         """
-        write_npz(file_path, {"store": self._store.get_state()})
+        write_data(file_path, {"store": self._store.get_state()})
 
     def load(self, file_path: str | os.PathLike) -> None:
         """Store the transitions that ``save`` wrote; where they are more than fit, the oldest go.
@@ -137,7 +144,7 @@ class ExperienceReplay(Memory):
         :raises CoachError: there is no such file or it is of another kind
         """
         saved = TransitionStore(capacity=None)
-        saved.set_state(read_npz(file_path)["store"])
+        saved.set_state(read_data(file_path, "a memory that this project saved")["store"])
         self.store_columns(saved.chunk())
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:

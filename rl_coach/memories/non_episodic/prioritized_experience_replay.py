@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from rl_coach.core_types import Batch, Transition
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay, ExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule, Schedule
+from rl_coach.utilities.constraints import Constraint, number, schedule
 from rl_coach.utils import CoachError
 
 
@@ -22,6 +23,12 @@ class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
     :ivar beta: 0 does not correct the bias that priorities bring, 1 does entirely; a schedule stepped by each sample
     :ivar epsilon: added to the errors, so that a transition without error is sampled too
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "alpha": number(0),
+        "beta": schedule(number(0)),
+        "epsilon": number(0),
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +58,7 @@ class SegmentTree:
     """
 
     class Operation(Enum):
-        """How values become a total; ``identity`` stands where there is no value yet."""
+        """Function that makes a total of values; ``identity`` stands where there is no value yet."""
 
         SUM = "sum"
         MIN = "min"
@@ -266,6 +273,8 @@ class PrioritizedExperienceReplay(ExperienceReplay):
     :param allow_duplicates_in_batch_sampling: without it a batch has no transition twice
     """
 
+    has_priorities = True
+
     def __init__(
         self,
         max_size: tuple[MemoryGranularity, int],
@@ -293,8 +302,8 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         super().store(transition)
         self._set_priorities(self._store.rows(self._store.length - 1), self.maximal_priority)
 
-    def store_columns(self, chunk: Batch) -> None:
-        super().store_columns(chunk)
+    def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
+        super().store_columns(chunk, episode_lengths)
         newest = np.arange(max(0, self._store.length - len(chunk)), self._store.length)
         self._set_priorities(self._store.rows(newest), self.maximal_priority)
 

@@ -1,0 +1,1 @@
+"""Networks that only act: ONNX Runtime predicts, nothing learns, and no training framework is imported."""

@@ -1,0 +1,32 @@
+"""Classes of a network's parts, found by what their parameters name."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, TypeVar
+
+from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
+
+Component = TypeVar("Component")
+
+
+def component_class(wanted: Any, known: Mapping[str, type[Component]], base: type[Component]) -> type[Component]:
+    """The class of a head, an embedder or a middleware.
+
+    :param wanted: a name in ``known``, ``'module:Class'`` (or ``'file.py:Class'``), or a class
+    :param known: Coach's own
+    :param base: what the class must derive from
+    :raises CoachError: there is no such class, or it is no subclass of ``base``
+    """
+    found = wanted
+    if isinstance(wanted, str):
+        found = known[wanted] if wanted in known else _imported(wanted, known, base)
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise CoachError(f"{wanted!r} is no network part: it must be a subclass of {base.__module__}.{base.__name__}")
+    return found
+
+
+def _imported(path: str, known: Mapping[str, type], base: type) -> Any:
+    if ":" in path:
+        return short_dynamic_import(path)
+    suggestion = did_you_mean(path, known) or f": there are {', '.join(known)}, or name a class of your own"
+    raise CoachError(f"no {base.__name__} '{path}'{suggestion}")

@@ -1,0 +1,42 @@
+"""Input embedders, the first part of a network, written once for all frameworks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.architectures.components import component_class
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.layers import Layers
+from rl_coach.architectures.network_inputs import NetworkInput
+
+
+class InputEmbedder:
+    """Base of embedders, and the one that stacks the layers of its scheme.
+
+    :param parameters: its ``InputEmbedderParameters``
+    :param given: the input that it embeds
+    """
+
+    def __init__(self, parameters: InputEmbedderParameters, given: NetworkInput):
+        self.parameters = parameters
+        self.given = given
+
+    def __call__(self, layers: Layers, x: Any) -> Any:
+        """The input [B, ...] rescaled as its parameters say, then embedded."""
+        return self.embed(layers, self.given.normalized(layers.ops, x, self.parameters))
+
+    def embed(self, layers: Layers, x: Any) -> Any:
+        """[B, F] (or [B, ...] where ``flatten`` is off), the embedding. :param x: [B, ...], rescaled"""
+        if self.given.kind == "vector" and len(x.shape) > 2:
+            x = layers.flatten(x)
+        for layer in self.given.layers(self.parameters):
+            x = layers.apply(layer, x)
+        return layers.flatten(x) if self.parameters.flatten and len(x.shape) > 2 else x
+
+
+EMBEDDERS: dict[str, type[InputEmbedder]] = {"InputEmbedder": InputEmbedder}
+
+
+def make_embedder(parameters: InputEmbedderParameters, given: NetworkInput) -> InputEmbedder:
+    """The embedder that ``parameters.path`` names."""
+    return component_class(parameters.path, EMBEDDERS, InputEmbedder)(parameters, given)

@@ -1,0 +1,66 @@
+"""Middlewares, the part of a network between embedders and heads, written once for all frameworks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.architectures import schemes
+from rl_coach.architectures.components import component_class
+from rl_coach.architectures.layers import Layers
+from rl_coach.architectures.middleware_parameters import MiddlewareParameters
+
+State = dict[str, Any]
+
+
+class Middleware:
+    """Base of middlewares.
+
+    :param parameters: its ``MiddlewareParameters``
+    :ivar recurrent_sizes: how many numbers each part of the state has that the network carries from step to step;
+        nothing for a middleware without memory
+    """
+
+    def __init__(self, parameters: Any):
+        self.parameters = parameters
+        self.recurrent_sizes: dict[str, int] = {}
+
+    def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
+        """The features that the heads get, and the new state.
+
+        :param x: [B, F], what the embedders give
+        :param state: [N, size] for each of ``recurrent_sizes``; B is a multiple of N
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say what it computes")
+
+
+class FCMiddleware(Middleware):
+    """A stack of layers."""
+
+    def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
+        return self._stack(layers, x), {}
+
+    def _stack(self, layers: Layers, x: Any) -> Any:
+        for layer in schemes.resolve_layers(self.parameters, schemes.MIDDLEWARE):
+            x = layers.apply(layer, x)
+        return x
+
+
+class LSTMMiddleware(FCMiddleware):
+    """A stack of layers with an LSTM cell after it."""
+
+    def __init__(self, parameters: Any):
+        super().__init__(parameters)
+        self.recurrent_sizes = dict.fromkeys(("lstm_h", "lstm_c"), parameters.number_of_lstm_cells)
+
+    def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
+        h, c = state["lstm_h"], state["lstm_c"]
+        x, h, c = layers.lstm(self._stack(layers, x), h, c, self.parameters.number_of_lstm_cells)
+        return x, {"lstm_h": h, "lstm_c": c}
+
+
+MIDDLEWARES: dict[str, type[Middleware]] = {"FCMiddleware": FCMiddleware, "LSTMMiddleware": LSTMMiddleware}
+
+
+def make_middleware(parameters: MiddlewareParameters) -> Middleware:
+    """The middleware that ``parameters.path`` names."""
+    return component_class(parameters.path, MIDDLEWARES, Middleware)(parameters)

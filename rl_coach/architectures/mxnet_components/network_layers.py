@@ -1,0 +1,209 @@
+"""Layers over any array operations: MXNet's, and those that record an ONNX graph.
+
+Layers are plain functions of their input and of a ``Pass``, which hands out their weights. The first pass draws the
+weights, in the order in which the network asks for them; every later one hands out given ones in the same order.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Callable, Iterator, Sequence
+
+import numpy as np
+
+from rl_coach.architectures.initializers import Constant, Initializer, UniformFanIn
+from rl_coach.architectures.layers import Layers, LayerSettings
+
+BATCHNORM_MOMENTUM, BATCHNORM_EPSILON = 0.99, 1e-3
+NOISE_AT_FIRST = 0.5  # sigma zero of Fortunato et al. 2018, section 3.2
+
+Draw = Callable[[np.random.Generator], np.ndarray]
+
+
+class Pass:
+    """A run through a network with given weights.
+
+    :param ops: array operations with the names of ``keras.ops``
+    :param rng: the source of initial weights
+    :param weights: the trained weights, in order
+    :param buffers: the untrained state, in order; ``self.buffers`` has the new values afterwards
+    :param training: batch normalisation over the batch, and dropout
+    :param single_step: each row is a sequence of its own with one step
+    :param draws_noise: NoisyNet layers draw new noise; otherwise they use that of the buffers
+    """
+
+    def __init__(
+        self,
+        ops: Any,
+        rng: np.random.Generator,
+        weights: Sequence,
+        buffers: Sequence,
+        training: bool = False,
+        single_step: bool = False,
+        draws_noise: bool = False,
+    ):
+        self.ops = ops
+        self.rng = rng
+        self.training = training
+        self.single_step = single_step
+        self.draws_noise = draws_noise
+        self.buffers = list(buffers)
+        self._weights: Iterator = iter(weights)
+        self._num_buffers = 0
+
+    def weight(self, shape: tuple[int, ...], initializer: Initializer) -> Any:
+        """The next trained weight."""
+        return next(self._weights)
+
+    def buffer(self, shape: tuple[int, ...], initializer: Initializer) -> int:
+        """The position of the next array that is not trained."""
+        self._num_buffers += 1
+        return self._num_buffers - 1
+
+    def noise_buffer(self, size: int) -> int:
+        """The position of the next array of noise, which is renewed before each action."""
+        return self.buffer((size,), Constant(0.0))
+
+    def random_stream(self) -> int:
+        """The position of the next stream of random numbers: a seed, and how often it was drawn from, on the host."""
+        return self.buffer((2,), Constant(0.0))
+
+    def draw(self, stream: int, draw: Draw) -> Any:
+        """The result of ``draw`` on the next numbers of a stream, as float32."""
+        seed, count = (int(number) for number in self.buffers[stream])
+        self.buffers[stream] = np.array([seed, count + 1], np.uint32)
+        return self.ops.convert_to_tensor(draw(np.random.default_rng([seed, count])).astype(np.float32))
+
+
+class DrawingPass(Pass):
+    """The first run, which draws the weights.
+
+    :ivar drawn: the trained weights
+    :ivar initial_buffers: the untrained state
+    :ivar noise: which of the float buffers hold noise
+    """
+
+    def __init__(self, ops: Any, rng: np.random.Generator):
+        super().__init__(ops, rng, [], [])
+        self.drawn: list[np.ndarray] = []
+        self.initial_buffers: list[np.ndarray] = []
+        self.noise: list[int] = []
+
+    def weight(self, shape: tuple[int, ...], initializer: Initializer) -> Any:
+        self.drawn.append(initializer(shape))
+        return self.ops.convert_to_tensor(self.drawn[-1])
+
+    def buffer(self, shape: tuple[int, ...], initializer: Initializer) -> int:
+        return self._add(initializer(shape))
+
+    def noise_buffer(self, size: int) -> int:
+        self.noise.append(sum(buffer.dtype == np.float32 for buffer in self.initial_buffers))
+        return super().noise_buffer(size)
+
+    def random_stream(self) -> int:
+        return self._add(np.array([self.rng.integers(2**31), 0], np.uint32))
+
+    def _add(self, array: np.ndarray) -> int:
+        self.initial_buffers.append(array)
+        self.buffers.append(array if array.dtype == np.uint32 else self.ops.convert_to_tensor(array))
+        return len(self.buffers) - 1
+
+
+class MXNetLayers(Layers):
+    """Layers of one part of a network, computed at once.
+
+    :param run: hands out the weights
+    """
+
+    def __init__(self, run: Pass, settings: LayerSettings):
+        super().__init__(run.ops, run.rng, settings)
+        self.run = run
+
+    def plain_dense(
+        self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None
+    ) -> Any:
+        weights = self.run.weight((x.shape[-1], units), self.kernel(kernel))
+        return self.ops.matmul(x, weights) + self.run.weight((units,), self.bias(x.shape[-1], bias))
+
+    def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
+        kernel = self.run.weight((size, size, x.shape[-1], filters), self.kernel())
+        bias = self.run.weight((filters,), self.bias(size * size * x.shape[-1]))
+        return self.ops.conv(x, kernel, strides) + bias
+
+    def trained_row(self, x: Any, size: int, initializer: Initializer, function: Callable[[Any], Any]) -> Any:
+        return function(self.run.weight((size,), initializer)) + self.ops.zeros_like(x[:, :1])
+
+    def constant(self, array: np.ndarray) -> Any:
+        return self.ops.convert_to_tensor(super().constant(array))
+
+    def lstm(self, x: Any, h: Any, c: Any, cells: int) -> tuple[Any, Any, Any]:
+        run, ops = self.run, self.ops
+        kernel = run.weight((x.shape[-1], 4 * cells), self.kernel())
+        recurrent = run.weight((cells, 4 * cells), self.kernel())
+        bias = run.weight((4 * cells,), _OpenForgetGate(1.0))
+        projected = ops.matmul(x, kernel) + bias
+        if run.single_step:
+            h, c = self._cell(projected + ops.matmul(h, recurrent), c)
+            return h, h, c
+        steps = ops.reshape(projected, (h.shape[0], -1, 4 * cells))
+        outputs = []
+        for t in range(steps.shape[1]):
+            h, c = self._cell(steps[:, t] + ops.matmul(h, recurrent), c)
+            outputs.append(h)
+        return ops.reshape(ops.stack(outputs, axis=1), (-1, cells)), h, c
+
+    def _cell(self, gates: Any, c: Any) -> tuple[Any, Any]:
+        sigmoid, tanh = self.ops.sigmoid, self.ops.tanh
+        i, f, g, o = self.ops.split(gates, 4, axis=-1)
+        c = sigmoid(f) * c + sigmoid(i) * tanh(g)
+        return sigmoid(o) * tanh(c), c
+
+    def batchnorm(self, x: Any) -> Any:
+        run, ops, size = self.run, self.ops, x.shape[-1:]
+        scale, shift = run.weight(size, Constant(1.0)), run.weight(size, Constant(0.0))
+        positions = run.buffer(size, Constant(0.0)), run.buffer(size, Constant(1.0))
+        if run.training:
+            axes = tuple(range(len(x.shape) - 1))
+            mean = ops.mean(x, axis=axes)
+            variance = ops.mean(ops.square(x - mean), axis=axes)
+            for position, new in zip(positions, (mean, variance)):
+                old = run.buffers[position]
+                run.buffers[position] = old + (1 - BATCHNORM_MOMENTUM) * (ops.stop_gradient(new) - old)
+        else:
+            mean, variance = (run.buffers[position] for position in positions)
+        return (x - mean) / ops.sqrt(variance + BATCHNORM_EPSILON) * scale + shift
+
+    def dropout(self, x: Any, rate: float) -> Any:
+        stream = self.run.random_stream()
+        if not self.run.training:
+            return x
+        return x * self.run.draw(stream, lambda rng: (rng.random(x.shape) >= rate) / (1.0 - rate))
+
+    def noisy_dense(self, x: Any, units: int) -> Any:
+        run, ops, fan_in = self.run, self.ops, x.shape[-1]
+        stream = run.random_stream()
+        means, deviations = UniformFanIn(run.rng, fan_in), Constant(NOISE_AT_FIRST / np.sqrt(fan_in))
+        kernel_mean = run.weight((fan_in, units), means)
+        kernel_deviation = run.weight((fan_in, units), deviations)
+        bias_mean, bias_deviation = run.weight((units,), means), run.weight((units,), deviations)
+        positions = run.noise_buffer(fan_in), run.noise_buffer(units)
+        if run.draws_noise:
+            for position, size in zip(positions, (fan_in, units)):
+                run.buffers[position] = run.draw(stream, partial(_factorised_noise, size=size))
+        noise_in, noise_out = (run.buffers[position] for position in positions)
+        clean = ops.matmul(x, kernel_mean) + bias_mean
+        noisy = ops.matmul(x * noise_in, kernel_deviation) * noise_out
+        return clean + noisy + bias_deviation * noise_out
+
+
+class _OpenForgetGate(Constant):
+    """Zeros for an LSTM's bias, but ``value`` for the forget gate, the second of four."""
+
+    def values(self, shape: Sequence[int]) -> np.ndarray:
+        zero, value = np.zeros(shape[0] // 4), super().values((shape[0] // 4,))
+        return np.concatenate([zero, value, zero, zero])
+
+
+def _factorised_noise(rng: np.random.Generator, size: int) -> np.ndarray:
+    sample = rng.standard_normal(size)
+    return np.sign(sample) * np.sqrt(np.abs(sample))

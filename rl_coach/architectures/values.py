@@ -1,0 +1,81 @@
+"""Values that an algorithm keeps outside networks and memory: a network without inputs holds them.
+
+They are learned by the same compiled step as networks and saved with them, on every framework alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+import numpy as np
+
+from rl_coach.architectures.network_function import NetworkFunction
+from rl_coach.base_parameters import NetworkParameters
+from rl_coach.spaces import SpacesDefinition
+
+
+class ValuesParameters(NetworkParameters):
+    """Settings of values, which an agent lists in its ``network_wrappers`` beside its networks.
+
+    In the update rule ``networks[name].online({})[0]`` gives them all by name, ``Update.losses[name]`` teaches the
+    trained ones and ``networks[name].keep(mean=...)`` replaces the others.
+
+    :param trained: initial values, such as ``{'log_temperature': 0.0}``; the optimizer descends this network's loss
+    :param kept: initial values of those that the rule replaces itself, such as running statistics
+    :param settings: the optimizer's, as for any network
+    """
+
+    def __init__(
+        self,
+        trained: Mapping[str, Any] | None = None,
+        kept: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ):
+        super().__init__(**settings)
+        self.trained = dict(trained or {})
+        self.kept = dict(kept or {})
+
+    def make_function(
+        self, framework: Any, spaces: SpacesDefinition, name: str, rng: np.random.Generator
+    ) -> NetworkFunction:
+        return ValuesFunction(self, name)
+
+
+class ValuesFunction:
+    """Values as a network: no inputs, one head, whose outputs are the values. See ``NetworkFunction``."""
+
+    def __init__(self, parameters: ValuesParameters, name: str):
+        self.parameters = parameters
+        self.name = name
+        self.input_shapes: dict[str, tuple[int, ...]] = {}
+        self.recurrent_sizes: dict[str, int] = {}
+        self.public_outputs: list[tuple[int, str]] = []
+        self.noise_buffers: list[int] = []
+        self.kept_names = tuple(parameters.kept)
+        self.is_decayed = [np.ndim(value) > 1 for value in parameters.trained.values()]
+
+    def initial_weights(self) -> list[np.ndarray]:
+        return [np.array(value, np.float32) for value in self.parameters.trained.values()]
+
+    def initial_buffers(self) -> list[np.ndarray]:
+        return [np.array(value, np.float32) for value in self.parameters.kept.values()]
+
+    def with_random_state(self, buffers: list, source: list) -> list:
+        return buffers
+
+    def __call__(
+        self,
+        weights: Any,
+        buffers: Any,
+        inputs: dict[str, Any],
+        training: bool,
+        single_step: bool = False,
+        draws_noise: bool = False,
+    ) -> tuple[list[dict[str, Any]], dict[str, Any], list]:
+        values = dict(zip(self.parameters.trained, weights)) | dict(zip(self.kept_names, buffers))
+        return [values], {}, list(buffers)
+
+    def summary(self) -> str:
+        """The values as they begin, as text."""
+        values = {**self.parameters.trained, **self.parameters.kept}
+        return "\n".join([f"values '{self.name}'", *(f"  {name} = {value}" for name, value in values.items())])

@@ -1,0 +1,48 @@
+"""Parameters that a flag names by their class: ``-et module:Class``, ``-ept file.py:Class``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def make_environment(module_and_class: str) -> Any:
+    """The environment parameters that ``-et`` names.
+
+    :raises CoachError: there are none of that name, or they are something else
+    """
+    from rl_coach.environments.environment import EnvironmentParameters
+
+    return _make(module_and_class, "-et", EnvironmentParameters, "environment parameters")
+
+
+def make_exploration(module_and_class: str) -> Any:
+    """The exploration parameters that ``-ept`` names.
+
+    :raises CoachError: there are none of that name, or they are something else
+    """
+    from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
+
+    return _make(module_and_class, "-ept", ExplorationParameters, "exploration parameters")
+
+
+def _make(module_and_class: str, flag: str, base: type, kind: str) -> Any:
+    from rl_coach.utilities.user_code import in_one_line
+    from rl_coach.utils import CoachError, short_dynamic_import
+
+    where = f"{flag} {module_and_class}"
+    try:
+        found = short_dynamic_import(module_and_class)
+        made = found() if callable(found) and not _is_of_another_kind(found, base) else None
+        if not isinstance(made, base):
+            raise CoachError(f"that is no class of {kind}: it must be derived from {base.__name__}")
+        return made
+    except CoachError as error:
+        raise CoachError(f"{where}: {error}") from None
+    except ModuleNotFoundError as error:
+        raise CoachError(f"{where}: no module '{error.name}'") from None
+    except Exception as error:
+        raise CoachError(f"{where}: {in_one_line(error)}") from error
+
+
+def _is_of_another_kind(found: Any, base: type) -> bool:
+    return isinstance(found, type) and not issubclass(found, base)

@@ -1,0 +1,52 @@
+"""Reading of small files that others may have written: no devices, no pipes, and never more than was agreed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import stat
+from typing import Any, Union
+
+from rl_coach.utils import CoachError
+
+Path = Union[str, "os.PathLike[str]"]
+
+MOST_BYTES = 64_000_000
+
+
+def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
+    """A regular file's text.
+
+    :raises FileNotFoundError: there is none
+    :raises CoachError: it is no regular file, larger than ``most_bytes``, not UTF-8, or cannot be read
+    """
+    try:
+        file_state = os.stat(path)
+        if not stat.S_ISREG(file_state.st_mode):
+            raise CoachError(f"'{path}' is no regular file")
+        if file_state.st_size > most_bytes:
+            raise CoachError(f"'{path}' has {file_state.st_size:,} bytes; such a file has no more than {most_bytes:,}")
+        return pathlib.Path(path).read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"no file '{path}'") from None
+    except OSError as error:
+        raise CoachError(f"'{path}' cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise CoachError(f"'{path}' is damaged: it is no text") from None
+
+
+def read_json(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
+    """A regular file's JSON object.
+
+    :raises FileNotFoundError: there is none
+    :raises CoachError: as ``read_text``, or it is no JSON object
+    """
+    text = read_text(path, most_bytes)
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        raise CoachError(f"'{path}' is damaged: it is not the JSON that was written") from None
+    if not isinstance(content, dict):
+        raise CoachError(f"'{path}' is damaged: it holds no JSON object")
+    return content

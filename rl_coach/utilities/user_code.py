@@ -1,0 +1,39 @@
+"""Errors that come out of code that users wrote, told in one line that names the line of theirs."""
+
+from __future__ import annotations
+
+import pathlib
+import sysconfig
+import traceback
+
+_COACH = pathlib.Path(__file__).resolve().parent.parent
+_INSTALLED = tuple(pathlib.Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
+_SHAPE_OF_ANSWERS = "step() returns (observation, reward, terminated, truncated, info), reset() (observation, info)"
+
+
+def users_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """The innermost frame that belongs neither to Coach nor to an installed package, None if there is none."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
+    return frames[-1] if frames else None
+
+
+def _is_users(filename: str) -> bool:
+    file = pathlib.Path(filename).resolve()
+    return file.is_file() and not any(file.is_relative_to(place) for place in (_COACH, *_INSTALLED))
+
+
+def in_one_line(error: BaseException) -> str:
+    """``file.py:12: ZeroDivisionError: division by zero``; without a place where no line of the user's is to blame."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return f"{error.filename}:{error.lineno}: {error.msg}"
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    frame = users_frame(error)
+    place = "" if frame is None else f"{frame.filename}:{frame.lineno}: "
+    return place + " ".join(text.split())
+
+
+def environment_error(error: BaseException) -> str:
+    """``in_one_line``, with the answers that Gymnasium expects where an environment gave another number of values."""
+    text = in_one_line(error)
+    is_wrong_answer = isinstance(error, (TypeError, ValueError)) and "unpack" in str(error)
+    return f"{text}; {_SHAPE_OF_ANSWERS}" if is_wrong_answer else text

@@ -1,0 +1,150 @@
+"""What belongs to an episode stays with it: in several copies of the environment, in an evaluation, in a checkpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.agent import Agent
+from rl_coach.agents.dqn_agent import DQNAgent
+from rl_coach.agents.episode import EpisodeInProgress, attributes_set_by
+from rl_coach.base_parameters import TaskParameters, VisualizationParameters
+from rl_coach.core_types import EnvironmentSteps, RunPhase
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.schedules import ConstantSchedule
+from tests.agents.small_problems import Bandit, SmallEnvironmentParameters, dqn, schedule
+from tests.frameworks import FRAMEWORK
+
+
+class OptionInProgress(EpisodeInProgress):
+    """An episode that follows one of several options."""
+
+    def __init__(self, algorithm: Any):
+        super().__init__(algorithm)
+        self.option = 0
+        self.seen: list[int] = []
+
+
+class OptionAgent(DQNAgent):
+    """Draws an option at the start of each episode, and keeps it in the episode."""
+
+    episode_class = OptionInProgress
+    options = 0
+
+    def reset_internal_state(self):
+        super().reset_internal_state()
+        self.options += 1
+        self.episode.option = self.options
+
+    def choose_action(self, curr_state):
+        self.episode.seen.append(self.episode.option)
+        return super().choose_action(curr_state)
+
+
+class CoachOptionAgent(DQNAgent):
+    """The same as people wrote it for Coach: the option is an attribute of the agent."""
+
+    options = 0
+
+    def reset_internal_state(self):
+        super().reset_internal_state()
+        self.options += 1
+        self.option, self.seen = self.options, []
+
+    def choose_action(self, curr_state):
+        self.seen.append(self.option)
+        return super().choose_action(curr_state)
+
+
+def of_class(agent: type) -> Any:
+    parameters = dqn()
+    path = property(lambda self: f"{__name__}:{agent.__name__}")
+    parameters.__class__ = type("Parameters", (type(parameters),), {"path": path})
+    parameters.exploration.epsilon_schedule = ConstantSchedule(0)
+    return parameters
+
+
+def graph(agent: type, directory: Any, copies: int = 1, **task: Any) -> BasicRLGraphManager:
+    environment = SmallEnvironmentParameters(Bandit)
+    environment.num_environments = copies
+    manager = BasicRLGraphManager(
+        of_class(agent), environment, schedule(100, heatup=0), VisualizationParameters(dump_csv=False)
+    )
+    return manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(directory), seed=3, **task))
+
+
+def options_of(agent: Any) -> list[tuple[int, list[int]]]:
+    """The option of each environment's episode, and those that its actions were chosen by."""
+    found = []
+    for _ in agent.parallel or [None]:
+        holder = agent.episode if isinstance(agent, OptionAgent) else agent
+        found.append((holder.option, list(holder.seen)))
+    return found
+
+
+def test_three_copies_each_keep_their_own(tmp_path):
+    for kind in (OptionAgent, CoachOptionAgent):
+        manager = graph(kind, tmp_path / kind.__name__, copies=3)
+        manager.train_and_act(EnvironmentSteps(12))
+        assert options_of(manager.get_agent()) == [(1, [1] * 4), (2, [2] * 4), (3, [3] * 4)]
+
+
+def test_an_evaluation_in_between_leaves_it_as_it_was(tmp_path):
+    for kind in (OptionAgent, CoachOptionAgent):
+        manager = graph(kind, tmp_path / kind.__name__)
+        manager.train_and_act(EnvironmentSteps(4))
+        manager.evaluate(EnvironmentSteps(15))
+        assert manager.get_agent().options == 3
+        manager.train_and_act(EnvironmentSteps(3))
+        assert options_of(manager.get_agent()) == [(1, [1] * 7)]
+
+
+def test_a_checkpoint_holds_it(tmp_path):
+    for kind in (OptionAgent, CoachOptionAgent):
+        for copies in (1, 3):
+            place = tmp_path / f"{kind.__name__}{copies}"
+            manager = graph(kind, place, copies)
+            manager.train_and_act(EnvironmentSteps(6 * copies))
+            path = manager.save_checkpoint()
+            again = graph(kind, place / "again", copies)
+            again.restore_checkpoint(path, continue_run=True)
+            assert options_of(again.get_agent()) == options_of(manager.get_agent())
+            assert len(options_of(again.get_agent())) == copies
+            again.train_and_act(EnvironmentSteps(copies))
+            assert [len(seen) for _, seen in options_of(again.get_agent())] == [7] * copies
+
+
+class Several(Agent):
+    def reset_internal_state(self):
+        super().reset_internal_state()
+        self.one = 1
+        self.two, (self.three, self.four) = 2, (3, 4)
+        self.counted += 1
+        self.curr_state = {"observation": 0}
+        other = self.parent
+        other.elsewhere = 5
+
+    def helper(this, value):
+        if value:
+            this.conditional = value
+
+
+def test_attributes_that_a_method_sets():
+    assert attributes_set_by(Several.helper) == {"conditional"}
+    assert Several._attributes_of_episode == {"one", "two", "three", "four"}, "no counter, no field of the episode"
+
+
+def test_coach_names_are_the_fields_of_the_episode(tmp_path):
+    manager = graph(CoachOptionAgent, tmp_path)
+    manager.train_and_act(EnvironmentSteps(3))
+    agent = manager.get_agent()
+    episode = agent.episode
+    assert agent.curr_state is episode.curr_state and agent.current_episode_buffer is episode.buffer
+    assert agent.current_episode_steps_counter == episode.steps == episode.buffer.length() == 3
+    assert agent.total_reward_in_current_episode == episode.total_reward
+    agent.total_reward_in_current_episode = 7.5
+    assert episode.total_reward == 7.5
+    agent.curr_state = {"observation": np.zeros(2)}
+    assert episode.curr_state["observation"].tolist() == [0, 0]
+    assert agent.phase is not RunPhase.TEST

@@ -1,0 +1,44 @@
+"""A new agent with a new head is two short places, and trains on every framework."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from rl_coach.core_types import EnvironmentEpisodes
+from rl_coach.utils import CoachError
+from tests.agents.small_problems import Bandit, dqn, graph, schedule
+from tests.agents.toy_agent import QVAgentParameters, qv_rule
+from tests.architectures.test_frameworks import where_installed
+from tests.frameworks import FRAMEWORK, run_on
+
+
+def test_it_is_written_in_at_most_sixty_lines_and_learns(tmp_path):
+    assert len(pathlib.Path(__file__).with_name("toy_agent.py").read_text().splitlines()) <= 60
+    manager = graph(dqn(QVAgentParameters()), Bandit, tmp_path, schedule(400))
+    manager.improve()
+    assert manager.get_agent().learner.step.rule is qv_rule
+    manager.evaluate(EnvironmentEpisodes(5))
+    assert manager.progress.last_evaluation >= 9.5
+
+
+@pytest.mark.skipif(FRAMEWORK.name != "tensorflow", reason="runs the others itself")
+@pytest.mark.parametrize("framework", [pytest.param(name, marks=where_installed(name)) for name in ("jax", "mxnet")])
+def test_it_learns_on_the_other_frameworks(framework):
+    run_on(framework, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__)
+
+
+def test_a_column_of_a_wrong_shape_stops_it_with_its_name(tmp_path):
+    agent = graph(dqn(QVAgentParameters()), Bandit, tmp_path, schedule(10)).get_agent()
+    columns = {
+        "states/observation": np.zeros((4, 2), np.float32),
+        "next_states/observation": np.zeros((4, 2), np.float32),
+        "actions": np.zeros(4, np.int64),
+        "rewards": np.zeros((4, 1), np.float32),
+        "discounts": np.ones(4, np.float32),
+        "weights": np.ones(4, np.float32),
+    }
+    with pytest.raises(CoachError, match=r"'rewards' has shape \(4, 1\)"):
+        agent.learner.train(columns)

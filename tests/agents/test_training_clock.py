@@ -1,0 +1,133 @@
+"""When training phases and updates of targets are due: counters in, numbers out, no agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rl_coach.agents.training_clock import TrainingClock
+from rl_coach.base_parameters import AlgorithmParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, Frames, TrainingSteps
+from rl_coach.utils import CoachError
+
+
+def clock(
+    playing: Any = None, targets: Any = None, updates: int = 1, at_once: int = 1, **settings: Any
+) -> TrainingClock:
+    algorithm = AlgorithmParameters()
+    algorithm.num_consecutive_playing_steps = playing or EnvironmentSteps(1)
+    algorithm.num_consecutive_training_steps = updates
+    algorithm.num_steps_between_copying_online_weights_to_target = targets or EnvironmentSteps(100)
+    for name, value in settings.items():
+        setattr(algorithm, name, value)
+    made = TrainingClock(algorithm)
+    made.steps_at_once = at_once
+    return made
+
+
+@pytest.mark.parametrize(
+    "playing, last, steps, episodes, is_due",
+    [
+        (EnvironmentSteps(4), 0, 3, 9, False),
+        (EnvironmentSteps(4), 0, 4, 0, True),
+        (EnvironmentSteps(4), 4, 7, 0, False),
+        (EnvironmentSteps(4), 4, 9, 0, True),
+        (EnvironmentEpisodes(2), 3, 500, 4, False),
+        (EnvironmentEpisodes(2), 3, 500, 5, True),
+    ],
+)
+def test_phases_follow_the_playing_steps(playing, last, steps, episodes, is_due):
+    one = clock(playing)
+    one.last_phase = last
+    assert one.is_due(steps, episodes) is is_due
+    assert one.last_phase == last, "asking changes nothing"
+
+
+def test_a_phase_waits_for_the_end_of_the_episode_where_the_algorithm_does():
+    one = clock(EnvironmentSteps(4), act_for_full_episodes=True)
+    assert not one.is_due(6, 0, in_episode=True)
+    assert one.is_due(6, 1, in_episode=False)
+    assert clock(EnvironmentSteps(4), act_for_full_episodes=False).is_due(6, 0, in_episode=True)
+
+
+@pytest.mark.parametrize(
+    "playing, updates, at_once, last, steps, left, made, last_after",
+    [
+        (EnvironmentSteps(1), 1, 1, 10, 11, None, 1, 11),
+        (EnvironmentSteps(4), 3, 1, 0, 5, None, 3, 5),
+        (EnvironmentSteps(4), 3, 1, 0, 5, 2, 2, 5),  # cut to what the run still wants
+        (EnvironmentSteps(1), 1, 8, 80, 88, None, 8, 88),  # eight copies: eight phases
+        (EnvironmentSteps(3), 1, 8, 0, 8, None, 2, 6),  # two steps are left over for the next phase
+        (EnvironmentSteps(16), 2, 8, 0, 16, None, 2, 16),
+        (EnvironmentSteps(1), 1, 8, 0, 1000, None, 1, 1000),  # what was played before training began is not caught up
+    ],
+)
+def test_several_phases_are_due_where_several_steps_come_at_once(
+    playing, updates, at_once, last, steps, left, made, last_after
+):
+    one = clock(playing, updates=updates, at_once=at_once)
+    one.last_phase = last
+    assert one.start_phases(steps, episodes=0, updates_left=left) == made
+    assert one.last_phase == last_after
+
+
+def test_phases_by_episodes_come_one_at_a_time():
+    one = clock(EnvironmentEpisodes(2), updates=5, at_once=8)
+    assert one.most_phases == 1
+    assert one.start_phases(4000, episodes=7) == 5
+    assert one.last_phase == 7
+
+
+@pytest.mark.parametrize(
+    "targets, updates_a_phase, wanted, iteration, last, expected",
+    [
+        (EnvironmentSteps(100), 3, 3, 50, 0, (3, False)),
+        (EnvironmentSteps(1), 1, 4, 50, 0, (4, True)),  # four copies: after each update
+        (EnvironmentSteps(1), 3, 3, 50, 0, (3, False)),
+        (TrainingSteps(1), 3, 3, 50, 49, (3, True)),
+        (TrainingSteps(5), 8, 8, 7, 5, (3, False)),
+        (TrainingSteps(5), 8, 2, 7, 5, (2, False)),
+        (TrainingSteps(5), 8, 8, 30, 5, (1, False)),  # overdue
+    ],
+)
+def test_updates_are_cut_where_targets_are_due_in_between(targets, updates_a_phase, wanted, iteration, last, expected):
+    one = clock(targets=targets, updates=updates_a_phase)
+    one.last_target_update = last
+    assert one.updates_before_targets(wanted, iteration) == expected
+
+
+@pytest.mark.parametrize(
+    "targets, steps, iteration, is_due, counted_from",
+    [
+        (EnvironmentSteps(100), 99, 500, False, 0),
+        (EnvironmentSteps(100), 105, 3, True, 105),
+        (TrainingSteps(10), 500, 9, False, 0),
+        (TrainingSteps(10), 500, 10, True, 10),
+    ],
+)
+def test_targets_count_their_own_kind_of_steps(targets, steps, iteration, is_due, counted_from):
+    one = clock(targets=targets)
+    assert one.targets_due(steps, iteration) is is_due
+    assert one.last_target_update == counted_from
+
+
+def test_settings_may_change_while_a_run_goes_on():
+    one = clock(EnvironmentSteps(4))
+    assert not one.is_due(2, 0)
+    one._algorithm.num_consecutive_playing_steps = EnvironmentSteps(2)
+    assert one.is_due(2, 0)
+
+
+def test_units_that_nobody_counts_are_refused():
+    with pytest.raises(CoachError, match="num_consecutive_playing_steps of agent 'agent' counts"):
+        clock(Frames(4)).is_due(1, 1)
+    with pytest.raises(CoachError, match="num_steps_between_copying_online_weights_to_target of agent 'agent'"):
+        clock(targets=EnvironmentEpisodes(4)).targets_due(1, 1)
+
+
+def test_the_state_goes_on():
+    one, other = clock(), clock()
+    one.last_phase, one.last_target_update = 12, 7
+    other.set_state(one.get_state())
+    assert (other.last_phase, other.last_target_update) == (12, 7)

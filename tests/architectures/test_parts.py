@@ -1,0 +1,195 @@
+"""Parts and layers of one's own, initial weights, and what a network gives besides its heads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.embedders import InputEmbedder
+from rl_coach.architectures.head_parameters import HeadParameters, PolicyHeadParameters, QHeadParameters
+from rl_coach.architectures.heads import Head
+from rl_coach.architectures.initializers import KaimingUniform, Orthogonal
+from rl_coach.architectures.layers import Dense, Layer
+from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters, MiddlewareParameters
+from rl_coach.architectures.middlewares import Middleware
+from rl_coach.utils import CoachError
+from tests.architectures.networks import (
+    DISCRETE,
+    TWO_VECTORS,
+    VECTOR,
+    framework_outputs,
+    network_parameters,
+    random_inputs,
+    spaces,
+    teach,
+    wrap,
+)
+
+
+class ScaledHead(Head):
+    """``q`` [B, A], times a trained factor for each action."""
+
+    public = ("q",)
+
+    def __call__(self, layers: Any, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        factors = layers.trained_row(features, self.num_actions, Orthogonal().bias(layers.rng, 1), layers.ops.exp)
+        return {"q": layers.dense(features, self.num_actions) * factors}
+
+
+class ScaledHeadParameters(HeadParameters):
+    def __init__(self):
+        super().__init__("ScaledHead")
+
+    @property
+    def path(self) -> str:
+        return f"{__file__}:ScaledHead"
+
+
+class Twice(InputEmbedder):
+    """The features, and their squares."""
+
+    def embed(self, layers: Any, x: Any) -> Any:
+        features = super().embed(layers, x)
+        return layers.ops.concatenate([features, features * features], axis=-1)
+
+
+class TwiceParameters(InputEmbedderParameters):
+    @property
+    def path(self) -> Any:
+        return Twice
+
+
+class Accumulator(Middleware):
+    """A state that adds up what comes in: a recurrent network that needs no LSTM. It learns row by row."""
+
+    def __init__(self, parameters: Any):
+        super().__init__(parameters)
+        self.recurrent_sizes = {"sum": 4}
+
+    def __call__(self, layers: Any, x: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        total = state["sum"] + layers.dense(x, 4)
+        return layers.activate("tanh", total), {"sum": total}
+
+
+class Doubled(Layer):
+    """A layer of one's own."""
+
+    def applied(self, layers: Any, x: Any) -> Any:
+        return x + x
+
+
+def assert_predicts_what_the_framework_computes(wrapper: Any) -> None:
+    inputs = random_inputs(wrapper, 3, np.random.default_rng(1))
+    for predicted, expected in zip(
+        wrapper.online_network.predict(inputs, squeeze_output=False), framework_outputs(wrapper, inputs)
+    ):
+        np.testing.assert_allclose(predicted, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("head", [HeadParameters(ScaledHead), ScaledHeadParameters()], ids=["class", "path"])
+def test_an_own_head_and_embedder_learn_and_act(head):
+    embedders = {"observation": TwiceParameters(scheme=[Dense(5), Doubled()])}
+    wrapper = wrap(network_parameters([head], input_embedders_parameters=embedders), spaces(VECTOR, DISCRETE))
+    assert wrapper.online_network.get_weights()[2].shape == (10, 8)  # the middleware's first kernel
+    before = wrapper.online_network.get_weights()
+    teach(wrapper, 1, np.random.default_rng(0))
+    assert all(not np.array_equal(old, new) for old, new in zip(before, wrapper.online_network.get_weights()))
+    assert_predicts_what_the_framework_computes(wrapper)
+
+
+def test_an_own_recurrent_middleware_remembers_until_it_is_reset():
+    middleware = MiddlewareParameters(Accumulator)
+    wrapper = wrap(network_parameters([QHeadParameters()], middleware_parameters=middleware), spaces(VECTOR, DISCRETE))
+    row = {"observation": np.ones((1, 3), np.float32)}
+    assert wrapper.is_recurrent
+    first, second = (wrapper.online_network.predict(row) for _ in range(2))
+    wrapper.online_network.reset_internal_memory()
+    np.testing.assert_array_equal(wrapper.online_network.predict(row), first)
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("QHaed", "no Head 'QHaed'; did you mean 'QHead'"),
+        ("json:JSONDecoder", "is no network part: it must be a subclass of rl_coach.architectures.heads.Head"),
+    ],
+)
+def test_a_head_that_is_none_is_named(wanted, message):
+    with pytest.raises(CoachError, match=message):
+        wrap(network_parameters([HeadParameters(wanted)]), spaces(VECTOR, DISCRETE))
+
+
+def kernels_and_biases(**changes: Any) -> tuple[np.ndarray, np.ndarray]:
+    network = network_parameters([PolicyHeadParameters()], **changes)
+    network.input_embedders_parameters = {"observation": InputEmbedderParameters(scheme=[Dense(64)])}
+    *_, kernel, bias = wrap(network, spaces(VECTOR, DISCRETE)).online_network.get_weights()[:4]
+    return kernel, bias
+
+
+def test_initial_weights_of_pytorch_fill_the_range_of_the_inverse_root_of_fan_in():
+    kernel, bias = kernels_and_biases(initial_weights="kaiming_uniform")
+    assert kernel.shape == (64, 8)
+    for values in (kernel, bias):
+        assert np.abs(values).max() <= 1 / 8
+    assert np.abs(kernel).max() > 0.12 and np.abs(bias).max() > 0.03
+    assert np.std(kernel) == pytest.approx(1 / 8 / np.sqrt(3), rel=0.1)
+
+
+def test_orthogonal_initial_weights_have_their_gain():
+    kernel, bias = kernels_and_biases(initial_weights=Orthogonal(gain=0.5))
+    np.testing.assert_allclose(kernel.T @ kernel, 0.25 * np.eye(8), atol=1e-6)
+    assert not bias.any()
+
+
+def test_a_part_overrides_the_networks_initial_weights():
+    head = PolicyHeadParameters()
+    head.initial_weights = Orthogonal(gain=0.01)
+    network = network_parameters([head], initial_weights=KaimingUniform())
+    weights = wrap(network, spaces(VECTOR, DISCRETE)).online_network.get_weights()
+    np.testing.assert_allclose(weights[-2].T @ weights[-2], 1e-4 * np.eye(4), atol=1e-8)
+    assert weights[1].any() and not weights[-1].any()
+
+
+def test_initial_weights_that_are_none_are_named():
+    with pytest.raises(CoachError, match="no initial weights 'orthogonl'; did you mean 'orthogonal'"):
+        kernels_and_biases(initial_weights="orthogonl")
+
+
+def test_the_body_gives_its_output_as_an_embedding():
+    network = network_parameters([QHeadParameters(), QHeadParameters()], TWO_VECTORS, output_embedding=True)
+    network.middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=6, scheme=[])
+    wrapper = wrap(network, spaces(TWO_VECTORS, DISCRETE))
+    assert wrapper.online_network.output_names == ["output_0_q", "output_0_embedding", "output_1_q"]
+    row = random_inputs(wrapper, 1, np.random.default_rng(0))
+    q, embedding, _ = wrapper.online_network.predict(row)
+    kernel, bias = wrapper.online_network.get_weights()[-4:-2]
+    assert embedding.shape == (1, 6)
+    np.testing.assert_allclose(embedding @ kernel + bias, q, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("room", "base", "successor"),
+    [
+        ("heads.head", "Head", "heads.Head"),
+        ("embedders.embedder", "InputEmbedder", "embedders.InputEmbedder"),
+        ("middlewares", "Middleware", "middlewares.Middleware"),
+    ],
+)
+def test_a_part_that_builds_a_tensorflow_1_graph_is_told_what_to_write(room, base, successor, tmp_path):
+    import importlib
+
+    retired = getattr(importlib.import_module(f"rl_coach.architectures.tensorflow_components.{room}"), base)
+    with pytest.raises(CoachError, match=rf"Mine builds a TensorFlow 1 graph.*rl_coach\.architectures\.{successor}"):
+        type("Mine", (retired,), {})
+
+
+def test_layers_have_coachs_names_for_each_framework():
+    from rl_coach.architectures.mxnet_components import layers as of_mxnet
+    from rl_coach.architectures.tensorflow_components import layers as of_tensorflow
+
+    assert of_mxnet.Dense is of_tensorflow.Dense is Dense
+    assert {"Conv2d", "BatchnormActivationDropout", "NoisyNetDense"} <= set(of_tensorflow.__all__)

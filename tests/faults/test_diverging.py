@@ -1,0 +1,60 @@
+"""A loss that is not finite stops the run with one error that names network and step, and keeps the state."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rl_coach.base_parameters import TaskParameters
+from rl_coach.checkpoint import load_checkpoint
+from rl_coach.utils import TrainingError
+from tests.frameworks import FRAMEWORK
+from tests.resume.runs import agents, plan_of
+
+pytestmark = pytest.mark.faults
+
+
+def failing(name, directory):
+    graph = plan_of(name, 300)
+    graph.prints_summary = False
+    return graph, TaskParameters(framework_type=FRAMEWORK, experiment_path=str(directory), seed=5)
+
+
+def assert_fails_and_keeps_its_state(graph, directory):
+    with pytest.raises(TrainingError) as caught:
+        graph.run()
+    assert re.search(r"network '\w+'.*(update|step) \d+", str(caught.value)) and "\n" not in str(caught.value)
+    (kept,) = (directory / "checkpoint").glob("*.failed")
+    load_checkpoint(kept)
+    assert not list((directory / "checkpoint").glob("*.ckpt"))
+
+
+@pytest.mark.parametrize("name", agents("PG"))
+def test_rewards_that_are_not_numbers(tmp_path, name):
+    graph, task = failing(name, tmp_path)
+    graph.create_graph(task)
+    environments = getattr(graph.environments[0], "copies", graph.environments)
+    for environment in environments:
+        spoil_rewards(environment)
+    assert_fails_and_keeps_its_state(graph, tmp_path)
+
+
+def spoil_rewards(environment):
+    take_action = environment._take_action
+
+    def spoiled(action):
+        take_action(action)
+        if environment.total_steps_counter > 40:
+            environment.reward = float("nan")
+
+    environment._take_action = spoiled
+
+
+@pytest.mark.parametrize("name", agents("PG"))
+def test_a_learning_rate_that_is_far_too_large(tmp_path, name):
+    graph, task = failing(name, tmp_path)
+    for network in graph.agent_params.network_wrappers.values():
+        network.learning_rate, network.optimizer_type = 1e30, "SGD"
+    graph.create_graph(task)
+    assert_fails_and_keeps_its_state(graph, tmp_path)

@@ -1,0 +1,102 @@
+"""A disk without room: at a run's start, in its middle, and at its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from rl_coach.checkpoint import load_checkpoint
+from rl_coach.coach import BAD_INPUT, TRAINING_FAILED, main
+from rl_coach.runs.status import FAILED
+
+pytestmark = pytest.mark.faults
+
+SETTINGS = (
+    "agent_params.network_wrappers['main'].batch_size=8; "
+    "agent_params.memory.max_size=(MemoryGranularity.Transitions, 500); "
+    "heatup_steps=EnvironmentSteps(20); evaluation_steps=EnvironmentEpisodes(0); improve_steps=EnvironmentSteps(60)"
+)
+
+
+def _mount(directory: pathlib.Path, size: str) -> bool:
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(directory)]
+    return os.geteuid() == 0 and subprocess.run(command, capture_output=True).returncode == 0
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 256 KB, less than a checkpoint."""
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    if not _mount(directory, "256k"):
+        pytest.skip("no file system can be mounted here")
+    yield directory
+    subprocess.run(["umount", "-l", str(directory)], check=True)
+
+
+def fill(directory: pathlib.Path) -> None:
+    with open(directory / "filler", "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            pass
+
+
+def coach(directory: pathlib.Path) -> int:
+    return main(["-p", "CartPole_DQN", "-ep", str(directory), "-e", "run", "-ns", "--seed", "1", "-cp", SETTINGS])
+
+
+def test_at_the_end_what_was_trained_lies_elsewhere(small_disk, tmp_path, monkeypatch, capsys):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(elsewhere))
+    assert coach(small_disk) == TRAINING_FAILED
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "Traceback" not in error
+    (path,) = re.findall(rf"what was trained lies in '({elsewhere}/[^']*\.ckpt)'", error)
+    assert load_checkpoint(path)[1]["steps"] == 60
+    (run,) = (small_disk / "run").iterdir()
+    status = json.loads((run / "status.json").read_text())
+    assert status["state"] == FAILED
+
+
+def test_where_there_is_no_room_anywhere_it_says_so(small_disk, monkeypatch, capsys):
+    monkeypatch.setattr("tempfile.tempdir", str(small_disk))
+    assert coach(small_disk) == TRAINING_FAILED
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "is lost" in error
+
+
+def test_starting_on_a_full_disk_is_one_line(small_disk, capsys):
+    fill(small_disk)
+    code = coach(small_disk)
+    captured = capsys.readouterr()
+    assert code in (BAD_INPUT, TRAINING_FAILED) and captured.err.count("\n") == 1
+    assert "No space left on device" in captured.err + captured.out
+
+
+def test_a_csv_that_becomes_unwritable_is_one_line_and_the_run_goes_on(tmp_path, monkeypatch, capsys):
+    """Its place is taken by a directory, which not even root can write rows to."""
+    from rl_coach.graph_managers.graph_manager import GraphManager
+
+    heatup = GraphManager.heatup
+
+    def heatup_and_take_the_csvs_place(graph, steps):
+        heatup(graph, steps)
+        file = pathlib.Path(graph.get_agent().agent_logger.csv_path)
+        file.unlink(missing_ok=True)
+        file.mkdir()
+
+    monkeypatch.setattr(GraphManager, "heatup", heatup_and_take_the_csvs_place)
+    assert coach(tmp_path) == 0
+    captured = capsys.readouterr()
+    assert captured.out.count("cannot be written") == 1 and "Traceback" not in captured.out + captured.err
+    (run,) = (tmp_path / "run").iterdir()
+    assert json.loads((run / "status.json").read_text())["state"] == "finished"
+    assert list(run.glob("checkpoint/*.ckpt"))
