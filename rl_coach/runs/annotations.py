@@ -14,7 +14,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any, Iterable, Mapping
 
-from rl_coach.checkpoint import write_file_atomically
+from rl_coach.utilities import files
 from rl_coach.utils import CoachError
 
 ANNOTATIONS_FILE = "annotations.json"
@@ -57,7 +57,7 @@ def write(signal_file: str | os.PathLike, changes: Mapping[str, Any]) -> Annotat
     changed = _annotation({**asdict(_annotation(document.get(path.stem))), **changes})
     document[path.stem] = {name: value for name, value in asdict(changed).items() if value}
     try:
-        write_file_atomically(path.parent / ANNOTATIONS_FILE, json.dumps(document, indent=1) + "\n")
+        files.write_text(path.parent / ANNOTATIONS_FILE, json.dumps(document, indent=1) + "\n")
     except OSError as error:
         raise CoachError(f"'{path.parent / ANNOTATIONS_FILE}' cannot be written: {error.strerror}") from None
     return changed
