@@ -38,11 +38,13 @@ def dashboard(hostile, browser, start_dashboard):
     return start_dashboard(hostile)
 
 
-@pytest.mark.parametrize(
-    "field", ["left", "right", "runs", "filter", "group", "columns", "pins", "across", "axes", "steps"]
-)
-def test_a_link_runs_no_script(dashboard, open_page, field):  # noqa: F811
-    page = open_page(f"{dashboard.address}?{field}={quote(INJECTION % field)}&tab=charts")
+FIELDS = ("left", "right", "runs", "filter", "group", "columns", "pins", "across", "axes", "steps")
+
+
+@pytest.mark.parametrize("tab", ["plot", "charts", "compare"])
+def test_a_link_runs_no_script(dashboard, open_page, tab):  # noqa: F811
+    link = "&".join(f"{field}={quote(INJECTION % field)}" for field in FIELDS)
+    page = open_page(f"{dashboard.address}?{link}&tab={tab}")
     wait_for_text(page, ".said", "2 runs")
     page.wait_for_timeout(300)
     assert page.evaluate("window.injected") is None
