@@ -8,7 +8,6 @@ import errno
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 import webbrowser
@@ -27,17 +26,19 @@ from rl_coach.utils import CoachError
 from .cache import ColumnCache, default_directory
 from .media import MediaHandler
 from .page import Page
+from .protection import known_hosts, origins, protect
 from .store import Store
 
 DEFAULT_PORT = 12345
 _PORTS_TRIED = 100
 _LEFT_AFTER_SECONDS = 20
+_ONLY_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 _HERE = Path(__file__).parent
 
 
-def arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
+def arguments(command_line: Sequence[str] | None = None, program: str = "dashboard") -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="dashboard", description="See what Coach's runs do, in a browser.")
+    parser = argparse.ArgumentParser(prog=program, description="See what Coach's runs do, in a browser.")
     parser.add_argument(
         "-d", "--experiment_dir", metavar="DIR", help="show every run below this directory (default: ./experiments)"
     )
@@ -49,6 +50,19 @@ def arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
         "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1, this machine only)"
     )
     parser.add_argument(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="answer under this name too, besides those of this machine",
+    )
+    parser.add_argument(
+        "--edit",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="let pages name, tag, archive and delete runs (default: only if no other machine can reach them)",
+    )
+    parser.add_argument(
         "--open", action=argparse.BooleanOptionalAction, default=True, help="open the page in a browser"
     )
     parser.add_argument("--no-cache", action="store_true", help="keep no parsed columns in the user's cache directory")
@@ -56,9 +70,9 @@ def arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(command_line)
 
 
-def main(command_line: Sequence[str] | None = None) -> int:
-    """The entry point of the ``dashboard`` command; the exit status."""
-    options = arguments(command_line)
+def main(command_line: Sequence[str] | None = None, program: str = "dashboard") -> int:
+    """The entry point of the commands ``dashboard`` and ``coach dashboard``; the exit status."""
+    options = arguments(command_line, program)
     try:
         root, files = _where(options.experiment_dir, options.experiment_files)
         serve(
@@ -69,9 +83,11 @@ def main(command_line: Sequence[str] | None = None) -> int:
             show=options.open,
             cached=not options.no_cache,
             while_process=options.while_process,
+            allowed=options.allow_host,
+            editable=options.host in _ONLY_THIS_MACHINE if options.edit is None else options.edit,
         )
     except CoachError as error:
-        print(f"dashboard: {error}", file=sys.stderr)
+        print(f"{program}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 0
@@ -96,6 +112,8 @@ def serve(
     show: bool = False,
     cached: bool = True,
     while_process: int | None = None,
+    allowed: Sequence[str] = (),
+    editable: bool = True,
 ) -> None:
     """Serve the page until interrupted.
 
@@ -103,11 +121,13 @@ def serve(
     :param port: where to listen; if it is taken, or None and the default is, the next free one, which is said
     :param show: open a browser
     :param cached: keep parsed columns in the user's cache directory
+    :param allowed: names of hosts under which it answers, besides this machine's
+    :param editable: whether pages may name, tag, archive and delete runs
     :param while_process: end once this process has gone and no page is open
     :raises CoachError: if the host is not an address of this machine, or no port is free
     """
-    store = Store(root, files, ColumnCache(default_directory(), root) if cached else None)
-    server, port = make_server(store, host, port)
+    store = Store(root, files, ColumnCache(default_directory(), root) if cached else None, editable)
+    server, port = make_server(store, host, port, allowed)
     _stop_on_sigterm(server)
     _keep_quiet_about_closed_tabs(server)
     address = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::') else host}:{port}/"
@@ -151,12 +171,12 @@ def _end_if_left(server: Server, process: int) -> None:
         server.io_loop.stop()
 
 
-def make_server(store: Store, host: str, port: int | None) -> tuple[Server, int]:
+def make_server(store: Store, host: str, port: int | None, allowed: Sequence[str] = ()) -> tuple[Server, int]:
     """A server of the page, listening, and its port."""
     wanted = DEFAULT_PORT if port is None else port
     for candidate in range(wanted, min(wanted + _PORTS_TRIED, 65536)) if wanted else [0]:
         try:
-            server = _listen(store, host, candidate)
+            server = _listen(store, host, candidate, allowed)
         except OSError as error:
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
                 continue
@@ -168,7 +188,7 @@ def make_server(store: Store, host: str, port: int | None) -> tuple[Server, int]
     raise CoachError(f"no free port from {wanted} on; name one with --port")
 
 
-def _listen(store: Store, host: str, port: int) -> Server:
+def _listen(store: Store, host: str, port: int, allowed: Sequence[str]) -> Server:
     server = pn.io.server.get_server(
         {"/": lambda: _new_page(store)},
         port=port,
@@ -182,23 +202,11 @@ def _listen(store: Store, host: str, port: int) -> Server:
         unused_session_lifetime_milliseconds=15000,
     )
     # Bokeh's own option takes no wildcard for the port, although its check of an origin does.
-    server._tornado.websocket_origins.update(_origins(host))
+    application = server._tornado
+    hosts = known_hosts(host, allowed)
+    application.websocket_origins.update(origins(hosts))
+    protect(application, hosts)
     return server
-
-
-def _origins(host: str) -> list[str]:
-    """Whose pages may talk to the server: this machine under any port, so that SSH forwarding works."""
-    names = {"localhost", "127.0.0.1", "[::1]", host}
-    if host in ("0.0.0.0", "::", ""):
-        names |= {socket.gethostname(), socket.getfqdn(), *_addresses()}
-    return [f"{name}:*" for name in sorted(names - {"0.0.0.0", "::", ""})]
-
-
-def _addresses() -> set[str]:
-    try:
-        return {str(found[4][0]) for found in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
-    except OSError:
-        return set()
 
 
 class _Template(pn.Template):

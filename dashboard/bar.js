@@ -19,7 +19,9 @@ export function render({ model }) {
   const copy = element("button", "", "Copy link");
   copy.title = "The address holds this whole view";
   const theme = element("button", "icon");
-  root.append(live, copy, theme);
+  const settings = element("button", "settings", "Settings");
+  settings.setAttribute("aria-expanded", "false");
+  root.append(settings, live, copy, theme);
 
   const showLive = () => {
     live.setAttribute("aria-pressed", String(model.live));
@@ -73,7 +75,56 @@ export function render({ model }) {
     copy.textContent = "Copied";
     setTimeout(() => { copy.textContent = "Copy link"; }, 1500);
   };
+  // On a narrow page what is set beside the plot lies over it while it is wanted.
+  const page = document.documentElement;
+  const showSettings = (on) => {
+    page.toggleAttribute("data-settings", on);
+    settings.setAttribute("aria-expanded", String(on));
+  };
+  settings.onclick = () => showSettings(!page.hasAttribute("data-settings"));
+  document.querySelector(".shade").onclick = () => showSettings(false);
+  addEventListener("keydown", (event) => { if (event.key === "Escape") showSettings(false); });
+
+  // The split between the table and what is below: dragged, or moved by the arrow keys, and kept by the browser.
+  const SPLIT = "coach-split";
+  const split = document.querySelector(".split");
+  const main = document.querySelector("main");
+  const setSplit = (share, keep) => {
+    const part = Math.min(0.85, Math.max(0.12, share));
+    page.style.setProperty("--split", `${(100 * part).toFixed(2)}%`);
+    split.setAttribute("aria-valuenow", String(Math.round(100 * part)));
+    if (!keep) return;
+    try { localStorage.setItem(SPLIT, part); } catch { /* the browser keeps nothing: the split lasts as long as the page */ }
+  };
+  const splitNow = () => main.firstElementChild.offsetHeight / main.clientHeight;
+  const kept = () => { try { return Number(localStorage.getItem(SPLIT)); } catch { return 0; } };
+  if (kept() > 0) setSplit(kept());
+  split.onpointerdown = (event) => {
+    event.preventDefault();
+    split.focus();
+    split.setPointerCapture(event.pointerId);
+    split.onpointermove = (moved) => setSplit((moved.clientY - main.getBoundingClientRect().top) / main.clientHeight, true);
+  };
+  split.onlostpointercapture = () => { split.onpointermove = null; };
+  split.onkeydown = (event) => {
+    const by = { ArrowUp: -0.04, ArrowDown: 0.04 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    setSplit(splitNow() + by, true);
+  };
+  split.ondblclick = () => {
+    page.style.removeProperty("--split");
+    try { localStorage.removeItem(SPLIT); } catch { /* as above */ }
+  };
+
+  const veil = document.querySelector(".veil");
+  const showComputing = () => {
+    veil.hidden = !model.computing;
+    veil.textContent = model.computing;
+  };
+
   const showCover = () => { document.documentElement.toggleAttribute("data-covered", model.covered); };
+  model.on("computing", showComputing);
   model.on("covered", showCover);
   model.on("live", showLive);
   model.on("theme", showTheme);

@@ -15,7 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from rl_coach.runs.experiments import SignalFile, read_json
+from rl_coach.runs.signal_file import SignalFile
+from rl_coach.utilities.safe_reading import read_json
+from rl_coach.utils import CoachError
 
 SMALLEST_FILE_BYTES = 1 << 19
 """A smaller CSV is parsed faster than its columns are looked up."""
@@ -63,7 +65,9 @@ class ColumnCache:
         if b"offset" not in metadata:
             return SignalFile(path)
         seam = base64.b64decode(metadata[b"seam"])
-        return SignalFile(path, table.replace_schema_metadata(None), int(metadata[b"offset"]), seam)
+        file = SignalFile.from_table(path, table.replace_schema_metadata(None), int(metadata[b"offset"]), seam)
+        file.left_out = int(metadata.get(b"left_out", 0))
+        return file
 
     def write(self, file: SignalFile) -> None:
         """Keep what has been read of a CSV, if it is large enough to be worth it."""
@@ -71,7 +75,11 @@ class ColumnCache:
             return
         if self._bytes + file.nbytes > LARGEST_CACHE_BYTES:
             return
-        metadata = {"offset": str(file.offset), "seam": base64.b64encode(file.seam).decode()}
+        metadata = {
+            "offset": str(file.offset),
+            "left_out": str(file.left_out),
+            "seam": base64.b64encode(file.seam).decode(),
+        }
         table = file.table.combine_chunks().replace_schema_metadata(metadata)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, table.schema) as writer:
@@ -79,8 +87,11 @@ class ColumnCache:
         self._bytes += self._put(self._file(file.path), sink.getvalue())
 
     def read_summaries(self) -> dict[str, Any]:
-        """What ``write_summaries`` kept, by the CSV's path."""
-        return read_json(self.directory / "summaries.json")
+        """What ``write_summaries`` kept, by the CSV's path; empty if there is nothing, or it is damaged."""
+        try:
+            return read_json(self.directory / "summaries.json")
+        except (FileNotFoundError, CoachError):
+            return {}
 
     def write_summaries(self, summaries: dict[str, Any]) -> None:
         """Keep every run's summary."""

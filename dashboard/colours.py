@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Iterable
 
 # Found by a search for the largest smallest distance (CIE Lab) under normal, protan, deutan and tritan vision, among
-# colours of ten hues that stand out from the page by 3:1. A test holds them to it.
+# colours that stand out from the page by 3:1. A test holds them to it.
 LINES = {
     "light": (
         *("#128de3", "#e1706a", "#0d5212", "#92088f", "#ac8806"),
         *("#5043d1", "#f41543", "#41474e", "#587638", "#207377"),
+        *("#9970ae", "#391657", "#0e027a", "#181f08", "#bf166d"),
+        *("#8517fa", "#430f2b", "#9a0813", "#f92fe5", "#92929a"),
     ),
     "dark": (
         *("#3090e2", "#d1705c", "#9cf0a2", "#fc3c91", "#ead63e"),
         *("#bca9db", "#f49b9e", "#8594a3", "#a3c651", "#76f0ec"),
+        *("#fa7222", "#9123fb", "#a14aa0", "#e11223", "#557c29"),
+        *("#fe1be0", "#2c8471", "#dbf8cf", "#eff913", "#ca2e59"),
     ),
 }
 DASHES = ("solid", "6 4", "2 3", "10 4 2 4", "14 4")

@@ -9,21 +9,14 @@ from typing import Sequence
 import numpy as np
 import pandas as pd
 
-from rl_coach.runs.experiments import (
-    EPISODE,
-    TOTAL_STEPS,
-    TRAINING_ITERATION,
-    WALL_CLOCK,
-    WALL_CLOCK_MINUTES,
-    SignalFile,
-    wall_clock_minutes,
-)
+from rl_coach.runs.experiments import wall_clock_minutes
+from rl_coach.runs.signal_file import EPISODE, TOTAL_STEPS, TRAINING_ITERATION, SignalFile, extremes
+from rl_coach.runs.statistics import bootstrap_interval, iqm
 
 POINTS_OF_A_CURVE = 1600
 """About as many as a wide plot has pixels: the smallest and the largest value of every other pixel."""
 POINTS_OF_A_GROUP = 600
 _NEARLY_TOGETHER = 0.05
-TIME_COLUMNS = (EPISODE, TRAINING_ITERATION, TOTAL_STEPS, WALL_CLOCK, WALL_CLOCK_MINUTES)
 
 # Two-sided 95% quantiles of Student's t by degrees of freedom, from 1; the normal distribution's beyond.
 _T_95 = (
@@ -107,21 +100,6 @@ def smooth(y: np.ndarray, kind: str, window: int) -> np.ndarray:
     return series.ewm(span=window).mean().to_numpy()
 
 
-def extremes(y: np.ndarray, points: int) -> np.ndarray:
-    """The indices of at most ``points`` values that draw like all of them: each stretch's smallest and largest.
-
-    The first and the last are among them. y is [points] without NaN.
-    """
-    stretches = max(1, points // 2 - 1)
-    if y.size <= max(points, 4):
-        return np.arange(y.size)
-    length = -(-y.size // stretches)
-    padded = np.concatenate([y, np.full(-y.size % length, y[-1])]).reshape(-1, length)
-    start = np.arange(len(padded)) * length
-    picked = np.concatenate([start + padded.argmin(axis=1), start + padded.argmax(axis=1), [0, y.size - 1]])
-    return np.unique(np.minimum(picked, y.size - 1))
-
-
 def thin(curve: Curve, x_range: tuple[float, float] | None = None, points: int = POINTS_OF_A_CURVE) -> Curve:
     """No more points than can be seen: fine within ``x_range``, coarse beside it, so that panning meets no void."""
     if curve.x.size <= points:
@@ -140,16 +118,21 @@ def thin(curve: Curve, x_range: tuple[float, float] | None = None, points: int =
     return curve.take(np.concatenate(parts))
 
 
-def mean_of(lines: Sequence[tuple[np.ndarray, np.ndarray]], band: str, log_x: bool = False) -> dict[str, np.ndarray]:
+def mean_of(
+    lines: Sequence[tuple[np.ndarray, np.ndarray]], band: str, log_x: bool = False, strata: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
     """The mean over runs and its band, on a grid that all runs share; the runs' lines are interpolated onto it.
 
     At each x the mean is over those runs that reach from before to behind it; where runs begin or end nearly together,
     the mean does too. ``std`` draws mean ± the sample
-    standard deviation, ``confidence`` the 95% interval of the mean by Student's t; a single run has no band.
+    standard deviation, ``confidence`` the 95% interval of the mean by Student's t; a single run has no band. ``iqm``
+    draws the interquartile mean and its 95% interval by a stratified bootstrap.
 
     :param lines: x and y of each run, x ascending
+    :param strata: for ``iqm`` the environment of each run; without it they are of one
     :return: x, y, low, high and count, each [points]
     """
+    strata = [stratum for stratum, (x, _) in zip(strata or [""] * len(lines), lines) if x.size]
     lines = [(x, y) for x, y in lines if x.size]
     if not lines:
         return {name: np.empty(0) for name in ("x", "y", "low", "high", "count")}
@@ -157,6 +140,9 @@ def mean_of(lines: Sequence[tuple[np.ndarray, np.ndarray]], band: str, log_x: bo
     values = np.stack([np.interp(grid, x, y, left=np.nan, right=np.nan) for x, y in lines])
     count = np.isfinite(values).sum(axis=0)
     grid, values, count = grid[count > 0], values[:, count > 0], count[count > 0]
+    if band == "iqm":
+        low, high = bootstrap_interval([values[np.equal(strata, one)] for one in dict.fromkeys(strata)])
+        return {"x": grid, "y": iqm(values), "low": low, "high": high, "count": count.astype(float)}
     mean = np.nansum(values, axis=0) / count
     variance = np.nansum((values - mean) ** 2, axis=0) / np.maximum(count - 1, 1)
     spread = np.sqrt(variance)

@@ -8,7 +8,7 @@ from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
-from rl_coach.runs.experiments import SignalFile
+from rl_coach.runs.signal_file import SignalFile
 
 from .colours import DASHES
 from .curves import Curve, line_of, mean_of, smooth, x_values
@@ -52,7 +52,7 @@ def _parts(run: Run) -> list[str]:
     about = run.description
     seed = f"seed {about.seed}" if about.seed is not None else ""
     start = time.strftime("%d %b %H:%M", time.localtime(about.start)) if about.start is not None else ""
-    return [about.experiment, seed, detail_of(run), start]
+    return [run.title, seed, detail_of(run), start]
 
 
 def draw(
@@ -144,7 +144,8 @@ def _curves_of_groups(
         for place, (signal, right) in enumerate(signals):
             lines = [_line(view, run, files[run.id], signal) for run in members]
             lines = [(x, smooth(values, view.smoothing, view.window)) for x, values in lines]
-            mean = mean_of(lines, view.draw, view.log_x)
+            strata = [run.description.environment for run in members]
+            mean = mean_of(lines, view.draw, view.log_x, strata)
             if view.log_y and mean["low"].size:
                 mean["low"] = np.where(mean["low"] > 0, mean["low"], mean["y"].min())
             curves.append(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import logging
 import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,50 +13,46 @@ from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import panel as pn
-import param
-from panel.custom import JSComponent
 
-from rl_coach.runs.experiments import EVALUATION_REWARD, TRAINING_REWARD, SignalFile, episode_files
+from rl_coach.runs.annotations import TRASH, take_back
+from rl_coach.runs.experiments import EVALUATION_REWARD, episode_files
+from rl_coach.runs.signal_file import MOST_ROWS, TIME_COLUMNS, TOTAL_STEPS, SignalFile
 from rl_coach.runs.status import FAILED
+from rl_coach.utils import CoachError
 
 from .colours import line_colour, lowest_free
-from .curves import TIME_COLUMNS, Curve
+from .components import Bar, Comparison, PictureButtons, SignalPicker, Wall
+from .curves import Curve, thin
 from .drawing import Drawing, draw, labels_of
 from .panels import message, no_experiments, parameters_table, video_gallery
 from .plot import MOST_CURVES, STYLE, SignalPlot
-from .runs_table import GROUPINGS, RunsTable, group_of, rows_of
+from .runs_table import GROUPINGS, RunsTable, comparison, group_of, offered_columns, rows_of
+from .signals import by_use
 from .store import Run, Store
-from .view import LARGEST_WINDOW, TABS, X_AXES, View, from_query, to_query
+from .view import LARGEST_WINDOW, TABS, USUAL_COLUMNS, X_AXES, View, from_query, to_query
 
 LOOK_EVERY_MILLISECONDS = 750
 _HERE = Path(__file__).parent
 _WIDGETS = (_HERE / "widgets.css").read_text()
 _EPISODE_SIGNALS_AT_FIRST = 1
-_EXPORT = """
-const [view] = Bokeh.index.query((view) => view.model.name === "%(figure)s");
-if (view) view.export("%(kind)s").to_blob().then((blob) => {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = "signals.%(kind)s";
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-});
-"""
+_PATIENCE_MILLISECONDS = 100
+"""A drawing that takes longer is awaited with the plot hidden, so that old lines are not taken for new ones."""
+_POINTS_OF_A_CHART = 160
+_DRAWS_NOTHING_NEW = {
+    *("zoom", "filter", "regex", "sort", "live", "tab", "episode", "steps", "columns", "archived", "pins"),
+    *("across", "result", "axes"),
+}
+_SETTINGS_OF_CHARTS = ("runs", "x", "smoothing", "window", "group", "draw", "log_x", "log_y", "theme")
+
+_logger = logging.getLogger(__name__)
 
 
-class Bar(JSComponent):
-    """Live or paused, the page's address, light or dark; and whether something covers all the rest."""
-
-    covered = param.Boolean()
-    live = param.Boolean(default=True)
-    theme = param.String()
-    query = param.String()
-
-    _esm = _HERE / "bar.js"
-    _stylesheets = [(_HERE / "bar.css").read_text()]
+class _Superseded(Exception):
+    """What is being read is no longer wanted."""
 
 
 class Page:
@@ -76,6 +74,12 @@ class Page:
         self._pool = ThreadPoolExecutor(1, "page")
         self._drawing: Future | None = None
         self._draw_again = False
+        self._is_stale = False
+        self._progress = (0, 0)
+        self._wall_version = 0
+        self._wall_shows: tuple[Any, ...] = ()
+        self._moved: list[tuple[Path, Path]] = []
+        self._asked_for = {name for name, _ in parse_qsl(query.lstrip("?"))}
         self._loaded = False
         self._closed = False
         self._document = pn.state.curdoc
@@ -104,6 +108,9 @@ class Page:
             regex=self.view.regex,
             sort=self.view.sort,
             grouped=bool(self.view.group),
+            columns=list(self.view.columns),
+            archived=self.view.archived,
+            editable=self.store.editable,
             sizing_mode="stretch_both",
         )
         self._build_controls()
@@ -114,19 +121,21 @@ class Page:
         self.bar.param.watch(self._on_own_component, ["live", "theme"])
         self.bar.param.watch(self._on_query, "query")
         self.table.param.watch(lambda event: self.in_order(self.table.send_all), "asked")
-        self.table.param.watch(self._on_own_component, ["filter", "regex", "sort", "selected"])
+        self.table.param.watch(self._on_own_component, ["filter", "regex", "sort", "selected", "columns", "archived"])
+        self.table.param.watch(lambda event: self.in_order(partial(self._do, event.new)), "told")
 
     def _build_controls(self) -> None:
         common: dict[str, Any] = {"stylesheets": [_WIDGETS], "sizing_mode": "stretch_width", "margin": (0, 14, 12, 14)}
-        choice = {**common, "solid": False, "delete_button": True, "search_option_limit": 100, "option_limit": 100}
-        self.left = pn.widgets.MultiChoice(label="Signals", placeholder="Add a signal", **choice)
-        self.right = pn.widgets.MultiChoice(label="Signals on the right axis", placeholder="Add a signal", **choice)
+        own: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (0, 14, 12, 14)}
+        self.left = SignalPicker(title="Signals", **own)
+        self.right = SignalPicker(title="Signals on the right axis", **own)
         self.x = _segments({"Episode": "episode", "Iteration": "iteration", "Steps": "steps", "Time": "time"}, common)
         self.smoothing = _segments({"None": "none", "Window": "window", "Exponential": "exponential"}, common)
         self.window = pn.widgets.IntSlider(label="Rows smoothed over", start=1, end=LARGEST_WINDOW, **common)
         self.raw = _switch("Keep the raw line, faintly", **common)
         self.group = pn.widgets.Select(label="Group runs by", **common)
-        self.draw = _segments({"Each run": "runs", "Mean ± std": "std", "95%": "confidence"}, common)
+        drawings = {"Each run": "runs", "Mean ± std": "std", "Mean, 95%": "confidence", "IQM, 95%": "iqm"}
+        self.draw = _segments(drawings, {**common, "css_classes": ["wrapped"]})
         self.log_x = _switch("Logarithmic x-axis", **common)
         self.log_y = _switch("Logarithmic y-axes", **common)
         names = ("left", "right", "x", "smoothing", "window", "raw", "group", "draw", "log_x", "log_y")
@@ -151,14 +160,11 @@ class Page:
         self.tab.param.watch(partial(self._on_widget, "tab"), "value")
         self._widgets["tab"] = self.tab
         self.warned = pn.pane.HTML("", stylesheets=[_WIDGETS], margin=(8, 6), visible=False)
-        self.png = pn.widgets.Button(label="PNG", width=52, **style)
-        self.svg = pn.widgets.Button(label="SVG", width=52, **style)
-        for kind, button in (("png", self.png), ("svg", self.svg)):
-            button.js_on_click(code=_EXPORT % {"kind": kind, "figure": "signals"})
+        self.pictures = PictureButtons(margin=0)
         self.csv = pn.widgets.FileDownload(
-            callback=self._export_csv, filename="signals.csv", label="CSV", width=52, button_type="default", **style
+            callback=self._export_csv, filename="signals.csv", label="CSV", width=52, color="default", **style
         )
-        self.exports = pn.Row(self.png, self.svg, self.csv, margin=0)
+        self.exports = pn.Row(self.pictures, self.csv, margin=0)
         self.tabs = pn.Row(
             self.tab,
             pn.Spacer(sizing_mode="stretch_width"),
@@ -191,7 +197,19 @@ class Page:
             visible=False,
             **whole,
         )
-        self.shown = pn.Column(self.plot_tab, self.videos_tab, self.parameters_tab, **whole)
+        self.wall = Wall(pins=list(self.view.pins), **whole)
+        self.wall.param.watch(lambda event: self.in_order(self._fill_wall), "wanted")
+        self.wall.param.watch(self._on_own_component, "pins")
+        self.wall.param.watch(lambda event: self.in_order(partial(self._open_chart, event.new)), "opened")
+        view = self.view
+        self.compared = Comparison(across=view.across, result=view.result, axes=list(view.axes), **whole)
+        # Columns of their own, as a page's own component is always displayed.
+        self.wall_tab = pn.Column(self.wall, visible=False, **whole)
+        self.compare_tab = pn.Column(self.compared, visible=False, **whole)
+        self.compared.param.watch(self._on_own_component, ["across", "result", "axes"])
+        self.shown = pn.Column(
+            self.plot_tab, self.wall_tab, self.compare_tab, self.videos_tab, self.parameters_tab, **whole
+        )
 
     # What happens
 
@@ -233,7 +251,8 @@ class Page:
             return
         changes = {event.name: event.new for event in events}
         if "selected" in changes:
-            changes["runs"] = tuple(changes.pop("selected"))
+            changes["runs"] = changes.pop("selected")
+        changes = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
         self.in_order(partial(self.change, **changes))
 
     def change(self, **changes: Any) -> None:
@@ -288,14 +307,18 @@ class Page:
             self._plot.set_theme(self.theme)
             if self.episodes is not None:
                 self.episodes.plot.set_theme(self.theme)
-        if changed & {"runs", "group", "theme"}:
+        if changed & {"runs", "group", "theme", "columns"}:
             self._show_table()
+        if "columns" in changed:
+            self._offer_columns()
         if "runs" in changed:
             self._offer_signals()
         if "zoom" in changed:
             self._plot.set_zoom(self.view.zoom)
-        if changed - {"zoom", "filter", "regex", "sort", "live", "tab", "episode", "steps"}:
+        if changed - _DRAWS_NOTHING_NEW:
+            self._is_stale = True
             self.redraw()
+            self._fill_wall()
         if changed & {"tab", "runs", "theme", "episode", "steps"}:
             self._show_tab()
 
@@ -316,7 +339,12 @@ class Page:
                 regex=self.view.regex,
                 sort=self.view.sort,
                 grouped=grouped,
+                columns=list(self.view.columns),
+                archived=self.view.archived,
             )
+            view = self.view
+            self.wall.param.update(pins=list(view.pins), log_x=view.log_x, log_y=view.log_y)
+            self.compared.param.update(across=view.across, result=view.result, axes=list(view.axes))
             self.window.disabled = self.raw.disabled = self.view.smoothing == "none"
             self.raw.visible = self.view.draw == "runs"
         finally:
@@ -339,9 +367,11 @@ class Page:
         self._show_table()
         self._offer_signals()
         self._offer_groups()
+        self._offer_columns()
         self._write_widgets()
         self._say_what_is_missing()
         self.redraw()
+        self._fill_wall()
         if self.view.tab != "plot":
             self._show_tab()
 
@@ -354,21 +384,32 @@ class Page:
             newest = max(runs.values(), key=_age_of)
             view = replace(view, runs=(newest.id,))
         if not view.left and not view.right:
-            names = [name for run_id in view.runs if run_id in runs for name in runs[run_id].names]
-            signals = [name for name in (TRAINING_REWARD, EVALUATION_REWARD, *names) if name in names]
-            view = replace(view, left=tuple(name for name in signals if name not in TIME_COLUMNS)[:1])
+            view = replace(view, left=self._first_signal(view))
+        if "x" not in self._asked_for and not self._have(view, TOTAL_STEPS):
+            view = replace(view, x="episode")
         self.view = view
         self._keep_colours()
         self.bar.query = to_query(self.view)
         self._plot.set_zoom(view.zoom)
         self._show_tab()
 
+    def _have(self, view: View, signal: str) -> bool:
+        return any(signal in self.store.runs[run_id].names for run_id in view.runs if run_id in self.store.runs)
+
+    def _first_signal(self, view: View) -> tuple[str, ...]:
+        """The evaluation reward; where nothing was evaluated yet, that of training or what else there is."""
+        chosen = [self.store.runs[run_id] for run_id in view.runs if run_id in self.store.runs]
+        if any(math.isfinite(run.summary.last_evaluation_reward) for run in chosen):
+            return (EVALUATION_REWARD,)
+        names = by_use(name for run in chosen for name in run.names[1:] if name != EVALUATION_REWARD)
+        return tuple(name for name in names if name not in TIME_COLUMNS)[:1]
+
     def _say_what_is_missing(self) -> None:
         gone = [run_id for run_id in self.view.runs if run_id not in self.store.runs]
         text = f"Not below this directory: {gone[0]}" if gone else ""
         if len(gone) > 1:
             text += f" and {len(gone) - 1} more"
-        self._warn(text or self._too_many())
+        self._warn(self.store.trouble or text or self._too_many())
 
     def _too_many(self) -> str:
         curves = len(self._drawn.curves) if self._drawn else 0
@@ -397,7 +438,7 @@ class Page:
             for run_id, colour in zip(self.view.runs, self.view.colours)
             if run_id in runs and self.store.scanned.is_set()
         }
-        self.table.show_rows(rows_of(runs, self.view.group, colours))
+        self.table.show_rows(rows_of(runs, self.view.group, colours, self.view.columns))
 
     def _key_of_group(self, run: Run) -> str:
         return f"group:{group_of(run, self.view.group) if self.view.group else 'All runs'}"
@@ -405,13 +446,15 @@ class Page:
     def _offer_signals(self) -> None:
         runs = self.store.runs
         chosen = [runs[run_id] for run_id in self.view.runs if run_id in runs] or list(runs.values())[:1]
-        names = list(dict.fromkeys(name for run in chosen for name in run.names[1:]))
-        for widget, shown in ((self.left, self.view.left), (self.right, self.view.right)):
-            options = names + [name for name in shown if name not in names]
-            if widget.options != options:
-                self._writing_widgets = True
-                widget.param.update(options=options, value=list(shown))
-                self._writing_widgets = False
+        names = by_use(name for run in chosen for name in run.names[1:])
+        for picker, shown in ((self.left, self.view.left), (self.right, self.view.right)):
+            picker.names = names + [name for name in shown if name not in names]
+        self.wall.names = [name for name in names if name not in TIME_COLUMNS]
+
+    def _offer_columns(self) -> None:
+        others = sorted({name for run in self.chosen() for name in run.description.parameters})
+        offered = offered_columns(self.store.differing_parameters, others, self.view.columns)
+        self.table.offered = json.dumps(offered)
 
     def _offer_groups(self) -> None:
         names = [name for name in self.store.differing_parameters if name not in GROUPINGS]
@@ -437,6 +480,8 @@ class Page:
             self.shown.append(self.episodes.panel)
         if self.episodes is not None:
             self.episodes.panel.visible = tab == "episodes"
+        self.wall_tab.visible = tab == "charts"
+        self.compare_tab.visible = tab == "compare"
         self.videos_tab.visible = tab == "videos"
         self.parameters_tab.visible = tab == "parameters"
         self.exports.visible = tab == "plot"
@@ -444,6 +489,11 @@ class Page:
             self._set(self.videos, video_gallery(self.chosen(), self.store.root))
         if tab == "parameters":
             self._show_parameters()
+        if tab == "compare":
+            self._show_comparison()
+        if tab == "charts":
+            self._fill_wall()
+        self._show_whether_computing()
         if tab == "episodes" and self.episodes is not None:
             self.episodes.show()
 
@@ -471,8 +521,18 @@ class Page:
         if self._drawing is not None:
             self._draw_again = True
             return
+        self._progress = (0, 0)
         self._drawing = self._pool.submit(self._compute, self.view, self.store.runs)
         self._drawing.add_done_callback(self._hand_back)
+        if self._is_stale and self._document is not None:
+            self._document.add_timeout_callback(self._show_whether_computing, _PATIENCE_MILLISECONDS)
+
+    def _show_whether_computing(self) -> None:
+        """Cover lines that are not those of the settings, and say how far the new ones are."""
+        covers = self._is_stale and self._drawing is not None and self.view.tab == "plot"
+        done, total = self._progress
+        text = f"Reading {done} of {total} runs …" if done < total else "Computing …"
+        self.bar.computing = text if covers else ""
 
     def begin(self) -> None:
         """Draw and keep looking from now on, as the browser has loaded the page. Whatever changes between the page's
@@ -483,17 +543,118 @@ class Page:
         pn.state.add_periodic_callback(partial(self.in_order, self.look), period=LOOK_EVERY_MILLISECONDS)
 
     def _compute(self, view: View, runs: dict[str, Run]) -> Drawing:
-        return draw(view, runs, self.store.columns(view.runs), self._colour_of)
+        files = self.store.columns(view.runs, (*view.left, *view.right), self._tell_progress)
+        return draw(view, runs, files, self._colour_of)
+
+    def _tell_progress(self, done: int, total: int) -> None:
+        self._progress = (done, total)
+        if self._closed or (self._draw_again and self._is_stale):
+            raise _Superseded
+
+    def _fill_wall(self) -> None:
+        """Send the charts in sight that the browser does not have as they are now."""
+        if self.view.tab != "charts" or not self._loaded or not self.store.scanned.is_set():
+            return
+        view, wanted = self.view, tuple(self.wall.wanted)
+        settings = tuple(getattr(view, name) for name in _SETTINGS_OF_CHARTS)
+        shows = (settings, self.store.version, wanted)
+        if shows == self._wall_shows:
+            return
+        is_stale = self._wall_shows[:1] != (settings,)
+        self._wall_shows = shows
+        self._wall_version += 1
+        if is_stale:
+            self.wall.sent = json.dumps({"stale": True, "charts": {}, "version": self._wall_version})
+        future = self._pool.submit(self._compute_charts, view, self.store.runs, wanted, self._wall_version)
+        future.add_done_callback(lambda future: self.in_order(partial(self._show_charts, future)))
+
+    def _compute_charts(self, view: View, runs: dict[str, Run], signals: tuple[str, ...], version: int) -> str:
+        if version != self._wall_version:
+            return ""
+        files = self.store.columns(view.runs, signals)
+        charts = {}
+        for signal in signals:
+            curves = draw(replace(view, left=(signal,), right=()), runs, files, self._colour_of).curves[:MOST_CURVES]
+            charts[signal] = [_line_of_chart(curve, self.theme) for curve in curves]
+        return json.dumps({"stale": False, "charts": charts, "version": version})
+
+    def _show_charts(self, future: Future) -> None:
+        sent = self._result_of(future)
+        if sent and not self._closed:
+            self.wall.sent = sent
+
+    def _result_of(self, future: Future) -> Any:
+        """What was computed; None if it could not be, which is said on the page and in the log."""
+        if future.cancelled():
+            return None
+        error = future.exception()
+        if error is None:
+            return future.result()
+        if not isinstance(error, _Superseded):
+            _logger.error("drawing failed", exc_info=error)
+            self._warn(f"Drawing failed: {type(error).__name__}: {error}")
+        return None
+
+    def _open_chart(self, signal: str) -> None:
+        if signal:
+            self.wall.opened = ""
+            self.change(left=(signal,), right=(), tab="plot")
+
+    def _show_comparison(self) -> None:
+        runs, which = self.chosen(), "selected runs"
+        colour_of = {run.id: self._colours.get(run.id, 0) for run in runs}
+        if len(runs) < 2:
+            runs = [run for run in self.store.runs.values() if not run.annotation.archived]
+            which = "runs in the colours of their experiments; select some to compare only them"
+            experiments = list(dict.fromkeys(run.description.experiment for run in runs))
+            colour_of = {run.id: experiments.index(run.description.experiment) for run in runs}
+        colours = {run_id: line_colour(colour, self.theme) for run_id, colour in colour_of.items()}
+        data = comparison(runs, labels_of(runs), colours, self.store.differing_parameters, f"{len(runs)} {which}")
+        self.compared.sent = json.dumps(data)
+
+    # What the user does with runs
+
+    def _do(self, told: str) -> None:
+        """Do what the table was told, and answer."""
+        asked = json.loads(told)
+        try:
+            text, undo = self._done(asked["what"], asked["ids"], asked["changes"])
+        except CoachError as error:
+            text, undo = str(error), False
+        if text:
+            self.table.answer = json.dumps({"text": text, "undo": undo, "count": asked["count"]})
+        self.look()
+
+    def _done(self, what: str, run_ids: list[str], changes: dict[str, Any]) -> tuple[str, bool]:
+        """Do it; what to say then, and whether it can be taken back."""
+        if what == "columns":
+            self.change(columns=USUAL_COLUMNS)
+            return "", False
+        if what == "annotate":
+            return f"Saved for {_counted(self.store.annotate(run_ids, changes))}", False
+        if what == "delete":
+            self._moved = self.store.delete(run_ids)
+            self.change(runs=tuple(run_id for run_id in self.view.runs if run_id not in run_ids))
+            return f"{_counted(len(run_ids))} moved to {self.store.root / TRASH}", True
+        if what == "undo":
+            moved, self._moved = self._moved, []
+            take_back(moved)
+            return "Taken back", False
+        raise CoachError(f"the dashboard knows no '{what}'")
 
     def _hand_back(self, future: Future) -> None:
         self.in_order(partial(self._show_drawing, future))
 
     def _show_drawing(self, future: Future) -> None:
         self._drawing = None
-        drawing = future.result()
+        drawing = self._result_of(future)
         if self._draw_again:
             self._draw_again = False
             self.redraw()
+            return
+        self._is_stale = False
+        self._show_whether_computing()
+        if drawing is None:
             return
         self._drawn = drawing
         if drawing.curves:
@@ -503,8 +664,8 @@ class Page:
         self.plot_message.visible = not drawing.curves
         # The figure itself: a pane would show it before there is anything to see.
         self._plot.figure.visible = bool(drawing.curves)
-        for button in (self.png, self.svg, self.csv):
-            button.disabled = not drawing.curves
+        self.pictures.ready = bool(drawing.curves)
+        self.csv.disabled = not drawing.curves
         self._say_what_is_missing()
         if self.view.draw != "runs":
             self._show_table()
@@ -533,9 +694,7 @@ class EpisodesPanel:
         self.after = pn.widgets.Button(
             label="›", width=30, stylesheets=[_WIDGETS], margin=(28, 0, 8, 2), css_classes=["single"]
         )
-        self.signals = pn.widgets.MultiChoice(
-            label="Signals of each step", placeholder="Add a signal", solid=False, sizing_mode="stretch_width", **style
-        )
+        self.signals = SignalPicker(title="Signals of each step", sizing_mode="stretch_width", margin=(10, 6, 8, 6))
         self.plot = SignalPlot(page.theme, False, False, lambda zoom: None, page.in_order)
         self.plot.figure.name = "episode"
         whole: dict[str, Any] = {"sizing_mode": "stretch_both", "margin": 0}
@@ -589,7 +748,7 @@ class EpisodesPanel:
         self._files = found[run_id]
         asked = self.page.view.episode
         number = asked if asked in self._files else next(reversed(self._files))
-        file = SignalFile(self._files[number])
+        file = SignalFile(self._files[number], most_rows=MOST_ROWS)
         try:
             file.refresh()
         except OSError:
@@ -604,7 +763,7 @@ class EpisodesPanel:
         self._writing = True
         self.run.param.update(options=runs, value=run_id)
         self.episode.param.update(options=list(self._files), value=number)
-        self.signals.param.update(options=options, value=signals)
+        self.signals.param.update(names=options, value=signals)
         self._writing = False
         episodes = list(self._files)
         self.before.disabled, self.after.disabled = number == episodes[0], number == episodes[-1]
@@ -626,9 +785,11 @@ class EpisodesPanel:
         self.message.visible, self.plot.figure.visible, self.choices.visible = True, False, choices
 
 
-def _age_of(run: Run) -> tuple[bool, bool, float, float]:
-    """What is larger for newer runs; one that failed, or is without a signal, is older than any other."""
-    return len(run.names) > 1, run.state != FAILED, run.description.start or run.modified, run.modified
+def _age_of(run: Run) -> tuple[bool, bool, bool, float, float]:
+    """What is larger for newer runs; one that failed, only evaluated, is archived or without a signal, is older than
+    any other."""
+    trained = not run.description.evaluates_only and not run.annotation.archived
+    return len(run.names) > 1, trained, run.state != FAILED, run.description.start or run.modified, run.modified
 
 
 def _episodes_of(run: Run) -> dict[int, Path]:
@@ -636,6 +797,21 @@ def _episodes_of(run: Run) -> dict[int, Path]:
         return episode_files(run.path)
     except OSError:
         return {}
+
+
+def _counted(runs: int) -> str:
+    return "1 run" if runs == 1 else f"{runs} runs"
+
+
+def _line_of_chart(curve: Curve, theme: str) -> dict[str, Any]:
+    """A curve as the wall draws it: no more points than a small chart has pixels, in five digits."""
+    curve = thin(curve, points=_POINTS_OF_A_CHART)
+    line: dict[str, Any] = {"label": curve.label, "colour": line_colour(curve.colour, theme)}
+    for name in ("x", "y", "low", "high"):
+        values = getattr(curve, name)
+        if values is not None:
+            line[name] = [float(f"{value:.7g}" if name == "x" else f"{value:.5g}") for value in values]
+    return line
 
 
 def _segments(options: dict[str, str], common: dict[str, Any]) -> pn.widgets.RadioButtonGroup:

@@ -8,7 +8,7 @@ import os
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any, Iterable, Mapping
+from typing import Any, Iterable, Mapping, Sequence
 
 import param
 from panel.custom import JSComponent
@@ -24,8 +24,35 @@ GROUPINGS = {
     "environment": "Environment",
     "seed": "Seed",
     "worker": "Worker",
+    "framework": "Framework",
+    "tags": "Tags",
     "state": "State",
 }
+COLUMNS = {
+    "preset": "Preset",
+    "agent": "Agent",
+    "environment": "Environment",
+    "framework": "Framework",
+    "settings": "-cp",
+    "seed": "Seed",
+    "state": "State",
+    "steps": "Steps",
+    "speed": "Steps/s",
+    "last": "Last eval",
+    "best": "Best eval",
+    "start": "Started",
+    "minutes": "Duration",
+    "note": "Note",
+}
+RESULTS = {
+    "Best evaluation reward": lambda summary: summary.best_evaluation_reward if summary.complete else math.nan,
+    "Last evaluation reward": lambda summary: summary.last_evaluation_reward,
+    "Environment steps": lambda summary: summary.steps,
+    "Steps per second": lambda summary: summary.steps_per_second,
+    "Minutes": lambda summary: summary.minutes,
+}
+PARAMETER = "parameter:"
+"""Before the name of a parameter whose column is in the table."""
 _HERE = Path(__file__).parent
 
 
@@ -36,6 +63,9 @@ class RunsTable(JSComponent):
     :param sent: JSON: ``rows`` as ``row_of`` makes them, ``whole`` if they are all, otherwise those that are new or
         changed, and the ids of those that are ``gone``
     :param selected: ids in the order of their selection
+    :param columns: the columns after the run's name, and which are ``offered``: JSON of key, title and heading
+    :param told: JSON of what the user wants done: ``what``, the ``ids`` and the ``changes``
+    :param answer: JSON of what was done: a ``text``, and whether it can be taken back: ``undo``
     """
 
     asked = param.Integer()
@@ -45,6 +75,12 @@ class RunsTable(JSComponent):
     regex = param.Boolean()
     sort = param.String(default="-start")
     grouped = param.Boolean()
+    columns = param.List()
+    offered = param.String()
+    archived = param.Boolean()
+    editable = param.Boolean()
+    told = param.String()
+    answer = param.String()
 
     _esm = _HERE / "table.js"
     _stylesheets = [(_HERE / "table.css").read_text()]
@@ -70,21 +106,27 @@ class RunsTable(JSComponent):
         self.sent = json.dumps({"whole": whole, "asked": self.asked, "rows": rows, "gone": gone})
 
 
-def rows_of(runs: Mapping[str, Run], group: str, colours: Mapping[str, str]) -> list[dict[str, Any]]:
+def rows_of(
+    runs: Mapping[str, Run], group: str, colours: Mapping[str, str], columns: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """The table's rows.
 
     :param group: what to group by, empty for nothing
     :param colours: the colour of each run that is drawn, by its id
+    :param columns: the columns shown; of parameters only these are told
     """
     directories = Counter(os.path.dirname(run.path) for run in runs.values())
+    parameters = [column[len(PARAMETER) :] for column in columns if column.startswith(PARAMETER)]
     now = time.time()
     return [
-        row_of(run, group, colours.get(run.id, ""), directories[os.path.dirname(run.path)] == 1, now)
+        row_of(run, group, colours.get(run.id, ""), directories[os.path.dirname(run.path)] == 1, now, parameters)
         for run in runs.values()
     ]
 
 
-def row_of(run: Run, group: str, colour: str, alone: bool, now: float) -> dict[str, Any]:
+def row_of(
+    run: Run, group: str, colour: str, alone: bool, now: float, parameters: Sequence[str] = ()
+) -> dict[str, Any]:
     """A run as a row: words, numbers, and None for what is not known."""
     about, summary = run.description, run.summary
     minutes = summary.minutes
@@ -92,11 +134,21 @@ def row_of(run: Run, group: str, colour: str, alone: bool, now: float) -> dict[s
         minutes = ((now if run.state == RUNNING else run.modified) - about.start) / 60
     return {
         "id": run.id,
-        "name": about.experiment,
+        "name": run.title,
+        "called": run.annotation.name,
+        "experiment": about.experiment,
+        "tags": list(run.annotation.tags),
+        "note": run.annotation.note,
+        "archived": run.annotation.archived,
+        "evaluates": about.evaluates_only,
+        "remark": run.remark,
         "detail": "" if alone else detail_of(run),
         "preset": about.preset,
         "agent": about.agent,
         "environment": about.environment,
+        "framework": about.framework,
+        "settings": about.settings,
+        "values": {name: plain_value(about.parameters.get(name)) for name in parameters},
         "seed": about.seed,
         "state": run.state,
         "error": run.error,
@@ -108,6 +160,50 @@ def row_of(run: Run, group: str, colour: str, alone: bool, now: float) -> dict[s
         "minutes": _known(max(0.0, minutes)),
         "colour": colour,
         "group": group_of(run, group) if group else "",
+    }
+
+
+def plain_value(value: Any) -> Any:
+    """A parameter as JSON has it: a number that is one, None, or words."""
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)):
+        return value
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def offered_columns(
+    differing: Sequence[str], others: Iterable[str], shown: Sequence[str]
+) -> list[tuple[str, str, str]]:
+    """Key, title and heading of every column that the table can have, those that tell runs apart first."""
+    asked = [column[len(PARAMETER) :] for column in shown if column.startswith(PARAMETER)]
+    rest = [name for name in dict.fromkeys([*asked, *others]) if name not in set(differing)]
+    return [
+        *((key, title, "Of every run") for key, title in COLUMNS.items()),
+        *((f"{PARAMETER}{name}", name, "Parameters that differ") for name in differing),
+        *((f"{PARAMETER}{name}", name, "Other parameters") for name in rest),
+    ]
+
+
+def comparison(
+    runs: Sequence[Run], labels: Mapping[str, str], colours: Mapping[str, str], differing: Sequence[str], which: str
+) -> dict[str, Any]:
+    """Parameters and results of runs, for the scatter and the parallel coordinates.
+
+    :param which: says which runs these are
+    """
+    names = {name for run in runs for name in run.description.parameters}
+    ordered = [name for name in differing if name in names]
+    ordered += sorted(names - set(ordered))
+    points = []
+    for run in runs:
+        values = {name: plain_value(run.description.parameters.get(name)) for name in ordered}
+        values |= {name: _known(read(run.summary)) for name, read in RESULTS.items()}
+        points.append({"id": run.id, "label": labels[run.id], "colour": colours.get(run.id, ""), "values": values})
+    return {
+        "runs": points,
+        "parameters": ordered,
+        "differing": [name for name in ordered if name in set(differing)],
+        "results": list(RESULTS),
+        "which": which,
     }
 
 
@@ -123,6 +219,8 @@ def group_of(run: Run, group: str) -> str:
     """The value that groups a run: a column of the table or a parameter, as words; empty if it has none."""
     if group == "state":
         return run.state
+    if group == "tags":
+        return ", ".join(run.annotation.tags)
     about = run.description
     value = getattr(about, group) if group in GROUPINGS else about.parameters.get(group)
     return "" if value is None else str(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import operator
 import os
 import pathlib
@@ -11,19 +12,24 @@ import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Iterable, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
+from rl_coach.command_line import preset_catalogue
+from rl_coach.runs import annotations as run_annotations
+from rl_coach.runs.annotations import Annotation
 from rl_coach.runs.experiments import (
+    EVALUATION_REWARD,
     RunDescription,
-    SignalFile,
     Summary,
     describe,
-    empty_table,
     find_signal_files,
+    last_growth,
     read_end,
     run_ids,
 )
+from rl_coach.runs.signal_file import MOST_ROWS, TIME_COLUMNS, SignalFile
 from rl_coach.runs.status import FINISHED, RUNNING, STALLED, STATUS_FILE, read_status, state_of
+from rl_coach.utils import CoachError
 
 from .cache import ColumnCache
 
@@ -31,6 +37,11 @@ SCAN_EVERY_SECONDS = 1.5
 _LONGEST_PAUSE_SECONDS = 3.0
 LARGEST_COLUMNS_BYTES = 256 << 20
 """Columns kept in memory; the least recently drawn go first."""
+LARGEST_WHOLE_BYTES = 64 << 20
+MOST_WHOLE_COLUMNS = 1000
+"""Of a larger file, or one with more columns, only the columns that are drawn are read."""
+_SUMMARISED = (*TIME_COLUMNS, EVALUATION_REWARD)
+_logger = logging.getLogger(__name__)
 _INDEXING_SLICE_SECONDS = 0.5
 _PAGES_GO_FIRST_SECONDS = 1.5
 _READ_AT_ONCE_BYTES = 8 << 20
@@ -38,6 +49,7 @@ _READ_AT_ONCE_BYTES = 8 << 20
 _LONGEST_REST_SECONDS = 1.0
 _SHOW_FOUND_EVERY_SECONDS = 0.4
 _KEEP_SUMMARIES_EVERY_SECONDS = 30.0
+_ADMINISTRATIVE = ("run.", "task.", "agent.task_parameters.", "visualization.", "agent.visualization.", "graph.")
 _ALWAYS_DIFFERENT = {"start_time", "command_line", "experiment_path", "checkpoint_save_dir", "checkpoint_restore_path"}
 
 
@@ -52,6 +64,11 @@ class Run:
     :param size: the CSV's size in bytes
     :param offset: how much of it ``summary`` covers; 0 if only its last rows were looked at
     :param seam: the bytes before ``offset``
+    :param grew: whether it has grown since it was first seen
+    :param annotation: what people have said of it, and when that last changed
+    :param left_out: how many damaged lines its CSV has, as far as ``summary`` covers it
+    :param is_condensed: whether its CSV has more rows than are kept
+    :param trouble: why it could not be read, if so
     """
 
     description: RunDescription
@@ -64,6 +81,29 @@ class Run:
     size: int = -1
     offset: int = 0
     seam: bytes = b""
+    grew: bool = False
+    annotation: Annotation = field(default_factory=Annotation)
+    annotated: float = 0.0
+    left_out: int = 0
+    is_condensed: bool = False
+    trouble: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it is called: by people, or else by its experiment."""
+        return self.annotation.name or self.description.experiment
+
+    @property
+    def remark(self) -> str:
+        """What is wrong with its CSV, in a line; empty if nothing is."""
+        lines = f"{self.left_out:,} damaged line{'s' if self.left_out > 1 else ''} left out" if self.left_out else ""
+        large = f"more than {MOST_ROWS:,} rows: each stretch's extremes are drawn" if self.is_condensed else ""
+        return "; ".join(part for part in (self.trouble, lines, large) if part)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether only some of its columns are read, and of many rows those that draw alike."""
+        return self.size > LARGEST_WHOLE_BYTES or len(self.names) > MOST_WHOLE_COLUMNS
 
     @property
     def id(self) -> str:
@@ -83,23 +123,32 @@ class Store:
     :ivar version: grows with every change of ``runs``
     :ivar differing_parameters: the names of those parameters that are not the same in all runs
     :ivar scanned: set once every run has been looked at
+    :ivar trouble: why looking has failed, in a line; empty if it goes well
 
     ``runs`` is replaced as a whole, never changed in place, so a page may read it at any time from its own thread.
 
     :param root: the experiments directory; it may be missing and may vanish
     :param files: only these CSVs, if any are named
     :param cache: where parsed columns are kept; None keeps nothing
+    :param editable: whether runs may be named, tagged, archived and deleted
     """
 
     def __init__(
-        self, root: str | os.PathLike, files: Sequence[str | os.PathLike] = (), cache: ColumnCache | None = None
+        self,
+        root: str | os.PathLike,
+        files: Sequence[str | os.PathLike] = (),
+        cache: ColumnCache | None = None,
+        editable: bool = True,
     ):
         self.root = pathlib.Path(os.path.abspath(root))
+        self.editable = editable
         self.runs: dict[str, Run] = {}
         self.differing_parameters: list[str] = []
         self._compared: list[RunDescription] = []
         self.version = 0
         self.scanned = threading.Event()
+        self.trouble = ""
+        self._presets = {name.lower(): name for name in preset_catalogue.list_all_presets()}
         self._files = [os.path.abspath(file) for file in files]
         self._cache = cache
         self._kept = cache.read_summaries() if cache else {}
@@ -128,17 +177,32 @@ class Store:
 
     def _watch(self) -> None:
         while not self._stop.is_set():
-            started = time.monotonic()
-            is_first = not self.scanned.is_set()
-            self.scan()
-            # A slow disk gets some rest, yet new rows are found in time. The first look reads what no other does.
-            took = 0.0 if is_first else time.monotonic() - started
-            deadline = time.monotonic() + min(max(SCAN_EVERY_SECONDS, 5 * took), _LONGEST_PAUSE_SECONDS)
-            while not self._stop.is_set() and time.monotonic() < deadline:
-                waits = time.monotonic() - self._asked_at < _PAGES_GO_FIRST_SECONDS
-                if (waits and self._unread_bytes() > _READ_AT_ONCE_BYTES) or not self.read_some():
-                    break
-            self._stop.wait(max(0.0, deadline - time.monotonic()))
+            try:
+                self._look_once()
+                self._say("")
+            except Exception as error:
+                # Whatever it is, the next look may go well; until then every page says what is wrong.
+                _logger.exception("looking at %s failed", self.root)
+                self._say(f"The runs could not be read: {type(error).__name__}: {error}")
+                self._stop.wait(_LONGEST_PAUSE_SECONDS)
+
+    def _say(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            self.trouble = trouble
+            self.version += 1
+
+    def _look_once(self) -> None:
+        started = time.monotonic()
+        is_first = not self.scanned.is_set()
+        self.scan()
+        # A slow disk gets some rest, yet new rows are found in time. The first look reads what no other does.
+        took = 0.0 if is_first else time.monotonic() - started
+        deadline = time.monotonic() + min(max(SCAN_EVERY_SECONDS, 5 * took), _LONGEST_PAUSE_SECONDS)
+        while not self._stop.is_set() and time.monotonic() < deadline:
+            waits = time.monotonic() - self._asked_at < _PAGES_GO_FIRST_SECONDS
+            if (waits and self._unread_bytes() > _READ_AT_ONCE_BYTES) or not self.read_some():
+                break
+        self._stop.wait(max(0.0, deadline - time.monotonic()))
 
     def _unread_bytes(self) -> int:
         return sum(run.size for run in self.runs.values() if not run.summary.complete)
@@ -185,24 +249,48 @@ class Store:
         return dict(sorted(found.items(), key=lambda item: item[1].st_mtime, reverse=True))
 
     def _look(self, path: str, stat: os.stat_result, run_id: str, known: Run | None, now: float) -> Run | None:
-        said = _when_said(path)
         try:
-            if known is None or known.id != run_id:
-                known = self._meet(path, stat, run_id)
-            elif stat.st_size != known.size or stat.st_mtime != known.modified:
-                known = self._read_on(known, stat)
-            elif known.state not in (RUNNING, STALLED) and said == known.said:
-                return known
+            return self._looked_at(path, stat, run_id, known, now)
         except OSError:
             return None
-        status = read_status(os.path.dirname(path)) if said else {}
-        state = state_of(status, stat.st_mtime, now)
+        except Exception as error:
+            return self._not_read(known or Run(RunDescription(run_id, pathlib.Path(path), run_id)), stat, error)
+
+    def _not_read(self, run: Run, stat: os.stat_result, error: Exception) -> Run:
+        """A run that is shown although its files cannot be read: what is wrong with them is told beside it."""
+        trouble = f"cannot be read: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        if trouble != run.trouble:
+            _logger.error("%s %s", run.path, trouble, exc_info=error)
+        summary = replace(run.summary, complete=True)
+        return replace(run, trouble=trouble, summary=summary, modified=stat.st_mtime, size=stat.st_size)
+
+    def _looked_at(self, path: str, stat: os.stat_result, run_id: str, known: Run | None, now: float) -> Run:
+        directory = os.path.dirname(path)
+        said = _when_changed(directory, STATUS_FILE)
+        annotated = _when_changed(directory, run_annotations.ANNOTATIONS_FILE)
+        if known is None or known.id != run_id:
+            known = self._meet(path, stat, run_id)
+        elif stat.st_size != known.size or stat.st_mtime != known.modified:
+            known = replace(self._read_on(known, stat), grew=True)
+        elif known.state not in (RUNNING, STALLED) and (said, annotated) == (known.said, known.annotated):
+            return known
+        if annotated != known.annotated:
+            known = replace(known, annotation=run_annotations.read(path), annotated=annotated)
+        status = read_status(directory) if said else {}
+        modified = stat.st_mtime
+        if not status and not known.grew:
+            modified = last_growth(known.description, known.summary, modified)
+        state = state_of(status, modified, now)
         # A status that only says anew that the run goes on is no news to a page.
         said = 0.0 if state in (RUNNING, STALLED) else said
         return replace(known, state=state, error=str(status.get("error", "")), said=said)
 
+    def _describe(self, path: str, run_id: str) -> RunDescription:
+        description = describe(path, self.root, run_id)
+        return replace(description, preset=self._presets.get(description.preset.lower(), description.preset))
+
     def _meet(self, path: str, stat: os.stat_result, run_id: str) -> Run:
-        run = Run(describe(path, self.root, run_id), modified=stat.st_mtime, size=stat.st_size)
+        run = Run(self._describe(path, run_id), modified=stat.st_mtime, size=stat.st_size)
         kept = self._kept.get(path)
         if kept and kept["size"] == stat.st_size and kept["modified"] == stat.st_mtime:
             return replace(
@@ -211,19 +299,21 @@ class Store:
                 names=tuple(kept["names"]),
                 offset=kept["offset"],
                 seam=base64.b64decode(kept["seam"]),
+                left_out=kept.get("left_out", 0),
+                is_condensed=kept.get("is_condensed", False),
             )
         return _with_end(run)
 
     def _read_on(self, run: Run, stat: os.stat_result) -> Run:
         if not run.description.parameters:
-            run = replace(run, description=describe(run.path, self.root, run.id))
+            run = replace(run, description=self._describe(run.path, run.id))
         if not run.offset:
             run = _with_end(run)
         else:
-            file = SignalFile(run.path, empty_table(run.names), run.offset, run.seam)
+            file = SignalFile.from_offset(run.path, run.names, run.offset, run.seam, _SUMMARISED)
             file.refresh()
             run = self._with_rows_of(run, file)
-        return replace(run, modified=stat.st_mtime, size=stat.st_size)
+        return replace(run, modified=stat.st_mtime, size=stat.st_size, trouble="")
 
     def _with_rows_of(self, run: Run, file: SignalFile) -> Run:
         continues = run.offset > 0 and not file.restarts
@@ -232,7 +322,15 @@ class Store:
             summary.add(file.table, run.description.counts_minutes)
         summary.complete = True
         self._summaries_changed = True
-        return replace(run, summary=summary, names=tuple(file.names), offset=file.offset, seam=file.seam)
+        return replace(
+            run,
+            summary=summary,
+            names=tuple(file.names),
+            offset=file.offset,
+            seam=file.seam,
+            left_out=file.left_out + (run.left_out if continues else 0),
+            is_condensed=file.is_condensed or (continues and run.is_condensed),
+        )
 
     def read_some(self) -> bool:
         """Read some of the runs that only a tail was read of; whether there were any.
@@ -256,11 +354,13 @@ class Store:
 
     def _read_whole(self, run: Run) -> Run | None:
         try:
-            file = self._open(run.path)
+            file = self._open(run, _SUMMARISED)
             file.refresh()
         except OSError:
             return None
-        if self._cache:
+        except Exception as error:
+            return self._not_read(run, os.stat(run.path), error)
+        if self._cache and file.wanted is None:
             self._cache.write(file)
         return self._with_rows_of(replace(run, offset=0), file)
 
@@ -271,8 +371,61 @@ class Store:
         self._summaries_changed = False
         self._cache.write_summaries({run.path: _kept(run) for run in self.runs.values() if run.offset})
 
-    def _open(self, path: str) -> SignalFile:
-        return self._cache.read(path) if self._cache else SignalFile(path)
+    def _open(self, run: Run, wanted: Iterable[str]) -> SignalFile:
+        """The reader of a run's CSV: of all columns or, where that would take too much memory, of those wanted."""
+        if run.is_large:
+            return SignalFile(run.path, {*TIME_COLUMNS, *wanted}, MOST_ROWS)
+        return self._cache.read(run.path) if self._cache else SignalFile(run.path)
+
+    def annotate(self, run_ids: Iterable[str], changes: Mapping[str, Any]) -> int:
+        """Say something of runs; of how many.
+
+        :raises CoachError: if runs may not be changed here, or a file cannot be written
+        """
+        chosen = self._changeable(run_ids)
+        for run in chosen:
+            run_annotations.write(run.path, changes)
+        self._look_again_at(chosen)
+        return len(chosen)
+
+    def delete(self, run_ids: Iterable[str]) -> list[tuple[pathlib.Path, pathlib.Path]]:
+        """Move all that runs wrote into the trash; where it was and is.
+
+        The directory of a run goes as a whole if no other run is in it, otherwise its own files.
+
+        :raises CoachError: if runs may not be changed here, one is running, or a file cannot be moved
+        """
+        chosen = self._changeable(run_ids)
+        running = [run.title for run in chosen if run.state == RUNNING]
+        if running:
+            raise CoachError(f"'{running[0]}' is running: stop it before you delete it")
+        deleted = {run.path for run in chosen}
+        paths = [path for run in chosen for path in self._all_of(run, deleted)]
+        moved = run_annotations.move_to_trash(dict.fromkeys(paths), self.root)
+        self._look_again_at(chosen)
+        return moved
+
+    def _changeable(self, run_ids: Iterable[str]) -> list[Run]:
+        if not self.editable:
+            raise CoachError("runs cannot be changed here: start the dashboard with --edit")
+        return [self.runs[run_id] for run_id in run_ids if run_id in self.runs]
+
+    def _all_of(self, run: Run, deleted: set[str]) -> list[pathlib.Path]:
+        directory = pathlib.Path(run.path).parent
+        others = {other.path for other in self.runs.values() if pathlib.Path(other.path).is_relative_to(directory)}
+        if directory != self.root and others <= deleted:
+            return [directory]
+        return [file for file in directory.iterdir() if file.stem == pathlib.Path(run.path).stem]
+
+    def _look_again_at(self, chosen: Sequence[Run]) -> None:
+        """Show at once what has just been done, and not only with the next look."""
+        runs = dict(self.runs)
+        for run in chosen:
+            if not os.path.exists(run.path):
+                runs.pop(run.id, None)
+            elif run.id in runs:
+                runs[run.id] = replace(runs[run.id], annotation=run_annotations.read(run.path))
+        self._publish(runs)
 
     def let_pages_go_first(self) -> None:
         """Leave the processor to a page that is being drawn: reading ahead goes on a moment later."""
@@ -287,29 +440,46 @@ class Store:
         self.let_pages_go_first()
         self._may_look.set()
 
-    def columns(self, run_ids: Iterable[str]) -> dict[str, SignalFile]:
-        """The signals of runs, up to date. Runs that are gone are left out."""
+    def columns(
+        self, run_ids: Iterable[str], signals: Iterable[str] = (), told: Callable[[int, int], None] = lambda *of: None
+    ) -> dict[str, SignalFile]:
+        """The signals of runs, up to date. Runs that are gone are left out.
+
+        :param signals: which of them are needed at least; of large files no others are read
+        :param told: called with how many runs have been read, and of how many; what it raises ends the reading
+        """
         self.let_pages_go_first()
-        wanted = [run_id for run_id in run_ids if run_id in self.runs]
+        wanted, needed = [run_id for run_id in run_ids if run_id in self.runs], frozenset(signals)
+        files: dict[str, SignalFile | None] = {}
         with ThreadPoolExecutor(2, "columns") as pool:
-            files = dict(zip(wanted, pool.map(self._column_file, wanted)))
+            try:
+                for run_id, file in zip(wanted, pool.map(lambda run_id: self._column_file(run_id, needed), wanted)):
+                    files[run_id] = file
+                    told(len(files), len(wanted))
+            finally:
+                pool.shutdown(cancel_futures=True)
         self._forget_columns()
         return {run_id: file for run_id, file in files.items() if file is not None}
 
-    def _column_file(self, run_id: str) -> SignalFile | None:
-        path = self.runs[run_id].path
+    def _column_file(self, run_id: str, signals: frozenset[str]) -> SignalFile | None:
+        run = self.runs.get(run_id)
+        if run is None or run.trouble:
+            return None
         with self._columns_lock:
-            lock = self._file_locks.setdefault(path, threading.Lock())
+            lock = self._file_locks.setdefault(run.path, threading.Lock())
         with lock:
             with self._columns_lock:
-                file = self._columns.pop(path, None)
+                file = self._columns.pop(run.path, None)
             try:
-                file = file or self._open(path)
+                file = file if file is not None and file.has(signals) else self._open(run, signals)
                 file.refresh()
             except OSError:
                 return None
+            except Exception as error:
+                self._publish({**self.runs, run.id: self._not_read(run, os.stat(run.path), error)})
+                return None
             with self._columns_lock:
-                self._columns[path] = file
+                self._columns[run.path] = file
             return file
 
     def _forget_columns(self) -> None:
@@ -320,7 +490,8 @@ class Store:
 
 
 def differing_parameters(descriptions: Sequence[RunDescription]) -> list[str]:
-    """The names of the parameters that are not the same in all runs, in order."""
+    """The names of the parameters that are not the same in all runs, in order; what is no setting of the agent or its
+    environment comes last."""
     differing: set[str] = set()
     seen: dict[str, list[Any]] = {}
     for description in descriptions:
@@ -330,12 +501,13 @@ def differing_parameters(descriptions: Sequence[RunDescription]) -> list[str]:
             if name not in differing and (value != first[0] or type(value) is not type(first[0])):
                 differing.add(name)
     differing.update(name for name, (_, count) in seen.items() if count < len(descriptions))
-    return sorted(name for name in differing if name.rpartition(".")[2] not in _ALWAYS_DIFFERENT)
+    names = (name for name in differing if name.rpartition(".")[2] not in _ALWAYS_DIFFERENT)
+    return sorted(names, key=lambda name: (name.startswith(_ADMINISTRATIVE) or name == "environment.seed", name))
 
 
-def _when_said(path: str) -> float:
+def _when_changed(directory: str, name: str) -> float:
     try:
-        return os.stat(os.path.join(os.path.dirname(path), STATUS_FILE)).st_mtime
+        return os.stat(os.path.join(directory, name)).st_mtime
     except OSError:
         return 0.0
 
@@ -352,5 +524,7 @@ def _kept(run: Run) -> dict[str, Any]:
         "names": run.names,
         "offset": run.offset,
         "seam": base64.b64encode(run.seam).decode(),
+        "left_out": run.left_out,
+        "is_condensed": run.is_condensed,
         "summary": asdict(run.summary),
     }

@@ -36,11 +36,13 @@ function start(seconds) {
   return `${day.format(date)} ${clock.format(date)}`;
 }
 
-const COLUMNS = [
+const BUILT_IN = [
   { key: "name", title: "Run", kind: "name" },
   { key: "preset", title: "Preset" },
   { key: "agent", title: "Agent" },
   { key: "environment", title: "Environment" },
+  { key: "framework", title: "Framework" },
+  { key: "settings", title: "-cp" },
   { key: "seed", title: "Seed", format: (value) => (value === null ? "" : String(value)), right: true },
   { key: "state", title: "State", kind: "state" },
   { key: "steps", title: "Steps", format: count, right: true },
@@ -49,17 +51,50 @@ const COLUMNS = [
   { key: "best", title: "Best eval", format: number, right: true },
   { key: "start", title: "Started", format: start, right: true },
   { key: "minutes", title: "Duration", format: duration, right: true },
+  { key: "note", title: "Note" },
 ];
+const PARAMETER = "parameter:";
 const FONT = "12px Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif";
-const WIDEST = { name: 300, preset: 220, agent: 180, environment: 220 };
-const NARROWEST = { name: 130, preset: 84, agent: 70, environment: 84 };
-const WORDS = ["name", "detail", "preset", "agent", "environment", "state"];
+const WIDEST = { name: 300, preset: 220, agent: 180, environment: 220, settings: 260, note: 240 };
+const NARROWEST = { name: 130, preset: 84, agent: 70, environment: 84, settings: 80, note: 80 };
+const WORDS = ["name", "experiment", "detail", "preset", "agent", "environment", "framework", "state", "note", "settings"];
 
 function element(tag, className, text) {
   const made = document.createElement(tag);
   if (className) made.className = className;
   if (text !== undefined) made.textContent = text;
   return made;
+}
+
+function anyValue(value) {
+  if (value === null || value === undefined) return "";
+  return typeof value === "number" ? number(value) : String(value);
+}
+
+function columnsOf(keys) {
+  const [name, ...rest] = BUILT_IN;
+  const known = new Map(rest.map((column) => [column.key, column]));
+  const made = keys.map((key) => known.get(key) ?? (key.startsWith(PARAMETER) ? parameterColumn(key) : null));
+  return [name, ...made.filter(Boolean)];
+}
+
+function parameterColumn(key) {
+  const path = key.slice(PARAMETER.length);
+  return { key, title: path.split(".").pop(), full: path, format: anyValue, right: true };
+}
+
+// A cell of the exported table: quoted where commas, quotes or new lines would end it.
+function quoted(value) {
+  const text = value === null || value === undefined ? "" : String(value);
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function save(text, name) {
+  const link = element("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
 function compare(a, b) {
@@ -98,8 +133,17 @@ export function render({ model, el }) {
   regex.title = "Filter by a regular expression";
   regex.setAttribute("aria-label", "Regular expression");
   const said = element("span", "said");
+  said.setAttribute("role", "status");
   const clear = element("button", "plain", "Clear selection");
-  bar.append(search, regex, said, clear);
+  const archived = element("button", "plain archived");
+  const edit = element("button", "action edit", "Edit");
+  const choose = element("button", "action", "Columns");
+  const exported = element("button", "action", "Export");
+  edit.title = "Name, tag, archive or delete the selected runs";
+  exported.title = "Save the table as CSV, as it is shown";
+  bar.append(search, regex, said, clear, archived, element("span", "gap"), edit, choose, exported);
+  let columns = columnsOf(model.columns);
+  let shown = [];
 
   const scroller = element("div", "scroller");
   const head = element("div", "row head");
@@ -116,19 +160,26 @@ export function render({ model, el }) {
   const allCell = element("label", "cell check");
   allCell.append(all);
   head.append(allCell);
-  for (const column of COLUMNS) {
-    const cell = element("button", `cell title ${column.key}${column.right ? " right" : ""}`, column.title);
-    cell.dataset.key = column.key;
-    cell.onclick = () => {
-      const down = `-${column.key}`;
-      const first = column.right ? down : column.key;
-      model.sort = model.sort === first ? (first === down ? column.key : down) : first;
-    };
-    head.append(cell);
+  function makeHead() {
+    head.replaceChildren(allCell);
+    for (const column of columns) {
+      const cell = element("button", `cell title ${column.key}${column.right ? " right" : ""}`, column.title);
+      cell.dataset.key = column.key;
+      cell.title = column.full ?? "";
+      cell.onclick = () => {
+        const down = `-${column.key}`;
+        const first = column.right ? down : column.key;
+        model.sort = model.sort === first ? (first === down ? column.key : down) : first;
+      };
+      head.append(cell);
+    }
   }
+  makeHead();
 
   function take(row) {
-    row.words = WORDS.map((key) => row[key] ?? "").join(" ").toLowerCase() + (row.seed === null ? "" : ` seed ${row.seed}`);
+    row.words = WORDS.map((key) => row[key] ?? "").join(" ").toLowerCase() + (row.seed === null ? "" : ` seed ${row.seed}`)
+      + (row.evaluates ? " evaluation" : "") + row.tags.map((tag) => ` ${tag.toLowerCase()}`).join("");
+    for (const [path, value] of Object.entries(row.values)) row[PARAMETER + path] = value;
     rows.set(row.id, row);
     widen(row);
   }
@@ -143,32 +194,32 @@ export function render({ model, el }) {
   const widths = new Map();
   const pen = document.createElement("canvas").getContext("2d");
   function widen(row) {
-    for (const column of COLUMNS) {
+    for (const column of columns) {
       const value = row[column.key];
       const text = column.format ? column.format(value) : value ?? "";
       pen.font = column.kind === "name" ? `600 ${FONT}` : FONT;
       let width = pen.measureText(text).width + 14;
-      if (column.kind === "name") width += 18 + (row.detail ? pen.measureText(row.detail).width + 8 : 0);
+      if (column.kind === "name") width += 18 + extras(row).reduce((sum, [, text]) => sum + pen.measureText(text).width + 22, 0);
       if (column.kind === "state") width += 14;
       width = Math.ceil(Math.min(width, WIDEST[column.key] ?? 120) / 2) * 2;
       if (width > (widths.get(column.key) ?? 0)) widths.set(column.key, width);
     }
   }
   function layOut() {
-    const wanted = Object.fromEntries(COLUMNS.map((column) => {
+    const wanted = Object.fromEntries(columns.map((column) => {
       pen.font = `500 ${FONT}`;
       const title = Math.ceil(pen.measureText(column.title).width) + (column.right ? 14 : 26);
       return [column.key, Math.max(title, widths.get(column.key) ?? 0)];
     }));
     const room = scroller.clientWidth - 26 - 20;
     let tooMuch = Object.values(wanted).reduce((a, b) => a + b, 0) - room;
-    for (const key of ["preset", "name", "environment", "agent"]) {
+    for (const key of ["settings", "note", "preset", "name", "environment", "agent"].filter((key) => key in wanted)) {
       if (tooMuch <= 0) break;
       const less = Math.min(tooMuch, Math.max(0, wanted[key] - NARROWEST[key]));
       wanted[key] -= less;
       tooMuch -= less;
     }
-    const tracks = COLUMNS.map((column) => (column.key in WIDEST ? `minmax(${wanted[column.key]}px, ${wanted[column.key]}fr)` : `${wanted[column.key]}px`));
+    const tracks = columns.map((column) => (column.key in WIDEST ? `minmax(${wanted[column.key]}px, ${wanted[column.key]}fr)` : `${wanted[column.key]}px`));
     scroller.style.setProperty("--tracks", `26px ${tracks.join(" ")}`);
     scroller.style.setProperty("--width", `${26 + 20 + Object.values(wanted).reduce((a, b) => a + b, 0)}px`);
   }
@@ -186,7 +237,8 @@ export function render({ model, el }) {
     }
     const down = model.sort.startsWith("-");
     const key = down ? model.sort.slice(1) : model.sort;
-    const shown = [...rows.values()].filter(fits);
+    const hidden = [...rows.values()].filter((row) => row.archived).length;
+    shown = [...rows.values()].filter((row) => fits(row) && (model.archived || !row.archived));
     shown.sort((a, b) => {
       const [x, y] = [a[key], b[key]];
       const missing = (value) => value === null || value === undefined || value === "";
@@ -200,9 +252,12 @@ export function render({ model, el }) {
     }
     const chosen = model.selected.filter((id) => rows.has(id)).length;
     const total = rows.size.toLocaleString("en");
+    archived.hidden = hidden === 0;
+    archived.textContent = model.archived ? "Hide archived" : `${hidden.toLocaleString("en")} archived`;
+    edit.hidden = !model.editable;
+    edit.disabled = chosen === 0;
     const visible = shown.length === rows.size ? total : `${shown.length.toLocaleString("en")} of ${total}`;
     said.textContent = !isTold ? "Reading …" : `${visible} ${rows.size === 1 ? "run" : "runs"} · ${chosen} selected`;
-    said.setAttribute("role", "status");
     clear.hidden = chosen === 0;
     const here = new Set(model.selected);
     const inSight = shown.filter((row) => here.has(row.id)).length;
@@ -239,17 +294,40 @@ export function render({ model, el }) {
 
   // Lines stay the same elements while what they say changes: a click whose line is replaced under it is lost.
   let drawn = new Map();
+  let at = 0; // the line that Tab goes to; the arrow keys move on from there
+  body.onkeydown = (event) => {
+    const by = { ArrowDown: 1, ArrowUp: -1, Home: -lines.length, End: lines.length, PageDown: 10, PageUp: -10 }[event.key];
+    const line = lines[at];
+    if (by !== undefined) {
+      event.preventDefault();
+      at = Math.min(Math.max(at + by, 0), lines.length - 1);
+      const [top, height] = [at * ROW, scroller.clientHeight - ROW];
+      if (top < scroller.scrollTop) scroller.scrollTop = top;
+      if (top + ROW > scroller.scrollTop + height) scroller.scrollTop = top + ROW - height;
+      draw();
+      body.querySelector('input[tabindex="0"]')?.focus({ preventScroll: true });
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      event.target.click();
+    } else if (line?.members && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
+      event.key === "ArrowLeft" ? folded.add(line.group) : folded.delete(line.group);
+      arrange();
+    }
+  };
   function draw() {
     const first = Math.max(0, Math.floor(scroller.scrollTop / ROW) - SPARE);
     const last = Math.min(lines.length, Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW) + SPARE);
     const chosen = new Set(model.selected);
     const wanted = new Map();
+    if (at < first || at >= last) at = Math.min(first, Math.max(0, lines.length - 1));
     for (let index = first; index < last; index++) {
       const { row, group } = lines[index];
       const key = row ? `run ${row.id}` : `group ${group}`;
       const made = row ? rowLine(row, chosen) : groupLine(lines[index], chosen);
       const line = drawn.has(key) ? renewed(drawn.get(key), made) : made;
       line.style.top = `${index * ROW}px`;
+      line.querySelector("input").tabIndex = index === at ? 0 : -1;
+      line.querySelector("input").onfocus = () => { at = index; };
       wanted.set(key, line);
     }
     if (!lines.length && rows.size) wanted.set("nothing", element("div", "nothing", "No run fits this filter."));
@@ -292,12 +370,11 @@ export function render({ model, el }) {
     const check = element("input");
     check.type = "checkbox";
     check.checked = on;
-    check.tabIndex = -1;
     check.setAttribute("aria-label", `Select ${row.name} ${row.detail}`);
     const cell = element("span", "cell check");
     cell.append(check);
     if (on && row.colour) check.style.accentColor = row.colour;
-    line.append(cell, ...COLUMNS.map((column) => cellOf(column, row, on)));
+    line.append(cell, ...columns.map((column) => cellOf(column, row, on)));
     line.onclick = (event) => {
       event.preventDefault();
       if (event.shiftKey && anchor) return selectTo(row.id, !on);
@@ -313,14 +390,26 @@ export function render({ model, el }) {
     select(from < 0 ? [id] : ids.slice(from, to + 1), on);
   }
 
+  // What stands behind a run's name.
+  function extras(row) {
+    return [
+      ["", row.detail],
+      ["badge", row.evaluates ? "evaluation" : ""],
+      ["badge wrong", row.remark ? `⚠ ${row.remark}` : ""],
+      ["badge", row.archived ? "archived" : ""],
+      ...row.tags.map((tag) => ["badge tag", tag]),
+    ].filter(([, text]) => text);
+  }
+
   function cellOf(column, row, on) {
     const cell = element("span", `cell ${column.key}${column.right ? " right" : ""}`);
     const value = row[column.key];
     if (column.kind === "name") {
       const swatch = element("i", "swatch");
       if (on && row.colour) swatch.style.background = row.colour;
-      cell.append(swatch, element("b", "", row.name), element("em", "", row.detail));
-      cell.title = row.id;
+      cell.append(swatch, element("b", "", row.name));
+      for (const [kind, text] of extras(row)) cell.append(element("em", kind, text));
+      cell.title = [row.id, row.remark, row.note].filter(Boolean).join("\n");
     } else if (column.kind === "state") {
       cell.append(element("i", `dot ${value}`), document.createTextNode(value));
       cell.title = row.error;
@@ -355,6 +444,131 @@ export function render({ model, el }) {
     return line;
   }
 
+  function dialog(title, ...parts) {
+    const made = element("dialog");
+    const form = element("form");
+    form.append(element("h2", "", title), ...parts);
+    made.append(form);
+    made.onclose = () => made.remove();
+    made.onclick = (event) => { if (event.target === made) made.close(); };
+    form.onsubmit = (event) => event.preventDefault();
+    root.append(made);
+    made.showModal();
+    return made;
+  }
+
+  function field(label, made, value, hint) {
+    const box = element("label", "field", label);
+    made.value = value;
+    if (hint) made.placeholder = hint;
+    box.append(made);
+    return box;
+  }
+
+  const tell = (what, ids, changes) => { model.told = JSON.stringify({ what, ids, changes, count: (asked += 1) }); };
+  let asked = 0;
+
+  edit.onclick = () => {
+    const chosen = model.selected.map((id) => rows.get(id)).filter(Boolean);
+    if (!chosen.length) return;
+    const ids = chosen.map((row) => row.id);
+    const alike = (of) => (chosen.every((row) => String(of(row)) === String(of(chosen[0]))) ? of(chosen[0]) : "");
+    const [name, tags, note] = [element("input"), element("input"), element("textarea")];
+    const before = { name: alike((row) => row.called), tags: alike((row) => row.tags.join(", ")), note: alike((row) => row.note) };
+    const several = chosen.length > 1 ? "leave as they are" : "";
+    const keep = element("button", "action main", "Save");
+    const put = element("button", "action", chosen.every((row) => row.archived) ? "Unarchive" : "Archive");
+    const drop = element("button", "action danger", "Delete …");
+    const buttons = element("div", "buttons");
+    for (const button of [put, drop]) button.type = "button";
+    buttons.append(put, drop, element("span", "gap"), keep);
+    const parts = [field("Tags, with commas between", tags, before.tags, several), field("Note", note, before.note, several), buttons];
+    if (chosen.length === 1) parts.unshift(field("Name", name, before.name, chosen[0].experiment));
+    const made = dialog(chosen.length === 1 ? chosen[0].name : `${chosen.length} runs`, ...parts);
+    keep.onclick = () => {
+      const changes = {};
+      if (chosen.length === 1 && name.value !== before.name) changes.name = name.value;
+      if (tags.value !== before.tags) changes.tags = tags.value.split(",").map((tag) => tag.trim()).filter(Boolean);
+      if (note.value !== before.note) changes.note = note.value;
+      if (Object.keys(changes).length) tell("annotate", ids, changes);
+      made.close();
+    };
+    put.onclick = () => {
+      tell("annotate", ids, { archived: put.textContent === "Archive" });
+      made.close();
+    };
+    drop.onclick = () => {
+      made.close();
+      const [yes, no] = [element("button", "action danger", "Delete"), element("button", "action", "Cancel")];
+      const choice = element("div", "buttons");
+      choice.append(element("span", "gap"), no, yes);
+      const count = ids.length === 1 ? "this run" : `these ${ids.length} runs`;
+      const sure = dialog(`Delete ${count}?`, element("p", "", "What they wrote is moved to the folder .trash of this directory, checkpoints and videos included; it can be taken back."), choice);
+      no.onclick = () => sure.close();
+      yes.onclick = () => { tell("delete", ids, {}); sure.close(); };
+      no.focus();
+    };
+  };
+
+  choose.onclick = () => {
+    const find = element("input");
+    find.type = "search";
+    find.placeholder = "Find a column";
+    find.setAttribute("aria-label", "Find a column");
+    const list = element("div", "columns");
+    const [usual, close] = [element("button", "action", "Reset"), element("button", "action main", "Done")];
+    const buttons = element("div", "buttons");
+    usual.type = "button";
+    buttons.append(usual, element("span", "gap"), close);
+    const made = dialog("Columns", find, list, buttons);
+    const show = () => {
+      const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const offered = JSON.parse(model.offered || "[]").filter(([key, title]) => words.every((word) => title.toLowerCase().includes(word)));
+      let above = "";
+      list.replaceChildren(...offered.slice(0, 300).flatMap(([key, title, group]) => {
+        const line = element("label", "choice");
+        const check = element("input");
+        check.type = "checkbox";
+        check.checked = model.columns.includes(key);
+        check.onchange = () => { model.columns = check.checked ? [...model.columns, key] : model.columns.filter((other) => other !== key); };
+        line.append(check, element("span", "", title));
+        const heading = group === above ? [] : [element("h3", "", group)];
+        above = group;
+        return [...heading, line];
+      }));
+    };
+    find.oninput = show;
+    usual.onclick = () => { tell("columns", [], {}); made.close(); };
+    close.onclick = () => made.close();
+    show();
+  };
+
+  exported.onclick = () => {
+    const keys = ["id", "name", "tags", ...columns.slice(1).map((column) => column.key)];
+    const titles = new Map(columns.map((column) => [column.key, column.full ?? column.title]));
+    const cell = (row, key) => (key === "tags" ? row.tags.join(" ") : key === "start" && row.start !== null ? new Date(row.start * 1000).toISOString() : row[key]);
+    const text = [keys.map((key) => titles.get(key) ?? key), ...shown.map((row) => keys.map((key) => cell(row, key)))];
+    save(text.map((line) => line.map(quoted).join(",")).join("\n") + "\n", "runs.csv");
+  };
+  archived.onclick = () => { model.archived = !model.archived; };
+
+  const toast = element("div", "toast");
+  toast.setAttribute("role", "status");
+  root.append(toast);
+  let fading = null;
+  model.on("answer", () => {
+    const { text, undo } = JSON.parse(model.answer);
+    toast.replaceChildren(element("span", "", text));
+    if (undo) {
+      const back = element("button", "plain", "Undo");
+      back.onclick = () => { tell("undo", [], {}); toast.classList.remove("shown"); };
+      toast.append(back);
+    }
+    toast.classList.add("shown");
+    clearTimeout(fading);
+    fading = setTimeout(() => toast.classList.remove("shown"), undo ? 20000 : 5000);
+  });
+
   let waiting = null;
   search.oninput = () => {
     clearTimeout(waiting);
@@ -374,7 +588,16 @@ export function render({ model, el }) {
     sent.rows.forEach(take);
     arrange();
   });
-  model.on(["selected", "sort", "grouped"], arrange);
+  model.on(["selected", "sort", "grouped", "archived", "editable"], arrange);
+  model.on("columns", () => {
+    columns = columnsOf(model.columns);
+    drawn = new Map();
+    body.replaceChildren();
+    widths.clear();
+    rows.forEach(widen);
+    makeHead();
+    arrange();
+  });
   model.on("regex", () => { showRegex(); arrange(); });
   model.on("filter", () => { if (search.value !== model.filter) search.value = model.filter; scroller.scrollTop = 0; arrange(); });
 

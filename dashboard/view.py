@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Iterable, Mapping
 from urllib.parse import parse_qsl, urlencode
 
+from rl_coach.runs.experiments import EVALUATION_REWARD
+
 X_AXES = {
     "episode": "Episode",
     "iteration": "Training iteration",
@@ -14,9 +16,12 @@ X_AXES = {
     "time": "Wall-clock time (minutes)",
 }
 SMOOTHINGS = ("none", "window", "exponential")
-DRAWINGS = ("runs", "std", "confidence")
-TABS = ("plot", "episodes", "videos", "parameters")
+DRAWINGS = ("runs", "std", "confidence", "iqm")
+TABS = ("plot", "charts", "compare", "episodes", "videos", "parameters")
 THEMES = ("", "light", "dark")
+USUAL_COLUMNS = (
+    "preset", "agent", "environment", "seed", "state", "steps", "speed", "last", "best", "start", "minutes",
+)  # fmt: skip
 LARGEST_WINDOW = 500
 _MOST_ITEMS = 2000
 
@@ -34,18 +39,25 @@ class View:
     :param window: how many rows are smoothed over; 1 smooths nothing
     :param raw: whether the raw line stays, faintly, behind a smoothed one
     :param group: what runs are grouped by: empty for nothing, a column of the table, or a parameter's dotted name
-    :param draw: ``runs`` draws each run; ``std`` and ``confidence`` draw each group's mean in a band
+    :param draw: ``runs`` draws each run; ``std`` and ``confidence`` draw each group's mean in a band, ``iqm`` its
+        interquartile mean
     :param zoom: x, left and right ranges, two numbers each; empty shows everything
     :param sort: a column of the table, with ``-`` before it for the largest first
     :param episode: the episode whose steps are shown; -1 for the newest
     :param steps: the in-episode signals
+    :param columns: the columns of the table after the run's name
+    :param archived: whether archived runs are in the table
+    :param pins: the signals whose charts come first
+    :param across: the parameter that the scatter is drawn over; empty for the first
+    :param result: what is drawn over it; empty for the first
+    :param axes: the parameters of the parallel coordinates; empty for those that differ
     """
 
     runs: tuple[str, ...] = ()
     colours: tuple[int, ...] = ()
     left: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
-    x: str = "episode"
+    x: str = "steps"
     smoothing: str = "none"
     window: int = 20
     raw: bool = True
@@ -62,6 +74,12 @@ class View:
     steps: tuple[str, ...] = ()
     live: bool = True
     theme: str = ""
+    columns: tuple[str, ...] = USUAL_COLUMNS
+    archived: bool = False
+    pins: tuple[str, ...] = (EVALUATION_REWARD,)
+    across: str = ""
+    result: str = ""
+    axes: tuple[str, ...] = ()
 
 
 _CHOICES = {"x": tuple(X_AXES), "smoothing": SMOOTHINGS, "draw": DRAWINGS, "tab": TABS, "theme": THEMES}
@@ -79,7 +97,8 @@ def to_query(view: View) -> str:
         if field.name in _NUMBERS_IN:
             pairs.append((field.name, ",".join(format(number, ".10g") for number in value)))
         elif isinstance(value, tuple):
-            pairs.extend((field.name, item) for item in value)
+            # One empty item tells none from the default, which is left out.
+            pairs.extend((field.name, item) for item in value or ("",))
         else:
             pairs.append((field.name, str(int(value)) if isinstance(value, bool) else str(value)))
     return "?" + urlencode(pairs, safe="/,:#").replace("#", "%23") if pairs else ""
@@ -113,7 +132,7 @@ def _read(name: str, default: Any, texts: list[str]) -> Any:
     if name in _NUMBERS_IN:
         return tuple(max(0, int(part)) for part in text.split(","))
     if isinstance(default, tuple):
-        return tuple(dict.fromkeys(texts))
+        return tuple(dict.fromkeys(text for text in texts if text))
     if isinstance(default, bool):
         return text in ("1", "true", "True")
     if isinstance(default, int):

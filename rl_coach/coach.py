@@ -69,6 +69,8 @@ class CoachLauncher:
             return
         if given[:1] == [command_line.CHECK_ENVIRONMENT]:
             self.check_environment_and_exit(given[1:])
+        if given[:1] == [command_line.DASHBOARD]:
+            self.serve_dashboard_and_exit(given[1:])
         parser = self.get_argument_parser()
         # one that is overridden need not take arguments
         args = self.get_config_args(parser) if arguments is None else self.get_config_args(parser, arguments)
@@ -102,6 +104,19 @@ class CoachLauncher:
         if not report.lines:
             print(f"level '{args.level}': nothing wrong in {report.num_steps} steps, {report.num_episodes} episodes")
         sys.exit(FOUND if report.lines else DONE)
+
+    def serve_dashboard_and_exit(self, arguments: Sequence[str]) -> NoReturn:
+        """``coach dashboard``: serve the dashboard until interrupted, and exit with its exit code.
+
+        :raises CoachError: its packages are not installed
+        """
+        if not _is_there("panel"):
+            from rl_coach.utils import CoachError
+
+            raise CoachError("the dashboard's packages are not installed: pip install 'rl_coach[dashboard]'")
+        from rl_coach.dashboard import app
+
+        sys.exit(app.main(arguments, "coach dashboard"))
 
     def get_argument_parser(self) -> argparse.ArgumentParser:
         """The parser of the command line."""

@@ -274,7 +274,6 @@ class ClippedPPOAgent(ActorCriticAgent):
             count=epochs * per_epoch,
             training_step=self.training_iteration,
         )
-        self.training_iteration += 1
         if screen.is_read_by_programs:
             signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
             log_epochs(epochs, signals, self.networks["main"].learning_rate_at(self.training_iteration))

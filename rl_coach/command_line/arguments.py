@@ -26,6 +26,7 @@ examples:
 
 EXPORT = "export"
 CHECK_ENVIRONMENT = "check-env"
+DASHBOARD = "dashboard"
 
 EXPORT_EXAMPLES = """\
 examples:
@@ -94,7 +95,8 @@ def get_argument_parser() -> Parser:
         prog="coach",
         description="Train, evaluate and play reinforcement-learning agents from presets.",
         epilog=EXAMPLES,
-        usage="coach -p PRESET [flags]\n       coach export EXPERIMENT -o DIR\n       coach check-env LEVEL",
+        usage="coach -p PRESET [flags]\n       coach export EXPERIMENT -o DIR\n       coach check-env LEVEL\n"
+        "       coach dashboard [flags]",
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )

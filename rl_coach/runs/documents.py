@@ -8,21 +8,32 @@ import pathlib
 import re
 from typing import Any, Iterator
 
-_INDEX = re.compile(r"_(\d+)$")
-_SECTION = re.compile(r'^(\w+): \n"(\w+)" (\{.*?^\})$', re.MULTILINE | re.DOTALL)
+from rl_coach.utilities.safe_reading import read_text
+from rl_coach.utils import CoachError
+
+_INDEX = re.compile(r"(?:_\d+)?$")
+_SECTION = re.compile(r'^(\w+): \n?"(\w+)" (\{.*?^\})', re.MULTILINE | re.DOTALL)
 """A ``Parameters`` object in what Coach 1.0.1 called JSON: a text of the graph's attributes, some of them JSON."""
+_GRAPH_ATTRIBUTE = re.compile(r"^(name|graph_creation_time|checkpoint_id): \n(.*)$", re.MULTILINE)
+_LONGEST_TEXT = 4 << 20
+_NAMES_OF_TODAY = {
+    "agent_params": "agent",
+    "env_params": "environment",
+    "task_parameters": "task",
+    "visualization_parameters": "visualization",
+}
 
 
 def read_document(csv_path: str | os.PathLike) -> dict[str, Any]:
     """What is written of the run that a CSV is of; empty if there is nothing, or only a part.
 
     It lies in a file of the graph's name, ``worker_0.<graph>_0.json`` for ``worker_0.<graph>.<level>.<agent>_0.csv``,
-    or in one of the CSV's own name.
+    or in one of the CSV's own name. What Coach 1.0.1 wrote gets the names that it has today.
     """
     for path in _candidates(pathlib.Path(csv_path)):
         try:
-            text = path.read_bytes().decode("utf-8")
-        except (OSError, UnicodeDecodeError):
+            text = read_text(path)
+        except (FileNotFoundError, CoachError):
             continue
         return _parse(text)
     return {}
@@ -30,28 +41,37 @@ def read_document(csv_path: str | os.PathLike) -> dict[str, Any]:
 
 def _candidates(csv_path: pathlib.Path) -> Iterator[pathlib.Path]:
     yield csv_path.with_suffix(".json")
-    match = _INDEX.search(csv_path.stem)
-    if match is None:
-        return
-    parts = csv_path.stem[: match.start()].split(".")
-    for index in dict.fromkeys([match[1], "0"]):
+    index = _INDEX.findall(csv_path.stem)[0]
+    parts = csv_path.stem.removesuffix(index).split(".")
+    for ending in dict.fromkeys([index, "_0"]):
         for count in range(len(parts) - 1, 0, -1):
-            yield csv_path.with_name(f"{'.'.join(parts[:count])}_{index}.json")
+            yield csv_path.with_name(f"{'.'.join(parts[:count])}{ending}.json")
 
 
 def _parse(text: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        return _parse_sections(text)
+        return _parse_sections(text[:_LONGEST_TEXT])
     return document if isinstance(document, dict) else {}
 
 
 def _parse_sections(text: str) -> dict[str, Any]:
-    sections: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     for name, kind, content in _SECTION.findall(text):
         try:
-            sections[name] = {**json.loads(content), "__class__": kind}
+            section = json.loads(content, object_hook=_plain_enumeration)
         except (ValueError, RecursionError):
             continue
-    return sections
+        if isinstance(section, dict):
+            document.setdefault(_name_of_today(name, kind), {**section, "__class__": kind})
+    return {**document, "graph": dict(_GRAPH_ATTRIBUTE.findall(text))} if document else {}
+
+
+def _name_of_today(name: str, kind: str) -> str:
+    is_agent = name.isdigit() and kind.endswith("AgentParameters")
+    return "agent" if is_agent else _NAMES_OF_TODAY.get(name, name)
+
+
+def _plain_enumeration(values: dict[str, Any]) -> Any:
+    return values["_name_"] if "_name_" in values and "__objclass__" in values else values

@@ -12,197 +12,45 @@ from __future__ import annotations
 
 import csv
 import datetime
-import functools
-import io
 import itertools
-import json
 import os
 import pathlib
 import re
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-try:
-    import pyarrow as pa
-    from pyarrow import compute
-    from pyarrow import csv as arrow_csv
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("reading experiments needs pyarrow: pip install 'rl_coach[dashboard]'") from error
-
 from rl_coach.runs.documents import read_document
+from rl_coach.runs.signal_file import (
+    EPISODE,
+    TOTAL_STEPS,
+    TRAINING_ITERATION,
+    WALL_CLOCK,
+    WALL_CLOCK_MINUTES,
+    SignalFile,
+    column_names,
+    read_header,
+    whole_lines,
+)
 from rl_coach.runs.status import read_status, state_of
 from rl_coach.utils import CoachError
 
-EPISODE = "Episode #"
-TRAINING_ITERATION = "Training Iter"
-TOTAL_STEPS = "Total steps"
-WALL_CLOCK = "Wall-Clock Time"
-WALL_CLOCK_MINUTES = "Wall-Clock Time (minutes)"
+if TYPE_CHECKING:
+    import pyarrow
+
 TRAINING_REWARD = "Training Reward"
 EVALUATION_REWARD = "Evaluation Reward"
 
+COPIED_AFTER_SECONDS = 3600.0
+"""A CSV that is so much newer than its last row is taken for a copy."""
 VIDEO_DIRECTORIES = ("gifs", "videos")
 _DIRECTORIES_WITHOUT_RUNS = {*VIDEO_DIRECTORIES, "checkpoint", "checkpoints", "policy", "tensorboard", "onnx"}
 _FILE_NAME = re.compile(r"^(?:worker_(?P<worker>\d+)\.)?(?P<source>.*?)(?:_(?P<index>\d+))?$")
 _EPISODE_FILE = re.compile(r"^episode_(\d+)\.csv$")
 _TIMESTAMP = re.compile(r"^(\d{1,2})_(\d{1,2})_(\d{4})-(\d{1,2})_(\d{1,2})(?:[-_]\d+)?$")
-_MISSING = ["", "nan", "NaN", "NAN", "None", "null", "NULL", "N/A", "-nan"]
-_HEADER_BYTES = 1 << 20
-_MOST_CHUNKS = 16
-_SEAM_BYTES = 256
-
-
-class SignalFile:
-    """The columns of one CSV, read once and then only where the file has grown.
-
-    Every value is a float64; an empty cell, a word or a missing value is NaN. Lines with too many or too few cells
-    and lines without a number in the first column are left out. A file that shrinks or is replaced is read anew.
-
-    :param path: the CSV
-    :param table: columns read earlier (from a cache), up to ``offset``
-    :param offset: how many bytes of the file ``table`` covers
-    :param seam: the last bytes before ``offset``; where they differ from the file's, it is another file
-    """
-
-    def __init__(self, path: str | os.PathLike, table: pa.Table | None = None, offset: int = 0, seam: bytes = b""):
-        self.path = pathlib.Path(path)
-        self.table = table
-        self.offset = offset if table is not None else 0
-        self.seam = seam
-        self.restarts = 0
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the columns, the index first; empty before the header has been written."""
-        return list(self.table.column_names) if self.table is not None else []
-
-    @property
-    def rows(self) -> int:
-        """How many rows have been read."""
-        return self.table.num_rows if self.table is not None else 0
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the columns take."""
-        return self.table.nbytes if self.table is not None else 0
-
-    def column(self, name: str) -> np.ndarray:
-        """The column ``name`` as float64 [rows]; all NaN if there is none of that name."""
-        if self.table is None or name not in self.table.column_names:
-            return np.full(self.rows, np.nan)
-        return self.table.column(name).to_numpy()
-
-    def refresh(self) -> bool:
-        """Read what the file has gained; whether anything changed.
-
-        :raises OSError: if the file is gone or cannot be read
-        """
-        with open(self.path, "rb") as file:
-            header = read_header(file)
-            restarted = self._restart_unless_the_same(file, header)
-            if not header:
-                return restarted
-            file.seek(self.offset)
-            body = whole_lines(file.read())
-        if not body:
-            return restarted
-        self._append(parse(body, self.names))
-        self.offset += len(body)
-        self.seam = (self.seam + body)[-_SEAM_BYTES:]
-        return True
-
-    def _restart_unless_the_same(self, file: io.BufferedReader, header: bytes) -> bool:
-        names = column_names(header) if header else []
-        if self.table is not None and names == self.names and self._seam_fits(file):
-            return False
-        had_rows = self.table is not None
-        self.restarts += had_rows
-        self.table = empty_table(names) if names else None
-        self.offset, self.seam = len(header), header[-_SEAM_BYTES:]
-        return had_rows or bool(names)
-
-    def _seam_fits(self, file: io.BufferedReader) -> bool:
-        file.seek(self.offset - len(self.seam))
-        return file.read(len(self.seam)) == self.seam
-
-    def _append(self, table: pa.Table) -> None:
-        self.table = pa.concat_tables([self.table, table]) if self.rows else table
-        if self.table.num_columns and self.table.column(0).num_chunks > _MOST_CHUNKS:
-            self.table = self.table.combine_chunks()
-
-
-def read_header(file: io.BufferedReader) -> bytes:
-    """The first line with its end, empty if it has not been written to its end yet."""
-    file.seek(0)
-    line = file.readline(_HEADER_BYTES)
-    return line if line.endswith(b"\n") else b""
-
-
-@functools.lru_cache(maxsize=256)
-def _column_names(header: bytes) -> tuple[str, ...]:
-    line = header.decode("utf-8-sig", errors="replace").replace("\0", "")
-    names: list[str] = []
-    for place, name in enumerate(next(csv.reader([line]), [])):
-        name = name.strip() or f"column {place + 1}"
-        again = sum(other == name or other.startswith(f"{name} (") for other in names)
-        names.append(f"{name} ({again + 1})" if again else name)
-    return tuple(names)
-
-
-def column_names(header: bytes) -> list[str]:
-    """The names in a header line, each made unique and none empty."""
-    return list(_column_names(header))
-
-
-def whole_lines(data: bytes) -> bytes:
-    """``data`` up to its last line end: the rest of the line may still be on its way."""
-    return data[: data.rfind(b"\n") + 1]
-
-
-def empty_table(names: Sequence[str]) -> pa.Table:
-    """A table of float64 columns without rows."""
-    return pa.table({name: pa.array([], pa.float64()) for name in names})
-
-
-def parse(body: bytes, names: Sequence[str]) -> pa.Table:
-    """Whole CSV lines without their header as float64 columns; what is not a number becomes NaN."""
-    if not body.strip(b"\r\n"):
-        return empty_table(names)
-    body = body.replace(b"\0", b"") if b"\0" in body else body
-    try:
-        table = _read_csv(body, names, pa.float64())
-    except pa.ArrowInvalid:
-        words = _read_csv(body, names, pa.string())
-        table = pa.table({name: _numbers(words.column(name)) for name in names})
-    columns = [compute.fill_null(column, float("nan")) for column in table.columns]
-    table = pa.table(columns, names=list(names))
-    has_index = compute.is_finite(table.column(0))
-    return table if compute.all(has_index).as_py() else table.filter(has_index)
-
-
-def _read_csv(body: bytes, names: Sequence[str], kind: pa.DataType) -> pa.Table:
-    return arrow_csv.read_csv(
-        pa.BufferReader(body),
-        read_options=arrow_csv.ReadOptions(column_names=list(names), use_threads=False),
-        parse_options=arrow_csv.ParseOptions(invalid_row_handler=lambda row: "skip"),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(names, kind),
-            null_values=_MISSING,
-            strings_can_be_null=True,
-            check_utf8=False,
-        ),
-    )
-
-
-def _numbers(words: pa.ChunkedArray) -> pa.Array:
-    raw = [value.as_buffer().to_pybytes().decode("utf-8", "replace") if value.is_valid else None for value in words]
-    text = pd.Series(raw, dtype=object)
-    text = text.replace({"True": "1", "true": "1", "False": "0", "false": "0"})
-    return pa.array(pd.to_numeric(text, errors="coerce").to_numpy(np.float64))
 
 
 def find_signal_files(root: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
@@ -269,6 +117,9 @@ class RunDescription:
     :param source: graph, level and agent, as in the file's name
     :param start: seconds since the epoch
     :param counts_minutes: whether its ``Wall-Clock Time`` is in minutes; older releases wrote seconds
+    :param framework: what its networks compute with, as ``-f`` names it
+    :param settings: the settings of its command line (``-cp``)
+    :param evaluates_only: whether it trained nothing
     :param parameters: every setting by its dotted name
     """
 
@@ -283,6 +134,9 @@ class RunDescription:
     seed: int | None = None
     start: float | None = None
     counts_minutes: bool = False
+    framework: str = ""
+    settings: str = ""
+    evaluates_only: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -310,8 +164,11 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
         agent=_agent(parameters),
         environment=_first(parameters, *_LEVEL_NAMES),
         seed=_seed(parameters),
-        start=_start(record, timestamp),
+        start=_start(record, timestamp, parameters),
         counts_minutes=bool(record),
+        framework=_first(parameters, "task.framework_type").rpartition(".")[2],
+        settings=_flag(record, "-cp", "--custom_parameter"),
+        evaluates_only=parameters.get("task.evaluate_only") not in (None, False),
         parameters={**parameters, **flatten(record, "run.")},
     )
 
@@ -340,12 +197,24 @@ def _first(parameters: Mapping[str, Any], *names: str) -> str:
 
 
 def _preset(record: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    command_line = record.get("command_line")
-    if isinstance(command_line, list):
-        for flag, value in itertools.pairwise(command_line):
-            if flag in ("-p", "--preset"):
-                return str(value)
-    return _first(parameters, "preset", "preset_name")
+    """The preset's name, without the folder, the ending and the variable that the command line may have."""
+    asked = _flag(record, "-p", "--preset")
+    if not asked or parameters.get("task.preset"):
+        return _first(parameters, "task.preset", "preset", "preset_name")
+    path, _, variable = asked.rpartition(":")
+    path = path if path and variable.isidentifier() else asked
+    name = re.split(r"[/\\]", path)[-1]
+    return name.removesuffix(".py") if name.endswith(".py") else name.rpartition(".")[2]
+
+
+def _flag(record: Mapping[str, Any], *names: str) -> str:
+    """What a flag was given on the recorded command line; empty if it was not."""
+    words = record.get("command_line")
+    if isinstance(words, list):
+        for flag, value in itertools.pairwise(map(str, words)):
+            if flag in names:
+                return value
+    return ""
 
 
 def _agent(parameters: Mapping[str, Any]) -> str:
@@ -358,13 +227,15 @@ def _seed(parameters: Mapping[str, Any]) -> int | None:
     return int(text) if re.fullmatch(r"-?\d+", text) else None
 
 
-def _start(record: Mapping[str, Any], timestamp: float | None) -> float | None:
+def _start(record: Mapping[str, Any], timestamp: float | None, parameters: Mapping[str, Any]) -> float | None:
     value = record.get("start_time")
     if isinstance(value, str):
         try:
             return datetime.datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
         except ValueError:
             return timestamp
+    if timestamp is None and (created := _number(str(parameters.get("graph.graph_creation_time", "")))) > 0:
+        return created if np.isfinite(created) else None
     return timestamp
 
 
@@ -378,16 +249,6 @@ def parse_timestamp(name: str) -> float | None:
         return datetime.datetime(year, month, day, hour, minute).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def read_json(path: str | os.PathLike) -> dict[str, Any]:
-    """A JSON object; empty if the file is missing, half written or holds something else."""
-    try:
-        with open(path, "rb") as file:
-            document = json.loads(file.read())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
 
 
 def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -438,7 +299,7 @@ class Summary:
         """Environment steps a second over the whole run."""
         return self.steps / (self.minutes * 60.0) if self.minutes > 0 else float("nan")
 
-    def add(self, table: pa.Table, counts_minutes: bool) -> None:
+    def add(self, table: pyarrow.Table, counts_minutes: bool) -> None:
         """Take newer rows into account; ``counts_minutes`` as in ``RunDescription``."""
         names = table.column_names
 
@@ -458,12 +319,13 @@ class Summary:
 def read_end(path: str | os.PathLike, counts_minutes: bool, most_bytes: int = 1 << 14) -> tuple[list[str], Summary]:
     """The names of a CSV's columns, and where the run stands by its last rows alone: quick, however long the file.
 
-    :param most_bytes: how far to look back for a value
+    :param most_bytes: how far to look back for a value; where lines are long, further
     :raises OSError: if the file is gone or cannot be read
     """
     with open(path, "rb") as file:
         header = read_header(file)
         size = os.fstat(file.fileno()).st_size
+        most_bytes = max(most_bytes, 2 * len(header))
         start = max(len(header), size - most_bytes)
         file.seek(start)
         data = file.read(most_bytes) if header else b""
@@ -504,6 +366,15 @@ def _number(cell: str) -> float:
         return float("nan")
 
 
+def last_growth(description: RunDescription, summary: Summary, modified: float) -> float:
+    """When a run last wrote, seconds since the epoch: when its CSV was modified or, where by its own clock it had
+    ended long before, then. The file of a run that was copied is as new as the copy."""
+    if description.start is None or not np.isfinite(summary.minutes):
+        return modified
+    ended = description.start + 60.0 * summary.minutes
+    return ended if modified - ended > COPIED_AFTER_SECONDS else modified
+
+
 def run_ids(root: str | os.PathLike, paths: Sequence[str]) -> list[str]:
     """A short, unique id for each CSV: its directory below ``root``, and its own name where that has several."""
     directories = [os.path.dirname(path) for path in paths]
@@ -522,8 +393,9 @@ def run_ids(root: str | os.PathLike, paths: Sequence[str]) -> list[str]:
 class Experiments:
     """One or many runs as data frames.
 
-    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, worker, state, steps,
-        steps_per_second, last_evaluation_reward, best_evaluation_reward, start, minutes, path
+    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, worker, framework,
+        evaluates_only, state, steps, steps_per_second, last_evaluation_reward, best_evaluation_reward, start, minutes,
+        path
     :param signals: a row for each row of each CSV: ``run``, then every signal of any run; NaN where a run has none
     :param parameters: a row for each run, a column for each setting by its dotted name
     """
@@ -594,7 +466,9 @@ def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, 
         "environment": description.environment,
         "seed": description.seed,
         "worker": description.worker,
-        "state": state_of(read_status(description.path.parent), description.path.stat().st_mtime, time.time()),
+        "framework": description.framework,
+        "evaluates_only": description.evaluates_only,
+        "state": _state(description, summary),
         "steps": summary.steps,
         "steps_per_second": summary.steps_per_second,
         "last_evaluation_reward": summary.last_evaluation_reward,
@@ -603,6 +477,11 @@ def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, 
         "minutes": summary.minutes,
         "path": str(description.path),
     }
+
+
+def _state(description: RunDescription, summary: Summary) -> str:
+    status, modified = read_status(description.path.parent), description.path.stat().st_mtime
+    return state_of(status, modified if status else last_growth(description, summary, modified), time.time())
 
 
 def _signal_frame(description: RunDescription, signal_file: SignalFile) -> pd.DataFrame:

@@ -15,12 +15,14 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 SCREENSHOTS = pathlib.Path(__file__).resolve().parents[2] / "build" / "screenshots"
 """Kept by CI, to be looked at."""
 
+PROGRAM = ("-m", "rl_coach.dashboard.app")
+
 
 class Dashboard:
     """``dashboard`` over a directory, listening on a port of its own choice."""
 
-    def __init__(self, root: pathlib.Path, cache: pathlib.Path, *flags: str):
-        command = [sys.executable, "-m", "rl_coach.dashboard.app", "-d", str(root), "--port", "0", "--no-open", *flags]
+    def __init__(self, root: pathlib.Path, cache: pathlib.Path, *flags: str, program: tuple[str, ...] = PROGRAM):
+        command = [sys.executable, *program, "-d", str(root), "--port", "0", "--no-open", *flags]
         environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONUNBUFFERED": "1"}
         self.root = root
         self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
@@ -54,8 +56,8 @@ def start_dashboard(tmp_path_factory):
     """Starts dashboards that end with the session."""
     started = []
 
-    def start(root: pathlib.Path, *flags: str) -> Dashboard:
-        started.append(Dashboard(root, tmp_path_factory.mktemp("cache"), *flags))
+    def start(root: pathlib.Path, *flags: str, program: tuple[str, ...] = PROGRAM) -> Dashboard:
+        started.append(Dashboard(root, tmp_path_factory.mktemp("cache"), *flags, program=program))
         return started[-1]
 
     yield start

@@ -50,6 +50,8 @@ def write_run(
     best: float = 200.0,
     worker: int = 0,
     parameters: dict[str, Any] | None = None,
+    command_line: list[str] | None = None,
+    task: dict[str, Any] | None = None,
     status: dict[str, Any] | None = None,
 ) -> Path:
     """Write a whole run below ``root``; its CSV.
@@ -64,11 +66,12 @@ def write_run(
     document = {
         "run": {
             "start_time": datetime.datetime.strptime(start[:16], "%d_%m_%Y-%H_%M").isoformat(),
-            "command_line": ["coach", "-p", experiment, "--seed", str(seed)],
+            "command_line": command_line or ["coach", "-p", experiment, "--seed", str(seed)],
             "versions": {"rl_coach": "2.0.0"},
         },
         "parameters": {
             "seed": seed,
+            "task": {"framework_type": "Frameworks.tensorflow", "evaluate_only": None, **(task or {})},
             "agent": {
                 "__class__": f"{agent}AgentParameters",
                 "algorithm": {"discount": 0.99, "num_steps_between_copying_online_weights_to_target": 100},
@@ -80,6 +83,76 @@ def write_run(
     path.with_name(f"worker_{worker}.simple_rl_graph_0.json").write_text(json.dumps(document, indent=1))
     if status is not None:
         (directory / "status.json").write_text(json.dumps(status))
+    return path
+
+
+COACH_1_RECORD = """heatup_steps:
+<rl_coach.core_types.EnvironmentSteps object at 0x7f1ae57a89b0>
+environments:
+0: <rl_coach.environments.gym_environment.GymEnvironment object at 0x7f1ae541c5c0>
+
+env_params:
+"Atari" {
+    "frame_skip": 4,
+    "level": "BreakoutDeterministic-v4",
+    "max_over_num_frames": 2
+}
+
+graph_creation_time:
+1556892000.9
+agent_params:
+"ClippedPPOAgentParameters" {
+    "algorithm": {
+        "discount": 0.99,
+        "optimization_epochs": 10
+    },
+    "network_wrappers": {
+        "main": {
+            "embedding_merger_type": {
+                "_name_": "Concat",
+                "_value_": 0,
+                "__objclass__": "<enum 'EmbeddingMergerType'>"
+            },
+            "learning_rate": 0.0003
+        }
+    },
+    "visualization": {
+        "max_reward_achieved": -Infinity
+    }
+}
+
+name:
+simple_rl_graph
+_phase:
+RunPhase.UNDEFINED
+task_parameters:
+"TaskParameters" {
+    "evaluate_only": null,
+    "framework_type": {
+        "_name_": "tensorflow",
+        "_value_": "TensorFlow",
+        "__objclass__": "<enum 'Frameworks'>"
+    },
+    "seed": 7,
+    "task_index": 0
+}
+
+""".replace(":\n", ": \n")
+"""As Coach 1.0.1 writes it: named blocks, each name followed by a space and a new line."""
+
+
+def write_coach_1_run(root: Path, experiment: str, start: str, rows: int = 60) -> Path:
+    """Write a run as Coach 1.0.1 left it, which was copied here just now; its CSV."""
+    directory = root / experiment / start
+    directory.mkdir(parents=True)
+    path = directory / FILE_NAME.format(worker=0)
+    lines = []
+    for line in signal_rows(rows):
+        cells = line.split(",")
+        cells[11] = f"{float(cells[11]) * 60:.5f}"  # seconds
+        lines.append(",".join(cells))
+    path.write_text("\n".join(["Episode #," + ",".join(SIGNALS), *lines]) + "\n")
+    (directory / "worker_0.simple_rl_graph_0.json").write_text(COACH_1_RECORD)
     return path
 
 

@@ -24,6 +24,19 @@ def test_flags():
     assert (options.host, options.port, options.open) == ("0.0.0.0", 80, False)
 
 
+def test_only_this_machine_may_edit_unless_told_otherwise():
+    assert arguments([]).edit is None and arguments(["--edit"]).edit and not arguments(["--no-edit"]).edit
+    assert arguments(["--allow-host", "a", "--allow-host", "b"]).allow_host == ["a", "b"]
+
+
+def test_coach_dashboard_is_the_same_program(tmp_path):
+    command = [sys.executable, "-m", "rl_coach.coach", "dashboard"]
+    told = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    assert told.startswith("usage: coach dashboard") and "--experiment_dir" in told
+    failed = subprocess.run([*command, "-f", "missing.csv"], capture_output=True, text=True, cwd=tmp_path)
+    assert (failed.returncode, failed.stderr) == (2, "coach dashboard: no file 'missing.csv'\n")
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

@@ -96,10 +96,9 @@ def press(page, name):
 
 
 def choose_signal(page, place, name):
-    field = page.locator("aside .choices__input:visible").nth(place)
-    field.click()
+    field = page.locator("aside .picker .field").nth(place)
     field.fill(name)
-    page.locator("aside .choices__list--dropdown.is-active .choices__item--selectable", has_text=name).first.click()
+    page.locator("aside .option", has_text=name).first.click()
     page.keyboard.press("Escape")
 
 
@@ -136,7 +135,8 @@ def open_page(browser):
     """Opens pages; fails if one asks anything of another host, or raises an error."""
     contexts, problems = [], []
 
-    def open_at(address, width=1280, height=800, theme="light", **view):
+    def open_at(address, width=1280, height=800, theme="light", x="episode", left="Training Reward", **view):
+        view |= {name: value for name, value in (("x", x), ("left", left)) if value is not None}
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=theme, accept_downloads=True
         )
@@ -146,7 +146,7 @@ def open_page(browser):
         host = address.split("/")[2]
         page.on("request", lambda request: problems.append(request.url) if _is_foreign(request.url, host) else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto(address + (f"?{urlencode(view, doseq=True)}" if view else ""))
+        page.goto(address if "?" in address else address + (f"?{urlencode(view, doseq=True)}" if view else ""))
         page.locator(".said").wait_for(state="attached")
         return page
 
@@ -161,13 +161,13 @@ def _is_foreign(url, host):
 
 
 def test_opens_on_the_newest_run(dashboard, open_page, screenshot):
-    page = open_page(dashboard.address)
+    page = open_page(dashboard.address, x=None, left=None)
     shown = plot_when(page, want=1)
-    assert list(shown["lines"]) == ["CartPole_A3C"] and shown["label"] == "Episode"
+    assert list(shown["lines"]) == ["CartPole_A3C"] and shown["label"] == "Environment steps"
     wait_for_text(page, ".said", r"^15 runs · 1 selected$")
     first = rows(page).first
     assert "CartPole_A3C" in first.inner_text() and "CartPole-v1" in first.inner_text()
-    assert "left=Training+Reward" in page.url
+    assert "left=Evaluation+Reward" in page.url
     screenshot(page)
 
 
@@ -331,9 +331,9 @@ def test_the_address_can_be_shared(dashboard, open_page):
     page.locator(".head input").click()
     plot_when(page, want=6)
     press(page, "Exponential")
-    press(page, "Steps")
-    page.wait_for_url("**x=steps**")
-    mine = plot_when(page, "(plot) => Object.values(plot.lines).every((line) => line.smoothed && line.last > 1000)")
+    press(page, "Iteration")
+    page.wait_for_url("**x=iteration**")
+    mine = plot_when(page, "(plot) => Object.values(plot.lines).every((line) => line.smoothed && line.last > 250)")
     other = open_page(page.url)
     same = "(plot, want) => JSON.stringify(plot) === JSON.stringify(want)"
     plot_when(other, same, mine)
@@ -346,13 +346,13 @@ def test_the_browser_goes_back_and_forward(dashboard, open_page):
     plot_when(page, want=1)
     page.locator(f'.line[data-id="{DQN}1_01"]').click()
     plot_when(page, want=2)
-    press(page, "Steps")
-    plot_when(page, "(plot) => plot.label === 'Environment steps'")
+    press(page, "Iteration")
+    plot_when(page, "(plot) => plot.label === 'Training iteration'")
     page.get_by_text("Logarithmic y-axes").click()
     page.wait_for_url("**log_y=1**")
     page.go_back()
-    page.wait_for_url(lambda url: "log_y" not in url and "x=steps" in url)
-    plot_when(page, "(plot) => plot.label === 'Environment steps'")
+    page.wait_for_url(lambda url: "log_y" not in url and "x=iteration" in url)
+    plot_when(page, "(plot) => plot.label === 'Training iteration'")
     page.go_back()
     plot_when(page, "(plot) => plot.label === 'Episode' && Object.keys(plot.lines).length === 2")
     page.go_back()
@@ -361,7 +361,7 @@ def test_the_browser_goes_back_and_forward(dashboard, open_page):
     page.go_forward()
     plot_when(page, want=2)
     page.go_forward()
-    plot_when(page, "(plot) => plot.label === 'Environment steps' && Object.keys(plot.lines).length === 2")
+    plot_when(page, "(plot) => plot.label === 'Training iteration' && Object.keys(plot.lines).length === 2")
 
 
 def test_themes(dashboard, open_page, screenshot):
@@ -372,7 +372,10 @@ def test_themes(dashboard, open_page, screenshot):
     page.get_by_label("Change to the light theme").click()
     page.wait_for_url("**theme=light**")
     page.wait_for_function(
-        "[...Bokeh.index.query((view) => view.model.name === 'signals')][0].model.background_fill_color === '#ffffff'"
+        """() => {
+          const [view] = Bokeh.index.query((view) => view.model.name === "signals");
+          return view.model.background_fill_color === "#ffffff";
+        }"""
     )
 
 
@@ -418,6 +421,7 @@ def test_nothing_is_clipped_and_nothing_jumps(dashboard, open_page):
     """No header of the table and no button is cut off, and the plot stays where it is while runs are selected."""
     for width, theme in ((1280, "light"), (1920, "dark")):
         page = open_page(dashboard.address, width=width, height=1000, theme=theme)
+        wait_for_text(page, ".said", "^15 runs")
         plot_when(page, want=1)
         clipped = page.evaluate(
             """() => {

@@ -37,13 +37,13 @@ def test_an_address_that_is_visited_is_shown_whole(store):
     page = Page(store, f"?runs={RUN}0&left=Training+Reward&theme=dark")
     page.look()
     start = page.bar.query
-    page.change(x="steps", log_y=True)
+    page.change(x="time", log_y=True)
     page.change(zoom=(1.0, 2.0, 3.0, 4.0))
     zoomed = page.bar.query
     page.change(runs=(f"{RUN}0", f"{RUN}1"))
     page.bar.query = start
-    assert page.view == from_query(start) and page.view.x == "episode"
-    assert page.x.value == "episode" and page.table.selected == [f"{RUN}0"]
+    assert page.view == from_query(start) and page.view.x == "steps"
+    assert page.x.value == "steps" and page.table.selected == [f"{RUN}0"]
     page.bar.query = zoomed
     assert page.view.zoom == (1.0, 2.0, 3.0, 4.0) and page.view.log_y
     assert page.bar.query == zoomed
@@ -51,7 +51,7 @@ def test_an_address_that_is_visited_is_shown_whole(store):
 
 def test_a_zoom_ends_with_the_axis_that_it_was_made_on(store):
     page = Page(store, f"?runs={RUN}0&zoom=1,2,3,4")
-    page.change(x="steps")
+    page.change(x="time")
     assert page.view.zoom == ()
 
 

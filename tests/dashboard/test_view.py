@@ -44,6 +44,12 @@ views = st.builds(
     steps=names,
     live=st.booleans(),
     theme=st.sampled_from(THEMES),
+    columns=names,
+    archived=st.booleans(),
+    pins=names,
+    across=st.text(max_size=8),
+    result=st.text(max_size=8),
+    axes=names,
 )
 
 
@@ -58,8 +64,8 @@ def test_the_default_view_needs_no_address():
 
 
 def test_an_address_reads_well():
-    view = View(runs=("CartPole_DQN/21_11_2026-10_30",), left=("Training Reward",), x="steps")
-    assert to_query(view) == "?runs=CartPole_DQN/21_11_2026-10_30&left=Training+Reward&x=steps"
+    view = View(runs=("CartPole_DQN/21_11_2026-10_30",), left=("Training Reward",), x="time")
+    assert to_query(view) == "?runs=CartPole_DQN/21_11_2026-10_30&left=Training+Reward&x=time"
 
 
 @pytest.mark.parametrize(

@@ -3,35 +3,9 @@ from __future__ import annotations
 import pytest
 
 from rl_coach.runs.documents import read_document
-from rl_coach.runs.experiments import load
+from tests.dashboard.runs import COACH_1_RECORD
 
 CSV = "worker_0.simple_rl_graph.main_level.main_level.agent_0.csv"
-OF_COACH = """heatup_steps:~
-<rl_coach.core_types.EnvironmentSteps object at 0x7f1ae57a89b0>
-env_params:~
-"GymVectorEnvironment" {
-    "frame_skip": 1,
-    "level": "CartPole-v0",
-    "seed": null
-}
-
-agent_params:~
-"ClippedPPOAgentParameters" {
-    "algorithm": {
-        "discount": 0.999,
-        "clip": -Infinity
-    },
-    "name": "agent"
-}
-
-_phase:~
-RunPhase.UNDEFINED
-task_parameters:~
-"TaskParameters" {
-    "seed": 7
-}
-
-""".replace("~", " ")  # no space at a line's end
 
 
 @pytest.mark.parametrize(
@@ -59,8 +33,23 @@ def test_a_damaged_one_is_empty(tmp_path, text):
     assert read_document(tmp_path / "worker_0.graph.level.agent_0.csv") == {}
 
 
-def test_an_experiment_of_coach_1_0_1_says_what_it_is(tmp_path):
-    (tmp_path / CSV).write_text("Episode #,Total steps,Evaluation Reward\n1,10,\n2,20,5.0\n")
-    (tmp_path / "worker_0.simple_rl_graph_0.json").write_text(OF_COACH)
-    run = load(tmp_path).runs.iloc[0]
-    assert (run["agent"], run["environment"], run["seed"], run["steps"]) == ("ClippedPPO", "CartPole-v0", 7, 20)
+def test_without_an_index(tmp_path):
+    (tmp_path / "worker_0.graph.json").write_text('{"number": 5}')
+    assert read_document(tmp_path / "worker_0.graph.level.agent.csv") == {"number": 5}
+
+
+def test_what_coach_1_0_1_wrote_has_the_names_of_today(tmp_path):
+    (tmp_path / "worker_0.simple_rl_graph_0.json").write_text(COACH_1_RECORD)
+    document = read_document(tmp_path / CSV)
+    assert set(document) == {"agent", "environment", "task", "graph"}
+    assert document["agent"]["__class__"] == "ClippedPPOAgentParameters"
+    assert document["agent"]["network_wrappers"]["main"]["embedding_merger_type"] == "Concat"
+    assert document["agent"]["visualization"]["max_reward_achieved"] == float("-inf")
+    assert document["task"]["seed"] == 7
+    assert document["graph"] == {"name": "simple_rl_graph", "graph_creation_time": "1556892000.9"}
+
+
+def test_the_first_of_several_agents_of_coach_1_0_1(tmp_path):
+    agents = '0: "DQNAgentParameters" {\n    "number": 0\n}\n1: "DDPGAgentParameters" {\n    "number": 1\n}\n'
+    (tmp_path / "worker_0.simple_rl_graph_0.json").write_text(f"agents_params: \n{agents}")
+    assert read_document(tmp_path / CSV)["agent"] == {"number": 0, "__class__": "DQNAgentParameters"}

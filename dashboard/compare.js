@@ -1,0 +1,203 @@
+// Parameters against results: a scatter of one against one, and parallel coordinates of several.
+const SVG = "http://www.w3.org/2000/svg";
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+const said = (value) => (typeof value !== "number" ? String(value) : value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : short.format(value));
+const MOST_AXES = 8;
+const MOST_MARKS = 8;
+
+function element(tag, className, text) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function drawn(tag, attributes, ...children) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+// An axis of what runs have under one name: numbers by their size, by their logarithm where they span two powers of
+// ten, words in a row.
+function axisOf(values) {
+  const there = values.filter((value) => value !== null && value !== undefined && value !== "");
+  const numbers = there.every((value) => typeof value === "number");
+  if (!numbers || !there.length) {
+    const words = [...new Set(there.map(String))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    const place = new Map(words.map((word, at) => [word, words.length > 1 ? at / (words.length - 1) : 0.5]));
+    return { at: (value) => place.get(String(value)), marks: words.map((word) => [place.get(word), word]) };
+  }
+  const [first, last] = [Math.min(...there), Math.max(...there)];
+  const isLog = first > 0 && last / first >= 100;
+  const scale = isLog ? Math.log10 : (value) => value;
+  const [from, to] = [scale(first), scale(last)];
+  const at = (value) => (to > from ? (scale(value) - from) / (to - from) : 0.5);
+  const distinct = [...new Set(there)].sort((a, b) => a - b);
+  const marks = distinct.length <= MOST_MARKS ? distinct : [0, 0.25, 0.5, 0.75, 1].map((part) => (isLog ? 10 ** (from + part * (to - from)) : from + part * (to - from)));
+  const apart = [];
+  for (const value of marks) if (!apart.length || at(value) - at(apart.at(-1)) > 0.08) apart.push(value);
+  return { at, marks: apart.map((value) => [at(value), said(value)]), isLog };
+}
+
+const last = (name) => name.split(".").slice(-2).join(".");
+
+function chooser(label, names, value, change) {
+  const box = element("label", "choice", label);
+  const select = element("select");
+  for (const name of names) {
+    const option = element("option", "", name);
+    option.value = name;
+    select.append(option);
+  }
+  select.value = value;
+  select.setAttribute("aria-label", label);
+  select.onchange = () => change(select.value);
+  box.append(select);
+  return box;
+}
+
+export function render({ model }) {
+  const root = element("div", "compare");
+  const bar = element("div", "bar");
+  const plots = element("div", "plots");
+  const tip = element("div", "tip");
+  tip.hidden = true;
+  root.append(bar, plots, tip);
+  let given = { runs: [], parameters: [], differing: [], results: [], which: "" };
+
+  const across = () => (given.parameters.includes(model.across) ? model.across : given.parameters[0]);
+  const result = () => (given.results.includes(model.result) ? model.result : given.results[0]);
+  const axes = () => (model.axes.length ? model.axes.filter((name) => given.parameters.includes(name)) : given.differing.slice(0, 5));
+
+  function tell(event, run) {
+    const swatch = element("i");
+    swatch.style.background = run.colour;
+    const facts = [...new Set([across(), ...axes(), result()])].filter(Boolean).map((name) => {
+      const line = element("div", "fact");
+      line.append(element("span", "", `${last(name)} `), element("b", "", run.values[name] === null || run.values[name] === undefined ? "–" : String(run.values[name])));
+      return line;
+    });
+    tip.replaceChildren(swatch, element("b", "", run.label), ...facts);
+    tip.hidden = false;
+    const box = root.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    tip.style.left = `${Math.min(x + 14, box.width - tip.offsetWidth - 8)}px`;
+    tip.style.top = `${Math.min(y + 14, box.height - tip.offsetHeight - 8)}px`;
+    root.querySelectorAll("[data-run]").forEach((mark) => mark.classList.toggle("faint", mark.dataset.run !== run.id));
+  }
+  function hush() {
+    tip.hidden = true;
+    root.querySelectorAll(".faint").forEach((mark) => mark.classList.remove("faint"));
+  }
+  const listen = (mark, run) => {
+    mark.dataset.run = run.id;
+    mark.addEventListener("mousemove", (event) => tell(event, run));
+    mark.addEventListener("mouseleave", hush);
+    return mark;
+  };
+
+  function scatter(width, height) {
+    const [left, right, top, bottom] = [64, 16, 14, 46];
+    const svg = drawn("svg", { width, height, role: "img", "aria-label": `${result()} against ${across()}` });
+    const runs = given.runs.filter((run) => [across(), result()].every((name) => run.values[name] !== null && run.values[name] !== undefined && run.values[name] !== ""));
+    svg.classList.add("scatter");
+    const [x, y] = [axisOf(runs.map((run) => run.values[across()])), axisOf(runs.map((run) => run.values[result()]))];
+    const inset = 14;
+    const px = (value) => left + inset + x.at(value) * (width - left - right - 2 * inset);
+    const py = (value) => height - bottom - inset - y.at(value) * (height - top - bottom - 2 * inset);
+    for (const [at, text] of y.marks) {
+      const place = height - bottom - inset - at * (height - top - bottom - 2 * inset);
+      svg.append(drawn("line", { x1: left, x2: width - right, y1: place, y2: place, class: "grid" }), drawn("text", { x: left - 8, y: place, class: "mark end" }, text));
+    }
+    for (const [at, text] of x.marks) {
+      const place = left + inset + at * (width - left - right - 2 * inset);
+      svg.append(drawn("line", { x1: place, x2: place, y1: top, y2: height - bottom, class: "grid" }), drawn("text", { x: place, y: height - bottom + 15, class: "mark middle" }, text.length > 14 ? `${text.slice(0, 13)}…` : text));
+    }
+    svg.append(drawn("text", { x: (left + width - right) / 2, y: height - 8, class: "title middle" }, `${last(across() ?? "")}${x.isLog ? " (logarithmic)" : ""}`));
+    svg.append(drawn("text", { x: 14, y: (top + height - bottom) / 2, class: "title middle", transform: `rotate(-90 14 ${(top + height - bottom) / 2})` }, `${result() ?? ""}${y.isLog ? " (logarithmic)" : ""}`));
+    for (const run of runs) svg.append(listen(drawn("circle", { cx: px(run.values[across()]), cy: py(run.values[result()]), r: 5.5, fill: run.colour, class: "dot" }), run));
+    return svg;
+  }
+
+  function parallel(width, height) {
+    const names = [...axes(), result()].filter(Boolean);
+    const [left, right, top, bottom] = [56, 70, 46, 16];
+    const svg = drawn("svg", { width, height, role: "img", "aria-label": `Parallel coordinates of ${names.map(last).join(", ")}` });
+    svg.classList.add("parallel");
+    const made = names.map((name) => axisOf(given.runs.map((run) => run.values[name])));
+    const px = (place) => left + (names.length > 1 ? place / (names.length - 1) : 0.5) * (width - left - right);
+    const py = (at) => height - bottom - at * (height - top - bottom);
+    for (const run of given.runs) {
+      let path = "", pen = "M";
+      names.forEach((name, place) => {
+        const value = run.values[name];
+        const at = value === null || value === undefined || value === "" ? undefined : made[place].at(value);
+        if (at === undefined) { pen = "M"; return; }
+        path += `${pen}${px(place)},${py(at)}`;
+        pen = "L";
+      });
+      if (path) svg.append(listen(drawn("path", { d: path, stroke: run.colour, class: "run" }), run));
+    }
+    names.forEach((name, place) => {
+      const room = Math.floor((width - left - right) / Math.max(1, names.length - 1) / 7);
+      const text = last(name).length > room ? `${last(name).slice(0, Math.max(3, room - 1))}…` : last(name);
+      svg.append(drawn("line", { x1: px(place), x2: px(place), y1: top, y2: height - bottom, class: "axis" }));
+      const ends = names.length > 1 && place === 0 ? "start" : place === names.length - 1 ? "end" : "middle";
+      svg.append(drawn("text", { x: px(place) + { start: -40, middle: 0, end: 60 }[ends], y: place % 2 ? 16 : 32, class: `title ${ends}` }, text, drawn("title", {}, name)));
+      for (const [at, mark] of made[place].marks) svg.append(drawn("text", { x: px(place) + 7, y: py(at), class: "mark start" }, mark.length > 12 ? `${mark.slice(0, 11)}…` : mark));
+    });
+    return svg;
+  }
+
+  function axisButtons() {
+    const box = element("details", "axes");
+    box.open = isOpen;
+    box.ontoggle = () => { isOpen = box.open; };
+    box.append(element("summary", "", `Axes (${axes().length})`));
+    const list = element("div", "list");
+    for (const name of given.parameters) {
+      const line = element("label", "", "");
+      const check = element("input");
+      check.type = "checkbox";
+      check.checked = axes().includes(name);
+      check.onchange = () => {
+        const chosen = check.checked ? [...axes(), name] : axes().filter((other) => other !== name);
+        model.axes = chosen.slice(-MOST_AXES);
+      };
+      line.append(check, element("span", "", name));
+      list.append(line);
+    }
+    box.append(list);
+    return box;
+  }
+  let isOpen = false;
+
+  function draw() {
+    hush();
+    if (!given.runs.length || !given.parameters.length) {
+      bar.replaceChildren();
+      plots.replaceChildren(element("div", "nothing", given.runs.length ? "No parameters: there is no JSON beside these CSVs." : "No runs to compare."));
+      return;
+    }
+    bar.replaceChildren(
+      chooser("Parameter", given.parameters, across(), (name) => { model.across = name; }),
+      chooser("Result", given.results, result(), (name) => { model.result = name; }),
+      axisButtons(),
+      element("span", "which", given.which),
+    );
+    const beside = plots.clientWidth >= 760;
+    plots.classList.toggle("beside", beside);
+    const height = Math.max(220, beside ? plots.clientHeight - 12 : plots.clientHeight / 2 - 12);
+    const width = Math.max(260, beside ? plots.clientWidth * 0.42 - 24 : plots.clientWidth - 24);
+    plots.replaceChildren(scatter(width, height), parallel(beside ? plots.clientWidth - width - 48 : width, height));
+  }
+
+  model.on("sent", () => { given = JSON.parse(model.sent); draw(); });
+  model.on(["across", "result", "axes"], draw);
+  new ResizeObserver(draw).observe(plots);
+  if (model.sent) given = JSON.parse(model.sent);
+  draw();
+  return root;
+}

@@ -1,0 +1,106 @@
+"""Who may ask the server, and what the page may run: nothing but its own scripts, on no other site's behalf."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import socket
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from tornado.httputil import HTTPHeaders, HTTPServerRequest
+from tornado.routing import Matcher, Rule
+from tornado.web import Application, OutputTransform, RequestHandler
+
+_WILDCARDS = {"0.0.0.0", "::", ""}
+_SCRIPT = re.compile(rb"<script(?=[\s>])", re.IGNORECASE)
+_POLICY = (
+    "default-src 'none'",
+    # Panel makes modules of the page's own components, each as a blob.
+    "script-src 'self' blob: 'nonce-{nonce}'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data: blob:",
+    "media-src 'self'",
+    "font-src 'self' data:",
+    # es-module-shims reads them back.
+    "connect-src 'self' blob:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+)
+
+
+def known_hosts(address: str, named: Iterable[str] = ()) -> set[str]:
+    """The names under which the server may be asked for: this machine's, the address it listens on, and those named."""
+    names = {"localhost", "127.0.0.1", "::1", address, *(name.strip("[]") for name in named)}
+    if address in _WILDCARDS:
+        names |= {socket.gethostname(), socket.getfqdn(), *_addresses()}
+    return {name.lower() for name in names} - _WILDCARDS
+
+
+def _addresses() -> set[str]:
+    try:
+        return {str(found[4][0]) for found in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+    except OSError:
+        return set()
+
+
+def origins(hosts: Iterable[str]) -> list[str]:
+    """Whose pages may talk to the server: those of these hosts under any port, so that SSH forwarding works."""
+    return [f"[{host}]:*" if ":" in host else f"{host}:*" for host in sorted(hosts)]
+
+
+def protect(application: Application, hosts: set[str]) -> None:
+    """Refuse whoever asks under another name, and give every page its content security policy."""
+    application.default_router.rules.insert(0, Rule(_OtherHost(hosts), _Refusal))
+    application.add_transform(_Policy)
+
+
+class _OtherHost(Matcher):
+    """Fits requests under a name that the server was not told of.
+
+    A site may let its own name point to this machine (DNS rebinding); the browser then takes its scripts for the
+    page's own, and only the name still tells them apart.
+    """
+
+    def __init__(self, hosts: set[str]):
+        self._hosts = hosts
+
+    def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
+        """An empty dictionary for a request that is to be refused, None for any other."""
+        return None if host_of(request.headers.get("Host", "")) in self._hosts else {}
+
+
+def host_of(header: str) -> str:
+    """The name in a Host header, without its port; empty if it is none."""
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""
+
+
+class _Refusal(RequestHandler):
+    def prepare(self) -> None:
+        self.set_status(403)
+        self.set_header("Content-Type", "text/plain")
+        self.finish("The dashboard was not told of this host name: start it with --allow-host NAME.\n")
+
+
+class _Policy(OutputTransform):
+    """Adds the headers to each answer. The scripts of a page carry a number that is drawn for it and that no script
+    carries which comes into the page later."""
+
+    def transform_first_chunk(
+        self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
+    ) -> tuple[int, HTTPHeaders, bytes]:
+        """The answer with its headers."""
+        headers["X-Content-Type-Options"] = "nosniff"
+        headers["Referrer-Policy"] = "no-referrer"
+        if headers.get("Content-Type", "").startswith("text/html"):
+            nonce = secrets.token_urlsafe(16)
+            headers["Content-Security-Policy"] = "; ".join(_POLICY).format(nonce=nonce)
+            chunk = _SCRIPT.sub(b'<script nonce="%s"' % nonce.encode(), chunk)
+            if "Content-Length" in headers:
+                headers["Content-Length"] = str(len(chunk))
+        return status_code, headers, chunk

@@ -1,0 +1,33 @@
+"""The order in which signals are offered: first those that people look at first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rl_coach.runs.experiments import EVALUATION_REWARD, TRAINING_REWARD
+from rl_coach.runs.signal_file import TIME_COLUMNS
+
+_FIRST = (
+    EVALUATION_REWARD, TRAINING_REWARD, "Success Rate", "Episode Length", "Loss/Mean", "Entropy/Mean",
+    "Kl Divergence/Mean", "Q/Mean", "Advantages/Mean", "Values/Mean", "Grads (unclipped)/Mean", "Epsilon",
+    "Exploration", "Learning Rate/Mean",
+)  # fmt: skip
+_SELDOM = ("In Heatup", "Update Target Network", "ER #Transitions", "ER #Episodes", "Epoch")
+_PLACE = {name: place for place, name in enumerate(_FIRST)}
+
+
+def by_use(names: Iterable[str]) -> list[str]:
+    """Signals by how often they are looked at: rewards, losses, other means, their spreads, then what only counts."""
+    return sorted(dict.fromkeys(names), key=_tier)
+
+
+def _tier(name: str) -> tuple[int, int]:
+    if name in _PLACE:
+        return 0, _PLACE[name]
+    if name in TIME_COLUMNS:
+        return 6, 0
+    if name in _SELDOM:
+        return 5, 0
+    if name.startswith("Shaped "):
+        return 2, 0
+    return {"Mean": 1, "Stdev": 3, "Max": 4, "Min": 4}.get(name.rpartition("/")[2], 2), 0

@@ -1,0 +1,132 @@
+"""What people say of runs: names, tags, notes, archived or not; and the trash, from which a run can be taken back.
+
+It lies beside the signals, in ``annotations.json``, so that it travels with the run:
+
+    {"worker_0.simple_rl_graph.main_level.main_level.agent_0": {"name": "good one", "tags": ["paper"]}}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Iterable, Mapping
+
+from rl_coach.utilities import files
+from rl_coach.utilities.safe_reading import read_json
+from rl_coach.utils import CoachError
+
+ANNOTATIONS_FILE = "annotations.json"
+TRASH = ".trash"
+_LONGEST_NAME = 200
+_LONGEST_NOTE = 10_000
+_MOST_TAGS = 20
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What was said of one run.
+
+    :param name: what it is called instead of its experiment's name; empty for that one
+    :param archived: whether it is kept out of sight
+    """
+
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    archived: bool = False
+
+
+def read(signal_file: str | os.PathLike) -> Annotation:
+    """The annotation of the run whose signals are at ``signal_file``; empty if there is none or it is damaged."""
+    path = pathlib.Path(signal_file)
+    return _annotation(_document(path.parent).get(path.stem))
+
+
+def write(signal_file: str | os.PathLike, changes: Mapping[str, Any]) -> Annotation:
+    """Change fields of a run's annotation; the annotation that it has now.
+
+    :raises CoachError: if there is no such field, or the file cannot be written
+    """
+    path = pathlib.Path(signal_file)
+    unknown = set(changes) - set(asdict(Annotation()))
+    if unknown:
+        raise CoachError(f"a run has no '{sorted(unknown)[0]}' to be said of it")
+    document = _document(path.parent)
+    changed = _annotation({**asdict(_annotation(document.get(path.stem))), **changes})
+    document[path.stem] = {name: value for name, value in asdict(changed).items() if value}
+    try:
+        files.write_text(path.parent / ANNOTATIONS_FILE, json.dumps(document, indent=1) + "\n")
+    except OSError as error:
+        raise CoachError(f"'{path.parent / ANNOTATIONS_FILE}' cannot be written: {error.strerror}") from None
+    return changed
+
+
+def _document(directory: pathlib.Path) -> dict[str, Any]:
+    try:
+        return read_json(directory / ANNOTATIONS_FILE)
+    except (FileNotFoundError, CoachError):
+        return {}
+
+
+def _annotation(said: Any) -> Annotation:
+    said = said if isinstance(said, dict) else {}
+    tags = said.get("tags", ())
+    words = [" ".join(str(tag).split())[:_LONGEST_NAME] for tag in tags] if isinstance(tags, (list, tuple)) else []
+    return Annotation(
+        name=" ".join(str(said.get("name", "")).split())[:_LONGEST_NAME],
+        tags=tuple(dict.fromkeys(word for word in words if word))[:_MOST_TAGS],
+        note=str(said.get("note", "")).strip()[:_LONGEST_NOTE],
+        archived=said.get("archived") is True,
+    )
+
+
+def move_to_trash(paths: Iterable[pathlib.Path], root: pathlib.Path) -> list[tuple[pathlib.Path, pathlib.Path]]:
+    """Move files or directories below ``root`` into its folder ``.trash``, where no reader looks.
+
+    :return: where each was and is, to be handed to ``take_back``
+    :raises CoachError: if one is not below ``root`` or cannot be moved; those before it are back where they were
+    """
+    folder = root / TRASH / time.strftime("%Y-%m-%d_%H-%M-%S")
+    moved: list[tuple[pathlib.Path, pathlib.Path]] = []
+    for path in paths:
+        try:
+            below = path.relative_to(root)
+            if below == pathlib.Path(".") or ".." in below.parts:
+                raise ValueError
+        except ValueError:
+            take_back(moved)
+            raise CoachError(f"'{path}' is not below '{root}'") from None
+        target = _free(folder / below)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(target)
+        except OSError as error:
+            take_back(moved)
+            raise CoachError(f"'{path}' cannot be moved to '{target}': {error.strerror}") from None
+        moved.append((path, target))
+    return moved
+
+
+def _free(path: pathlib.Path) -> pathlib.Path:
+    taken = 0
+    while (candidate := path.with_name(f"{path.name}{f'.{taken}' if taken else ''}")).exists():
+        taken += 1
+    return candidate
+
+
+def take_back(moved: Iterable[tuple[pathlib.Path, pathlib.Path]]) -> None:
+    """Put back what ``move_to_trash`` has moved.
+
+    :raises CoachError: if something else is there by now
+    """
+    for was, now in moved:
+        if was.exists():
+            raise CoachError(f"'{was}' is there again; what was deleted stays at '{now}'")
+        try:
+            was.parent.mkdir(parents=True, exist_ok=True)
+            now.rename(was)
+        except OSError as error:
+            raise CoachError(f"'{now}' cannot be moved back to '{was}': {error.strerror}") from None

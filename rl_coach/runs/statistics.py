@@ -1,0 +1,78 @@
+"""Means over runs that say how sure they are: the interquartile mean and its stratified bootstrap interval.
+
+After Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS 2021 (rliable).
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Sequence
+
+import numpy as np
+
+RESAMPLES = 1000
+_LARGEST_RESAMPLE_BYTES = 32 << 20
+
+
+def iqm(values: np.ndarray, axis: int = 0) -> np.ndarray:
+    """The interquartile mean along an axis: the mean of the middle half of the values.
+
+    Of n values the floor(n / 4) smallest and as many of the largest are left out, as ``scipy.stats.trim_mean(values,
+    0.25)`` does: outliers do not count, yet more than the median's one or two values do. NaN is no value.
+
+    :param values: [runs, ...]
+    :return: values without that axis; NaN where there is no value
+    """
+    ordered = np.sort(np.moveaxis(np.asarray(values, np.float64), axis, 0), axis=0)  # NaN comes last
+    count = np.isfinite(ordered).sum(axis=0)
+    rank = np.arange(len(ordered)).reshape((-1,) + (1,) * (ordered.ndim - 1))
+    cut = count // 4
+    middle = (rank >= cut) & (rank < count - cut)
+    total = np.where(middle, ordered, 0.0).sum(axis=0)
+    return np.divide(total, count - 2 * cut, out=np.full(total.shape, np.nan), where=count > 0)
+
+
+def bootstrap_interval(
+    strata: Sequence[np.ndarray],
+    statistic: Callable[[np.ndarray], np.ndarray] = iqm,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The percentile interval of a statistic over runs, by a stratified bootstrap: the same for the same seed.
+
+    Each resample draws as many runs from each stratum as it has, with replacement, so that no environment is drawn more
+    often than it was run. A run is drawn as a whole, with all of its points.
+
+    :param strata: for each environment the values of its runs, [runs, points] or [runs]
+    :param statistic: of values [runs, resamples, points], along the first axis
+    :param confidence: the share of resamples within the interval; towards 0 only their median, at 1 all of them
+    :return: the lower and the upper end, [points] or scalars
+    :raises ValueError: if there are no runs
+    """
+    strata = [np.asarray(values, np.float64) for values in strata if len(values)]
+    if not strata:
+        raise ValueError("no runs to resample")
+    scalar = strata[0].ndim == 1
+    strata = [values.reshape(len(values), -1) for values in strata]
+    generator = np.random.default_rng(seed)
+    draws = [generator.integers(len(values), size=(len(values), resamples)) for values in strata]
+    runs, points = sum(map(len, strata)), strata[0].shape[1]
+    at_once = max(1, _LARGEST_RESAMPLE_BYTES // (8 * runs * resamples))
+    tail = 50.0 * (1.0 - confidence)
+    ends = np.empty((2, points))
+    for first in range(0, points, at_once):
+        part = slice(first, first + at_once)
+        drawn = np.concatenate([values[:, part][draw] for values, draw in zip(strata, draws)])
+        ends[:, part] = _percentiles(statistic(drawn), (tail, 100.0 - tail))
+    return (ends[0, 0], ends[1, 0]) if scalar else (ends[0], ends[1])
+
+
+def _percentiles(values: np.ndarray, at: Sequence[float]) -> np.ndarray:
+    """Percentiles of the values that are there, along the first axis: [resamples, points] to [len(at), points]."""
+    if np.isfinite(values).all():
+        return np.percentile(values, at, axis=0)
+    found = np.full((len(at), values.shape[1]), np.nan)
+    for place in np.flatnonzero(np.isfinite(values).any(axis=0)):
+        column = values[:, place]
+        found[:, place] = np.percentile(column[np.isfinite(column)], at)
+    return found

@@ -1,0 +1,350 @@
+"""What a user does with runs on the page, in Chromium: by mouse, by keyboard, on a narrow screen."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import pytest
+
+pytest.importorskip("panel")
+
+from rl_coach.runs.annotations import ANNOTATIONS_FILE
+from tests.dashboard.runs import write_coach_1_run, write_episodes, write_run
+from tests.dashboard.test_browser import open_page, playwright, plot_when, press, rows, wait_for_text  # noqa: F401
+
+FOCUSED = """() => {
+  let at = document.activeElement;
+  while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+  if (!at || at === document.body) return "";
+  return [at.getAttribute("aria-label"), at.title, at.labels?.[0]?.textContent, at.textContent.trim()].join(" ");
+}"""
+OFF_SCREEN = """() => {
+  const found = [];
+  const look = (root) => root.querySelectorAll("*").forEach((e) => {
+    if (e.shadowRoot) look(e.shadowRoot);
+    if (!e.matches("button, input, select, .tabs, .said, canvas") || !e.checkVisibility()) return;
+    const box = e.getBoundingClientRect(), scrolls = e.closest(".scroller, .grid");
+    const isOff = box.left < -0.5 || box.right > innerWidth + 0.5;
+    if (box.width && !scrolls && isOff) found.push(e.textContent || e.placeholder);
+  });
+  look(document);
+  return found;
+}"""
+
+
+@pytest.fixture
+def root(tmp_path):
+    directory = tmp_path / "experiments"
+    for seed in range(4):
+        path = write_run(
+            directory,
+            "CartPole_DQN",
+            f"21_11_2026-1{seed}_00",
+            rows=60,
+            seed=seed,
+            best=100.0 + 30 * seed,
+            parameters={"network": {"learning_rate": 10.0 ** -(seed + 1)}},
+            command_line=["coach", "-p", ("cartpole_dqn", "CartPole_DQN")[seed % 2], "-cp", f"a.b={seed}"],
+            status={"state": "finished"},
+        )
+    write_episodes(path, range(1, 3))
+    return directory
+
+
+RUN = "CartPole_DQN/21_11_2026-1{}_00"
+
+
+def pick(page, *seeds):
+    for seed in seeds:
+        page.locator(f'.line[data-id="{RUN.format(seed)}"]').click()
+
+
+def tab(page, name):
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def test_tab_reaches_everything_and_is_never_trapped(root, start_dashboard, open_page):  # noqa: F811
+    page = open_page(start_dashboard(root).address)
+    plot_when(page, want=1)
+    reached = []
+    for _ in range(90):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate(FOCUSED))
+    for wanted in (
+        *("Live", "Copy link", "theme", "Remove Training Reward", "Signals", "Signals on the right axis", "Episode"),
+        *("Exponential", "Group runs by", "IQM, 95%", "Logarithmic x-axis", "Filter runs", "Regular expression"),
+        *(
+            "Edit",
+            "Columns",
+            "Export",
+            "Best eval",
+            "Select CartPole_DQN",
+            "Share of the table",
+            "Charts",
+            "PNG",
+            "CSV",
+        ),
+    ):
+        assert any(wanted in name for name in reached), wanted
+    assert sum("Remove Training Reward" in name for name in reached) >= 2, "Tab does not come round"
+
+
+def test_the_keyboard_alone_picks_signals_and_runs_and_moves_the_split(root, start_dashboard, open_page):  # noqa: F811
+    page = open_page(start_dashboard(root).address)
+    plot_when(page, want=1)
+    field = page.locator("aside .picker .field").first
+    field.focus()
+    page.keyboard.type("q/mean")
+    page.keyboard.press("Enter")
+    plot_when(page, want=2)
+    page.keyboard.press("Backspace")
+    plot_when(page, want=1)
+    page.keyboard.press("Tab")
+    assert not page.locator("aside .list").first.is_visible()
+    page.locator('.line input[tabindex="0"]').focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    plot_when(page, want=3)
+    before = page.locator(".shown").bounding_box()["height"]
+    page.locator(".split").focus()
+    page.keyboard.press("ArrowUp")
+    assert page.locator(".shown").bounding_box()["height"] > before + 10
+
+
+def test_the_split_is_dragged_and_stays(root, start_dashboard, open_page):  # noqa: F811
+    page = open_page(start_dashboard(root).address)
+    plot_when(page, want=1)
+    split = page.locator(".split").bounding_box()
+    page.mouse.move(split["x"] + 300, split["y"] + 2)
+    page.mouse.down()
+    page.mouse.move(split["x"] + 300, 500, steps=4)
+    page.mouse.up()
+    assert abs(page.locator(".split").bounding_box()["y"] - 500) < 6
+    page.reload()
+    plot_when(page, want=1)
+    assert abs(page.locator(".split").bounding_box()["y"] - 500) < 6
+
+
+@pytest.mark.parametrize("width", [900, 620])
+def test_nothing_is_off_screen_on_a_narrow_page(root, start_dashboard, open_page, screenshot, width):  # noqa: F811
+    page = open_page(start_dashboard(root).address, width=width, height=800)
+    plot_when(page, want=1)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for name in ("Charts", "Compare", "Plot"):
+        tab(page, name)
+        page.wait_for_timeout(200)
+        assert page.evaluate(OFF_SCREEN) == []
+        screenshot(page, f"{width}-{name}")
+    page.get_by_role("button", name="Settings").click()
+    press(page, "Steps")
+    plot_when(page, "(plot) => plot.label === 'Environment steps'")
+    assert page.evaluate(OFF_SCREEN) == []
+    page.keyboard.press("Escape")
+    assert not page.locator("aside").is_visible()
+
+
+SLOW_DISK = """
+import os, sys, time
+from rl_coach.dashboard import app, store
+
+read = store.Store._column_file
+
+def read_when_let(self, *given):
+    while os.path.exists(sys.argv[1]):
+        time.sleep(0.02)
+    return read(self, *given)
+
+store.Store._column_file = read_when_let
+sys.exit(app.main(sys.argv[2:]))
+"""
+
+
+def test_a_plot_that_is_being_computed_says_so_and_shows_no_old_lines(root, start_dashboard, open_page, tmp_path):  # noqa: F811
+    """Reading takes as long as the file ``held`` is there."""
+    held = tmp_path / "held"
+    address = start_dashboard(root, program=("-c", SLOW_DISK, str(held))).address
+    page = open_page(address)
+    plot_when(page, want=1)
+    held.touch()
+    press(page, "Iteration")
+    veil = page.locator(".veil")
+    playwright.expect(veil).to_have_text(re.compile("Computing|Reading"))
+    assert veil.evaluate("e => e.offsetHeight === e.parentElement.offsetHeight && getComputedStyle(e).opacity") == "1"
+    press(page, "Steps")
+    held.unlink()
+    plot_when(page, "(plot) => plot.label === 'Environment steps'")
+    playwright.expect(veil).to_be_hidden()
+
+
+def test_columns_are_chosen_and_kept_in_the_address(root, start_dashboard, open_page, screenshot):  # noqa: F811
+    page = open_page(start_dashboard(root).address, width=1400, height=900)
+    wait_for_text(page, ".said", "^4 runs")
+    presets = page.locator(".line .cell.preset").all_text_contents()
+    assert presets == ["CartPole_DQN"] * 4
+    page.get_by_role("button", name="Columns").click()
+    dialog = page.locator("dialog")
+    for name in ("Framework", "-cp", "agent.network.learning_rate"):
+        dialog.locator("label.choice", has=page.get_by_text(name, exact=True)).first.click()
+    dialog.get_by_placeholder("Find a column").fill("agent preset")
+    dialog.get_by_placeholder("Find a column").fill("steps/s")
+    dialog.locator("label.choice").first.click()
+    screenshot(page)
+    dialog.get_by_role("button", name="Done").click()
+    page.wait_for_url("**columns=parameter%3Aagent.network.learning_rate**".replace("%3A", ":"))
+    first = rows(page).first
+    playwright.expect(first).to_contain_text("tensorflow")
+    playwright.expect(first).to_contain_text("a.b=3")
+    playwright.expect(first).to_contain_text("0.0001")
+    assert page.locator(".title", has_text="Steps/s").count() == 0
+    again = open_page(page.url)
+    playwright.expect(rows(again).first).to_contain_text("a.b=3")
+    again.locator(".title", has_text="learning_rate").click()
+    again.wait_for_url("**sort=**")
+    playwright.expect(rows(again).first).to_contain_text("0.1")
+
+
+def test_the_table_is_exported_as_it_is_shown(root, start_dashboard, open_page, tmp_path):  # noqa: F811
+    columns = ["seed", "best", "parameter:agent.network.learning_rate"]
+    page = open_page(
+        start_dashboard(root).address, columns=columns, filter="dqn", sort="parameter:agent.network.learning_rate"
+    )
+    wait_for_text(page, ".said", "^4 ")
+    page.wait_for_function("document.querySelector('.said') || true")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    download.value.save_as(tmp_path / "runs.csv")
+    table = list(csv.DictReader((tmp_path / "runs.csv").open()))
+    assert [row["agent.network.learning_rate"] for row in table] == ["0.0001", "0.001", "0.01", "0.1"]
+    assert table[0]["id"] == RUN.format(3) and "Best eval" in table[0]
+
+
+def test_runs_are_named_tagged_archived_and_found_again(root, start_dashboard, open_page, screenshot):  # noqa: F811
+    page = open_page(start_dashboard(root).address, runs=RUN.format(3))
+    plot_when(page, want=1)
+    page.get_by_role("button", name="Edit").click()
+    dialog = page.locator("dialog")
+    dialog.get_by_label("Name").fill("the <b>good</b> one")
+    dialog.get_by_label("Tags").fill("paper, seed study")
+    dialog.get_by_label("Note").fill("as in figure 3")
+    screenshot(page)
+    dialog.get_by_role("button", name="Save").click()
+    line = page.locator(f'.line[data-id="{RUN.format(3)}"]')
+    playwright.expect(line).to_contain_text("the <b>good</b> one")
+    playwright.expect(line.locator(".badge.tag").first).to_have_text("paper")
+    kept = json.loads((root / RUN.format(3) / ANNOTATIONS_FILE).read_text())
+    assert next(iter(kept.values()))["note"] == "as in figure 3"
+    page.locator(".search").fill("paper")
+    wait_for_text(page, ".said", "^1 of 4")
+    page.get_by_role("button", name="Edit").click()
+    page.locator("dialog").get_by_role("button", name="Archive").click()
+    wait_for_text(page, ".said", "^0 of 4")
+    page.get_by_text("1 archived").click()
+    wait_for_text(page, ".said", "^1 of 4")
+    page.wait_for_url("**archived=1**")
+    again = open_page(page.url)
+    wait_for_text(again, ".line .badge", "archived")
+
+
+def test_a_run_is_deleted_to_the_trash_and_taken_back(root, start_dashboard, open_page):  # noqa: F811
+    page = open_page(start_dashboard(root).address, runs=[RUN.format(0), RUN.format(1)])
+    plot_when(page, want=2)
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Delete …").click()
+    page.get_by_text("Delete these 2 runs?").wait_for()
+    page.locator("dialog").get_by_role("button", name="Cancel").click()
+    assert (root / RUN.format(0)).is_dir()
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Delete …").click()
+    page.locator("dialog").get_by_role("button", name="Delete", exact=True).click()
+    wait_for_text(page, ".said", "^2 runs")
+    assert not (root / RUN.format(0)).exists() and len(list((root / ".trash").rglob("*.csv"))) == 2
+    page.get_by_role("button", name="Undo").click()
+    wait_for_text(page, ".said", "^4 runs")
+    assert (root / RUN.format(1)).is_dir()
+
+
+def test_a_running_run_and_one_that_others_may_see_are_not_deleted(root, start_dashboard, open_page):  # noqa: F811
+    write_run(root, "Busy", "23_11_2026-10_00", rows=10)
+    page = open_page(start_dashboard(root).address, runs="Busy/23_11_2026-10_00")
+    page.locator(".line .cell.state", has_text="running").wait_for()
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Delete …").click()
+    page.locator("dialog").get_by_role("button", name="Delete", exact=True).click()
+    wait_for_text(page, ".toast", "is running: stop it before you delete it")
+    page = open_page(start_dashboard(root, "--no-edit").address, runs=RUN.format(0))
+    plot_when(page, want=1)
+    assert not page.locator(".action.edit").is_visible()
+
+
+def test_the_wall_shows_every_signal_and_finds_pins_and_opens_them(root, start_dashboard, open_page, screenshot):  # noqa: F811
+    page = open_page(start_dashboard(root).address, x=None, left=None, tab="charts", width=1400, height=900)
+    charts = page.locator(".chart")
+    page.locator('.chart[data-name="Evaluation Reward"][data-lines="1"]').wait_for()
+    assert [charts.nth(place).get_attribute("data-name") for place in range(4)] == [
+        *("Evaluation Reward", "Training Reward", "Success Rate", "Episode Length"),
+    ]
+    pick(page, 0, 1)
+    page.locator('.chart[data-name="Training Reward"][data-lines="3"]').wait_for()
+    page.locator(".find").fill("loss mean")
+    assert charts.count() == 1
+    page.get_by_label("Pin Loss/Mean").click()
+    page.wait_for_url("**pins=Evaluation+Reward&pins=Loss/Mean**")
+    page.locator(".find").fill("")
+    playwright.expect(charts.nth(1)).to_have_attribute("data-name", "Loss/Mean")
+    screenshot(page)
+    press(page, "IQM, 95%")
+    page.locator('.chart[data-name="Loss/Mean"][data-lines="1"]').wait_for()
+    page.get_by_title("Show Loss/Mean large").click()
+    page.wait_for_url("**left=Loss/Mean**")
+    plot_when(page, "(plot) => Object.values(plot.lines)[0]?.band && plot.label === 'Environment steps'")
+
+
+def test_a_parameter_is_compared_with_a_result(root, start_dashboard, open_page, screenshot):  # noqa: F811
+    page = open_page(start_dashboard(root).address, tab="compare", width=1400, height=900)
+    playwright.expect(page.locator(".scatter circle")).to_have_count(4)
+    page.get_by_label("Parameter", exact=True).select_option("agent.network.learning_rate")
+    page.wait_for_url("**across=agent.network.learning_rate**")
+    page.get_by_label("Result").select_option("Environment steps")
+    page.wait_for_url("**result=Environment+steps**")
+    page.locator(".scatter .title", has_text="network.learning_rate (logarithmic)").wait_for()
+    lefts = page.locator(".scatter circle").evaluate_all(
+        "(dots) => dots.map((dot) => [dot.dataset.run, +dot.getAttribute('cx')])"
+    )
+    ordered = [run for run, _ in sorted(lefts, key=lambda item: item[1])]
+    assert ordered == [RUN.format(seed) for seed in (3, 2, 1, 0)]
+    page.locator(".scatter circle").first.hover()
+    page.locator(".compare .tip", has_text="learning_rate").wait_for()
+    assert page.locator(".parallel path.run").count() == 4
+    before = page.locator(".parallel .axis").count()
+    page.locator("summary").click()
+    page.locator(".axes label", has_text="agent.algorithm.discount").click()
+    playwright.expect(page.locator(".parallel .axis")).to_have_count(before + 1)
+    screenshot(page)
+    pick(page, 0, 1)
+    playwright.expect(page.locator(".scatter circle")).to_have_count(3)
+
+
+def test_the_interquartile_mean_has_a_band(root, start_dashboard, open_page):  # noqa: F811
+    page = open_page(start_dashboard(root).address, runs=[RUN.format(seed) for seed in range(4)])
+    plot_when(page, want=4)
+    press(page, "IQM, 95%")
+    shown = plot_when(page, "(plot) => Object.values(plot.lines)[0]?.band")
+    assert list(shown["lines"]) == ["All runs (4)"]
+    page.wait_for_url("**draw=iqm**")
+
+
+def test_evaluations_and_runs_of_coach_1_are_told_apart(root, start_dashboard, open_page, screenshot):  # noqa: F811
+    write_run(root, "Later", "25_11_2026-10_00", rows=5, task={"evaluate_only": 1000}, status={"state": "finished"})
+    write_coach_1_run(root, "breakout", "03_05_2019-14_20")
+    page = open_page(start_dashboard(root).address, x=None, left=None)
+    plot_when(page, want=1)
+    assert page.locator(".line.on").get_attribute("data-id") == RUN.format(3)
+    playwright.expect(page.locator(".line", has_text="Later").locator(".badge")).to_have_text("evaluation")
+    old = page.locator(".line", has_text="breakout")
+    for text in ("ClippedPPO", "BreakoutDeterministic-v4", "finished"):
+        playwright.expect(old).to_contain_text(text)
+    screenshot(page)
