@@ -82,9 +82,9 @@ class VectorLevelManager(LevelManager):
 
         :return: the answer of the last one
         """
+        self.ended_rewards = []
         if not self._in_parallel:
             return super().step(action)
-        self.ended_rewards = []
         if self._due:
             self._begin_episodes()
         actions = [chosen.action for chosen in self._parallel.act() if chosen is not None]

@@ -37,7 +37,7 @@ ROWS = 3
 
 def exported(agent: Any) -> dict[str, bytes]:
     """All that a checkpoint of a graph with this agent carries."""
-    level = types.SimpleNamespace(name="main_level", agents={agent.name: agent})
+    level = types.SimpleNamespace(name="main_level", agent=agent)
     files, troubles = policy_export.checkpoint_files([level], dict(policies.ABOUT), with_networks=True)
     assert not troubles
     return files
