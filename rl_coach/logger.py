@@ -21,6 +21,7 @@ from typing import Any, Iterable, Sequence
 
 import numpy as np
 
+from rl_coach import __version__
 from rl_coach.base_parameters import unfold_dict_or_list
 from rl_coach.checkpoint import write_file_atomically
 from rl_coach.core_types import TimeTypes
@@ -503,9 +504,9 @@ def run_record() -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for package in ("rl_coach", "numpy", "gymnasium", "tensorflow", "keras", "jax", "mxnet", "onnxruntime"):
-        if package in ("rl_coach", "numpy", "gymnasium") or package in sys.modules:
+    versions = {"python": platform.python_version(), "rl_coach": __version__}
+    for package in ("numpy", "gymnasium", "tensorflow", "keras", "jax", "mxnet", "onnxruntime"):
+        if package in ("numpy", "gymnasium") or package in sys.modules:
             try:
                 versions[package] = metadata.version(package)
             except metadata.PackageNotFoundError:

@@ -25,13 +25,10 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pyarrow import compute
+from pyarrow import csv as arrow_csv
 
-try:
-    import pyarrow as pa
-    from pyarrow import compute
-    from pyarrow import csv as arrow_csv
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("reading experiments needs pyarrow: pip install 'rl_coach[dashboard]'") from error
 
 from rl_coach.runs.status import read_status, state_of
 from rl_coach.utils import CoachError
