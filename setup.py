@@ -1,4 +1,4 @@
-"""Lists the packages, and gives the README links that hold anywhere; all else about the distribution is in pyproject.toml."""
+"""Lists the packages, and gives the README links that hold anywhere; the rest is in pyproject.toml."""
 
 import pathlib
 import re

@@ -18,6 +18,7 @@ from rl_coach.runs.experiments import (
     SignalFile,
     wall_clock_minutes,
 )
+from rl_coach.utilities.students_t import t_95
 
 POINTS_OF_A_CURVE = 1600
 """About as many as a wide plot has pixels: the smallest and the largest value of every other pixel."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import preset_catalogue
+from rl_coach.installation import missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class CoachLauncher:
         if arguments[:1] == [command_line.EXPORT]:
             self.export(arguments[1:])
             return
+        if arguments[:1] == [command_line.EVALUATE]:
+            arguments = command_line.evaluation_arguments(arguments[1:])
         parser = self.get_argument_parser()
         args = self.get_config_args(parser, arguments)
         if args.list:
@@ -81,9 +84,7 @@ class CoachLauncher:
         """
         args = parser.parse_args(arguments)
         if args.resume:
-            stored, settings = experiment_record.resumed_arguments(args.resume, args, _defaults(parser))
-            args = parser.parse_args(arguments, type(args)(**stored))
-            args.custom_parameter = settings or None
+            args = _with_recorded_arguments(args, parser, arguments)
         if not args.list:
             _check(args, parser)
             _set_process_environment(args)
@@ -152,10 +153,11 @@ class CoachLauncher:
         if args.nocolor:
             logger.screen.set_use_colors(False)
         name = logger.get_experiment_name(args.experiment_name, default=preset_catalogue.name_of(args.preset))
+        _warn_of_predecessor()
         directory = ExperimentDirectory(name, args.experiment_path or None, existing=args.resume)
         graph_manager.prints_summary = not args.no_summary
         if args.evaluate is None and not args.play:
-            graph_manager.playback_hint = _playback_hint(args, directory.path)
+            graph_manager.playback_hint = _playback_hint(directory.path)
             graph_manager.resume_hint = shlex.join(["coach", "--resume", _shown(directory.path)])
         try:
             graph_manager.create_graph(self.create_task_parameters(graph_manager, args, directory.path))
@@ -195,11 +197,17 @@ class CoachLauncher:
 
     def start_single_process(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
         """Run a graph that is built, in this process."""
+        from rl_coach.runs.lock import unlock
+
+        experiment_path = graph_manager.task_parameters.experiment_path
         if args.open_dashboard:
             from rl_coach.dashboard.app import open_dashboard
 
-            open_dashboard(graph_manager.task_parameters.experiment_path)
-        graph_manager.run()
+            open_dashboard(experiment_path)
+        try:
+            graph_manager.run()
+        finally:
+            unlock(experiment_path)
 
 
 class CoachInterface(CoachLauncher):
@@ -239,12 +247,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("coach: stopped", file=sys.stderr)
         return STOPPED
+    except ModuleNotFoundError as error:
+        return _without_package("coach", error)
     except Exception as error:
         code = _exit_code(error)
         if code is None:
             raise
         print(f"coach: {error}", file=sys.stderr)
         return code
+
+
+def dashboard(arguments: Sequence[str] | None = None) -> int:
+    """The program ``dashboard``.
+
+    :return: the exit code: 0 done, 2 bad input
+    """
+    try:
+        from rl_coach.dashboard import app
+    except ModuleNotFoundError as error:
+        return _without_package("dashboard", error)
+    return app.main(arguments)
+
+
+def _without_package(name: str, error: ModuleNotFoundError) -> int:
+    """Say in one line which package is missing; one of Coach's own that is missing is our mistake.
+
+    :return: the exit code
+    """
+    if error.name is None or error.name.partition(".")[0] == "rl_coach":
+        raise error
+    print(f"{name}: {missing_package(error)}", file=sys.stderr)
+    return BAD_INPUT
 
 
 def _exit_code(error: Exception) -> int | None:
@@ -268,12 +301,11 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         (args.data_store_params, "--data_store_params: distributed training"),
         (args.distributed_coach_run_type, "--distributed_coach_run_type: distributed training"),
         (args.dump_worker_logs, "--dump_worker_logs: distributed training"),
-        (args.open_dashboard and not _is_there("rl_coach.dashboard.app"), "-d: the dashboard"),
     ):
         if is_asked:
             parser.error(f"{what} is not in this version yet")
     if args.open_dashboard and not _is_there("panel"):
-        parser.error("-d: the dashboard's packages are not installed: pip install 'rl_coach[dashboard]'")
+        parser.error(f"-d: {missing_package(ModuleNotFoundError(name='panel'))}")
     trained = [name for name in _ABOUT_TRAINED_AGENTS if getattr(args, name) not in (None, False)]
     if args.play and trained:
         parser.error(f"--play leaves the acting to you, not to a trained agent: leave out --{trained[0]}")
@@ -284,6 +316,34 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
             parser.error(f"{flag}: no checkpoint at '{path}'")
     if args.checkpoint_restore_file and os.path.exists(os.path.join(args.checkpoint_restore_file, ".coach_checkpoint")):
         parser.error("-crf names one checkpoint; for the newest of a directory use -crd")
+
+
+def _with_recorded_arguments(
+    args: argparse.Namespace, parser: argparse.ArgumentParser, arguments: Sequence[str] | None
+) -> argparse.Namespace:
+    """The flags of ``--resume DIR``: those that the run in DIR was started with, and those given now. With
+    ``--evaluate`` they are those of a new run.
+
+    :raises CoachError: there is no such run, it is another user's, or a flag contradicts what it is
+    """
+    if not args.trust:
+        experiment_record.check_owner(args.resume)
+    evaluates = args.evaluate is not None
+    recorded = experiment_record.evaluated_arguments if evaluates else experiment_record.resumed_arguments
+    stored, settings = recorded(args.resume, args, _defaults(parser))
+    args = parser.parse_args(arguments, type(args)(**stored))
+    args.custom_parameter = settings or None
+    args.evaluated = args.resume if evaluates else None
+    args.resume = None if evaluates else args.resume
+    return args
+
+
+def _warn_of_predecessor() -> None:
+    from rl_coach.logger import screen
+
+    warning = predecessor_warning()
+    if warning is not None:
+        screen.warning(warning)
 
 
 def _defaults(parser: argparse.ArgumentParser) -> dict[str, Any]:
@@ -367,25 +427,13 @@ def _set_visualization(graph_manager: GraphManager, args: argparse.Namespace) ->
         visualization.video_dump_filters = [MaxDumpFilter()]
 
 
-def _playback_hint(args: argparse.Namespace, experiment_path: pathlib.Path) -> str:
+def _playback_hint(experiment_path: pathlib.Path) -> str:
     """The command that shows what this run has trained."""
     from rl_coach.environments.rendering import has_display
     from rl_coach.utils import program
 
-    level = ["-lvl", args.level] if args.level else []
     window = ["--render"] if has_display() else []
-    words = [
-        program("coach"),
-        "-p",
-        args.preset,
-        *level,
-        "-crd",
-        _shown(experiment_path),
-        "--evaluate",
-        "1000",
-        *window,
-    ]
-    return shlex.join(words)
+    return shlex.join([program("coach"), command_line.EVALUATE, _shown(experiment_path), *window])
 
 
 def _shown(path: pathlib.Path) -> str:
@@ -402,16 +450,19 @@ class ExperimentDirectory:
 
     def __init__(self, name: str, base: str | None, existing: str | None = None):
         from rl_coach import logger
+        from rl_coach.runs.lock import lock
 
         self._absent: list[pathlib.Path] = []
         self._is_new = existing is None
         if existing is not None:
             self.path = pathlib.Path(existing).absolute()
+            lock(self.path)
             return
         above = pathlib.Path(logger.get_experiment_path(name, base, create_path=False)).absolute().parents
         self._absent = [directory for directory in above if not directory.exists()]
         try:
             self.path = pathlib.Path(logger.get_experiment_path(name, base)).absolute()
+            lock(self.path)
         except BaseException:
             self._remove_above()
             raise
@@ -422,6 +473,9 @@ class ExperimentDirectory:
 
     def remove(self) -> None:
         """Take away the directory with all that was written into it, and those above that were made for it."""
+        from rl_coach.runs.lock import unlock
+
+        unlock(self.path)
         if self._is_new:
             shutil.rmtree(self.path, ignore_errors=True)
             self._remove_above()

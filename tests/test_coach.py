@@ -171,8 +171,7 @@ def test_two_interfaces_share_no_parameters():
 def test_the_way_to_play_it_back_is_a_command_line(experiment):
     manager = CoachInterface(preset="recorder.py", level="Acrobot-v1").graph_manager
     hint = manager.playback_hint
-    assert "coach -p recorder.py -lvl Acrobot-v1 -crd experiments/recorder/" in hint
-    assert "--evaluate" in hint
+    assert "coach evaluate experiments/recorder/" in hint
 
 
 def test_what_is_said_at_the_end():

@@ -94,7 +94,9 @@ def get_argument_parser() -> Parser:
         prog="coach",
         description="Train, evaluate and play reinforcement-learning agents from presets.",
         epilog=EXAMPLES,
-        usage="coach -p PRESET [flags]\n       coach evaluate EXPERIMENT [flags]\n       coach export EXPERIMENT -o DIR",
+        usage="coach -p PRESET [flags]\n"
+        "       coach evaluate EXPERIMENT [flags]\n"
+        "       coach export EXPERIMENT -o DIR",
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
@@ -104,6 +106,7 @@ def get_argument_parser() -> Parser:
     _add_checkpoints(parser.add_argument_group("checkpoints and export"))
     _add_output(parser.add_argument_group("what is shown and written"))
     _add_workers(parser.add_argument_group("several workers"))
+    parser.set_defaults(evaluated=None)  # the run that an evaluation is of; said by --resume
     return parser
 
 
@@ -131,7 +134,7 @@ def get_evaluate_parser() -> Parser:
     parser = Parser(
         prog="coach evaluate",
         usage="coach evaluate EXPERIMENT [--steps STEPS] [flags of coach]",
-        description="Evaluate what a run has trained, with the preset, framework and settings that it was started with.",
+        description="Evaluate what a run has trained, with the preset, framework and settings of that run.",
         epilog=EVALUATE_EXAMPLES,
         formatter_class=_HelpFormatter,
         allow_abbrev=False,

@@ -171,7 +171,7 @@ def _is_arcade(specification: Any) -> bool:
 def _make(specification: Any, parameters: dict[str, Any], render_mode: str | None) -> Any:
     import gymnasium
 
-    if render_mode == "rgb_array" and "mujoco" in _extra_of(specification):
+    if render_mode == "rgb_array" and "mujoco" in _installation_of(specification):
         _draw_without_display()
     try:
         with warnings.catch_warnings():

@@ -37,6 +37,7 @@ from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit,
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.policy.export import checkpoint_files
+from rl_coach.runs.evaluation import EvaluationStatistics
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status, duration
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
 from rl_coach.utils import CoachError, TrainingError, program
@@ -123,6 +124,7 @@ class GraphManager:
     :ivar playback_hint: how the user can play the trained agent back, for the summary
     :ivar resume_hint: how the user can go on with this run, for one that is interrupted
     :ivar prints_summary: say at the end what came of the run
+    :ivar evaluation_rewards: the total reward of each episode of the last evaluation
     """
 
     def __init__(
@@ -145,6 +147,7 @@ class GraphManager:
         self.progress = Progress()
         self.run_status = RunStatus(None)
         self.last_checkpoint_path: str | None = None
+        self.evaluation_rewards: list[float] = []
         self._phase = RunPhase.UNDEFINED
         self._counts = self.total_steps_counters[RunPhase.UNDEFINED].counters
         self._seeds = np.random.SeedSequence()
@@ -471,6 +474,7 @@ class GraphManager:
             best = self.progress.best_evaluation
             reward = float(np.mean(rewards))
             self.progress.add_evaluation(reward, len(rewards), self._status())
+        self.evaluation_rewards = rewards
         self._next_evaluation = None
         if self._improve_end is not None and self._checkpoints.is_regular and (best is None or reward > best):
             self.save_checkpoint()
@@ -571,12 +575,24 @@ class GraphManager:
     def _evaluate_only(self, num_steps: int) -> None:
         """:param num_steps: environment steps, in whole episodes; 0 goes on until interrupted"""
         self._shown_phases = (RunPhase.TEST,)
-        with self._running(saves_checkpoints=False):
-            while True:
-                self.evaluate(EnvironmentSteps(num_steps) if num_steps else EnvironmentEpisodes(1))
-                if num_steps:
-                    break
-        self._summarize()
+        self.run_status.evaluation = {}
+        rewards: list[float] = []
+        try:
+            with self._running(saves_checkpoints=False):
+                while True:
+                    self.evaluate(EnvironmentSteps(num_steps) if num_steps else EnvironmentEpisodes(1))
+                    rewards += self.evaluation_rewards
+                    self.run_status.evaluation = EvaluationStatistics.of(rewards).as_dict()
+                    if num_steps:
+                        break
+        finally:
+            if rewards:
+                self._summarize_evaluation(rewards)
+
+    def _summarize_evaluation(self, rewards: list[float]) -> None:
+        if self.prints_summary:
+            screen.success(f"evaluation: {EvaluationStatistics.of(rewards)}")
+            screen.print(f"experiment: {self.task_parameters.experiment_path}")
 
     @contextlib.contextmanager
     def _running(self, saves_checkpoints: bool) -> Iterator[None]:

@@ -29,8 +29,7 @@ import pyarrow as pa
 from pyarrow import compute
 from pyarrow import csv as arrow_csv
 
-
-from rl_coach.runs.status import read_status, state_of
+from rl_coach.runs.status import is_evaluation, read_status, state_of
 from rl_coach.utils import CoachError
 
 EPISODE = "Episode #"
@@ -518,8 +517,9 @@ def run_ids(root: str | os.PathLike, paths: Sequence[str]) -> list[str]:
 class Experiments:
     """One or many runs as data frames.
 
-    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, worker, state, steps,
-        steps_per_second, last_evaluation_reward, best_evaluation_reward, start, minutes, path
+    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, worker, kind
+        (``training`` or ``evaluation``), state, steps, steps_per_second, last_evaluation_reward,
+        best_evaluation_reward, start, minutes, path
     :param signals: a row for each row of each CSV: ``run``, then every signal of any run; NaN where a run has none
     :param parameters: a row for each run, a column for each setting by its dotted name
     """
@@ -581,7 +581,7 @@ def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, 
     summary = Summary()
     if signal_file.table is not None:
         summary.add(signal_file.table, description.counts_minutes)
-    start = description.start
+    start, status = description.start, read_status(description.path.parent)
     return {
         "run": description.id,
         "experiment": description.experiment,
@@ -590,7 +590,8 @@ def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, 
         "environment": description.environment,
         "seed": description.seed,
         "worker": description.worker,
-        "state": state_of(read_status(description.path.parent), description.path.stat().st_mtime, time.time()),
+        "kind": "evaluation" if is_evaluation(status) else "training",
+        "state": state_of(status, description.path.stat().st_mtime, time.time()),
         "steps": summary.steps,
         "steps_per_second": summary.steps_per_second,
         "last_evaluation_reward": summary.last_evaluation_reward,

@@ -32,7 +32,7 @@ def lock(directory: str | os.PathLike[str]) -> None:
     if fcntl is None or path in _held:
         return
     try:
-        file = open(path / LOCK_FILE, "a+", encoding="utf-8")
+        file = open(path / LOCK_FILE, "a+", encoding="utf-8")  # noqa: SIM115 - open as long as it is held
     except OSError as error:
         raise CoachError(f"'{path}' cannot be written: {error.strerror}") from None
     try:

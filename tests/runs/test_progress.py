@@ -5,9 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
-from rl_coach.runs import progress as progress_module
 from rl_coach.core_types import RunPhase
 from rl_coach.logger import ScreenLogger
+from rl_coach.runs import progress as progress_module
 from rl_coach.runs.progress import Progress, Status, duration
 
 
