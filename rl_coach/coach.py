@@ -5,18 +5,17 @@ Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answ
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import pathlib
 import shlex
 import shutil
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import preset_catalogue
-from rl_coach.installation import missing_package, predecessor_warning
+from rl_coach.installation import is_installed, missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 
 if TYPE_CHECKING:
@@ -215,13 +214,64 @@ class CoachInterface(CoachLauncher):
 
     ``CoachInterface(preset="CartPole_DQN", seed=1, custom_parameter="improve_steps=EnvironmentSteps(5000)").run()``
 
-    The graph is built at once, so that ``graph_manager`` can be driven step by step instead of ``run()``.
+    The graph is built at once, so that ``graph_manager`` can be driven step by step instead of ``run()``. A keyword
+    that is None or False is as a flag that is not given; ``checkpoint_memory=False`` is ``--no-checkpoint_memory``. In a
+    notebook it shows the run's summary and a plot of its rewards.
 
     :raises CoachError: for bad input
     """
 
-    def __init__(self, **kwargs: Any):
-        arguments = command_line.arguments_from_keywords(kwargs)
+    def __init__(
+        self,
+        preset: str | None = None,
+        *,
+        experiment_name: str | None = None,
+        experiment_path: str | None = None,
+        seed: int | None = None,
+        level: str | None = None,
+        custom_parameter: str | None = None,
+        environment_type: str | None = None,
+        exploration_policy_type: str | None = None,
+        framework: Literal["tensorflow", "jax", "mxnet"] | None = None,
+        use_cpu: bool = False,
+        num_threads: int | None = None,
+        apply_stop_condition: bool = False,
+        evaluate: int | bool | None = None,
+        play: bool = False,
+        checkpoint_save_secs: int | None = None,
+        checkpoint_save_steps: int | None = None,
+        checkpoint_save_episodes: int | None = None,
+        checkpoint_keep: int | None = None,
+        checkpoint_memory: bool = True,
+        checkpoint_restore_dir: str | None = None,
+        checkpoint_restore_file: str | None = None,
+        resume: str | None = None,
+        trust: bool = False,
+        export_onnx_graph: bool = False,
+        render: bool = False,
+        dump_gifs: bool = False,
+        dump_mp4: bool = False,
+        tensorboard: bool = False,
+        open_dashboard: bool = False,
+        print_networks_summary: bool = False,
+        no_summary: bool = False,
+        verbosity: Literal["low", "high"] | None = None,
+        tf_verbosity: int | None = None,
+        nocolor: bool = False,
+        num_workers: int | None = None,
+        evaluation_worker: bool = False,
+        distributed_coach: bool = False,
+        distributed_coach_config_path: str | None = None,
+        memory_backend_params: str | None = None,
+        data_store_params: str | None = None,
+        distributed_coach_run_type: str | None = None,
+        dump_worker_logs: bool = False,
+        **unknown: NoReturn,
+    ):
+        given = {name: value for name, value in locals().items() if name in command_line.keywords()}
+        # those that are on by default are only said where they are switched off
+        given |= {name: None for name in command_line.NEGATABLE if given[name]}
+        arguments = command_line.arguments_from_keywords(given | unknown)
         self.args = self.get_config_args(self.get_argument_parser(), arguments)
         self.graph_manager = self.get_graph_manager_from_args(self.args)
         self.build(self.graph_manager, self.args)
@@ -233,6 +283,9 @@ class CoachInterface(CoachLauncher):
         """
         self.start_single_process(self.graph_manager, self.args)
         return self.graph_manager
+
+    def _repr_html_(self) -> str:
+        return self.graph_manager._repr_html_()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -304,7 +357,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     ):
         if is_asked:
             parser.error(f"{what} is not in this version yet")
-    if args.open_dashboard and not _is_there("panel"):
+    if args.open_dashboard and not is_installed("panel"):
         parser.error(f"-d: {missing_package(ModuleNotFoundError(name='panel'))}")
     trained = [name for name in _ABOUT_TRAINED_AGENTS if getattr(args, name) not in (None, False)]
     if args.play and trained:
@@ -348,10 +401,6 @@ def _warn_of_predecessor() -> None:
 
 def _defaults(parser: argparse.ArgumentParser) -> dict[str, Any]:
     return vars(parser.parse_args([]))
-
-
-def _is_there(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
 
 
 def _set_process_environment(args: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 from importlib import metadata
@@ -42,6 +43,11 @@ def install_command(extra: str) -> str:
         return f"pip install '.[{extra}]' in Coach's repository"
     wanted = [text for text in requirements if extra in _EXTRA.findall(text)]
     return shlex.join(["pip", "install", *(_EXTRA.sub("", text).rstrip("; ") for text in wanted)])
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported; it is not imported for that."""
+    return importlib.util.find_spec(package) is not None
 
 
 def missing_package(error: ModuleNotFoundError) -> str:

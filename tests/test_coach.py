@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import pathlib
 import subprocess
@@ -252,6 +253,16 @@ def test_stopping_from_the_keyboard(capsys):
 def test_bad_keywords_raise():
     with pytest.raises(CoachError, match="did you mean '--seed'"):
         CoachInterface(preset="recorder.py", sed=1)
+
+
+def test_the_keywords_are_the_flags():
+    parameters = inspect.signature(CoachInterface).parameters.values()
+    assert {one.name for one in parameters if one.kind is not one.VAR_KEYWORD} == coach.command_line.keywords()
+    parser = coach.command_line.get_argument_parser()
+    types = {one.name: one.annotation for one in parameters}
+    for action in parser._actions:
+        if action.nargs == 0 and action.dest in types:
+            assert types[action.dest] == "bool", action.dest
 
 
 def test_list_shows_environment_and_algorithm(capsys):

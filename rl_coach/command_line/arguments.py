@@ -345,6 +345,12 @@ def _from(smallest: int) -> Any:
     return whole_number
 
 
+def keywords() -> frozenset[str]:
+    """The long names of the flags that ``CoachInterface`` takes as keywords: all but those that only print."""
+    actions = get_argument_parser()._actions
+    return frozenset(action.dest for action in actions) - {"help", "list"}
+
+
 def arguments_from_keywords(keywords: dict[str, Any]) -> list[str]:
     """Keywords such as ``preset="CartPole_DQN", render=True`` as the arguments of a command line.
 

@@ -34,10 +34,12 @@ from rl_coach.core_types import (
     TrainingSteps,
 )
 from rl_coach.graph_managers.checkpointing import CheckpointSchedule, check_fit, check_preset, fits_of
+from rl_coach.installation import is_installed
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.policy.export import checkpoint_files
 from rl_coach.runs.evaluation import EvaluationStatistics
+from rl_coach.runs.notebook import directory_html
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status, duration
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
 from rl_coach.utils import CoachError, TrainingError, program
@@ -690,9 +692,13 @@ class GraphManager:
             f"in {duration(progress.seconds)}"
         )
         screen.print(f"experiment: {self.task_parameters.experiment_path}")
-        screen.print(f"look at it: {program('dashboard')} --experiment_dir {self.task_parameters.experiment_path}")
+        if is_installed("panel"):
+            screen.print(f"look at it: {program('dashboard')} --experiment_dir {self.task_parameters.experiment_path}")
         if self.playback_hint:
             screen.print(f"play it back: {self.playback_hint}")
+
+    def _repr_html_(self) -> str:
+        return directory_html(self.task_parameters.experiment_path)
 
     def flush(self) -> None:
         """Write what the agents have not written yet."""

@@ -29,8 +29,9 @@ import pyarrow as pa
 from pyarrow import compute
 from pyarrow import csv as arrow_csv
 
+from rl_coach.runs.notebook import Line, SignalPlot, line
 from rl_coach.runs.status import is_evaluation, read_status, state_of
-from rl_coach.utils import CoachError
+from rl_coach.utils import CoachError, did_you_mean
 
 EPISODE = "Episode #"
 TRAINING_ITERATION = "Training Iter"
@@ -542,6 +543,31 @@ class Experiments:
         wanted = list(names) or [name for name in wide.columns if name not in keys]
         long = wide.melt(id_vars=keys, value_vars=wanted, var_name="signal", value_name="value")
         return long.dropna(subset="value").reset_index(drop=True)
+
+    def plot(self, signal: str = EVALUATION_REWARD) -> SignalPlot:
+        """A signal of every run over environment steps; a notebook draws it.
+
+        :raises CoachError: no run has such a signal
+        """
+        if signal not in self.signals:
+            raise CoachError(f"no signal '{signal}'{did_you_mean(signal, self.signals.columns)}")
+        return SignalPlot([_signal_line(self.signals, str(run), signal, str(run)) for run in self.runs.index])
+
+    def _repr_html_(self) -> str:
+        return (
+            f"{self.runs.to_html(max_rows=20)}{self.plot()._repr_svg_() if EVALUATION_REWARD in self.signals else ''}"
+        )
+
+
+def rewards_of(experiments: Experiments, run: str) -> SignalPlot:
+    """The rewards of one run's episodes in training and in evaluations."""
+    wanted = [signal for signal in (TRAINING_REWARD, EVALUATION_REWARD) if signal in experiments.signals]
+    return SignalPlot([_signal_line(experiments.signals, run, signal, signal) for signal in wanted])
+
+
+def _signal_line(signals: pd.DataFrame, run: str, signal: str, label: str) -> Line:
+    rows = signals[signals["run"] == run]
+    return line(label, rows[TOTAL_STEPS].to_numpy(np.float64), rows[signal].to_numpy(np.float64))
 
 
 def load(path: str | os.PathLike | Sequence[str | os.PathLike] = "experiments") -> Experiments:
