@@ -215,8 +215,8 @@ class CoachInterface(CoachLauncher):
     ``CoachInterface(preset="CartPole_DQN", seed=1, custom_parameter="improve_steps=EnvironmentSteps(5000)").run()``
 
     The graph is built at once, so that ``graph_manager`` can be driven step by step instead of ``run()``. A keyword
-    that is None or False is as a flag that is not given; ``checkpoint_memory=False`` is ``--no-checkpoint_memory``. In a
-    notebook it shows the run's summary and a plot of its rewards.
+    that is None or False is as a flag that is not given; ``checkpoint_memory=False`` is ``--no-checkpoint_memory``.
+    In a notebook it shows the run's summary and a plot of its rewards.
 
     :raises CoachError: for bad input
     """
