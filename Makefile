@@ -107,7 +107,7 @@ $(VENV)/.docs-installed: $(BIN)/python $(METADATA)
 	@touch $@ $(VENV)/.run-installed
 
 docs: $(VENV)/.docs-installed
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
 $(VENV)/.package-installed: $(BIN)/python
