@@ -11,7 +11,8 @@ from enum import Enum
 from typing import Any, Iterable, Union
 
 from rl_coach.core_types import EnvironmentSteps, GradientClippingMethod, TrainingSteps
-from rl_coach.utils import did_you_mean, public_attributes, short_dynamic_import
+from rl_coach.filters.filter import NoInputFilter
+from rl_coach.utils import CoachError, did_you_mean, public_attributes
 
 
 class Frameworks(Enum):
@@ -183,6 +184,22 @@ class AlgorithmParameters(Parameters):
         self.override_episode_rewards_with_the_last_transition_reward = False
         self.update_pre_network_filters_state_on_train = False
         self.update_pre_network_filters_state_on_inference = True
+
+
+class ScheduleParameters(Parameters):
+    """How long each part of a run is, in ``EnvironmentSteps``, ``EnvironmentEpisodes`` or ``TrainingSteps``.
+
+    :ivar heatup_steps: acting at random before training; 0 for none
+    :ivar evaluation_steps: the length of an evaluation; 0 for none. Counted in steps, the last episode is finished.
+    :ivar steps_between_evaluation_periods: training between two evaluations
+    :ivar improve_steps: training in all
+    """
+
+    def __init__(self) -> None:
+        self.heatup_steps: Any = None
+        self.evaluation_steps: Any = None
+        self.steps_between_evaluation_periods: Any = None
+        self.improve_steps: Any = None
 
 
 class PresetValidationParameters(Parameters):
@@ -403,7 +420,7 @@ class AgentParameters(Parameters):
         self.network_wrappers = networks
         self.input_filter: Any = None
         self.output_filter: Any = None
-        self.pre_network_filter: Any = short_dynamic_import("rl_coach.filters.filter:NoInputFilter")()
+        self.pre_network_filter: Any = NoInputFilter()
         self.full_name_id: str | None = None
         self.name: str | None = None
         self.is_a_highest_level_agent = True
@@ -413,12 +430,38 @@ class AgentParameters(Parameters):
 
     @property
     def path(self) -> str:
-        """``"module:Class"`` of the agent."""
-        return "rl_coach.agents.agent:Agent"
+        """``"module:Class"`` of the agent.
+
+        :raises CoachError: the parameters are of no agent in particular
+        """
+        raise CoachError(f"{type(self).__name__} names no agent: give it a property 'path' that returns 'module:Class'")
 
     def own_copy(self) -> AgentParameters:
         """A deep copy, so that two agents made from one preset share nothing."""
         return copy.deepcopy(self)
+
+
+class TaskRole(Enum):
+    """The part of the control loop that a process runs.
+
+    :ivar BOTH: acting and training in turn, in one process
+    :ivar ROLLOUT: acting alone; another process trains on what was played
+    :ivar TRAINING: training alone, on what other processes played
+    """
+
+    BOTH = "both"
+    ROLLOUT = "rollout"
+    TRAINING = "training"
+
+    @property
+    def acts(self) -> bool:
+        """True if the process steps environments."""
+        return self is not TaskRole.TRAINING
+
+    @property
+    def trains(self) -> bool:
+        """True if the process updates networks; checkpoints are written by it, too."""
+        return self is not TaskRole.ROLLOUT
 
 
 class TaskParameters(Parameters):
@@ -446,6 +489,7 @@ class TaskParameters(Parameters):
         chooses by their size
     :param preset: the name of the preset, for the records
     :param resume: go on with the run that wrote ``checkpoint_restore_path``, in its directory
+    :param role: the part of the control loop that this process runs
     """
 
     def __init__(
@@ -469,6 +513,7 @@ class TaskParameters(Parameters):
         resume: bool = False,
         preset: str | None = None,
         num_threads: int | None = None,
+        role: TaskRole = TaskRole.BOTH,
     ):
         self.framework_type = framework_type
         self.task_index = 0
@@ -489,6 +534,7 @@ class TaskParameters(Parameters):
         self.checkpoint_keep = checkpoint_keep
         self.resume = resume
         self.preset = preset
+        self.role = role
 
 
 class DistributedTaskParameters(TaskParameters):

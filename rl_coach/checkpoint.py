@@ -14,20 +14,18 @@ Nothing is ever unpickled.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import pathlib
 import re
 import shutil
-import struct
-from typing import Any, Iterator, Mapping, Union
+from typing import Any, Mapping
 
-import numpy as np
-
+from rl_coach.utilities import files, plain_data
+from rl_coach.utilities.files import Path
 from rl_coach.utils import CoachError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 held the objects in memories as JSON texts
 ARRAYS_FILE = "arrays.safetensors"
 STATE_FILE = "state.json"
 MANIFEST_FILE = "manifest.json"
@@ -35,20 +33,10 @@ BEST_CHECKPOINT_FILE = ".best_checkpoint"
 CHECKPOINT_DIRECTORY = "checkpoint"
 BEST = "best"
 _TEMPORARY_PREFIX = ".saving-"
-_ARRAY_KEY = "__array__"
-_CHUNK = 1 << 22
-
-_SAFETENSORS_TYPES = {
-    "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32", "int32": "I32",
-    "uint64": "U64", "int64": "I64", "float16": "F16", "float32": "F32", "float64": "F64",
-}  # fmt: skip
-_NUMPY_TYPES = {code: name for name, code in _SAFETENSORS_TYPES.items()}
-
-Path = Union[str, "os.PathLike[str]"]
 
 
 class SingleCheckpoint:
-    """One checkpoint: its number and the name of its directory."""
+    """Number of a checkpoint and the name of its directory."""
 
     def __init__(self, num: int, name: str):
         self._num = num
@@ -143,7 +131,7 @@ class CheckpointStateFile:
 
     def write(self, data: SingleCheckpoint) -> None:
         """Name the newest checkpoint; the old name stands until the new one is on the disk."""
-        write_file_atomically(self._path, data.name)
+        files.write_text(self._path, data.name)
 
 
 class CheckpointStateReader:
@@ -231,7 +219,7 @@ def save_checkpoint(
     :param manifest: what the run says about itself, as plain values
     :param attachments: more files, by their path within the checkpoint
     :return: the checkpoint's path
-    :raises TypeError: a leaf that cannot be saved, named by its path
+    :raises plain_data.UnsavableError: a leaf that cannot be saved, named by its path
     :raises OSError: the disk is full, the directory can't be written, or there is a checkpoint of that name; what was
         there before stands
     """
@@ -245,7 +233,7 @@ def save_checkpoint(
         os.mkdir(temporary)
         _write_contents(temporary, state, manifest, attachments or {})
         os.replace(temporary, final)
-        _sync_directory(directory)
+        files.sync_directory(directory)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -262,11 +250,11 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     manifest = read_manifest(path)
     for name, expected in manifest["files"].items():
-        _check_file(os.path.join(path, name), expected)
-    arrays = _read_arrays(os.path.join(path, ARRAYS_FILE))
-    with open(os.path.join(path, STATE_FILE), encoding="utf-8") as file:
-        state = _put_arrays_back(json.load(file), arrays)
-    return state, manifest
+        files.check_file(os.path.join(path, name), expected, "checkpoint", "manifest")
+    with open(os.path.join(path, ARRAYS_FILE), "rb") as file:
+        arrays = plain_data.read_safetensors(file)
+    plain = json.loads(pathlib.Path(path, STATE_FILE).read_text(encoding="utf-8"))
+    return plain_data.join(plain, arrays), manifest
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -277,7 +265,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     file = os.path.join(path, MANIFEST_FILE)
     try:
         manifest = json.loads(pathlib.Path(file).read_text(encoding="utf-8"))
-        version, files = manifest["format_version"], manifest["files"]
+        version, listed = manifest["format_version"], manifest["files"]
     except FileNotFoundError:
         raise CoachError(f"'{path}' is no checkpoint: it has no {MANIFEST_FILE}") from None
     except (ValueError, KeyError, TypeError):
@@ -286,7 +274,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise CoachError(
             f"'{path}' has checkpoint format {version}, this version reads up to {FORMAT_VERSION}; update rl_coach"
         )
-    if not {ARRAYS_FILE, STATE_FILE} <= files.keys():
+    if not {ARRAYS_FILE, STATE_FILE} <= listed.keys():
         raise CoachError(f"the checkpoint's '{file}' does not list all its files; choose another checkpoint")
     return manifest
 
@@ -323,7 +311,7 @@ def _find_best(place: pathlib.Path) -> str:
 
 def mark_best(directory: Path, name: str) -> None:
     """Name the best checkpoint of a directory."""
-    write_file_atomically(os.path.join(directory, BEST_CHECKPOINT_FILE), name)
+    files.write_text(os.path.join(directory, BEST_CHECKPOINT_FILE), name)
 
 
 def best_checkpoint(directory: Path) -> str | None:
@@ -350,147 +338,18 @@ def remove_unfinished(directory: Path) -> None:
             shutil.rmtree(os.path.join(directory, entry), ignore_errors=True)
 
 
-def write_file_atomically(path: Path, text: str, synced: bool = True) -> None:
-    """Replace a file's text; a kill leaves the old text or the new, never a part.
-
-    :param synced: wait until it is on the disk, so that it outlasts a power cut too
-    """
-    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            if synced:
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        pathlib.Path(temporary).unlink(missing_ok=True)
-        raise
-    if synced:
-        _sync_directory(os.path.dirname(os.path.abspath(path)))
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _write_contents(
     directory: str, state: dict[str, Any], manifest: dict[str, Any], attachments: Mapping[str, bytes]
 ) -> None:
-    arrays: dict[str, np.ndarray] = {}
-    plain = json.dumps(_take_arrays_out(state, "", arrays))
-    files = {
-        ARRAYS_FILE: _write_synced(os.path.join(directory, ARRAYS_FILE), _safetensors_chunks(arrays)),
-        STATE_FILE: _write_synced(os.path.join(directory, STATE_FILE), iter([plain.encode()])),
-    }
+    plain, arrays = plain_data.separate(state)
+    chunks = {ARRAYS_FILE: plain_data.safetensors_chunks(arrays), STATE_FILE: [json.dumps(plain).encode()]}
+    written = {name: files.write_synced(os.path.join(directory, name), chunks[name]) for name in chunks}
     for name, data in attachments.items():
         path = os.path.join(directory, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        files[name] = _write_synced(path, iter([data]))
+        written[name] = files.write_synced(path, [data])
     for folder in {parent for name in attachments for parent in pathlib.PurePath(name).parents}:
-        _sync_directory(os.path.join(directory, folder))
-    text = json.dumps({**manifest, "format_version": FORMAT_VERSION, "files": files}, indent=1)
-    _write_synced(os.path.join(directory, MANIFEST_FILE), iter([text.encode()]))
-    _sync_directory(directory)
-
-
-def _write_synced(path: str, chunks: Iterator[Any]) -> dict[str, Any]:
-    digest = hashlib.sha256()
-    size = 0
-    with open(path, "wb") as file:
-        for chunk in chunks:
-            digest.update(chunk)
-            size += file.write(chunk)
-        file.flush()
-        os.fsync(file.fileno())
-    return {"size": size, "sha256": digest.hexdigest()}
-
-
-def _check_file(path: str, expected: dict[str, Any]) -> None:
-    if not os.path.isfile(path):
-        raise CoachError(f"the checkpoint's file '{path}' is missing")
-    size = os.path.getsize(path)
-    if size != expected["size"]:
-        raise CoachError(f"the checkpoint's file '{path}' has {size} bytes, its manifest says {expected['size']}")
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    if digest.hexdigest() != expected["sha256"]:
-        raise CoachError(f"the checkpoint's file '{path}' was changed: its SHA-256 is not that of its manifest")
-
-
-def _take_arrays_out(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
-    """``value`` with each array replaced by its name in ``arrays``."""
-    if isinstance(value, np.ndarray):
-        if value.dtype.name not in _SAFETENSORS_TYPES:
-            raise TypeError(f"the state's '{path}' is an array of {value.dtype}, which a checkpoint cannot hold")
-        arrays[path] = value
-        return {_ARRAY_KEY: path}
-    if isinstance(value, np.generic):
-        return value.item()
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, (list, tuple)):
-        return [_take_arrays_out(item, f"{path}/{index}", arrays) for index, item in enumerate(value)]
-    if isinstance(value, dict):
-        if not all(isinstance(key, str) and key != _ARRAY_KEY for key in value):
-            raise TypeError(f"the state's '{path}' has keys that are not plain strings: {list(value)}")
-        return {key: _take_arrays_out(item, _below(path, key), arrays) for key, item in value.items()}
-    raise TypeError(f"the state's '{path}' is a {type(value).__name__}, which a checkpoint cannot hold")
-
-
-def _below(path: str, key: str) -> str:
-    """The path of a key; slashes within keys are doubled, so that no two paths are equal."""
-    name = key.replace("/", "//")
-    return f"{path}/{name}" if path else name
-
-
-def _put_arrays_back(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    if isinstance(value, list):
-        return [_put_arrays_back(item, arrays) for item in value]
-    if isinstance(value, dict):
-        if _ARRAY_KEY in value:
-            return arrays[value[_ARRAY_KEY]]
-        return {key: _put_arrays_back(item, arrays) for key, item in value.items()}
-    return value
-
-
-def _safetensors_chunks(arrays: dict[str, np.ndarray]) -> Iterator[Any]:
-    """The bytes of a safetensors file, array by array: a replay memory is never held twice."""
-    header: dict[str, Any] = {}
-    offset = 0
-    for name, array in arrays.items():
-        header[name] = {
-            "dtype": _SAFETENSORS_TYPES[array.dtype.name],
-            "shape": list(array.shape),
-            "data_offsets": [offset, offset + array.nbytes],
-        }
-        offset += array.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    yield struct.pack("<Q", len(text)) + text
-    for array in arrays.values():
-        # safetensors is little-endian throughout
-        ordered = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-        if ordered.nbytes:
-            yield ordered.reshape(-1).view(np.uint8).data
-
-
-def _read_arrays(path: str) -> dict[str, np.ndarray]:
-    with open(path, "rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
-        start = 8 + length
-        arrays = {}
-        for name, entry in header.items():
-            file.seek(start + entry["data_offsets"][0])
-            array = np.empty(entry["shape"], dtype=np.dtype(_NUMPY_TYPES[entry["dtype"]]).newbyteorder("<"))
-            if array.nbytes:
-                file.readinto(array.reshape(-1).view(np.uint8).data)
-            arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
-    return arrays
+        files.sync_directory(os.path.join(directory, folder))
+    text = json.dumps({**manifest, "format_version": FORMAT_VERSION, "files": written}, indent=1)
+    files.write_synced(os.path.join(directory, MANIFEST_FILE), [text.encode()])
+    files.sync_directory(directory)

@@ -9,6 +9,8 @@ from typing import Any, Iterable, Iterator, Sequence, Union
 
 import numpy as np
 
+from rl_coach.utilities import plain_data
+
 ActionType = Union[int, float, np.ndarray, list]
 GoalType = Union[None, np.ndarray]
 ObservationType = np.ndarray
@@ -19,7 +21,7 @@ Record = namedtuple("Record", ["name", "label"])
 
 
 class GoalTypes(Enum):
-    """What a goal is compared with."""
+    """Kinds of state that a goal is compared with."""
 
     Embedding = 1
     EmbeddingChange = 2
@@ -38,7 +40,7 @@ class TimeTypes(Enum):
 
 
 class RunPhase(Enum):
-    """What a run is doing: filling the memory at random, training, or evaluating."""
+    """Phase of a run: filling the memory at random, training, or evaluating."""
 
     HEATUP = "Heatup"
     TRAIN = "Training"
@@ -114,7 +116,7 @@ PlayingStepsType = Union[EnvironmentSteps, EnvironmentEpisodes, Frames]
 
 
 class TotalStepsCounter:
-    """How many steps of each kind have been taken: ``counter[EnvironmentSteps]`` is an int.
+    """Steps of each kind that have been taken: ``counter[EnvironmentSteps]`` is an int.
 
     ``counter < duration`` compares with the number of the duration's own kind.
     """
@@ -140,7 +142,7 @@ class TotalStepsCounter:
 
 
 class PredictionType:
-    """What an output of a network means; agents ask each other for predictions by it."""
+    """Meaning of a network's output; agents ask each other for predictions by it."""
 
 
 class VStateValue(PredictionType):
@@ -164,11 +166,11 @@ class Measurements(PredictionType):
 
 
 class InputEmbedding(Embedding):
-    """What an input embedder gives."""
+    """Output of an input embedder."""
 
 
 class MiddlewareEmbedding(Embedding):
-    """What the middleware gives."""
+    """Output of the middleware."""
 
 
 class InputImageEmbedding(InputEmbedding):
@@ -191,6 +193,7 @@ class Middleware_LSTM_Embedding(MiddlewareEmbedding):
     """The output of a recurrent middleware."""
 
 
+@plain_data.register
 class ActionInfo:
     """An action and what the agent knew when it chose it.
 
@@ -221,8 +224,9 @@ class ActionInfo:
         return f"ActionInfo({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
 
+@plain_data.register
 class EnvResponse:
-    """What an environment answers to an action.
+    """Answer of an environment to an action.
 
     :param next_state: the observations by name
     :param reward: the reward of the step
@@ -265,11 +269,14 @@ def _add_new_keys(info: dict[str, Any], new: dict[str, Any]) -> None:
     info.update(new)
 
 
+@plain_data.register
 class Transition:
-    """One step: (state, action, reward, next_state) and how it ended.
+    """Step of an episode: (state, action, reward, next_state) and how it ended.
 
     :param game_over: the episode ended with this step, by termination or by a limit on its length
     :param terminated: it ended by termination, so there is nothing to bootstrap from; ``game_over`` if not given
+    :ivar n_steps: how many steps it spans: its reward is the discounted sum of as many, and what follows
+        ``next_state`` is discounted by discount ** n_steps. 1 unless ``Episode`` made an n-step transition of it
     """
 
     __slots__ = (
@@ -283,6 +290,8 @@ class Transition:
         "_n_step_discounted_rewards",
         "__dict__",
     )
+
+    n_steps: int = 1  # of the class, so that the transitions of one step, nearly all, carry none of their own
 
     def __init__(
         self,
@@ -338,6 +347,7 @@ class Batch:
     The columns are plain attributes for those that read them all: ``state_columns`` and ``next_state_columns``
     (dicts of [B, ...]), ``action_column`` [B] or [B, D], ``reward_column`` [B] float32, ``game_over_column`` and
     ``terminated_column`` [B] bool, ``return_column`` [B] float32 (n-step discounted rewards) or None,
+    ``n_step_column`` [B] int32 (how many rewards each row's reward sums) or None where all are of one step,
     ``goal_column`` or None, and ``info_columns``.
     """
 
@@ -362,6 +372,8 @@ class Batch:
         self.terminated_column = np.asarray([bool(t.terminated) for t in transitions])
         returns = [t._n_step_discounted_rewards for t in transitions]
         self.return_column = None if None in returns else np.asarray(returns, dtype=np.float32)
+        n_steps = [t.n_steps for t in transitions]
+        self.n_step_column = None if n_steps.count(1) == len(n_steps) else np.asarray(n_steps, dtype=np.int32)
         self.goal_column: np.ndarray | None = None
         self.info_columns = {
             name: _stack(t.info[name] for t in transitions)
@@ -381,6 +393,7 @@ class Batch:
         returns: np.ndarray | None = None,
         goals: np.ndarray | None = None,
         info: dict[str, np.ndarray] | None = None,
+        n_steps: np.ndarray | None = None,
     ) -> Batch:
         """A batch of ready columns, each with leading dimension B. Nothing is copied."""
         batch = cls.__new__(cls)
@@ -391,6 +404,7 @@ class Batch:
         batch.game_over_column = game_overs
         batch.terminated_column = game_overs if terminateds is None else terminateds
         batch.return_column = returns
+        batch.n_step_column = n_steps
         batch.goal_column = goals
         batch.info_columns = {} if info is None else info
         return batch
@@ -431,6 +445,8 @@ class Batch:
         )
         if self.return_column is not None:
             transition.n_step_discounted_rewards = self.return_column[row]
+        if self.n_step_column is not None:
+            transition.n_steps = int(self.n_step_column[row])
         return transition
 
     def _rows(self, rows: Any) -> Batch:
@@ -444,6 +460,7 @@ class Batch:
             returns=None if self.return_column is None else self.return_column[rows],
             goals=None if self.goal_column is None else self.goal_column[rows],
             info={name: column[rows] for name, column in self.info_columns.items()},
+            n_steps=None if self.n_step_column is None else self.n_step_column[rows],
         )
 
     def slice(self, start: int, end: int) -> None:
@@ -478,6 +495,11 @@ class Batch:
             raise ValueError("n_step_discounted_rewards is known only for transitions of ended episodes")
         return _expand(self.return_column, expand_dims)
 
+    def n_steps(self, expand_dims: bool = False) -> np.ndarray:
+        """[B] int32: how many rewards each row's reward sums, and so how many steps lie before its next state."""
+        ones = np.ones(self.size, dtype=np.int32)
+        return _expand(ones if self.n_step_column is None else self.n_step_column, expand_dims)
+
     def game_overs(self, expand_dims: bool = False) -> np.ndarray:
         """[B] bool: the episode ended here, by termination or by a limit."""
         return _expand(self.game_over_column, expand_dims)
@@ -497,7 +519,7 @@ class Batch:
         return _expand(self.info_columns[key], expand_dims)
 
     def info_as_list(self, key: str) -> list:
-        """One entry of each transition's info, as a list."""
+        """Entry of each transition's info, as a list."""
         return list(self.info_columns[key])
 
 
@@ -565,25 +587,50 @@ class Episode:
     def update_transitions_rewards_and_bootstrap_data(self) -> None:
         """Turn each step into an n-step transition: its reward becomes the discounted sum of ``n_step`` rewards, and
         its next state and ending those of the last step summed (Hessel et al. 2018, section 3, multi-step learning).
+        Its ``n_steps`` are the rewards summed, fewer than ``n_step`` near the end of the episode.
 
         ``info['should_bootstrap_next_state']`` is True where the sum stopped before the end of the episode.
         """
-        if self.n_step == -1:
+        if self.n_step == -1 or not self.transitions:
             return
         self.update_discounted_rewards()
+        # Without what the old policy predicted: whoever learns from the transition bootstraps from its next state.
+        own_rewards = np.asarray([t.reward for t in self.transitions], dtype=np.float64)
+        sums = n_step_returns(own_rewards, self.discount, self.n_step)
         last = len(self.transitions) - 1
         ends = [self.transitions[min(row + self.n_step - 1, last)] for row in range(len(self.transitions))]
         boundaries = [(end.next_state, end.game_over, end.terminated) for end in ends]
         for row, transition in enumerate(self.transitions):
-            transition.reward = transition.n_step_discounted_rewards
+            transition.reward = sums[row]
             transition.next_state, transition.game_over, transition.terminated = boundaries[row]
+            transition.n_steps = min(self.n_step, last + 1 - row)
             transition.update_info({"should_bootstrap_next_state": row + self.n_step <= last})
 
+    def n_step_transition(self, row: int) -> Transition:
+        """The n-step transition that begins at a step, as ``update_transitions_rewards_and_bootstrap_data`` makes it,
+        but made alone, of an episode that may go on: ``n_step`` steps from there must have been inserted, or the
+        episode must have ended."""
+        steps = self.transitions[row : row + self.n_step]
+        first, last = steps[0], steps[-1]
+        reward: Any = 0.0
+        for step in reversed(steps):
+            reward = step.reward + self.discount * reward
+        info = {**first.info, "should_bootstrap_next_state": not last.game_over}
+        transition = Transition(
+            first.state, first.action, reward, last.next_state, last.game_over, info, terminated=last.terminated
+        )
+        transition.n_steps = len(steps)
+        return transition
+
     def get_transitions_attribute(self, attribute_name: str) -> list[Any]:
-        """One attribute of each transition."""
+        """Attribute of each transition."""
         if not self.transitions:
             return []
         return list(map(operator.attrgetter(attribute_name), self.transitions))
+
+
+_EPISODE_FIELDS = ("transitions", "discount", "bootstrap_total_return_from_old_policy", "n_step", "is_complete")
+plain_data.register(Episode, _EPISODE_FIELDS)
 
 
 def n_step_returns(rewards: np.ndarray, discount: float, n_step: int = -1) -> np.ndarray:
@@ -637,7 +684,7 @@ class MaxDumpFilter(VideoDumpFilter):
 
 
 class EveryNEpisodesDumpFilter(VideoDumpFilter):
-    """One episode in ``num_episodes_between_dumps``."""
+    """Every ``num_episodes_between_dumps``th episode."""
 
     def __init__(self, num_episodes_between_dumps: int):
         self.num_episodes_between_dumps = num_episodes_between_dumps
@@ -661,7 +708,7 @@ class SelectedPhaseOnlyDumpFilter(VideoDumpFilter):
 
 
 class CsvDataset:
-    """Where recorded transitions lie as CSV.
+    """Place of recorded transitions in a CSV file.
 
     :param is_episodic: the rows form whole episodes, in order
     """
@@ -672,7 +719,7 @@ class CsvDataset:
 
 
 class PickledReplayBuffer:
-    """Where a replay buffer that Coach pickled lies."""
+    """Place of a replay buffer that Coach pickled."""
 
     def __init__(self, filepath: str):
         self.filepath = filepath

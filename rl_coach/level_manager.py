@@ -1,23 +1,45 @@
-"""A level of a graph: agents and the environment that they act in, which may be the level below."""
+"""A level of a graph: an agent and the environment that it acts in, which may be the level below."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, Union
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Callable, Mapping, Union, cast
 
 from rl_coach.agents.agent_interface import AgentInterface
-from rl_coach.agents.composite_agent import CompositeAgent
 from rl_coach.core_types import ActionInfo, ActionType, EnvironmentSteps, EnvResponse, RunPhase
 from rl_coach.environments.environment_interface import EnvironmentInterface
+from rl_coach.environments.environment_protocols import SimulatedEnvironment, Simulator, SteppedEnvironment
 from rl_coach.spaces import ActionSpace, SpacesDefinition
+from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError
 
 
+@dataclass
+class LevelEpisode:
+    """An episode of a level that was put aside.
+
+    :param agent: the agent's own
+    :param is_over: it has ended, and the next has not begun
+    :param observation_due: the agent has not seen the first state yet
+    :param reset_due: the time limit has passed: the next directive begins an episode for the agent
+    """
+
+    agent: Any
+    is_over: bool
+    observation_due: bool
+    reset_due: bool
+
+
+plain_data.register(LevelEpisode)
+
+
 class LevelManager(EnvironmentInterface):
-    """Looks like an environment from above and lets its agents act below.
+    """Looks like an environment from above and lets its agent act below.
 
     While the phase is ``TEST`` the level acts in an environment of its own for evaluation. The training episode is
-    parked meanwhile and goes on afterwards as if nothing had happened.
+    put aside meanwhile and goes on afterwards as if nothing had happened.
 
     :param name: the level's name
     :param agents: the agent that acts here; a list or dict of one is one agent too. Several agents that act as one
@@ -27,75 +49,99 @@ class LevelManager(EnvironmentInterface):
     :param steps_limit: how many steps the agent acts for each step of the level above; None for one
     :param should_reset_agent_state_after_time_limit_passes: each directive of the level above begins a new episode
         for the agent
-    :param spaces_definition: the agents' spaces; None takes them from the environment
+    :param spaces_definition: the agent's spaces; None takes them from the environment
     :param evaluation_environment_factory: builds the environment to evaluate in, at the first evaluation. None
         evaluates in the training environment, which then abandons its episode.
+
+    :ivar agent: the agent that acts here
+    :ivar ended_rewards: the total rewards of the episodes that ended within the last step while others went on. Their
+        books are closed already; whoever steps the level counts them.
     """
 
     def __init__(
         self,
         name: str,
         agents: Union[AgentInterface, dict[str, AgentInterface], list[AgentInterface]],
-        environment: Any,
-        real_environment: Any = None,
+        environment: Union[SimulatedEnvironment, LevelManager, None],
+        real_environment: SimulatedEnvironment | None = None,
         steps_limit: EnvironmentSteps | None = None,
         should_reset_agent_state_after_time_limit_passes: bool = False,
         spaces_definition: SpacesDefinition | None = None,
-        evaluation_environment_factory: Callable[[], Any] | None = None,
+        evaluation_environment_factory: Callable[[], SimulatedEnvironment] | None = None,
     ):
         super().__init__()
         steps_limit = EnvironmentSteps(1) if steps_limit is None else steps_limit
         if not isinstance(steps_limit, EnvironmentSteps):
             raise CoachError(f"steps_limit of level '{name}' counts EnvironmentSteps, not {steps_limit!r}")
         self.name = name
-        self.agents = _agents_by_name(name, agents)
-        self.environment = environment
-        self.real_environment = real_environment or environment
+        self.agent = _the_agent(name, agents)
+        # None where an agent learns from recorded data alone: nothing steps then
+        self.environment = cast(SteppedEnvironment, environment)
+        self._simulator: Simulator | None = None if isinstance(environment, LevelManager) else environment
+        self.real_environment: Simulator | None = real_environment or self._simulator
         self.steps_limit = steps_limit
         self.should_reset_agent_state_after_time_limit_passes = should_reset_agent_state_after_time_limit_passes
-        self.parent_graph_manager: Any = None
-        self.has_real_environment = environment is not None and not isinstance(environment, LevelManager)
-        self.evaluation_environment: Any = None
+        self.evaluation_environment: SimulatedEnvironment | None = None
         self._evaluation_environment_factory = evaluation_environment_factory
-        self.active_environment: Any = environment
+        self.active_environment = self.environment
         self.environment_steps = 0
         self.episode_over = True
+        self.ended_rewards: list[float] = []
         self._observation_due = True
         self._reset_due = False
         self._acts_in_turns = steps_limit.num_steps > 1
-        self._parked: tuple[bool, bool, bool] = (True, True, False)
-        self._connect_agents()
-        self._acting_agent = next(iter(self.agents.values()))
+        self._training_episode: Any = None
+        self.agent.parent = self
+        self.agent.create_agents()
         self.build(spaces_definition)
 
-    def _connect_agents(self) -> None:
-        for agent in self.agents.values():
-            agent.parent = self
-            if isinstance(agent, CompositeAgent):
-                agent.create_agents()
-
     def build(self, spaces_definition: SpacesDefinition | None = None) -> None:
-        """Hand the agents their spaces, and have them build what depends on these."""
+        """Hand the agent its spaces, and have it build what depends on these.
+
+        :raises CoachError: neither spaces nor an environment that has some were given
+        """
         real = self.real_environment
         if spaces_definition is None:
+            if real is None:
+                raise CoachError(f"level '{self.name}' has no environment: give it a spaces_definition")
             spaces_definition = SpacesDefinition(
                 state=real.state_space, goal=real.goal_space, action=self.environment.action_space,
                 reward=real.reward_space,
             )  # fmt: skip
         self.spaces_definition = spaces_definition
-        for agent in self.agents.values():
-            agent.set_environment_parameters(spaces_definition)
+        self.agent.set_environment_parameters(spaces_definition)
+
+    def connect(self, graph: str, stop_if_asked: Callable[[], None]) -> None:
+        """Take a place in a graph.
+
+        :param graph: the graph's name, for the names of files
+        :param stop_if_asked: ends the run if its user wants that; for whoever waits for a person
+        """
+        self.agent.connect((graph, self.name), stop_if_asked)
 
     def setup_logger(self) -> None:
-        """Open the agents' files."""
-        for agent in self.agents.values():
-            agent.setup_logger()
+        """Open the agent's files."""
+        self.agent.setup_logger()
+
+    @property
+    def agents(self) -> Mapping[str, AgentInterface]:
+        """The agent by its name, for code written for Coach."""
+        return MappingProxyType({self.agent.name: self.agent})
+
+    @property
+    def acting_agent(self) -> AgentInterface:
+        """The agent whose actions reach the environment."""
+        return self.agent
+
+    @property
+    def has_real_environment(self) -> bool:
+        """True if the level acts in a simulator, not in the level below."""
+        return self._simulator is not None
 
     @property
     def action_space(self) -> ActionSpace:
-        """What the level above may choose: the incoming action space of the acting agent."""
-        agent: Any = self._acting_agent
-        space = agent.in_action_space if isinstance(agent, CompositeAgent) else agent.ap.algorithm.in_action_space
+        """The directives that the level above may choose: the incoming action space of the agent."""
+        space = self.agent.in_action_space
         if space is None:
             raise CoachError(f"level '{self.name}' takes no directives: its agent has no in_action_space")
         return space
@@ -108,46 +154,43 @@ class LevelManager(EnvironmentInterface):
         return self.action_space.sample_with_info()
 
     @property
-    def acting_agent(self) -> AgentInterface:
-        """The agent whose actions reach the environment."""
-        return self._acting_agent
-
-    @property
     def phase(self) -> RunPhase:
-        """What the run is doing; entering ``TEST`` parks the training episode, leaving it takes it up again."""
+        """The phase of the run; entering ``TEST`` puts the training episode aside, leaving it takes it up again."""
         return self._phase
 
     @phase.setter
     def phase(self, value: RunPhase) -> None:
         evaluated = self._phase is RunPhase.TEST
         if value is RunPhase.TEST and not evaluated:
-            self._park_training_episode()
+            self._training_episode = self.put_episode_aside()
+            self._enter_evaluation_environment()
         self._phase = value
-        for agent in self.agents.values():
-            agent.phase = value
+        self.agent.phase = value
         if evaluated and value is not RunPhase.TEST:
-            self._resume_training_episode()
+            self.active_environment = self.environment
+            self.take_up_episode(self._training_episode)
         if self.has_real_environment:
             self.active_environment.phase = value
 
-    def _park_training_episode(self) -> None:
-        for agent in self.agents.values():
-            agent.suspend_episode()
-        self._parked = (self.episode_over, self._observation_due, self._reset_due)
+    def put_episode_aside(self) -> Any:
+        """The episode in progress, for ``take_up_episode`` to go on with after another one, or in another run."""
+        return LevelEpisode(self.agent.put_episode_aside(), self.episode_over, self._observation_due, self._reset_due)
+
+    def take_up_episode(self, episode: Any, is_restored: bool = False) -> None:
+        """Go on with an episode that was put aside; see ``AgentInterface.take_up_episode``."""
+        self.agent.take_up_episode(episode.agent, is_restored)
+        self.episode_over = episode.is_over
+        self._observation_due, self._reset_due = episode.observation_due, episode.reset_due
+
+    def _enter_evaluation_environment(self) -> None:
         if self._evaluation_environment_factory is not None:
             if self.evaluation_environment is None:
                 self.evaluation_environment = self._evaluation_environment_factory()
             self.active_environment = self.evaluation_environment
 
-    def _resume_training_episode(self) -> None:
-        self.active_environment = self.environment
-        self.episode_over, self._observation_due, self._reset_due = self._parked
-        for agent in self.agents.values():
-            agent.resume_episode()
-
     @property
     def shares_environment_with_evaluation(self) -> bool:
-        """Whether an evaluation ends the training episode, for want of an environment of its own."""
+        """True if an evaluation ends the training episode, for want of an environment of its own."""
         return self.has_real_environment and self._evaluation_environment_factory is None
 
     def reset_environment(self, force_environment_reset: bool = False) -> None:
@@ -159,16 +202,15 @@ class LevelManager(EnvironmentInterface):
             self.active_environment.reset_internal_state(force_environment_reset)
 
     def reset_internal_state(self, force_environment_reset: bool = False) -> None:
-        """Begin an episode for the agents."""
+        """Begin an episode for the agent."""
         self.episode_over = False
         self._observation_due = True
         self._reset_due = False
-        for agent in self.agents.values():
-            agent.reset_internal_state()
+        self.agent.reset_internal_state()
 
     @property
     def last_env_response(self) -> EnvResponse | None:
-        """What the environment at the bottom answered last."""
+        """The last answer of the environment at the bottom."""
         return self.active_environment.last_env_response
 
     def step(self, action: Any) -> EnvResponse:
@@ -177,39 +219,44 @@ class LevelManager(EnvironmentInterface):
         :param action: a directive for the agent, None if there is no level above
         :return: the environment's last answer; over several steps, with the sum of their rewards
         """
-        agent = self._acting_agent
+        agent = self.agent
         environment = self.active_environment
         if action is not None:
             self._pass_down(action)
         if self._observation_due:
             self._observation_due = False
-            self.episode_over = agent.observe(environment.last_env_response)
+            self.episode_over = agent.observe(self._last_answer())
         response = self._act_in_turns() if self._acts_in_turns else self._act_once(agent, environment)
         if self.should_reset_agent_state_after_time_limit_passes:
             self._reset_due = True
         return response
 
+    def _last_answer(self) -> EnvResponse:
+        response = self.active_environment.last_env_response
+        if response is None:
+            raise CoachError(f"level '{self.name}' cannot act before its environment has begun an episode")
+        return response
+
     def _pass_down(self, directive: ActionType) -> None:
-        for agent in self.agents.values():
-            agent.set_incoming_directive(directive)
+        self.agent.set_incoming_directive(directive)
         # an agent that has reached its goal begins anew, though the environment's episode goes on
         if self._reset_due or self.episode_over:
             self.reset_internal_state()
 
-    def _act_once(self, agent: AgentInterface, environment: Any) -> EnvResponse:
+    def _act_once(self, agent: AgentInterface, environment: SteppedEnvironment) -> EnvResponse:
         if self.episode_over:
-            return environment.last_env_response
+            return self._last_answer()
         action_info = agent.act()
         if action_info is None:
             # imitating agents learn from what is in their memory; the environment stands still
-            return environment.last_env_response
+            return self._last_answer()
         response = environment.step(action_info.action)
         self.environment_steps += 1
         self.episode_over = agent.observe(response) or response.game_over
         return response
 
     def _act_in_turns(self) -> EnvResponse:
-        agent, environment = self._acting_agent, self.active_environment
+        agent, environment = self.agent, self.active_environment
         total_reward: Any = 0.0
         for _ in range(self.steps_limit.num_steps):
             before = self.environment_steps
@@ -224,86 +271,84 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def has_one_episode(self) -> bool:
-        """Whether there is one episode in progress at a time, which ``episode_over`` tells of."""
+        """True if there is one episode in progress at a time, which ``episode_over`` tells of."""
         return True
 
     @property
-    def episode_reward(self) -> Any:
-        """What the environment has given in the present episode."""
+    def total_reward_in_current_episode(self) -> Any:
+        """The rewards of the environment in the present episode, added up."""
         return self.active_environment.total_reward_in_current_episode
 
     def should_train(self) -> bool:
-        """Whether the next call of ``train`` would let an agent learn."""
-        return any(agent.should_train() for agent in self.agents.values())
+        """True if the next call of ``train`` would let the agent learn."""
+        return self.agent.should_train()
 
     def train(self, at_most: int | None = None) -> int:
-        """Let the agents learn, if the time has come for them.
+        """Let the agent learn, if the time has come for it.
 
         :param at_most: how many updates the run still wants
         :return: how many updates were made
         """
-        total = 0
-        for agent in self.agents.values():
-            agent.updates_left = None if at_most is None else max(0, at_most - total)
-            before = agent.training_iteration
-            agent.train()
-            total += agent.training_iteration - before
-        return total
+        agent = self.agent
+        agent.updates_left = None if at_most is None else max(0, at_most)
+        before = agent.training_iteration
+        agent.train()
+        return agent.training_iteration - before
 
     @property
     def can_train(self) -> bool:
-        """Whether there is anything to train."""
-        return any(agent.can_train for agent in self.agents.values())
+        """True if there is anything to train."""
+        return self.agent.can_train
 
     def handle_episode_ended(self) -> None:
         """Close the books of the episode that has just ended."""
         if self.has_real_environment:
             self.active_environment.handle_episode_ended()
-        for agent in self.agents.values():
-            agent.handle_episode_ended()
+        self.agent.handle_episode_ended()
 
     def discard_evaluation(self) -> None:
         """Forget the evaluation in progress, so that nothing incomplete is recorded when the phase changes."""
-        for agent in self.agents.values():
-            agent.reset_evaluation_state(RunPhase.TEST)
+        self.agent.reset_evaluation_state(RunPhase.TEST)
 
     def sync(self) -> None:
-        """Have the agents take the newest weights."""
-        for agent in self.agents.values():
-            agent.sync()
+        """Have the agent take the newest weights."""
+        self.agent.sync()
 
     def should_stop(self) -> bool:
-        """Whether the success rate of every agent has reached the environment's target."""
+        """True once the agent's success rate has reached the environment's target."""
         if self.real_environment is None:
             return False
-        target = self.real_environment.get_target_success_rate()
-        return all(agent.get_success_rate() >= target for agent in self.agents.values())
+        return self.agent.get_success_rate() >= self.real_environment.get_target_success_rate()
 
     def get_state(self) -> dict[str, Any]:
-        """All that is needed to go on exactly: agents, environments with their random streams, and the episode in
+        """All that is needed to go on exactly: the agent, environments with their random streams, and the episode in
         progress, where that can be saved."""
         environments = {}
-        if self.has_real_environment:
-            environments["training"] = self.environment.get_state()
+        if self._simulator is not None:
+            environments["training"] = self._simulator.get_state()
             if self.evaluation_environment is not None:
                 environments["evaluation"] = self.evaluation_environment.get_state()
         return {
-            "agents": {name: agent.get_state() for name, agent in self.agents.items()},
+            "agent": self.agent.get_state(),
             "environments": environments,
             "environment_steps": self.environment_steps,
             "episode": self._episode_state(),
         }
 
     def _episode_state(self) -> dict[str, Any] | None:
+        """The episode in progress as plain data; None if it cannot be saved: a run that goes on begins a new one."""
         if self._phase is RunPhase.TEST:
             return None
-        state: dict[str, Any] = {
-            "agents": {name: agent.get_episode_state() for name, agent in self.agents.items()},
-            "flags": [self.episode_over, self._observation_due, self._reset_due],
-        }
-        if self.has_real_environment:
-            state["environment"] = self.environment.get_episode_state()
-        return None if None in state["agents"].values() or state.get("environment", state) is None else state
+        episode = self.put_episode_aside()
+        if episode.agent is None:
+            return None
+        try:
+            state: dict[str, Any] = {"episode": plain_data.flatten(episode)}
+        except plain_data.UnsavableError:
+            return None
+        if self._simulator is not None:
+            state["environment"] = self._simulator.get_episode_state()
+        return None if None in state.values() else state
 
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
         """Go on in the middle of the episode of ``get_state``; ``set_state`` came before.
@@ -313,28 +358,26 @@ class LevelManager(EnvironmentInterface):
         episode = state["episode"]
         if episode is None:
             return False
-        if self.has_real_environment and not self.environment.set_episode_state(episode["environment"]):
-            self.environment.set_state(state["environments"]["training"])
+        simulator = self._simulator
+        if simulator is not None and not simulator.set_episode_state(episode["environment"]):
+            simulator.set_state(state["environments"]["training"])
             return False
-        for name, agent in self.agents.items():
-            agent.set_episode_state(episode["agents"][name])
-        self.episode_over, self._observation_due, self._reset_due = episode["flags"]
+        self.take_up_episode(plain_data.restore(episode["episode"]), is_restored=True)
         return True
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from ``get_state``, with a new episode."""
-        for name, agent in self.agents.items():
-            agent.set_state(state["agents"][name])
+        self.agent.set_state(state["agent"])
         self.environment_steps = state["environment_steps"]
         environments = state["environments"]
-        if "training" in environments:
-            self.environment.set_state(environments["training"])
+        if self._simulator is not None:
+            self._simulator.set_state(environments["training"])
         if "evaluation" in environments and self._evaluation_environment_factory is not None:
             self.evaluation_environment = self.evaluation_environment or self._evaluation_environment_factory()
             self.evaluation_environment.set_state(environments["evaluation"])
 
     def evaluation_state(self) -> dict[str, Any]:
-        """What an evaluation changes at this level, before it begins."""
+        """The part of this level's state that an evaluation changes."""
         environment = self.evaluation_environment
         return {
             "environment": None if environment is None else environment.get_state(),
@@ -344,27 +387,31 @@ class LevelManager(EnvironmentInterface):
     def undo_evaluation(self, state: dict[str, Any]) -> None:
         """Go back to ``evaluation_state``: an evaluation that was broken off is held again from its beginning."""
         self.environment_steps = state["environment_steps"]
-        if state["environment"] is not None:
-            self.evaluation_environment.set_state(state["environment"])
-        elif self.evaluation_environment is not None:
-            self.evaluation_environment.close()
+        environment = self.evaluation_environment
+        if environment is None:
+            return
+        if state["environment"] is None:
+            environment.close()
             self.evaluation_environment = None
+        else:
+            environment.set_state(state["environment"])
 
     def close(self) -> None:
-        """Write what agents have not written yet, and close the environments."""
-        for agent in self.agents.values():
-            agent.close()
-        if self.has_real_environment:
-            self.environment.close()
+        """Write what the agent has not written yet, and close the environments."""
+        self.agent.close()
+        if self._simulator is not None:
+            self._simulator.close()
             if self.evaluation_environment is not None:
                 self.evaluation_environment.close()
 
 
-def _agents_by_name(level: str, agents: Any) -> dict[str, AgentInterface]:
-    if isinstance(agents, AgentInterface):
-        agents = [agents]
-    if isinstance(agents, list):
-        agents = {agent.name: agent for agent in agents}
-    if not isinstance(agents, dict) or len(agents) != 1:
+def _the_agent(
+    level: str, agents: Union[AgentInterface, dict[str, AgentInterface], list[AgentInterface]]
+) -> AgentInterface:
+    if isinstance(agents, dict):
+        agents = list(agents.values())
+    if isinstance(agents, list) and len(agents) == 1:
+        agents = agents[0]
+    if not isinstance(agents, AgentInterface):
         raise CoachError(f"level '{level}' takes one agent; several that act together are a CompositeAgent")
     return agents

@@ -23,8 +23,8 @@ import numpy as np
 
 from rl_coach import __version__
 from rl_coach.base_parameters import unfold_dict_or_list
-from rl_coach.checkpoint import write_file_atomically
 from rl_coach.core_types import TimeTypes
+from rl_coach.utilities import files
 from rl_coach.utils import CoachError
 
 _EVENT_FLUSH_SECONDS = 10
@@ -330,7 +330,7 @@ class BaseLogger:
 
     def _replace_file(self, lines: list[list[str]]) -> None:
         assert self.csv_path is not None
-        write_file_atomically(self.csv_path, (self._header() + _csv_lines(lines)).decode())
+        files.write_text(self.csv_path, (self._header() + _csv_lines(lines)).decode())
         self._columns_in_file = list(self._columns)
 
 
@@ -412,7 +412,7 @@ class Logger(BaseLogger):
             before = json.loads(pathlib.Path(self.doc_path).read_text(encoding="utf-8"))
             document |= {"run": before["run"], "resumed": [*before.get("resumed", []), document["run"]]}
         text = json.dumps(document, indent=2, default=str)
-        write_file_atomically(self.doc_path, text + "\n")
+        files.write_text(self.doc_path, text + "\n")
 
     def close(self) -> None:
         super().close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from enum import Enum
-from typing import Any, Callable, Sequence, Union
+from typing import Any, Callable, Mapping, Sequence, Union
 
 import numpy as np
 
@@ -272,8 +272,11 @@ class ActionSpace(Space):
         """Every action, where they can be counted."""
         raise NotImplementedError(f"the actions of a {type(self).__name__} cannot be counted")
 
-    def sample_with_info(self) -> ActionInfo:
-        """A random action with its probability."""
+    def sample_with_info(self, action_mask: np.ndarray | None = None) -> ActionInfo:
+        """A random action with its probability.
+
+        :param action_mask: [A] of 0 and 1, the discrete actions that may be drawn; None allows all
+        """
         return ActionInfo(self.sample())
 
     def clip_action_to_space(self, action: ActionType) -> ActionType:
@@ -393,8 +396,13 @@ class DiscreteActionSpace(ActionSpace):
     def sample(self) -> int:
         return int(self.rng.integers(self.num_actions))
 
-    def sample_with_info(self) -> ActionInfo:
-        return ActionInfo(self.sample(), all_action_probabilities=np.full(self.num_actions, 1.0 / self.num_actions))
+    def sample_with_info(self, action_mask: np.ndarray | None = None) -> ActionInfo:
+        if action_mask is None:
+            return ActionInfo(self.sample(), all_action_probabilities=np.full(self.num_actions, 1.0 / self.num_actions))
+        allowed = np.flatnonzero(action_mask)
+        probabilities = np.zeros(len(action_mask))
+        probabilities[allowed] = 1.0 / len(allowed)
+        return ActionInfo(int(self.rng.choice(allowed)), all_action_probabilities=probabilities)
 
     def to_raw(self, action: Any) -> Any:
         if self.raw_actions is None:
@@ -455,7 +463,7 @@ class MultiSelectActionSpace(ActionSpace):
     def sample(self) -> np.ndarray:
         return self._actions[self.rng.integers(len(self._actions))]
 
-    def sample_with_info(self) -> ActionInfo:
+    def sample_with_info(self, action_mask: np.ndarray | None = None) -> ActionInfo:
         probability = np.full(len(self._actions), 1.0 / len(self._actions))
         return ActionInfo(self.sample(), all_action_probabilities=probability)
 
@@ -621,3 +629,8 @@ class SpacesDefinition:
         self.goal = goal
         self.action = action
         self.reward = reward
+        self.action_mask_name = state.action_mask_name
+
+    def action_mask(self, observations: Mapping[str, Any]) -> np.ndarray | None:
+        """[A] of 0 and 1: the actions that a state's observations allow; None if all are allowed."""
+        return None if self.action_mask_name is None else np.asarray(observations[self.action_mask_name])

@@ -24,6 +24,7 @@ from rl_coach.base_parameters import (
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.filters.filter import NoInputFilter
 from rl_coach.schedules import LinearSchedule
+from rl_coach.utils import CoachError
 
 
 class Base(Parameters):
@@ -93,7 +94,10 @@ class TestDefaults:
         parameters = agent_parameters()
         assert parameters.input_filter is None and parameters.output_filter is None
         assert isinstance(parameters.pre_network_filter, NoInputFilter)
-        assert parameters.path == "rl_coach.agents.agent:Agent"
+
+    def test_parameters_of_no_agent_say_what_to_give_them(self):
+        with pytest.raises(CoachError, match="AgentParameters names no agent: give it a property 'path'"):
+            _ = agent_parameters().path
 
     def test_the_older_name_of_the_dump_filters(self):
         parameters = VisualizationParameters(video_dump_methods=["a"])

@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -168,6 +170,15 @@ class TestBatch:
         assert made.n_step_discounted_rewards(expand_dims=True).tolist() == [[1], [2]]
         assert made[1].n_step_discounted_rewards == 2.0
 
+    def test_rows_know_how_many_rewards_theirs_sum(self):
+        made = batch()
+        assert made.n_step_column is None and made.n_steps().tolist() == [1, 1, 1]
+        rows = [transition(number) for number in range(3)]
+        rows[1].n_steps = 3
+        made = Batch(rows)
+        assert made.n_step_column.tolist() == [1, 3, 1] and made.n_step_column.dtype == np.int32
+        assert made[1].n_steps == 3 and made[1:].n_steps(expand_dims=True).tolist() == [[3], [1]]
+
     def test_info_that_some_rows_lack_is_left_out(self):
         made = Batch([transition(info={"a": 1, "b": 2}), transition(info={"a": 3})])
         assert made.info_columns.keys() == {"a"}
@@ -251,6 +262,26 @@ class TestEpisode:
         assert [t.next_state["observation"][0] for t in made.transitions] == [2, 3, 4, 4]
         assert made.get_transitions_attribute("game_over") == [False, False, True, True]
         assert [t.info["should_bootstrap_next_state"] for t in made.transitions] == [True, True, False, False]
+
+    @given(
+        rewards=st.lists(st.integers(-8, 8), min_size=1, max_size=9),
+        n_step=st.integers(1, 12),
+        terminated=st.booleans(),
+        from_old_policy=st.booleans(),
+    )
+    def test_n_step_transitions_by_their_definition(self, rewards, n_step, terminated, from_old_policy):
+        made = episode(rewards, discount=0.5, n_step=n_step, bootstrap_total_return_from_old_policy=from_old_policy)
+        made.transitions[-1].terminated = terminated
+        before = copy.deepcopy(made.transitions)
+        made.update_transitions_rewards_and_bootstrap_data()
+        for t, row in enumerate(made.transitions):
+            summed = rewards[t : t + n_step]
+            last = before[t + len(summed) - 1]
+            assert row.n_steps == len(summed)
+            assert row.reward == sum(0.5**k * reward for k, reward in enumerate(summed))
+            assert row.state["observation"].tolist() == before[t].state["observation"].tolist()
+            assert row.next_state["observation"].tolist() == last.next_state["observation"].tolist()
+            assert (row.game_over, row.terminated) == (last.game_over, last.terminated)
 
     def test_a_truncated_episode_stays_truncated(self):
         made = episode([1, 2, 4], n_step=2)

@@ -23,7 +23,7 @@ def two_levels(steps_limit=3, episode_length=7, **settings):
     """A level whose agent chooses goals for the agent of the level below."""
     environment = environment_of(CountingEnvironmentParameters(episode_length))
     bottom_agent = agent_named("bottom")
-    bottom_agent.ap.algorithm.in_action_space = DiscreteActionSpace(4)
+    bottom_agent.in_action_space = DiscreteActionSpace(4)
     bottom_agent.directives = []
     bottom_agent.set_incoming_directive = bottom_agent.directives.append
     bottom = LevelManager("bottom", bottom_agent, environment, steps_limit=EnvironmentSteps(steps_limit), **settings)
@@ -86,7 +86,7 @@ def test_two_levels_act_in_turns():
 
 def test_the_upper_agent_acts_in_the_directives_of_the_lower():
     top, bottom, _ = two_levels()
-    assert top.spaces_definition.action is bottom.acting_agent.ap.algorithm.in_action_space
+    assert top.spaces_definition.action is bottom.agent.in_action_space
     assert bottom.get_random_action() in range(4)
     assert isinstance(bottom.get_random_action_with_info(), ActionInfo)
     assert top.real_environment is bottom.real_environment

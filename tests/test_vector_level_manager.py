@@ -62,7 +62,7 @@ def test_steps_and_episodes_are_counted_in_every_copy(copies, tmp_path):
     manager.train_and_act(EnvironmentSteps(400))
     agent = manager.get_agent()
     assert agent.total_steps_counter == manager.level_managers[0].environment_steps == 400
-    open_steps = [agent.current_episode_steps_counter for _ in agent.lanes]
+    open_steps = [agent.current_episode_steps_counter for _ in agent.parallel]
     ended = manager.get_current_episodes_count()
     manager.close()
     rows = rows_of(tmp_path)
@@ -127,15 +127,15 @@ def test_each_copy_stacks_its_own_frames(tmp_path):
 
     def step_all(actions: Any) -> Any:
         responses = step(actions)
-        for lane, response in enumerate(responses):
-            seen.setdefault(lane, []).append(np.array(response.next_state["observation"]))
+        for index, response in enumerate(responses):
+            seen.setdefault(index, []).append(np.array(response.next_state["observation"]))
         return responses
 
     manager.environments[0].step_all = step_all
     manager.train_and_act(EnvironmentSteps(9))
     agent = manager.get_agent()
-    for lane in agent.lanes:
-        np.testing.assert_array_equal(np.asarray(agent.curr_state["observation"]), np.stack(seen[lane], axis=-1))
+    for index in agent.parallel:
+        np.testing.assert_array_equal(np.asarray(agent.curr_state["observation"]), np.stack(seen[index], axis=-1))
 
 
 def test_noise_of_an_episode_stays_in_its_copy(tmp_path):
@@ -144,9 +144,9 @@ def test_noise_of_an_episode_stays_in_its_copy(tmp_path):
     manager = vector_graph(parameters, Target, tmp_path, 2)
     manager.train_and_act(EnvironmentSteps(4))
     agent = manager.get_agent()
-    for lane in agent.lanes:
-        agent.exploration_policy.state = np.array([float(lane)])
-    assert [agent.exploration_policy.state.tolist() for _ in agent.lanes] == [[0.0], [1.0]]
+    for index in agent.parallel:
+        agent.exploration_policy.state = np.array([float(index)])
+    assert [agent.exploration_policy.state.tolist() for _ in agent.parallel] == [[0.0], [1.0]]
 
 
 def test_ppo_learns_from_what_was_played_of_every_episode(tmp_path, monkeypatch):

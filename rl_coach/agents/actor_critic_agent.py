@@ -123,7 +123,9 @@ class ActorCriticAgent(PolicyOptimizationAgent):
 
     def make_update_rule(self) -> UpdateRule:
         value, policy = self.ap.network_wrappers["main"].heads_parameters
-        return actor_critic_rule(value.loss_weight, policy.loss_weight, self.ap.algorithm.beta_entropy, self._mask_name)
+        return actor_critic_rule(
+            value.loss_weight, policy.loss_weight, self.ap.algorithm.beta_entropy, self.spaces.action_mask_name
+        )
 
     def discount(self, x: np.ndarray, gamma: float) -> np.ndarray:
         """[T], sum_k gamma^k x_{t+k}."""
@@ -137,13 +139,13 @@ class ActorCriticAgent(PolicyOptimizationAgent):
         advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
         return advantages, targets[:, None]
 
-    def segment_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         values = self._values(batch)
         advantages, returns = self._advantages_and_returns(batch.rewards(), values)
         self.state_values.add_sample(values[:-1])
         self.action_advantages.add_sample(advantages)
         return {
-            **self._common_columns(batch),
+            **super().learning_columns(batch),
             "extra/advantages": advantages.astype(np.float32),
             "extra/returns": returns.astype(np.float32),
         }

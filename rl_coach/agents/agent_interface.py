@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsFloat
+from typing import Any, Callable, SupportsFloat
 
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, PredictionType, RunPhase
 from rl_coach.policy.action_choice import PolicyDescription
+from rl_coach.spaces import ActionSpace
 
 
 class AgentInterface:
@@ -16,18 +17,29 @@ class AgentInterface:
     ``train`` may come between any ``observe`` and the next ``act``.
 
     :cvar is_person: a person acts, who may end the run at any time
+    :ivar in_action_space: the directives that the level above may choose; None if it takes none
+    :ivar owners: the names of graph, level and composite agents that hold this agent, the topmost first
+    :ivar stop_if_asked: ends the run if its user wants that; to be called where the agent waits for a person
+    :ivar can_train: there is something to train; otherwise calls of ``train`` count as training steps
+    :ivar training_iteration: updates of the agent's networks so far
+    :ivar last_action_info: the last action, None before the first
     :ivar updates_left: how many updates of the networks the run still wants; a training phase is cut to it. None for
         no limit.
     """
 
     is_person = False
+    can_train = True
+    training_iteration = 0
+    last_action_info: Any = None
 
     def __init__(self) -> None:
         self._parent: Any = None
         self._phase = RunPhase.UNDEFINED
         self.name = "agent"
         self.updates_left: int | None = None
-        self.last_action_info: ActionInfo | None = None
+        self.in_action_space: ActionSpace | None = None
+        self.owners: tuple[str, ...] = ()
+        self.stop_if_asked: Callable[[], None] = _nobody_asks
 
     @property
     def parent(self) -> Any:
@@ -52,15 +64,13 @@ class AgentInterface:
         """Whether the agent learns only from what its current policy did."""
         raise NotImplementedError(f"{type(self).__name__} does not say whether it is on-policy")
 
-    @property
-    def can_train(self) -> bool:
-        """Whether there is anything to train; the calls of ``train`` count as training steps where there is not."""
-        return True
+    def create_agents(self) -> None:
+        """Build the agents inside, if there are any; called once this agent has its parent."""
 
-    @property
-    def training_iteration(self) -> int:
-        """How many updates of its networks the agent has made."""
-        return 0
+    def connect(self, owners: tuple[str, ...], stop_if_asked: Callable[[], None]) -> None:
+        """Take a place in a graph; see the attributes of these names. Comes before ``setup_logger``."""
+        self.owners = owners
+        self.stop_if_asked = stop_if_asked
 
     def set_environment_parameters(self, spaces: Any) -> None:
         """Take the ``SpacesDefinition`` of the environment, and build all that depends on it."""
@@ -110,11 +120,16 @@ class AgentInterface:
     def handle_episode_ended(self) -> None:
         """Close the books of the episode that has just ended."""
 
-    def suspend_episode(self) -> None:
-        """Park the episode in progress; an evaluation comes in between. Called before the phase becomes ``TEST``."""
+    def put_episode_aside(self) -> Any:
+        """The episode in progress, for ``take_up_episode`` to go on with after another one, or in another run; None if
+        there is nothing to go on with."""
+        return None
 
-    def resume_episode(self) -> None:
-        """Go on with the episode that ``suspend_episode`` parked. Called after the phase has left ``TEST``."""
+    def take_up_episode(self, episode: Any, is_restored: bool = False) -> None:
+        """Go on with an episode that was put aside.
+
+        :param is_restored: it comes from a checkpoint, whose ``set_state`` came before
+        """
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Prepare for the phase ``val``: with ``TEST``, forget all evaluation episodes so far."""
@@ -156,14 +171,9 @@ class AgentInterface:
         """What another agent must have in common with this one to take its state, as texts by name."""
         return {"agent": type(self).__name__}
 
-    def get_episode_state(self) -> dict[str, Any] | None:
-        """What an agent holds in the middle of an episode, beside ``get_state``; None if it cannot be saved, and a run
-        that goes on from here begins a new episode."""
-        return None
-
-    def set_episode_state(self, state: dict[str, Any]) -> None:
-        """Go on in the middle of the episode that ``get_episode_state`` saw; ``set_state`` came before."""
-        raise NotImplementedError(f"{type(self).__name__} does not go on in the middle of an episode")
-
     def close(self) -> None:
         """Write what has not been written yet. May be called more than once."""
+
+
+def _nobody_asks() -> None:
+    """Stand for the question to the user where an agent acts in no graph."""

@@ -15,7 +15,7 @@ from rl_coach.architectures.packing import padded
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, weighted_mean
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
-from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, RunPhase, StateType
+from rl_coach.core_types import Batch, EnvironmentSteps, RunPhase, StateType
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
@@ -140,7 +140,7 @@ class ClippedPPOAgent(ActorCriticAgent):
         super().__init__(agent_parameters, parent)
         if agent_parameters.algorithm.use_kl_regularization:
             raise CoachError("ClippedPPO has no KL regularisation: set use_kl_regularization to False")
-        self._rule_signals["Entropy"] = self.entropy
+        self.books.use_for_rule("Entropy", self.entropy)
 
     @property
     def is_on_policy(self) -> bool:
@@ -151,38 +151,33 @@ class ClippedPPOAgent(ActorCriticAgent):
         value, policy = self.ap.network_wrappers["main"].heads_parameters
         return clipped_ppo_rule(
             algorithm.clip_likelihood_ratio_using_epsilon, algorithm.beta_entropy,
-            value.loss_weight, policy.loss_weight, self._mask_name,
+            value.loss_weight, policy.loss_weight, self.spaces.action_mask_name,
         )  # fmt: skip
 
-    def choose_action(self, curr_state: StateType) -> ActionInfo:
+    def count_played(self, steps: int) -> None:
+        super().count_played(steps)
         if self._phase is RunPhase.TRAIN:
-            self.ap.algorithm.clipping_decay_schedule.step()
-        return super().choose_action(curr_state)
+            self.ap.algorithm.clipping_decay_schedule.advance(steps)
 
-    # choose_action adds the schedule's step, and acts as its parent's
-    policy_description = ActorCriticAgent.policy_description
+    def learning_scalars(self) -> dict[str, float]:
+        return {"clipping_decay": self.ap.algorithm.clipping_decay_schedule.current_value}
 
     def train(self) -> float:
-        if not self._should_train():
+        if not self.should_train():
             return 0.0
-        updates = self.ap.algorithm.num_consecutive_training_steps
-        if self.updates_left is not None:
-            updates = min(updates, self.updates_left)
-        for _ in self.lanes or ():
-            self.cut_episode()
-        batch = self.call_memory("get_all_complete_episodes_transitions")
-        batch = self.run_pre_network_filter(batch if isinstance(batch, Batch) else Batch(batch))
-        loss = sum(self._train_on_played(batch) for _ in range(updates))
+        self.clock.start_phases(self.total_steps_counter, self.current_episode)
+        phases = self.clock.updates_due(1, self.updates_left)
+        for _ in self.parallel or ():
+            self.experience.cut(self.episode)
+        batch = self.memory.get_all_complete_episodes_transitions()
+        batch = self.update_loop.filtered(batch if isinstance(batch, Batch) else Batch(batch))
+        loss = sum(self._train_on_played(batch) for _ in range(phases))
         self.post_training_commands()
         return loss
 
     def _train_on_played(self, batch: Batch) -> float:
         columns = self.fill_advantages(batch)
-        steps = self.ap.algorithm.num_consecutive_playing_steps
-        if isinstance(steps, EnvironmentSteps):
-            columns = {name: column[: steps.num_steps] for name, column in columns.items()}
-        if self._has_targets and self._should_update_online_weights_to_target():
-            self._update_targets()
+        self.update_loop.update_targets_if_due()
         return self.train_network(columns, self.ap.algorithm.optimization_epochs)
 
     def fill_advantages(self, batch: Batch) -> dict[str, np.ndarray]:
@@ -200,7 +195,7 @@ class ClippedPPOAgent(ActorCriticAgent):
         self.state_values.add_sample(value)
         self.action_advantages.add_sample(advantages)
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        columns = {f"states/{name}": states[name] for name in self._learning_inputs}
+        columns = {f"states/{name}": states[name] for name in self.update_loop.input_names}
         columns["actions"] = batch.actions()
         columns["weights"] = np.ones(len(batch), np.float32)
         columns["extra/advantages"] = advantages.astype(np.float32)
@@ -225,8 +220,8 @@ class ClippedPPOAgent(ActorCriticAgent):
         actions = batch.actions()
         if isinstance(self.spaces.action, DiscreteActionSpace):
             probabilities = policy[0]
-            if self._mask_name is not None:
-                probabilities = probabilities * (states[self._mask_name] > 0)
+            if self.spaces.action_mask_name is not None:
+                probabilities = probabilities * (states[self.spaces.action_mask_name] > 0)
                 probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
             chosen = probabilities[np.arange(len(actions)), actions]
             # a random action of the heatup may have a probability that rounds to 0
@@ -242,7 +237,7 @@ class ClippedPPOAgent(ActorCriticAgent):
         :param columns: [N, ...] by name
         :return: the mean loss
         """
-        rows, size = len(columns["weights"]), self.batch_size
+        rows, size = len(columns["weights"]), self.update_loop.batch_size
         per_epoch = -(-rows // size)
         indices = np.full((epochs, per_epoch * size), -1, np.int32)
         for epoch in range(epochs):
@@ -250,20 +245,14 @@ class ClippedPPOAgent(ActorCriticAgent):
         columns = padded(columns)
         compiled = np.full((epochs * -(-len(columns["weights"]) // size), size), -1, np.int32)
         compiled[: epochs * per_epoch] = indices.reshape(-1, size)
-        scalars = {"clipping_decay": self.ap.algorithm.clipping_decay_schedule.current_value}
-        result = self.learner.train(
-            columns, scalars, indices=compiled, num_updates=len(compiled), count=epochs * per_epoch
-        )
+        result = self.update_loop.update(columns, indices=compiled, num_updates=len(compiled), count=epochs * per_epoch)
         self.training_iteration += 1
-        self._log_rule_signals(result)
-        self.loss.add_sample(result.losses["main"])
-        self.unclipped_grads.add_sample(result.gradient_norms["main"])
-        self._log_training()
+        self.update_loop.close_phase()
         return float(result.losses["main"].mean())
 
     def post_training_commands(self) -> None:
         """What was played with the old policy is of no more use."""
-        self.call_memory("clean")
+        self.memory.clean()
 
     def get_state(self) -> dict[str, Any]:
         return {**super().get_state(), "clipping_decay": self.ap.algorithm.clipping_decay_schedule.get_state()}

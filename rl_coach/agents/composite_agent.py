@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Union
+from typing import Any, Callable, Union
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.base_parameters import AgentParameters, VisualizationParameters
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase
 from rl_coach.spaces import ActionSpace, AgentSelection, GoalsSpace, SpacesDefinition
+from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
 
 
@@ -93,6 +95,25 @@ class RewardPolicy(Enum):
     AccumulatedEnvironmentRewards = 2
 
 
+@dataclass
+class CompositeEpisode:
+    """An episode of several agents that was put aside.
+
+    :param agents: each agent's own, by name
+    :param incoming_action: the directive in force, None if there is none
+    :param last_action_info: the action that was decided last
+    :param reward_so_far: the sum of the environment's rewards
+    """
+
+    agents: dict[str, Any]
+    incoming_action: Any
+    last_action_info: ActionInfo | None
+    reward_so_far: Any
+
+
+plain_data.register(CompositeEpisode)
+
+
 class CompositeAgent(AgentInterface):
     """Agents side by side: all observe, some or all decide, and a policy makes one action of their choices.
 
@@ -132,7 +153,6 @@ class CompositeAgent(AgentInterface):
         self.incoming_action: Any = None
         self._seed: np.random.SeedSequence | None = None
         self._reward_so_far: Any = 0.0
-        self._parked: tuple[Any, ActionInfo | None, Any] = (None, None, 0.0)
         if reward_policy is RewardPolicy.ReachingGoal and not isinstance(in_action_space, GoalsSpace):
             raise CoachError(f"RewardPolicy.ReachingGoal of '{name}' needs a GoalsSpace as in_action_space")
         if not any(self.decision_makers.values()):
@@ -147,7 +167,6 @@ class CompositeAgent(AgentInterface):
         return {name: value.get(name, False) for name in self.agents_parameters}
 
     def create_agents(self) -> None:
-        """Build the agents; called once this agent has its parent."""
         seeds = self._seed.spawn(len(self.agents_parameters)) if self._seed is not None else []
         for position, (name, given) in enumerate(self.agents_parameters.items()):
             parameters = copy.deepcopy(given)
@@ -158,6 +177,11 @@ class CompositeAgent(AgentInterface):
             if seeds:
                 agent.seed(seeds[position])
             self.agents[name] = agent
+
+    def connect(self, owners: tuple[str, ...], stop_if_asked: Callable[[], None]) -> None:
+        super().connect(owners, stop_if_asked)
+        for agent in self.agents.values():
+            agent.connect((*owners, self.name), stop_if_asked)
 
     @property
     def parent(self) -> Any:
@@ -185,11 +209,11 @@ class CompositeAgent(AgentInterface):
         return any(agent.is_on_policy for agent in self.agents.values())
 
     @property
-    def can_train(self) -> bool:
+    def can_train(self) -> bool:  # type: ignore[override]
         return any(agent.can_train for agent in self.agents.values())
 
     @property
-    def training_iteration(self) -> int:
+    def training_iteration(self) -> int:  # type: ignore[override]
         """The updates of all agents together."""
         return sum(agent.training_iteration for agent in self.agents.values())
 
@@ -279,15 +303,15 @@ class CompositeAgent(AgentInterface):
         for agent in self.agents.values():
             agent.handle_episode_ended()
 
-    def suspend_episode(self) -> None:
-        self._parked = (self.incoming_action, self.last_action_info, self._reward_so_far)
-        for agent in self.agents.values():
-            agent.suspend_episode()
+    def put_episode_aside(self) -> CompositeEpisode:
+        agents = {name: agent.put_episode_aside() for name, agent in self.agents.items()}
+        return CompositeEpisode(agents, self.incoming_action, self.last_action_info, self._reward_so_far)
 
-    def resume_episode(self) -> None:
-        self.incoming_action, self.last_action_info, self._reward_so_far = self._parked
-        for agent in self.agents.values():
-            agent.resume_episode()
+    def take_up_episode(self, episode: CompositeEpisode, is_restored: bool = False) -> None:
+        self.incoming_action, self.last_action_info = episode.incoming_action, episode.last_action_info
+        self._reward_so_far = episode.reward_so_far
+        for name, agent in self.agents.items():
+            agent.take_up_episode(episode.agents[name], is_restored)
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         for agent in self.agents.values():
@@ -315,28 +339,16 @@ class CompositeAgent(AgentInterface):
         return {
             "agents": {name: agent.get_state() for name, agent in self.agents.items()},
             "decision_policy": dict(vars(self.decision_policy)),
-            "reward_so_far": self._reward_so_far,
-            "incoming_action": self.incoming_action,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         for name, agent in self.agents.items():
             agent.set_state(state["agents"][name])
         vars(self.decision_policy).update(state["decision_policy"])
-        self._reward_so_far = state["reward_so_far"]
-        self.incoming_action = state["incoming_action"]
 
     def fits(self) -> dict[str, str]:
         parts = {f"{what} {name}": text for name, agent in self.agents.items() for what, text in agent.fits().items()}
         return {**super().fits(), **parts}
-
-    def get_episode_state(self) -> dict[str, Any] | None:
-        states = {name: agent.get_episode_state() for name, agent in self.agents.items()}
-        return None if None in states.values() else states
-
-    def set_episode_state(self, state: dict[str, Any]) -> None:
-        for name, agent in self.agents.items():
-            agent.set_episode_state(state[name])
 
     def close(self) -> None:
         for agent in self.agents.values():

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.dqn_agent import DQNAgent, DQNAgentParameters
+from rl_coach.architectures.update import LearningBatch
 
 
 class DDQNAgentParameters(DQNAgentParameters):
@@ -17,7 +18,7 @@ class DDQNAgentParameters(DQNAgentParameters):
         return "rl_coach.agents.ddqn_agent:DDQNAgent"
 
 
-def greedy_by_online(ops: Any, q_online: Any, q_target: Any) -> Any:
+def greedy_by_online(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch) -> Any:
     """argmax_a of the online network's Q [B, A], whose value the target network then gives (equation 4)."""
     return ops.argmax(q_online, axis=-1)
 

@@ -68,12 +68,17 @@ class DQNAgentParameters(AgentParameters):
         return "rl_coach.agents.dqn_agent:DQNAgent"
 
 
-SelectActions = Callable[[Any, Any, Any], Any]
+SelectActions = Callable[[Any, Any, Any, LearningBatch], Any]
 
 
-def greedy_by_target(ops: Any, q_online: Any, q_target: Any) -> Any:
+def greedy_by_target(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch) -> Any:
     """argmax_a of the target network's Q [B, A]: DQN's choice of the next action, [B]."""
     return ops.argmax(q_target, axis=-1)
+
+
+def selected_before(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch) -> Any:
+    """The actions [B] that the agent's own ``select_actions`` chose, ``extra['next_actions']``."""
+    return ops.cast(batch.extra["next_actions"], "int32")
 
 
 def q_learning_rule(
@@ -89,7 +94,7 @@ def q_learning_rule(
     :param discount: per transition
     :param is_huber: Huber instead of squared errors
     :param mask_name: the observation that masks actions, if there is one
-    :param select_actions: ``(ops, online Q(s', .), target Q(s', .))``, both [B, A], to actions [B]
+    :param select_actions: ``(ops, online Q(s', .), target Q(s', .), batch)``, the values [B, A], to actions [B]
     :param needs_online: whether it looks at the online network's values
     :param loss_weight: the head's
     """
@@ -103,7 +108,7 @@ def q_learning_rule(
         if mask_name is not None:
             allowed = batch.next_states[mask_name] > 0
             q_t, q_t_online = (ops.where(allowed, q, FORBIDDEN) for q in (q_t, q_t_online))
-        a_t = select_actions(ops, q_t_online, q_t)
+        a_t = select_actions(ops, q_t_online, q_t, batch)
         target_tm1 = batch.rewards + discount * batch.continues * select(ops, q_t, a_t)
         td_errors = ops.stop_gradient(target_tm1) - select(ops, q_tm1, batch.actions)
         losses = huber(ops, td_errors) if is_huber else td_errors * td_errors
@@ -117,41 +122,33 @@ class DQNAgent(ValueOptimizationAgent):
 
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
 
+    def __init_subclass__(cls) -> None:
+        """A subclass that overrides ``select_actions`` learns with what it selects."""
+        super().__init_subclass__()
+        if "bootstrap_actions" in vars(cls):
+            cls.learns_one_by_one = False
+        elif "select_actions" in vars(cls):
+            cls.bootstrap_actions, cls.learns_one_by_one = (selected_before, False), True
+
     def select_actions(self, next_states: dict[str, np.ndarray], q_st_plus_1: np.ndarray) -> np.ndarray:
-        """[B], the actions to bootstrap from. A subclass that overrides this learns with what it selects.
+        """[B], the actions to bootstrap from.
 
         :param next_states: [B, ...] by name
         :param q_st_plus_1: [B, A], the target network's values, very low for masked actions
         """
         return np.argmax(q_st_plus_1, axis=1)
 
-    @property
-    def _selects_its_own_actions(self) -> bool:
-        defining = next(cls for cls in type(self).__mro__ if "select_actions" in vars(cls))
-        learning = next(cls for cls in type(self).__mro__ if "bootstrap_actions" in vars(cls))
-        return issubclass(defining, learning) and defining is not learning
-
-    @property
-    def _learns_one_by_one(self) -> bool:
-        overridden = type(self).learn_from_batch is not DQNAgent.learn_from_batch
-        return overridden or self._selects_its_own_actions or self._draws_each_batch
-
-    def learn_from_batch(self, batch: Batch) -> tuple[float, list[float], float]:
-        if not self._selects_its_own_actions:
-            return super().learn_from_batch(batch)
-        main = self.networks["main"]
-        states, next_states = batch.states(main.input_names), batch.next_states(main.input_names)
-        q_t = main.target_network.predict(next_states)
-        if self._mask_name is not None:
-            q_t = np.where(batch.next_state_columns[self._mask_name] > 0, q_t, FORBIDDEN)
-        rows = np.arange(len(batch))
-        bootstrap = q_t[rows, self.select_actions(next_states, q_t)]
-        targets = main.online_network.predict(states)
-        td_targets = batch.rewards() + self.ap.algorithm.discount * (1.0 - batch.terminateds()) * bootstrap
-        td_errors = td_targets - targets[rows, batch.actions()]
-        targets[rows, batch.actions()] = td_targets
-        weights = self.update_transition_priorities_and_get_weights(td_errors, batch)
-        return main.train_and_sync_networks(states, targets, importance_weights=weights)[:3]
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        columns = super().learning_columns(batch)
+        if self.learns_one_by_one:
+            main = self.networks["main"]
+            next_states = batch.next_states(main.input_names)
+            q_t = main.target_network.predict(next_states)
+            mask_name = self.spaces.action_mask_name
+            if mask_name is not None:
+                q_t = np.where(batch.next_state_columns[mask_name] > 0, q_t, FORBIDDEN)
+            columns["extra/next_actions"] = np.asarray(self.select_actions(next_states, q_t), np.int32)
+        return columns
 
     @property
     def is_on_policy(self) -> bool:
@@ -160,6 +157,9 @@ class DQNAgent(ValueOptimizationAgent):
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
         return q_learning_rule(
-            self.ap.algorithm.discount, main.replace_mse_with_huber_loss, self._mask_name, *self.bootstrap_actions,
+            self.ap.algorithm.discount,
+            main.replace_mse_with_huber_loss,
+            self.spaces.action_mask_name,
+            *self.bootstrap_actions,
             loss_weight=main.heads_parameters[0].loss_weight,
-        )  # fmt: skip
+        )

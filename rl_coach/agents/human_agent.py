@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.episode import new_buffer
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper
@@ -124,7 +125,7 @@ class HumanAgent(Agent):
             if action is not None:
                 self._is_saved = False
                 return action
-            self.parent.parent_graph_manager.stop_if_asked()
+            self.stop_if_asked()
 
     def save_replay_buffer_and_exit(self) -> None:
         """Write what was played so far, and end the run as its player does who closes the window.
@@ -147,10 +148,10 @@ class HumanAgent(Agent):
         if episode.is_empty() or episode.is_complete:
             return
         episode.transitions[-1].game_over = True
-        self._finish_episode(episode)
-        self.current_episode_buffer = self._new_episode()
+        self.experience.finish(self.episode)
+        self.current_episode_buffer = new_buffer(self.ap.algorithm)
 
     def _save(self, directory: str) -> None:
         path = os.path.join(directory, REPLAY_BUFFER_FILE)
-        self.call_memory("save", path)
-        screen.success(f"recorded {self.call_memory('num_transitions'):,} steps: {path}")
+        self.memory.save(path)
+        screen.success(f"recorded {self.memory.num_transitions():,} steps: {path}")

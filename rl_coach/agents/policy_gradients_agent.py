@@ -96,14 +96,14 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
 
     def make_update_rule(self) -> UpdateRule:
         policy = self.ap.network_wrappers["main"].heads_parameters[0]
-        return policy_gradient_rule(self.ap.algorithm.beta_entropy, self._mask_name, policy.loss_weight)
+        return policy_gradient_rule(self.ap.algorithm.beta_entropy, self.spaces.action_mask_name, policy.loss_weight)
 
-    def segment_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         returns = batch.n_step_discounted_rewards()
         advantages = self.rescaled(returns, self.last_gradient_update_step_idx)
         self.returns_mean.add_sample(returns.mean())
         self.returns_variance.add_sample(returns.std())
-        return {**self._common_columns(batch), "extra/advantages": advantages.astype(np.float32)}
+        return {**super().learning_columns(batch), "extra/advantages": advantages.astype(np.float32)}
 
     def rescaled(self, returns: np.ndarray, first: int) -> np.ndarray:
         """[T], what each step's log pi(a|s) is weighed with, from the returns [T] from step ``first`` on."""

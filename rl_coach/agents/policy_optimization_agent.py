@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.episode import Delegated, SegmentedEpisode
 from rl_coach.architectures.packing import padded
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
-from rl_coach.policy.action_choice import CategoricalChoice, GaussianChoice, PolicyDescription
+from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import CoachError, eps
 
@@ -55,24 +56,25 @@ class PolicyOptimizationAgent(Agent):
     """
 
     learns_from_sequences = True
+    episode_class = SegmentedEpisode
+    last_gradient_update_step_idx = Delegated("episode", "num_learned")
+    _counters: tuple[str, ...] = (
+        *Agent._counters, "mean_discounted_return", "std_discounted_return", "_episodes_gathered",
+    )  # fmt: skip
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
-        self.last_gradient_update_step_idx = 0
         self.return_means = RunningMeans()
         self.mean_discounted_return = 0.0
         self.std_discounted_return = 1.0
         self._segments: list[dict[str, np.ndarray]] = []
+        self._episodes_gathered = 0
         self.entropy = self.register_signal("Entropy")
 
     @property
     def policy_gradient_rescaler(self) -> PolicyGradientRescaler:
         """What weighs log pi(a|s)."""
         return self.ap.algorithm.policy_gradient_rescaler
-
-    def reset_internal_state(self) -> None:
-        super().reset_internal_state()
-        self.last_gradient_update_step_idx = 0
 
     def update_episode_statistics(self, episode: Episode) -> None:
         """Take an episode's returns into the means that returns are compared with."""
@@ -82,78 +84,58 @@ class PolicyOptimizationAgent(Agent):
         self.std_discounted_return = float(returns.std())
 
     def train(self) -> float:
-        if self.lanes is None:
+        if self.parallel is None:
             return self._train_on_episode()
-        return sum(self._train_on_episode() for _ in self.lanes)
+        return sum(self._train_on_episode() for _ in self.parallel)
 
     def _train_on_episode(self) -> float:
-        episode = self.current_episode_buffer
-        passed = episode.length() - self.last_gradient_update_step_idx
+        buffer, learned = self.episode.buffer, self.last_gradient_update_step_idx
+        passed = buffer.length() - learned
         is_segment_full = passed >= self.ap.algorithm.num_steps_between_gradient_updates
-        if passed <= 0 or not (is_segment_full or episode.is_complete):
+        if passed <= 0 or not (is_segment_full or buffer.is_complete) or self.updates_left == 0:
             return 0.0
-        if self.updates_left == 0:
-            return 0.0
-        if episode.is_complete:
-            self.update_episode_statistics(episode)
+        if buffer.is_complete:
+            self.update_episode_statistics(buffer)
+            self._episodes_gathered += 1
         else:
-            episode.update_discounted_rewards()
-        loss = self._learn_segment(Batch(episode.transitions[self.last_gradient_update_step_idx :]))
-        self.last_gradient_update_step_idx = episode.length()
+            buffer.update_discounted_rewards()
+        loss = self._learn_segment(self.update_loop.filtered(Batch(buffer.transitions[learned:])))
+        self.last_gradient_update_step_idx = buffer.length()
         return loss
 
     def _learn_segment(self, segment: Batch) -> float:
-        segment = self.run_pre_network_filter(segment)
-        if type(self).learn_from_batch is not PolicyOptimizationAgent.learn_from_batch:
-            result = self.learn_from_batch(segment)
-        else:
-            self._segments.append(self.segment_columns(segment))
-            if self._sums_segments and self.current_episode % self.ap.algorithm.apply_gradients_every_x_episodes:
+        if self.learns_by_rule:
+            self._segments.append(self.learning_columns(segment))
+            if self._sums_segments and self._episodes_gathered < self.ap.algorithm.apply_gradients_every_x_episodes:
                 return 0.0
-            result = self._apply()
-        loss, _, gradients = result[:3]
-        self.training_iteration += 1
-        self.loss.add_sample(loss)
-        self.unclipped_grads.add_sample(gradients)
-        self._log_training()
-        return float(loss)
+            loss = self._update_on_segments()
+        else:
+            loss = self.update_loop.learn_from_batch(segment)
+        self.update_loop.close_phase()
+        return loss
 
     @property
     def _sums_segments(self) -> bool:
         if self.ap.algorithm.apply_gradients_every_x_episodes <= 1:
             return False
-        if any(network.is_recurrent for network in self.networks.values()):
+        if self.is_recurrent:
             raise CoachError(
                 f"agent '{self.name}' has a recurrent network, which learns one sequence at a time: "
                 f"set apply_gradients_every_x_episodes to 1"
             )
         return True
 
-    def _apply(self) -> tuple[float, list[float], float]:
+    def _update_on_segments(self) -> float:
         columns = {name: np.concatenate([s[name] for s in self._segments]) for name in self._segments[0]}
-        self._segments = []
-        result = self.learner.train(padded(columns), self.learning_scalars())
-        self._log_rule_signals(result)
-        losses = [float(loss[0]) for loss in result.losses.values()]
-        return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])
+        self._segments, self._episodes_gathered = [], 0
+        result = self.update_loop.update(padded(columns))
+        self.training_iteration += 1
+        return float(sum(loss[0] for loss in result.losses.values()))
 
-    def learn_from_batch(self, batch: Batch) -> tuple[float, list[float], float]:
-        """One update on one segment, which the pre-network filters have passed already.
-
-        Overridden by agents that compute their targets themselves; then each segment is an update of its own.
-
-        :return: the loss, each network's loss, and the gradients' norm before clipping
-        """
-        self._segments.append(self.segment_columns(batch))
-        return self._apply()
-
-    def segment_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns for the update rule of a segment that begins at step ``last_gradient_update_step_idx`` of its
         episode. Each row weighs 1 / T, so that a segment's rows give its mean."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it learns from a segment")
-
-    def _common_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        found = {f"states/{name}": batch.state_columns[name] for name in self._learning_inputs}
+        found = {f"states/{name}": batch.state_columns[name] for name in self.update_loop.input_names}
         found["actions"] = batch.action_column
         found["weights"] = np.full(len(batch), 1.0 / len(batch), np.float32)
         return found
@@ -176,24 +158,20 @@ class PolicyOptimizationAgent(Agent):
 
     @property
     def _policy_output_names(self) -> tuple[str, ...]:
-        return self._outputs_named("main", "probabilities", "mean", "standard_deviation")
+        return self.networks["main"].outputs_named("probabilities", "mean", "standard_deviation")
 
     def policy_description(self) -> PolicyDescription | None:
-        is_discrete = isinstance(self.spaces.action, DiscreteActionSpace)
-        choice = CategoricalChoice() if is_discrete else GaussianChoice()
-        return PolicyDescription("main", self._policy_output_names, choice)
+        choice = self.exploration_policy.action_choice()
+        return None if choice is None else PolicyDescription("main", self._policy_output_names, choice)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        outputs = self.acting_prediction(curr_state)
+        outputs, mask = self.acting_prediction(curr_state), self.spaces.action_mask(curr_state)
         if not isinstance(self.spaces.action, DiscreteActionSpace):
-            return ActionInfo(np.atleast_1d(self._explore(outputs, curr_state)))
-        action, probabilities = self._explore(outputs[0], curr_state)
+            return ActionInfo(np.atleast_1d(self.exploration_policy.choose(outputs, mask)))
+        action, probabilities = self.exploration_policy.choose(outputs[0], mask)
         # a few dozen numbers at most: faster one by one than as an array
         self.entropy.add_sample(-sum(p * math.log(p + eps) for p in probabilities.tolist()))
         return ActionInfo(action, all_action_probabilities=probabilities)
-
-    _episode_fields: tuple[str, ...] = (*Agent._episode_fields, "last_gradient_update_step_idx")
-    _counters: tuple[str, ...] = (*Agent._counters, "mean_discounted_return", "std_discounted_return")
 
     def get_state(self) -> dict[str, Any]:
         means = self.return_means

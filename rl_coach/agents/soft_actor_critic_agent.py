@@ -207,4 +207,4 @@ class SoftActorCriticAgent(Agent):
         return ActionInfo(self._choice.choose(outputs, None, self.rng, deterministic)[0])
 
     def policy_description(self) -> PolicyDescription:
-        return PolicyDescription("policy", self._outputs_named("policy", "mean", "log_deviation"), self._choice)
+        return PolicyDescription("policy", self.networks["policy"].outputs_named("mean", "log_deviation"), self._choice)

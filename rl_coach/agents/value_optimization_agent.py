@@ -8,8 +8,7 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.core_types import ActionInfo, Batch, StateType
-from rl_coach.exploration_policies.boltzmann import Boltzmann
-from rl_coach.policy.action_choice import ActionChoice, GreedyChoice, PolicyDescription, SoftmaxChoice
+from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.utils import Signal
 
 
@@ -30,7 +29,7 @@ class ValueOptimizationAgent(Agent):
 
     def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
         """[B, A], Q(s, .) for one state or a list of them."""
-        return self.get_prediction(states)
+        return self.networks["main"].online_network.predict(self.prepare_batch_for_inference(states, "main"))
 
     def get_prediction(self, states: StateType | list[StateType], outputs: list[str] | None = None) -> np.ndarray:
         """The network's outputs for one state or a list of them."""
@@ -46,28 +45,23 @@ class ValueOptimizationAgent(Agent):
         :param TD_errors: [B]
         :return: [B] importance weights, None where the memory has no priorities
         """
-        if not self._has_priorities:
+        if not self.memory.has_priorities:
             return None
-        self.call_memory("update_priorities", (batch.info("idx"), np.abs(TD_errors)))
+        self.memory.update_priorities(batch.info("idx"), np.abs(TD_errors))
         return batch.info("weight")
 
     def policy_description(self) -> PolicyDescription | None:
-        outputs = self._outputs_named("main", "q")
-        if len(outputs) != 1:
-            return None
-        exploration = self.exploration_policy
-        if isinstance(exploration, Boltzmann):
-            choice: ActionChoice = SoftmaxChoice(float(exploration.temperature_schedule.current_value))
-        else:
-            choice = GreedyChoice(float(getattr(exploration, "evaluation_epsilon", 0.0)))
-        return PolicyDescription("main", outputs, choice)
+        outputs = self.networks["main"].outputs_named("q")
+        choice = self.exploration_policy.action_choice()
+        return None if len(outputs) != 1 or choice is None else PolicyDescription("main", outputs, choice)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
+        mask = self.spaces.action_mask(curr_state)
         if not self.exploration_policy.requires_action_values():
-            action, probabilities = self._explore(None, curr_state)
+            action, probabilities = self.exploration_policy.choose(None, mask)
             return ActionInfo(action, all_action_probabilities=probabilities)
         q_values = self.acting_prediction(curr_state)
-        action, probabilities = self._explore(q_values, curr_state)
+        action, probabilities = self.exploration_policy.choose(q_values, mask)
         self.q_values.add_sample(q_values)
         if self.ap.visualization.dump_in_episode_signals:
             for index, value in enumerate(q_values):

@@ -113,6 +113,10 @@ class NetworkWrapper:
         """The observations (and perhaps the action) that the network takes."""
         return list(self.state.function.input_shapes)
 
+    def outputs_named(self, *suffixes: str) -> tuple[str, ...]:
+        """Those of its outputs that are called so, in the order of the network."""
+        return tuple(name for name in self.online_network.output_names if name.split("_", 2)[2] in suffixes)
+
     @property
     def is_recurrent(self) -> bool:
         """True if the network carries a state from step to step."""

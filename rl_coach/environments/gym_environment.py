@@ -6,12 +6,11 @@ Gymnasium and the simulators are imported when an environment is made, not with 
 from __future__ import annotations
 
 import functools
-from enum import IntEnum
 from typing import Any, Union, cast
 
 import numpy as np
 
-from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.base_parameters import ScheduleParameters, VisualizationParameters
 from rl_coach.core_types import ActionType, EnvironmentSteps, RunPhase
 from rl_coach.environments.arcade import FRAMES_PER_SECOND, ArcadeRules
 from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
@@ -29,9 +28,10 @@ from rl_coach.environments.gym_levels import (
     roboschool_v1,
 )
 from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
+from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
-from rl_coach.utils import CoachError, short_dynamic_import
+from rl_coach.utils import CoachError
 
 __all__ = [
     "Atari",
@@ -53,14 +53,6 @@ __all__ = [
     "mujoco_v2",
     "roboschool_v1",
 ]
-
-
-class ObservationSpaceType(IntEnum):
-    """What to take observations for, where the simulator's space does not tell."""
-
-    Tensor = 0
-    Image = 1
-    Vector = 2
 
 
 class GymEnvironmentParameters(EnvironmentParameters):
@@ -133,10 +125,10 @@ def _atari_input_filter() -> InputFilter:
 AtariOutputFilter = NoOutputFilter()
 
 
-def _atari_schedule() -> Any:
+def _atari_schedule() -> ScheduleParameters:
     """The schedule of the DQN papers, in steps of four frames: 50 million steps, evaluated for 135,000 after each
     250,000, with 50,000 random ones before."""
-    schedule = short_dynamic_import("rl_coach.graph_managers.graph_manager:ScheduleParameters")()
+    schedule = ScheduleParameters()
     schedule.improve_steps = EnvironmentSteps(50_000_000)
     schedule.steps_between_evaluation_periods = EnvironmentSteps(250_000)
     schedule.evaluation_steps = EnvironmentSteps(135_000)

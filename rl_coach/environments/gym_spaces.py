@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from rl_coach.core_types import StateType
-from rl_coach.environments.gym_environment import ObservationSpaceType
+from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.spaces import (
     ActionMaskSpace,
     ActionSpace,

@@ -8,6 +8,7 @@ import numpy as np
 
 from rl_coach.core_types import RunPhase
 from rl_coach.exploration_policies.exploration_policy import ContinuousActionExplorationPolicy, ExplorationParameters
+from rl_coach.policy.action_choice import GaussianChoice
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace
 
@@ -73,6 +74,10 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
             return noise
         return noise * (self.action_space.high - self.action_space.low)
 
+    def advance(self, steps: int) -> None:
+        if self.phase == RunPhase.TRAIN:
+            self.noise_schedule.advance(steps)
+
     def get_control_param(self) -> np.ndarray:
         """[D], the scheduled noise."""
         return np.full(tuple(self.action_space.shape), self.noise_schedule.current_value, dtype=np.float64)
@@ -97,3 +102,6 @@ class AdditiveNoise(NoiseLevel):
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
         mean, std = self._mean_and_noise(action_values)
         return self.rng.normal(mean, std)
+
+    def action_choice(self) -> GaussianChoice:
+        return GaussianChoice()

@@ -11,9 +11,9 @@ from rl_coach.exploration_policies.exploration_policy import (
     ActionAndProbabilities,
     DiscreteActionExplorationPolicy,
     ExplorationParameters,
-    allowed_actions,
-    sample_action,
 )
+from rl_coach.policy.action_choice import SoftmaxChoice
+from rl_coach.policy.drawing import allowed_actions, sample_action
 from rl_coach.schedules import Schedule
 from rl_coach.spaces import ActionSpace
 
@@ -58,6 +58,13 @@ class Boltzmann(DiscreteActionExplorationPolicy):
         if self.phase == RunPhase.TRAIN:
             self.temperature_schedule.step()
         return sample_action(weights, self.rng, action_mask)
+
+    def advance(self, steps: int) -> None:
+        if self.phase == RunPhase.TRAIN:
+            self.temperature_schedule.advance(steps)
+
+    def action_choice(self) -> SoftmaxChoice:
+        return SoftmaxChoice(float(self.temperature_schedule.current_value))
 
     def get_control_param(self) -> float:
         """The temperature."""

@@ -13,8 +13,9 @@ from rl_coach.exploration_policies.exploration_policy import (
     ExplorationParameters,
     best_action,
     one_hot,
-    sample_action,
 )
+from rl_coach.policy.action_choice import CategoricalChoice
+from rl_coach.policy.drawing import sample_action
 from rl_coach.spaces import ActionSpace
 
 
@@ -42,6 +43,9 @@ class Categorical(DiscreteActionExplorationPolicy):
         probabilities = np.ravel(action_values)
         action = best_action(probabilities, self.rng, action_mask)
         return action, one_hot(action, probabilities.size)
+
+    def action_choice(self) -> CategoricalChoice:
+        return CategoricalChoice()
 
     def get_control_param(self) -> int:
         return 0

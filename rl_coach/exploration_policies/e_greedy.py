@@ -15,8 +15,9 @@ from rl_coach.exploration_policies.exploration_policy import (
     ExplorationPolicy,
     best_action,
     one_hot,
-    sample_action,
 )
+from rl_coach.policy.action_choice import ActionChoice, GreedyChoice
+from rl_coach.policy.drawing import sample_action
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
 from rl_coach.utils import dynamic_import_and_instantiate_module_from_params
@@ -130,6 +131,17 @@ class EGreedy(ExplorationPolicy):
         if self.phase == RunPhase.TRAIN:
             self.epsilon_schedule.step()
         self.current_random_value = self.rng.random()
+
+    def advance(self, steps: int) -> None:
+        if self.phase == RunPhase.TRAIN:
+            self.epsilon_schedule.advance(steps)
+        if self.continuous_exploration_policy is not None:
+            self.continuous_exploration_policy.advance(steps)
+
+    def action_choice(self) -> ActionChoice | None:
+        if self.continuous_exploration_policy is not None:
+            return self.continuous_exploration_policy.action_choice()
+        return GreedyChoice(float(self.evaluation_epsilon))
 
     def change_phase(self, phase: RunPhase) -> None:
         super().change_phase(phase)

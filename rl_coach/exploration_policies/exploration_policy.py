@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Sequence, Union
+from typing import Any
 
 import numpy as np
 
 from rl_coach.base_parameters import Parameters
 from rl_coach.core_types import RunPhase
+from rl_coach.policy.action_choice import ActionChoice
+from rl_coach.policy.drawing import allowed_actions
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, GoalsSpace
-from rl_coach.utils import CoachError, TrainingError
+from rl_coach.utils import CoachError, dynamic_import_and_instantiate_module_from_params
 
 ActionAndProbabilities = tuple[int, np.ndarray]
+
+
+def make_exploration_policy(parameters: Any, action_space: ActionSpace, agent: str) -> Any:
+    """The exploration policy of an agent.
+
+    :param parameters: ``ExplorationParameters``, or a dict of them by the class of the action space
+    :param agent: its name, for messages
+    :raises CoachError: none of them is for this action space
+    """
+    if isinstance(parameters, dict):
+        fitting = [one for space, one in parameters.items() if isinstance(action_space, space)]
+        if not fitting:
+            known = ", ".join(space.__name__ for space in parameters)
+            raise CoachError(
+                f"agent '{agent}' explores in {known}, not in a {type(action_space).__name__}: "
+                f"choose another agent, or an output filter that maps the actions"
+            )
+        parameters = fitting[0]
+    parameters.action_space = action_space
+    policy = dynamic_import_and_instantiate_module_from_params(parameters)
+    parameters.action_space = None
+    return policy
 
 
 class ExplorationParameters(Parameters):
@@ -36,6 +59,11 @@ class ExplorationPolicy:
     :ivar phase: what the run is doing; many policies explore in TRAIN and stay with the best action in TEST
     :ivar rng: where all its random draws come from
     """
+
+    def __init_subclass__(cls) -> None:
+        """A policy that chooses in a way of its own must say itself how it would be deployed."""
+        if "get_action" in vars(cls) and "action_choice" not in vars(cls):
+            cls.action_choice = ExplorationPolicy.action_choice  # type: ignore[method-assign]
 
     def __init__(self, action_space: ActionSpace):
         self.phase = RunPhase.HEATUP
@@ -67,6 +95,18 @@ class ExplorationPolicy:
         raise NotImplementedError(
             f"{type(self).__name__} does not choose actions; set the exploration to a policy such as EGreedyParameters"
         )
+
+    def choose(self, action_values: Any, action_mask: np.ndarray | None) -> Any:
+        """``get_action``, which hears of a mask only where there is one: policies written without masks work too."""
+        return self.get_action(action_values) if action_mask is None else self.get_action(action_values, action_mask)
+
+    def advance(self, steps: int) -> None:
+        """Move schedules on by steps that were played elsewhere; ``get_action`` moves them on by its own."""
+
+    def action_choice(self) -> ActionChoice | None:
+        """The choice of a deployed policy among what the agent predicts, once exploring is over; None if it cannot be
+        told without this policy."""
+        return None
 
     def change_phase(self, phase: RunPhase) -> None:
         """Tell the policy what the run does from now on."""
@@ -166,48 +206,6 @@ def best_action(values: np.ndarray, rng: np.random.Generator, action_mask: np.nd
         return int(ties[rng.integers(ties.size)])
     allowed = allowed_actions(action_mask)
     return int(allowed[best_action(values[allowed], rng)])
-
-
-def allowed_actions(action_mask: np.ndarray) -> np.ndarray:
-    """The numbers of the actions that a mask allows.
-
-    :raises ValueError: it allows none
-    """
-    allowed = np.flatnonzero(action_mask)
-    if not allowed.size:
-        raise ValueError("the action mask allows no action at all")
-    return allowed
-
-
-def sample_action(
-    probabilities: Union[Sequence[float], np.ndarray],
-    rng: np.random.Generator,
-    action_mask: np.ndarray | None = None,
-) -> ActionAndProbabilities:
-    """An action drawn by probabilities, and these over the allowed actions, scaled to sum to 1.
-
-    Where all allowed actions have a probability of 0, they are drawn alike.
-
-    :param probabilities: [A], not negative
-    :param action_mask: [A] of 0 and 1, None allows all
-    :raises TrainingError: the probabilities are not numbers
-    :raises ValueError: no action is allowed
-    """
-    weights: np.ndarray = np.asarray(probabilities, dtype=np.float64).reshape(-1)
-    if action_mask is not None:
-        allowed = np.zeros(weights.size)
-        allowed[allowed_actions(action_mask)] = 1.0
-        weights = weights * allowed
-        weights = weights if weights.any() else allowed
-    cumulative = weights.cumsum()
-    total = float(cumulative[-1])
-    if not 0 < total < math.inf:
-        raise TrainingError(f"the policy's probabilities sum to {total}; training has diverged")
-    # side="right" passes over actions of probability 0
-    action = int(cumulative.searchsorted(rng.random() * total, side="right"))
-    if action == weights.size:  # the product of tiny numbers was rounded up
-        action = int(np.flatnonzero(weights)[-1])
-    return action, weights / total
 
 
 def one_hot(action: int, num_actions: int) -> np.ndarray:

@@ -12,6 +12,7 @@ from rl_coach.exploration_policies.exploration_policy import (
     best_action,
     one_hot,
 )
+from rl_coach.policy.action_choice import GreedyChoice
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, GoalsSpace
 
 
@@ -40,6 +41,9 @@ class Greedy(ExplorationPolicy):
             return np.reshape(mean, tuple(self.action_space.shape))
         action = best_action(np.ravel(action_values), self.rng, action_mask)
         return action, one_hot(action, self.action_space.num_actions)
+
+    def action_choice(self) -> GreedyChoice:
+        return GreedyChoice()
 
     def get_control_param(self) -> int:
         return 0

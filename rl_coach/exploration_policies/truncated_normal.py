@@ -9,6 +9,7 @@ import numpy as np
 
 from rl_coach.exploration_policies.additive_noise import NoiseLevel
 from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
+from rl_coach.policy.action_choice import GaussianChoice
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace
 
@@ -68,6 +69,9 @@ class TruncatedNormal(NoiseLevel):
         elements = np.broadcast_arrays(mean, std, self.clip_low, self.clip_high)
         drawn = [self._draw(*element) for element in zip(*(array.ravel().tolist() for array in elements))]
         return np.reshape(drawn, elements[0].shape)
+
+    def action_choice(self) -> GaussianChoice:
+        return GaussianChoice()
 
     def _draw(self, mean: float, std: float, low: float, high: float) -> float:
         if std <= 0:

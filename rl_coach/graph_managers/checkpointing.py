@@ -1,103 +1,137 @@
-"""When a run saves checkpoints, and what a graph must have in common with one to be restored from it."""
+"""The checkpoints of a graph: when they are due, what they are called, which of them stay, and what may be restored."""
 
 from __future__ import annotations
 
-import math
-import time
-from typing import Any, Iterable
+import os
+from typing import Any
 
 from rl_coach.base_parameters import TaskParameters
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter
+from rl_coach.checkpoint import (
+    CHECKPOINT_DIRECTORY,
+    CheckpointStateReader,
+    checkpoint_name,
+    find_checkpoint,
+    keep_checkpoints,
+    load_checkpoint,
+    mark_best,
+    save_checkpoint,
+)
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter, TrainingSteps
+from rl_coach.graph_managers.checkpoint_fit import check_fit, check_preset, fits_of
+from rl_coach.graph_managers.checkpoint_schedule import CheckpointSchedule
+from rl_coach.level_manager import LevelManager
+from rl_coach.logger import screen
+from rl_coach.policy.export import checkpoint_files
 from rl_coach.utils import CoachError
 
-# in the middle of an episode a checkpoint is larger, and some simulators do not repeat: one that is due by the clock
-# waits for an episode's end, but not for ever
-_LONGEST_WAIT_FOR_EPISODE_END = 60.0
 
+class GraphCheckpoints:
+    """Writes a graph's state to its checkpoint directory and reads it back.
 
-class CheckpointSchedule:
-    """Knows when the next checkpoint is due, by the clock or by the training counters.
-
-    Multiples of the counters are met, not distances from the last checkpoint: a resumed run saves where an
-    uninterrupted one does.
-
-    :param task: says how often
+    :param graph: the graph's name
+    :param task: says how often and where; and what the checkpoints are of
     :param counter: the training counters
+    :param levels: the graph's levels
+
+    :ivar schedule: knows when the next checkpoint is due
+    :ivar last_path: the checkpoint that was written last, None before the first
     """
 
-    def __init__(self, task: TaskParameters, counter: TotalStepsCounter):
-        self._seconds = task.checkpoint_save_secs
-        periods = {EnvironmentSteps: task.checkpoint_save_steps, EnvironmentEpisodes: task.checkpoint_save_episodes}
-        self._periods = {unit: period for unit, period in periods.items() if period}
-        self._counts = counter.counters
-        self._due: dict[Any, int] = {}
-        self._due_at = math.inf
-        self.restart()
+    def __init__(self, graph: str, task: TaskParameters, counter: TotalStepsCounter, levels: list[LevelManager]):
+        self.schedule = CheckpointSchedule(task, counter)
+        self.last_path: str | None = None
+        self._graph = graph
+        self._task = task
+        self._counter = counter
+        self._levels = levels
+        self._next_number = 0
+        self._warned_of_lost_episodes = False
+        self._told: set[str] = set()
 
     @property
-    def is_regular(self) -> bool:
-        """Whether any checkpoints are to be saved while the run goes on."""
-        return bool(self._periods) or self._seconds is not None
+    def directory(self) -> str:
+        """Where checkpoints are written: the task's directory for them, or ``checkpoint`` of the experiment's."""
+        task = self._task
+        return str(task.checkpoint_save_dir or os.path.join(str(task.experiment_path), CHECKPOINT_DIRECTORY))
 
-    def restart(self) -> None:
-        """A checkpoint has just been saved, or a run begins."""
-        self._due_at = math.inf if self._seconds is None else time.monotonic() + self._seconds
-        self._due = {unit: (self._counts[unit] // period + 1) * period for unit, period in self._periods.items()}
+    def save(
+        self, state: dict[str, Any], reward: float | None, is_best: bool, keep: int, failed: bool = False
+    ) -> str | None:
+        """Write a checkpoint and remove old ones. A full disk does not end the run.
 
-    def is_due(self, is_between_episodes: bool) -> bool:
-        """Asked after every step."""
-        for unit, due in self._due.items():
-            if self._counts[unit] >= due:
-                return True
-        if self._due_at is math.inf:
-            return False
-        overdue = time.monotonic() - self._due_at
-        return overdue >= 0 and (is_between_episodes or overdue >= _LONGEST_WAIT_FOR_EPISODE_END)
+        :param state: the graph's ``get_state``
+        :param reward: the last evaluation's; None before the first
+        :param is_best: no evaluation was better than the last one
+        :param keep: how many of the newest checkpoints stay besides the best; 0 for all
+        :param failed: training has failed: keep the state for a look at it, but never as the newest checkpoint
+        :return: its path; None if it could not be written
+        """
+        manifest = self._manifest(reward)
+        try:
+            attachments = {} if failed else self._attachments(manifest)
+            path = save_checkpoint(self.directory, self._name(failed), state, manifest, attachments)
+            if not failed:
+                self._tidy(os.path.basename(path), is_best, keep)
+        except OSError as error:
+            screen.warning(f"no checkpoint was saved in '{self.directory}': {error.strerror}; the last one stands")
+            return None
+        self.last_path = path
+        return path
 
+    def warn_of_lost_episode(self) -> None:
+        """Tell the user, once, that the episode in progress is not part of the checkpoint."""
+        if not self._warned_of_lost_episodes:
+            self._warned_of_lost_episodes = True
+            screen.warning("this episode cannot be saved half-way: a run resumed from here begins a new one")
 
-def fits_of(levels: Iterable[Any], task: TaskParameters) -> dict[str, str]:
-    """What a graph must have in common with a checkpoint's, as texts by name."""
-    fits = {"framework": task.framework_type.name}
-    for level in levels:
-        spaces = level.spaces_definition
-        for name, agent in level.agents.items():
-            fits |= {f"{what} of {level.name}/{name}": text for what, text in agent.fits().items()}
-        for name, space in spaces.state.sub_spaces.items():
-            fits[f"observation space {level.name}/{name}"] = repr(space)
-        fits[f"action space {level.name}"] = repr(spaces.action)
-    return fits
+    def load(self, path: str | None) -> tuple[str, dict[str, Any]]:
+        """Read a checkpoint that fits the graph.
 
+        :param path: a checkpoint, one of its files, or a directory of checkpoints, of which the newest is taken; None
+            takes the one that the task names
+        :return: the checkpoint's path, and the state that was saved
+        :raises CoachError: there is none, it is damaged, of another preset, or does not fit the graph
+        """
+        path = path or self._task.checkpoint_restore_path
+        if path is None:
+            raise CoachError("no checkpoint to restore: name one, or set checkpoint_restore_path")
+        path = find_checkpoint(path)
+        state, manifest = load_checkpoint(path)
+        check_preset(path, self._task.preset, manifest.get("preset"))
+        check_fit(path, fits_of(self._levels, self._task), manifest.get("fits", {}))
+        return path, state
 
-def check_preset(path: str, here: str | None, there: str | None) -> None:
-    """Compare the names of the presets that a graph and a checkpoint are of, where both have one; a graph that a
-    program has put together has none.
+    def _attachments(self, manifest: dict[str, Any]) -> dict[str, bytes]:
+        """The files that a checkpoint carries for those who deploy what was trained."""
+        about = {name: value for name, value in manifest.items() if name != "fits"}
+        files, troubles = checkpoint_files(self._levels, about, self._task.export_onnx_graph)
+        for trouble in troubles:
+            if trouble not in self._told:
+                screen.warning(trouble)
+                self._told.add(trouble)
+        return files
 
-    :param path: the checkpoint, for the message
-    :param here: the graph's preset, as ``preset_catalogue.name_of`` gives it
-    :param there: the checkpoint's
-    :raises CoachError: they differ
-    """
-    if here and there and here != there:
-        raise CoachError(
-            f"the checkpoint '{path}' is of the preset {there}, not of {here}: use -p {there}, with -cp and -lvl for "
-            "what is to be different"
-        )
+    def _name(self, failed: bool) -> str:
+        """A name with a number above that of any checkpoint that is there."""
+        there = CheckpointStateReader(self.directory).get_all()
+        number = self._next_number = max([self._next_number, *(c.num + 1 for c in there)])
+        self._next_number += 1
+        name = checkpoint_name(number, self._counter[EnvironmentSteps])
+        return name.replace(".ckpt", ".failed") if failed else name
 
+    def _tidy(self, name: str, is_best: bool, keep: int) -> None:
+        if is_best:
+            mark_best(self.directory, name)
+        keep_checkpoints(self.directory, keep)
 
-def check_fit(path: str, here: dict[str, str], there: dict[str, str]) -> None:
-    """Compare ``fits_of`` a graph with those that a checkpoint's manifest holds.
-
-    :param path: the checkpoint, for the message
-    :raises CoachError: they differ; the message names the first difference
-    """
-    for name in sorted({*here, *there}, key=_importance):
-        if here.get(name) != there.get(name):
-            was = f"has {there[name]} as its {name}" if name in there else f"has no {name}"
-            is_here = f"here it is {here[name]}" if name in here else "here there is none"
-            raise CoachError(f"the checkpoint '{path}' does not fit: it {was}, {is_here}")
-
-
-def _importance(name: str) -> tuple[int, str]:
-    """Other spaces make another network: what is the cause comes first."""
-    order = ("framework", "agent", "observation space", "action space")
-    return next((i for i, start in enumerate(order) if name.startswith(start)), len(order)), name
+    def _manifest(self, reward: float | None) -> dict[str, Any]:
+        return {
+            "graph": self._graph,
+            "preset": self._task.preset,
+            "framework": self._task.framework_type.name,
+            "steps": self._counter[EnvironmentSteps],
+            "episodes": self._counter[EnvironmentEpisodes],
+            "updates": self._counter[TrainingSteps],
+            "evaluation_reward": reward,
+            "fits": fits_of(self._levels, self._task),
+        }

@@ -5,12 +5,13 @@ A column knows nothing of oldest and newest; it is told which rows to write and 
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any, Protocol
 
 import numpy as np
 
-from rl_coach.memories.packing import pack, unpack
+from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError
 
 LARGE_OBSERVATION = 1024
@@ -73,7 +74,7 @@ class ArrayColumn:
 
     @property
     def missing(self) -> Any:
-        """What stands in a row without a value: NaN, zero or None, whichever the dtype has."""
+        """The stand-in of a row without a value: NaN, zero or None, whichever the dtype has."""
         return np.nan if self.dtype.kind in "fc" else None if self.dtype.kind == "O" else 0
 
     def put(self, row: int, value: Any) -> None:
@@ -112,6 +113,27 @@ class ArrayColumn:
         objects[:] = list(self.values) if self.shape else self.values.tolist()
         self._set_values(objects)
 
+    def check(self, values: Any) -> None:
+        """Compare [B, ...] values with what the column holds.
+
+        :raises CoachError: they have another shape, or are of a kind that its dtype cannot hold
+        """
+        if self.may_vary or self.dtype.kind == "O":
+            return
+        array = as_numeric_array(values)
+        if array is None or array.shape[1:] != self.shape or not self._takes(array):
+            found = "no numbers" if array is None else f"{array.dtype}{list(array.shape[1:])}"
+            raise CoachError(f"the memory's '{self.name}' holds {self.dtype}{list(self.shape)}, this chunk has {found}")
+
+    def _takes(self, array: np.ndarray) -> bool:
+        """True if values can be cast to the column's dtype: to floats of another size, or integers within range."""
+        if np.can_cast(array.dtype, self.dtype, "safe"):
+            return True
+        if array.dtype.kind in "iu" and self.dtype.kind in "iu":
+            limits = np.iinfo(self.dtype)
+            return bool(limits.min <= array.min() and array.max() <= limits.max)
+        return np.can_cast(array.dtype, self.dtype, "same_kind")
+
     def _widen_for(self, dtype: np.dtype) -> None:
         if not np.can_cast(dtype, self.dtype, "safe"):
             self._set_values(self.values.astype(np.result_type(dtype, self.dtype)))
@@ -121,13 +143,15 @@ class ArrayColumn:
         self.values[rows] = self.missing
 
     def put_many(self, rows: np.ndarray, values: Any) -> None:
-        """Write [B, ...] values to B rows."""
+        """Write [B, ...] values to B rows. Floats are rounded to the column's own precision, so that a chunk in
+        another one does not widen all that is held."""
         array = as_numeric_array(values)
         if array is None or self.dtype.kind == "O" or array.shape[1:] != self.shape:
             for row, value in zip(rows, values):
                 self.put(int(row), value)
             return
-        self._widen_for(array.dtype)
+        if not self._takes(array):
+            self._widen_for(array.dtype)
         self.values[rows] = array
 
     def take(self, rows: np.ndarray) -> np.ndarray:
@@ -140,6 +164,39 @@ class ArrayColumn:
         if capacity is not None:
             self._set_values(allocate(capacity, self.shape, self.dtype, self.name))
         self.values[targets] = kept
+
+
+def plain_column(values: np.ndarray, name: str) -> Any:
+    """Values of a column as a plain tree: numbers as they are, objects as a flattened list.
+
+    :param name: of the column, for the error
+    :raises CoachError: an object that cannot be saved
+    """
+    if values.dtype != object:
+        return values
+    try:
+        return plain_data.flatten(list(values))
+    except plain_data.UnsavableError as error:
+        raise CoachError(f"'{name}' in the memory: {error}") from None
+
+
+def restored_column(plain: Any) -> np.ndarray:
+    """The values that ``plain_column`` took."""
+    if isinstance(plain, np.ndarray):
+        return plain
+    objects = plain_data.restore(plain) if isinstance(plain, dict) else list(map(_object_of_format_1, plain))
+    values = np.empty(len(objects), dtype=object)
+    values[:] = objects
+    return values
+
+
+def _object_of_format_1(text: str) -> Any:
+    def array_or_dict(part: dict[str, Any]) -> Any:
+        if "__array__" not in part:
+            return part
+        return np.asarray(part["__array__"], dtype=np.dtype(part["dtype"])).reshape(part["shape"])
+
+    return json.loads(text, object_hook=array_or_dict)
 
 
 class FrameStacks:
@@ -164,6 +221,12 @@ class FrameStacks:
         """The same frames for a slice or an array of rows."""
         return FrameStacks(self.frames, self.indices[rows], self.axis)
 
+    def observations(self, frames: list[np.ndarray]) -> list[Any]:
+        """[B] observations that refer to ``frames``, the list of this object's own."""
+        if self.axis is None:
+            return [frames[index] for index in self.indices[:, 0]]
+        return [_Stack([frames[index] for index in row], self.axis) for row in self.indices]
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if self.axis is None:
             array = self.frames[self.indices[:, 0]]
@@ -174,7 +237,7 @@ class FrameStacks:
 
 
 class RowOwner(Protocol):
-    """What a ring of frames needs of the store it serves: the live rows, and a way to let the oldest go."""
+    """The store that a ring of frames serves: its live rows, and a way to let the oldest go."""
 
     first_serial: int
     length: int
@@ -185,7 +248,7 @@ class RowOwner(Protocol):
 
 
 class VectorObservations:
-    """One observation of all transitions, before and after the step, in an array each."""
+    """Columns of one observation, before and after the step, in an array each."""
 
     def __init__(self, name: str, capacity: int, example: Any):
         self.states = ArrayColumn(name, capacity, example)
@@ -200,6 +263,10 @@ class VectorObservations:
         """Write [B, ...] observations to B rows."""
         self.states.put_many(rows, np.asarray(states))
         self.next_states.put_many(rows, np.asarray(next_states))
+
+    def check(self, values: Any) -> None:
+        """:raises CoachError: [B, ...] observations are not what the column holds"""
+        self.states.check(np.asarray(values))
 
     def take(self, rows: np.ndarray, contiguous: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """The observations before and after the step, each [B, ...] and fresh."""
@@ -219,7 +286,7 @@ class VectorObservations:
         self.states.move(sources, targets, capacity)
         self.next_states.move(sources, targets, capacity)
 
-    def recognise(self, observation: Any) -> None:
+    def intern_frames(self, observation: Any) -> None:
         """Nothing is shared between rows."""
 
     def clear(self) -> None:
@@ -228,20 +295,20 @@ class VectorObservations:
     def get_state(self, rows: np.ndarray) -> dict[str, Any]:
         """The rows' contents."""
         return {
-            "states": pack(self.states.take(rows), self.states.name),
-            "next_states": pack(self.next_states.take(rows), self.next_states.name),
+            "states": plain_column(self.states.take(rows), self.states.name),
+            "next_states": plain_column(self.next_states.take(rows), self.next_states.name),
         }
 
     def set_state(self, rows: np.ndarray, serials: np.ndarray, state: dict[str, Any]) -> None:
         """Write them back."""
-        self.put_many(rows, serials, unpack(state["states"]), unpack(state["next_states"]))
+        self.put_many(rows, serials, restored_column(state["states"]), restored_column(state["next_states"]))
 
 
 class FrameObservations:
-    """One image observation of all transitions, each frame stored once.
+    """Columns of one image observation, each frame stored once.
 
     A transition holds the positions of its frames in a ring of frames: K for the state, K for the next state. Frames
-    are recognised as the same by being the same object: those of a ``LazyStack`` (anything with a ``history`` of
+    are known as the same by being the same object: those of a ``LazyStack`` (anything with a ``history`` of
     frames, oldest first, and an ``axis``), or, for plain images, a state that was the next state of a step before.
     The ring has room for one frame a transition and 2% more; where episodes are so short that this is too few, the
     oldest transitions go early.
@@ -372,8 +439,24 @@ class FrameObservations:
         self.indices[rows] = slots[positions.reshape(indices.shape)]
         self._mark_users(rows, serials)
 
+    def check(self, values: Any) -> None:
+        """:raises CoachError: ``FrameStacks`` or an array of observations are not what the column holds"""
+        if not isinstance(values, FrameStacks):
+            self._split(np.asarray(values))
+            return
+        frames, indices = values.frames, values.indices
+        is_same = (frames.dtype, frames.shape[1:], values.axis) == (self.frame_dtype, self.frame_shape, self.axis)
+        if not is_same or indices.shape[1:] != (self.depth,):
+            raise CoachError(
+                f"the memory's '{self.name}' holds stacks of {self.depth} frames of "
+                f"{self.frame_dtype}{list(self.frame_shape)}, this chunk has {indices.shape[1:]} of "
+                f"{frames.dtype}{list(frames.shape[1:])}"
+            )
+        if indices.size and not 0 <= indices.min() <= indices.max() < len(frames):
+            raise CoachError(f"the chunk's '{self.name}' names frames beyond the {len(frames)} that it has")
+
     def frames_needed(self, states: Any) -> int:
-        """How many frames ``put_many`` would add at most."""
+        """The most frames that ``put_many`` would add."""
         at_most = 2 * self.depth * len(states)
         return min(at_most, len(states.frames)) if isinstance(states, FrameStacks) else at_most
 
@@ -386,10 +469,7 @@ class FrameObservations:
         return np.asarray(frames), np.concatenate(columns, axis=1)
 
     def _indices_by_content(self, stacks: np.ndarray, found: dict[bytes, int], frames: list[np.ndarray]) -> np.ndarray:
-        axis = None if self.axis is None else self.axis if self.axis < 0 else self.axis + 1
-        split = stacks[:, None] if axis is None else np.moveaxis(stacks, axis, 1)
-        if split.shape[1:] != (self.depth, *self.frame_shape) or split.dtype != self.frame_dtype:
-            raise CoachError(f"the memory's '{self.name}' holds other observations than {stacks.dtype}{stacks.shape}")
+        split = self._split(stacks)
         indices = np.empty(split.shape[:2], dtype=np.int64)
         for position in np.ndindex(indices.shape):
             frame = split[position]
@@ -398,6 +478,20 @@ class FrameObservations:
                 frames.append(frame)
             indices[position] = index
         return indices
+
+    def _split(self, stacks: np.ndarray) -> np.ndarray:
+        """[B, K, ...] the frames of [B, ...] stacks."""
+        axis = None if self.axis is None else self.axis if self.axis < 0 else self.axis + 1
+        if axis is not None and stacks.ndim != len(self.frame_shape) + 2:
+            split = stacks
+        else:
+            split = stacks[:, None] if axis is None else np.moveaxis(stacks, axis, 1)
+        if split.shape[1:] != (self.depth, *self.frame_shape) or split.dtype != self.frame_dtype:
+            raise CoachError(
+                f"the memory's '{self.name}' holds {self.depth} frames of {self.frame_dtype}{list(self.frame_shape)}, "
+                f"this chunk has {stacks.dtype}{list(stacks.shape[1:])}"
+            )
+        return split
 
     def _mark_users(self, rows: np.ndarray, serials: np.ndarray) -> None:
         # Where a frame is in several rows the last assignment stands, and that is the newest row's.
@@ -449,6 +543,12 @@ class FrameObservations:
         before, after = state["indices"][:, : self.depth], state["indices"][:, self.depth :]
         return FrameStacks(state["frames"], before, self.axis), FrameStacks(state["frames"], after, self.axis)
 
+    def by_reference(self, rows: np.ndarray) -> tuple[list[Any], list[Any]]:
+        """The observations before and after the step; those that have a frame in common refer to one array."""
+        before, after = self.chunk(rows)
+        frames = list(before.frames)
+        return before.observations(frames), after.observations(frames)
+
     def replace(self, rows: np.ndarray, values: np.ndarray) -> None:
         """Overwrite the observations of rows, before and after the step alike."""
         raise CoachError(f"the memory's '{self.name}' are frames; a goal cannot be put in their place")
@@ -461,7 +561,7 @@ class FrameObservations:
         self.indices[targets] = kept
         self._mark_users(targets, serials)
 
-    def recognise(self, observation: Any) -> None:
+    def intern_frames(self, observation: Any) -> None:
         """Know an observation's frames again by their content, where they are among the newest of the ring."""
         _, frames = _frames_of(observation)
         oldest = max(0, self.next_frame - self.size)
@@ -519,11 +619,15 @@ def observations_for(name: str, capacity: int, example: Any, owner: RowOwner) ->
 
 
 class _Stack:
-    """The little of a ``LazyStack`` that a column looks at."""
+    """Frames by reference, the little of a ``LazyStack`` that a memory looks at."""
 
     def __init__(self, history: list[np.ndarray], axis: int):
         self.history = history
         self.axis = axis
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        stacked = np.stack(self.history, axis=self.axis)
+        return stacked if dtype is None else stacked.astype(dtype, copy=False)
 
 
 def _example_of(stacks: FrameStacks) -> Any:

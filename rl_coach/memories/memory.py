@@ -1,27 +1,28 @@
-"""What all memories have in common."""
+"""Base of all memories: the seam between agents and what they remember."""
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from rl_coach.base_parameters import Parameters
-from rl_coach.core_types import Batch, Episode, Transition
+from rl_coach.core_types import Batch, CsvDataset, Episode, Transition
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.utils import CoachError
 
 
 class MemoryGranularity(Enum):
-    """What a memory's size counts."""
+    """The unit of a memory's size."""
 
     Transitions = 0
     Episodes = 1
 
 
 class MemoryParameters(Parameters):
-    """How an agent remembers.
+    """Settings of an agent's memory.
 
     :ivar max_size: ``(MemoryGranularity, number)``, how much is kept before the oldest goes
     :ivar shared_memory: the workers of one machine store into one memory
@@ -40,12 +41,26 @@ class MemoryParameters(Parameters):
 
 
 class Memory:
-    """Transitions to learn from.
+    """Transitions to learn from. Agents know a memory by what is here and ask it nothing else.
 
     Methods of memories take ``lock`` where Coach's did; one process stores and samples, so it changes nothing.
 
     :param max_size: ``(MemoryGranularity, number)``
+    :cvar stores_episodes: agents give it whole episodes (``store_episode``), not each transition as it comes
+    :cvar has_priorities: what it samples depends on ``update_priorities``
+    :cvar allow_duplicates: a transition may be in one batch more than once
     """
+
+    stores_episodes = False
+    has_priorities = False
+    allow_duplicates = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # A class that has its own way to store must see what comes in columns too.
+        super().__init_subclass__(**kwargs)
+        own = vars(cls)
+        if ("store" in own or "store_episode" in own) and "store_columns" not in own:
+            cls.store_columns = Memory.store_columns  # type: ignore[method-assign]
 
     def __init__(self, max_size: tuple[MemoryGranularity, int]):
         self.max_size = max_size
@@ -64,6 +79,12 @@ class Memory:
     def contiguous_frames(self, value: bool) -> None:
         self._store.contiguous_frames = value
 
+    @property
+    def draws_many_batches(self) -> bool:
+        """True: one sample of K * B transitions is as good as K samples of B, so that the batches of several updates
+        can be drawn at once. False where priorities change in between, or where order or duplicates matter."""
+        return self.allow_duplicates and not self.has_priorities
+
     def seed(self, seed: Any) -> None:
         """Start this memory's random stream anew from an int or a ``SeedSequence``."""
         self.rng = np.random.default_rng(seed)
@@ -75,6 +96,37 @@ class Memory:
     def store_episode(self, episode: Episode) -> None:
         """Store all transitions of an episode."""
         raise NotImplementedError(f"{type(self).__name__} does not store episodes")
+
+    def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
+        """Store many transitions at once, as if one by one. All or nothing: see ``check_columns``.
+
+        :param episode_lengths: where episodes end, for memories that store those; after each ``game_over`` if not
+            given. What remains stays open.
+        """
+        self.assert_not_frozen()
+        self.check_columns(chunk, episode_lengths)
+        staged = TransitionStore(capacity=None)
+        staged.extend(chunk)
+        transitions = staged.transitions()
+        ends = episode_ends(chunk, episode_lengths).tolist() if self.stores_episodes else []
+        for start, end in zip([0, *ends], ends):
+            self.store_episode(self._as_episode(transitions[start:end]))
+        for transition in transitions[ends[-1] if ends else 0 :]:
+            self.store(transition)
+
+    def _as_episode(self, transitions: list[Transition]) -> Episode:
+        episode = Episode()
+        episode.transitions = transitions
+        return episode
+
+    def check_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
+        """Compare a chunk with what is stored, before ``store_columns`` changes anything.
+
+        :raises CoachError: a column lacks rows, or has another name, shape or kind of number; it is named
+        """
+        self._store.check(chunk)
+        if episode_lengths is not None:
+            _check_episode_lengths(np.asarray(episode_lengths), len(chunk))
 
     def get(self, index: int) -> Any:
         """The item at ``index``, oldest first."""
@@ -88,12 +140,36 @@ class Memory:
         """A batch of ``size`` transitions."""
         raise NotImplementedError(f"{type(self).__name__} does not sample")
 
+    def update_priorities(self, indices: np.ndarray, error_values: np.ndarray) -> None:
+        """Set priorities from the errors [B] of sampled transitions, ``info('idx')`` [B] of their batch."""
+        raise CoachError(f"{type(self).__name__} has no priorities; PrioritizedExperienceReplay has")
+
+    def get_all_complete_episodes_transitions(self) -> Batch:
+        """The transitions of the complete episodes in order."""
+        raise CoachError(f"{type(self).__name__} does not know episodes; EpisodicExperienceReplay does")
+
     def clean(self) -> None:
         """Forget everything."""
         raise NotImplementedError(f"{type(self).__name__} does not forget")
 
+    def save(self, file_path: str | os.PathLike) -> None:
+        """Write the transitions to a file."""
+        raise CoachError(f"{type(self).__name__} does not save its transitions")
+
+    def load(self, file_path: str | os.PathLike) -> None:
+        """Store the transitions that ``save`` wrote."""
+        raise CoachError(f"{type(self).__name__} does not load transitions from files")
+
+    def load_pickled(self, file_path: str | os.PathLike) -> None:
+        """Store the transitions of a file that Coach's ``save`` pickled."""
+        raise CoachError(f"{type(self).__name__} does not load transitions from Coach's pickles")
+
+    def load_csv(self, csv_dataset: CsvDataset, input_filter: Any) -> None:
+        """Store the episodes of a CSV file, after ``input_filter``."""
+        raise CoachError(f"{type(self).__name__} does not load CSV files; EpisodicExperienceReplay does")
+
     def num_transitions(self) -> int:
-        """How many transitions are stored."""
+        """The number of transitions stored."""
         return self._store.length
 
     @property
@@ -129,14 +205,27 @@ class Memory:
         self.rng.bit_generator.state = state["rng"]
         self.frozen = state["frozen"]
 
-    def recognise(self, state: dict[str, Any]) -> None:
+    def intern_frames(self, state: dict[str, Any]) -> None:
         """Take the state of an episode in progress, restored like this memory, for the one stored last: frames that
         it has in common with the transitions to come are then not stored again."""
-        self._store.recognise(state)
+        self._store.intern_frames(state)
 
     def _uniform(self, count: int, size: int) -> np.ndarray:
         # A third of the time that Generator.integers takes, and its bias is below 1e-9 for a billion rows.
         return (self.rng.random(size) * count).astype(np.int64)
+
+
+def episode_ends(chunk: Batch, episode_lengths: np.ndarray | None) -> np.ndarray:
+    """[E] the rows after the last of each episode in a chunk: by the lengths, or after each ``game_over``."""
+    if episode_lengths is None:
+        return np.flatnonzero(chunk.game_over_column) + 1
+    return np.cumsum(episode_lengths, dtype=np.int64)
+
+
+def _check_episode_lengths(lengths: np.ndarray, rows: int) -> None:
+    is_valid = lengths.ndim == 1 and (not lengths.size or (lengths.dtype.kind in "iu" and lengths.min() > 0))
+    if not is_valid or lengths.sum() > rows:
+        raise CoachError(f"the chunk's episode lengths are {lengths.tolist()}, of {rows} rows")
 
 
 def check_max_size(max_size: Any) -> tuple[MemoryGranularity, int]:

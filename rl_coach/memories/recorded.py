@@ -94,7 +94,7 @@ def _episode(rows: list[_Row], is_episodic: bool, input_filter: Any) -> Episode:
 
 
 class _PickledObject:
-    """What a pickle says of one of Coach's objects: its attributes, and nothing that acts."""
+    """Attributes of one of Coach's objects as a pickle gives them, and nothing that acts."""
 
 
 class _PickledTransition(_PickledObject):

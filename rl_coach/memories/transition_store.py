@@ -13,15 +13,17 @@ from rl_coach.memories.columns import (
     FrameStacks,
     VectorObservations,
     observations_for,
+    plain_column,
+    restored_column,
 )
-from rl_coach.memories.packing import pack, unpack
 from rl_coach.utils import CoachError, did_you_mean
 
 _FIRST_CAPACITY = 1024
+_KINDS = {"game_over": "biu", "terminated": "biu", "n_step_discounted_rewards": "biuf", "n_steps": "iu"}
 
 
 class InfoColumn:
-    """One key of the transitions' info, and which transitions have it."""
+    """Column of one key of the transitions' info, and of which transitions have it."""
 
     def __init__(self, name: str, capacity: int, example: Any):
         self.column = ArrayColumn(f"info['{name}']", capacity, example, may_vary=True)
@@ -43,7 +45,7 @@ class InfoColumn:
         return np.ma.MaskedArray(values, np.broadcast_to(absent, values.shape))
 
     def has(self, row: int) -> bool:
-        """Whether a row has the key."""
+        """True if a row has the key."""
         return self.present is None or bool(self.present[row])
 
     def move(self, sources: np.ndarray, targets: np.ndarray, capacity: int | None = None) -> None:
@@ -81,6 +83,7 @@ class TransitionStore:
         self.observations: dict[str, VectorObservations | FrameObservations] = {}
         self.info: dict[str, InfoColumn] = {}
         self.returns: np.ndarray | None = None
+        self.n_steps: np.ndarray | None = None  # none as long as all transitions are of one step
 
     def drop_oldest(self) -> None:
         """Let at least one of the oldest transitions go."""
@@ -101,7 +104,7 @@ class TransitionStore:
     def clear(self) -> None:
         """Forget all transitions, and start at the first row again."""
         self.first_serial = self.length = 0
-        self.returns = None
+        self.returns = self.n_steps = None
         self.info = {}
         for column in self.observations.values():
             column.clear()
@@ -145,6 +148,8 @@ class TransitionStore:
         value = transition._n_step_discounted_rewards
         if value is not None or self.returns is not None:
             self.put_returns(row, np.nan if value is None else value)
+        if transition.n_steps != 1 or self.n_steps is not None:
+            self._put_n_steps(row, transition.n_steps)
         # After all that may move the first serial number or fail.
         self.length += 1
         return row
@@ -201,6 +206,8 @@ class TransitionStore:
         self.terminateds = _moved(self.terminateds, sources, targets, capacity)
         if self.returns is not None:
             self.returns = _moved(self.returns, sources, targets, capacity)
+        if self.n_steps is not None:
+            self.n_steps = _moved(self.n_steps, sources, targets, capacity)
 
     def _put_info(self, row: int, info: dict[str, Any]) -> None:
         for name, value in info.items():
@@ -227,6 +234,39 @@ class TransitionStore:
             self.returns[self.all_rows()] = np.nan
         self.returns[rows] = values
 
+    def _put_n_steps(self, rows: Any, values: Any) -> None:
+        if self.n_steps is None:
+            self.n_steps = np.ones(self.capacity, dtype=np.int32)
+        self.n_steps[rows] = values
+
+    def check(self, chunk: Batch) -> None:
+        """Compare a chunk with what is held, so that ``extend`` cannot fail half-way.
+
+        :raises CoachError: a column lacks rows, or has another name, shape or kind of number than what is held or,
+            in an empty store, than its first row; it is named
+        """
+        _check_rows(chunk)
+        if not len(chunk):
+            return
+        if not self.observations:
+            empty = TransitionStore(capacity=1)
+            empty._create_from_chunk(chunk)
+            empty.check(chunk)
+            return
+        for state in (chunk.state_columns, chunk.next_state_columns):
+            if state.keys() != self.observations.keys():
+                self._refuse_observations(state)
+            for name, column in self.observations.items():
+                column.check(state[name])
+        self.actions.check(chunk.action_column)
+        self.rewards.check(chunk.reward_column)
+
+    def _create_from_chunk(self, chunk: Batch) -> None:
+        first = {name: c[:1] if isinstance(c, FrameStacks) else c[0] for name, c in chunk.state_columns.items()}
+        if not first:
+            raise CoachError("transitions without a state cannot be stored")
+        self._create_columns(first, chunk.action_column[0], chunk.reward_column[0])
+
     def extend(self, chunk: Batch) -> None:
         """Store the rows of a batch in order, as ``append`` does with each, at a fraction of its price.
 
@@ -238,8 +278,7 @@ class TransitionStore:
         if len(chunk) == 0:
             return
         if not self.observations:
-            first = {name: c[:1] if isinstance(c, FrameStacks) else c[0] for name, c in chunk.state_columns.items()}
-            self._create_columns(first, chunk.action_column[0], chunk.reward_column[0])
+            self._create_from_chunk(chunk)
         if self._exceeds_frames(chunk):
             half = len(chunk) // 2
             self.extend(chunk[:half])
@@ -272,6 +311,8 @@ class TransitionStore:
         self._put_info_chunk(rows, chunk.info_columns)
         if chunk.return_column is not None or self.returns is not None:
             self.put_returns(rows, np.nan if chunk.return_column is None else chunk.return_column)
+        if chunk.n_step_column is not None or self.n_steps is not None:
+            self._put_n_steps(rows, 1 if chunk.n_step_column is None else chunk.n_step_column)
 
     def _put_info_chunk(self, rows: np.ndarray, info: dict[str, Any]) -> None:
         for name, values in info.items():
@@ -333,6 +374,7 @@ class TransitionStore:
             self._known_returns(rows),
             None,
             columns,
+            None if self.n_steps is None else self.n_steps.take(rows),
         )
 
     def _known_returns(self, rows: np.ndarray) -> np.ndarray | None:
@@ -363,6 +405,16 @@ class TransitionStore:
                 transition._n_step_discounted_rewards = None if np.isnan(value) else value
         return transitions
 
+    def transitions(self) -> list[Transition]:
+        """All transitions, those that share frames by reference to one array, as a stacking filter gives them."""
+        rows = self.all_rows()
+        transitions = self.transitions_at(np.arange(self.length))
+        for name, column in self.observations.items() if self.length else ():
+            if isinstance(column, FrameObservations):
+                for transition, before, after in zip(transitions, *column.by_reference(rows)):
+                    transition.state[name], transition.next_state[name] = before, after  # type: ignore[index]
+        return transitions
+
     # Plain data
 
     def chunk(self) -> Batch:
@@ -384,13 +436,14 @@ class TransitionStore:
             None if self.returns is None else self.returns[rows],
             None,
             {name: column.take(rows) for name, column in self.info.items()},
+            None if self.n_steps is None else self.n_steps[rows],
         )
 
-    def recognise(self, state: dict[str, Any]) -> None:
+    def intern_frames(self, state: dict[str, Any]) -> None:
         """Know the frames of a state whose step before is the newest row."""
         for name, column in self.observations.items() if self.length else ():
             if name in state:
-                column.recognise(state[name])
+                column.intern_frames(state[name])
 
     def get_state(self) -> dict[str, Any]:
         """The filled rows as plain data."""
@@ -398,11 +451,12 @@ class TransitionStore:
         state: dict[str, Any] = {"capacity": self.capacity, "first_serial": self.first_serial, "length": self.length}
         if self.length:
             state["observations"] = {name: column.get_state(rows) for name, column in self.observations.items()}
-            state["action"] = pack(self.actions.take(rows), "action")
+            state["action"] = plain_column(self.actions.take(rows), "action")
             state["reward"] = self.rewards.take(rows)
             state["game_over"] = self.game_overs[rows]
             state["terminated"] = self.terminateds[rows]
             state["returns"] = None if self.returns is None else self.returns[rows]
+            state["n_steps"] = None if self.n_steps is None else self.n_steps[rows]
             state["info"] = {name: _info_state(column, rows, name) for name, column in self.info.items()}
         return state
 
@@ -424,7 +478,7 @@ class TransitionStore:
 
     def _create_from_state(self, state: dict[str, Any]) -> None:
         observations = {name: _observations_example(s) for name, s in state["observations"].items()}
-        action, reward = unpack(state["action"]), state["reward"]
+        action, reward = restored_column(state["action"]), state["reward"]
         self._create_columns(observations, action[0], reward[0])
         serials = self.first_serial + np.arange(state["length"])
         rows = serials % self.capacity
@@ -436,18 +490,41 @@ class TransitionStore:
         self.terminateds[rows] = state["terminated"]
         if state["returns"] is not None:
             self.put_returns(rows, state["returns"])
-        for name, packed in state["info"].items():
-            self._set_info_state(name, rows, packed)
+        if state.get("n_steps") is not None:
+            self._put_n_steps(rows, state["n_steps"])
+        for name, column in state["info"].items():
+            self._set_info_state(name, rows, column)
 
-    def _set_info_state(self, name: str, rows: np.ndarray, packed: dict[str, Any]) -> None:
-        values = unpack(packed["values"])
+    def _set_info_state(self, name: str, rows: np.ndarray, state: dict[str, Any]) -> None:
+        values = restored_column(state["values"])
         column = self.info[name] = InfoColumn(name, self.capacity, values[0])
         if values.dtype == object:
             column.column.become_objects()
         column.column.put_many(rows, values)
-        if packed["present"] is not None:
+        if state["present"] is not None:
             column.present = np.ones(self.capacity, dtype=bool)
-            column.present[rows] = packed["present"]
+            column.present[rows] = state["present"]
+
+
+def _check_rows(chunk: Batch) -> None:
+    columns = {
+        **{f"state['{name}']": column for name, column in chunk.state_columns.items()},
+        **{f"next_state['{name}']": column for name, column in chunk.next_state_columns.items()},
+        **{f"info['{name}']": column for name, column in chunk.info_columns.items()},
+        "action": chunk.action_column,
+        "game_over": chunk.game_over_column,
+        "terminated": chunk.terminated_column,
+        "n_step_discounted_rewards": chunk.return_column,
+        "n_steps": chunk.n_step_column,
+    }
+    for name, column in columns.items():
+        if column is not None and (not np.ndim(getattr(column, "indices", column)) or len(column) != len(chunk)):
+            rows = len(column) if np.ndim(getattr(column, "indices", column)) else "no"
+            raise CoachError(f"the chunk's '{name}' has {rows} rows, its rewards are {len(chunk)}")
+    for name in ("game_over", "terminated", "n_step_discounted_rewards", "n_steps"):
+        column = columns[name]
+        if column is not None and (column.ndim != 1 or column.dtype.kind not in _KINDS[name]):
+            raise CoachError(f"the chunk's '{name}' is of {column.dtype}{list(column.shape)}, not a column of numbers")
 
 
 def _moved(values: np.ndarray, sources: np.ndarray, targets: np.ndarray, capacity: int | None) -> np.ndarray:
@@ -460,11 +537,11 @@ def _moved(values: np.ndarray, sources: np.ndarray, targets: np.ndarray, capacit
 
 def _info_state(info: InfoColumn, rows: np.ndarray, name: str) -> dict[str, Any]:
     present = None if info.present is None else info.present[rows]
-    return {"values": pack(info.column.take(rows), f"info['{name}']"), "present": present}
+    return {"values": plain_column(info.column.take(rows), f"info['{name}']"), "present": present}
 
 
 def _observations_example(state: dict[str, Any]) -> Any:
     if "frames" in state:
         depth = state["indices"].shape[1] // 2
         return FrameStacks(state["frames"], state["indices"][:, :depth], state["axis"])
-    return unpack(state["states"])[0]
+    return restored_column(state["states"])[0]

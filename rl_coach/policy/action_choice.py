@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.exploration_policies.exploration_policy import sample_action
+from rl_coach.policy.drawing import sample_action
 from rl_coach.utils import CoachError
 
 

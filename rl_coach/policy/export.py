@@ -11,12 +11,12 @@ import shutil
 from typing import Any, Iterator
 
 from rl_coach import __version__
-from rl_coach.checkpoint import Path
 from rl_coach.filters.description import describe_input_filter, describe_output_filter, describe_space
 from rl_coach.policy import files as policy_files
 from rl_coach.policy.action_choice import CHOICES, PolicyDescription
 from rl_coach.policy.policy import POLICY_DIRECTORY, find_policy
 from rl_coach.spaces import DiscreteActionSpace, Space
+from rl_coach.utilities.files import Path
 from rl_coach.utils import CoachError
 
 ONNX_DIRECTORY = "onnx"
@@ -92,7 +92,7 @@ def policy_of(agent: Any, about: dict[str, Any]) -> dict[str, bytes] | None:
     architecture = agent.networks[description.network].online_network
     outputs = [*description.outputs, *architecture.recurrent_outputs.values()]
     model = architecture.onnx_model(_metadata(agent, about), outputs)
-    return policy_files.pack(_document(agent, description, about), model)
+    return policy_files.as_files(_document(agent, description, about), model)
 
 
 def _document(agent: Any, description: PolicyDescription, about: dict[str, Any]) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def versions(framework: str) -> dict[str, str]:
 def _agents(levels: list[Any]) -> Iterator[tuple[str, Any]]:
     """The agents that have networks, those within composite agents included, each with its level's name."""
     for level in levels:
-        waiting = list(level.agents.values())
+        waiting = [level.agent]
         while waiting:
             agent = waiting.pop(0)
             waiting += getattr(agent, "agents", {}).values()

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import pathlib
@@ -17,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.checkpoint import Path
+from rl_coach.utilities import files, plain_data
+from rl_coach.utilities.files import Path
 from rl_coach.utils import CoachError
 
 FORMAT_VERSION = 1
@@ -25,27 +25,23 @@ POLICY_FILE = "policy.json"
 ARRAYS_FILE = "arrays.npz"
 MODEL_FILE = "model.onnx"
 
-_ARRAY = "__array__"
-_CONSTANT = "__constant__"
 
-
-def pack(document: dict[str, Any], model: bytes) -> dict[str, bytes]:
+def as_files(document: dict[str, Any], model: bytes) -> dict[str, bytes]:
     """The files of a policy's folder, by name.
 
     :param document: nested dicts and lists with string keys; leaves are arrays, numbers, strings, booleans and None
     :param model: the serialised ONNX model
     """
-    arrays: dict[str, np.ndarray] = {}
-    body = _take_arrays(document, arrays)
+    body, arrays = plain_data.separate(document, numbered=True, fold_constants=True)
     stored = io.BytesIO()
     np.savez(stored, **arrays)  # type: ignore[arg-type]
-    files = {ARRAYS_FILE: stored.getvalue(), MODEL_FILE: model}
+    contents = {ARRAYS_FILE: stored.getvalue(), MODEL_FILE: model}
     head = {
         "format_version": FORMAT_VERSION,
         "sha256": _digest_of(body),
-        "files": {name: {"size": len(data), "sha256": _digest(data)} for name, data in files.items()},
+        "files": {name: files.summary(data) for name, data in contents.items()},
     }
-    return {POLICY_FILE: json.dumps({**head, "policy": body}, indent=1).encode(), **files}
+    return {POLICY_FILE: json.dumps({**head, "policy": body}, indent=1).encode(), **contents}
 
 
 def read(folder: Path) -> tuple[dict[str, Any], bytes]:
@@ -55,9 +51,17 @@ def read(folder: Path) -> tuple[dict[str, Any], bytes]:
     """
     place = pathlib.Path(folder)
     content = _parsed(place / POLICY_FILE)
-    files = {name: _checked(place / name, content["files"]) for name in (ARRAYS_FILE, MODEL_FILE)}
-    with np.load(io.BytesIO(files[ARRAYS_FILE]), allow_pickle=False) as arrays:
-        return _put_arrays(content["policy"], arrays), files[MODEL_FILE]
+    for name in (ARRAYS_FILE, MODEL_FILE):
+        files.check_file(place / name, _expected(place, content, name), "policy", POLICY_FILE)
+    with np.load(place / ARRAYS_FILE, allow_pickle=False) as arrays:
+        return plain_data.join(content["policy"], arrays), (place / MODEL_FILE).read_bytes()
+
+
+def _expected(place: pathlib.Path, content: dict[str, Any], name: str) -> dict[str, Any]:
+    try:
+        return {field: content["files"][name][field] for field in ("size", "sha256")}
+    except (KeyError, TypeError):
+        raise CoachError(f"the policy's file '{place / POLICY_FILE}' does not list {name}") from None
 
 
 def _parsed(file: pathlib.Path) -> dict[str, Any]:
@@ -78,55 +82,5 @@ def _parsed(file: pathlib.Path) -> dict[str, Any]:
     return content
 
 
-def _checked(file: pathlib.Path, expected: Any) -> bytes:
-    try:
-        data = file.read_bytes()
-    except FileNotFoundError:
-        raise CoachError(f"the policy's file '{file}' is missing") from None
-    try:
-        size, digest = expected[file.name]["size"], expected[file.name]["sha256"]
-    except (KeyError, TypeError):
-        raise CoachError(f"the policy's file '{file.parent / POLICY_FILE}' does not list {file.name}") from None
-    if len(data) != size:
-        raise CoachError(f"the policy's file '{file}' has {len(data)} bytes, its {POLICY_FILE} says {size}")
-    if _digest(data) != digest:
-        raise CoachError(f"the policy's file '{file}' was changed: its SHA-256 is not that of its {POLICY_FILE}")
-    return data
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def _digest_of(body: Any) -> str:
-    return _digest(json.dumps(body, sort_keys=True).encode())
-
-
-def _take_arrays(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """``value`` with each array replaced by its name in ``arrays``, or by the one number that fills it (the bounds of
-    an image's space, say)."""
-    if isinstance(value, dict):
-        return {key: _take_arrays(item, arrays) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_take_arrays(item, arrays) for item in value]
-    if not isinstance(value, np.ndarray):
-        return value
-    name = f"array_{len(arrays)}"
-    if value.size > 1 and (value == value.flat[0]).all():
-        arrays[name] = value.reshape(-1)[:1]
-        return {_CONSTANT: [name, list(value.shape)]}
-    arrays[name] = value
-    return {_ARRAY: name}
-
-
-def _put_arrays(value: Any, arrays: Any) -> Any:
-    if isinstance(value, list):
-        return [_put_arrays(item, arrays) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if value.keys() == {_ARRAY}:
-        return arrays[value[_ARRAY]]
-    if value.keys() == {_CONSTANT}:
-        name, shape = value[_CONSTANT]
-        return np.full(shape, arrays[name][0])
-    return {key: _put_arrays(item, arrays) for key, item in value.items()}
+    return files.digest(json.dumps(body, sort_keys=True).encode())

@@ -17,13 +17,14 @@ from typing import Any, Iterable, Mapping, Union
 import numpy as np
 
 from rl_coach.architectures.onnx_predictor import ExportedNetwork, OnnxPredictor
-from rl_coach.checkpoint import Path, find_checkpoint
+from rl_coach.checkpoint import find_checkpoint
 from rl_coach.core_types import ActionInfo
 from rl_coach.filters.description import DescriptionReader
 from rl_coach.filters.filter import InputFilter
 from rl_coach.policy import files as policy_files
 from rl_coach.policy.action_choice import CHOICES, ActionChoice
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
+from rl_coach.utilities.files import Path
 from rl_coach.utils import CoachError, did_you_mean
 
 POLICY_DIRECTORY = "policy"

@@ -10,6 +10,8 @@ import pathlib
 import re
 from typing import Any
 
+from rl_coach.utilities import files
+
 RECORD_FILE = "experiment.json"
 _DATE = re.compile(r"\d{1,2}_\d{1,2}_\d{4}-\d{1,2}_\d{1,2}([-_]\d+)?")
 _FIXED = ("preset", "level", "framework", "seed", "environment_type")
@@ -31,7 +33,6 @@ def write(directory: pathlib.Path, args: argparse.Namespace, defaults: dict[str,
     :param defaults: what the flags are where they are not given; only others are recorded
     :param seed: the run's seed, drawn or given
     """
-    from rl_coach.checkpoint import write_file_atomically
     from rl_coach.logger import run_record
 
     path = directory / RECORD_FILE
@@ -47,7 +48,7 @@ def write(directory: pathlib.Path, args: argparse.Namespace, defaults: dict[str,
     given = {name: value for name, value in vars(args).items() if value != defaults.get(name)}
     given = {name: value for name, value in given.items() if name not in _NEW_EACH_TIME}
     record["arguments"] = {**given, **{name: _lasting(given[name]) for name in _PATHS if name in given}}
-    write_file_atomically(path, json.dumps(record, indent=2) + "\n")
+    files.write_text(path, json.dumps(record, indent=2) + "\n")
 
 
 def resumed_arguments(

@@ -15,8 +15,8 @@ import socket
 import time
 from typing import Any, Mapping
 
-from rl_coach.checkpoint import write_file_atomically
 from rl_coach.logger import screen
+from rl_coach.utilities import files
 from rl_coach.utils import CoachError, TrainingError
 
 RUNNING, FINISHED, FAILED, STOPPED, STALLED = "running", "finished", "failed", "stopped", "stalled"
@@ -55,7 +55,7 @@ class RunStatus:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             # Lost with the machine's power, it says that a process runs which has gone: that is as good.
-            write_file_atomically(self._path, text + "\n", synced=False)
+            files.write_text(self._path, text + "\n", synced=False)
         except OSError as trouble:
             if not self._has_warned:
                 screen.warning(f"'{self._path}' cannot be written: {trouble.strerror}")

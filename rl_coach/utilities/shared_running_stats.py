@@ -8,8 +8,9 @@ from typing import Any, Sequence, Union
 
 import numpy as np
 
-from rl_coach.utilities.state_file import State, read_state, write_state
-from rl_coach.utils import CoachError
+from rl_coach.utilities.errors import CoachError
+from rl_coach.utilities.files import read_data, write_data
+from rl_coach.utilities.plain_data import State
 
 Shape = Union[int, Sequence[int]]
 
@@ -40,7 +41,7 @@ class SharedRunningStats(ABC):
     @property
     @abstractmethod
     def n(self) -> float:
-        """How many samples were pushed."""
+        """The number of samples pushed."""
 
     @property
     @abstractmethod
@@ -76,14 +77,14 @@ class SharedRunningStats(ABC):
 
     def save_state_to_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
         """Write the statistics to ``<prefix>.srs.npz``."""
-        write_state(self._file(checkpoint_dir, checkpoint_prefix), self.get_state())
+        write_data(self._file(checkpoint_dir, checkpoint_prefix), self.get_state())
 
     def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
         """Read what ``save_state_to_checkpoint`` wrote.
 
         :raises CoachError: the file is missing, damaged or of another shape
         """
-        self.set_state(read_state(self._file(checkpoint_dir, checkpoint_prefix)))
+        self.set_state(read_data(self._file(checkpoint_dir, checkpoint_prefix), "the statistics of a checkpoint"))
 
     @staticmethod
     def _file(checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> pathlib.Path:

@@ -149,13 +149,13 @@ def test_it_trains_all_within_the_limit():
     assert agent.training_iteration == 5
 
 
-def test_parking_and_state():
+def test_an_episode_put_aside_and_the_state():
     agent = composite(RoundRobin(3), reward_policy=RewardPolicy.AccumulatedEnvironmentRewards)
     agent.observe(EnvResponse({}, 1.0, False))
     agent.act()
-    agent.suspend_episode()
+    episode = agent.put_episode_aside()
     agent.reset_internal_state()
-    agent.resume_episode()
+    agent.take_up_episode(episode)
     agent.observe(EnvResponse({}, 1.0, False))
     assert rewards(agent) == [1, 2]
     again = composite(RoundRobin(3), seed=9)
@@ -193,5 +193,5 @@ def test_what_an_agent_must_define_says_so():
     for call in (agent.reset_internal_state, agent.act, agent.train, agent.get_success_rate, agent.get_state):
         with pytest.raises(NotImplementedError, match="AgentInterface"):
             call()
-    for call in (agent.handle_episode_ended, agent.suspend_episode, agent.resume_episode, agent.sync, agent.close):
+    for call in (agent.handle_episode_ended, agent.put_episode_aside, agent.sync, agent.close):
         call()

@@ -149,8 +149,8 @@ def test_the_last_training_phase_is_cut_to_the_updates_wanted(parameters, tmp_pa
     agent = manager.get_agent()
     assert agent.training_iteration == agent.networks["main"].state.updates == 11
     assert agent.last_target_network_update_step == 10
-    if not agent._learns_one_by_one:
-        assert agent.learner.num_compilations == 2  # three updates in a loop, and a single one
+    if agent.memory.draws_many_batches:
+        assert agent.update_loop.learner.num_compilations == 2  # three updates in a loop, and a single one
 
 
 def test_batches_without_duplicates_are_drawn_one_by_one(tmp_path):
@@ -170,7 +170,7 @@ def test_ppo_over_episodes_of_any_length_compiles_few_steps(tmp_path):
     manager.improve()
     agent = manager.get_agent()
     assert agent.training_iteration > 4
-    assert agent.learner.num_compilations == 1
+    assert agent.update_loop.learner.num_compilations == 1
 
 
 class Ragged(Bandit):

@@ -97,7 +97,7 @@ def test_only_termination_stops_bootstrapping_in_the_columns(tmp_path):
 def test_actor_critic_values_what_follows_a_segment_unless_it_terminated(terminated, tmp_path):
     agent = graph(actor_critic(), Bandit, tmp_path).get_agent()
     steps = transitions([(False, False), (False, False), (terminated, terminated)])
-    columns = agent.segment_columns(Batch(steps))
+    columns = agent.learning_columns(Batch(steps))
     states = np.stack([t.state["observation"] for t in steps] + [steps[-1].next_state["observation"]])
     values = agent.networks["main"].online_network.predict({"observation": states})[0]
     last = 0.0 if terminated else values[-1]

@@ -198,11 +198,11 @@ class CountingAgent(AgentInterface):
         self.agent_logger.create_signal_value("Training Reward", reward)
         self.agent_logger.dump_output_csv()
 
-    def suspend_episode(self) -> None:
-        self.parked = self.episode
+    def put_episode_aside(self) -> list[EnvResponse]:
+        return self.episode
 
-    def resume_episode(self) -> None:
-        self.episode = self.parked
+    def take_up_episode(self, episode: list[EnvResponse], is_restored: bool = False) -> None:
+        self.episode = episode
 
     def get_success_rate(self) -> float:
         if not self.evaluation_rewards:

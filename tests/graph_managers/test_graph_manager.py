@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import signal
+from functools import partial
 
 import numpy as np
 import pandas
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rl_coach.base_parameters import TaskParameters
+from rl_coach.base_parameters import TaskParameters, TaskRole
 from rl_coach.checkpoint import CheckpointStateReader, best_checkpoint, load_checkpoint
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, Frames, RunPhase, TrainingSteps
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
@@ -262,7 +263,7 @@ def test_evaluate_only_does_not_train_nor_write_checkpoints(tmp_path):
 
 def test_evaluate_only_with_zero_goes_on_until_interrupted(tmp_path):
     graph = create(tmp_path, schedule(EnvironmentSteps(30)), evaluate_only=0)
-    graph.progress.add_evaluation = lambda reward, episodes, status: status.episodes == 4 and graph._on_signal(2, None)
+    graph.progress.add_evaluation = lambda reward, episodes, status: status.episodes == 4 and graph.stop_signals.ask(2)
     with pytest.raises(KeyboardInterrupt):
         graph.run()
     assert counts(graph, "test")[1] == 4
@@ -348,10 +349,57 @@ def test_a_schedule_that_cannot_be_kept_is_an_error(tmp_path, plan, message):
         create(tmp_path, plan)
 
 
-def test_running_before_creating_is_an_error():
-    graph = BasicRLGraphManager(CountingAgentParameters(), CountingEnvironmentParameters(), SimpleSchedule())
-    with pytest.raises(CoachError, match="create_graph"):
-        graph.improve()
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda graph: graph.heatup(EnvironmentSteps(5)),
+        lambda graph: graph.train_and_act(EnvironmentSteps(5)),
+        lambda graph: graph.evaluate(EnvironmentEpisodes(1)),
+        lambda graph: graph.improve(),
+    ],
+    ids=["heatup", "train_and_act", "evaluate", "improve"],
+)
+def test_a_graph_that_nobody_created_is_created_when_it_is_used(tmp_path, monkeypatch, use):
+    default = partial(TaskParameters, experiment_path=str(tmp_path))
+    monkeypatch.setattr("rl_coach.graph_managers.graph_manager.TaskParameters", default)
+    graph = BasicRLGraphManager(
+        CountingAgentParameters(), CountingEnvironmentParameters(), schedule(EnvironmentSteps(5))
+    )
+    use(graph)
+    assert graph.seed is not None
+    assert sum(counts(graph, phase)[0] for phase in PHASES) == 5
+    graph.close()
+
+
+# the part of a process
+
+
+def test_a_rollout_acts_and_leaves_training_and_checkpoints_to_others(tmp_path):
+    graph = create(tmp_path, schedule(EnvironmentSteps(12)), role=TaskRole.ROLLOUT, checkpoint_save_steps=5)
+    graph.improve()
+    assert environments(graph)[0].steps == 12 and graph.get_agent().training_iteration == 0
+    assert graph.last_checkpoint_path is None and not (tmp_path / "checkpoint").exists()
+
+
+def test_a_process_that_only_trains_does_not_act(tmp_path):
+    graph = create(tmp_path, schedule(EnvironmentSteps(12)), role=TaskRole.TRAINING)
+    for use in (graph.act, graph.heatup, graph.train_and_act, graph.evaluate):
+        with pytest.raises(CoachError, match="does not act: its task's role is training"):
+            use(EnvironmentSteps(1))
+    assert environments(graph)[0].steps == 0
+    graph.get_agent().total_steps_counter = 1
+    graph.train()
+    assert counts(graph, "train") == (0, 0, 1)
+
+
+def test_attending_shows_the_progress_a_few_times_a_second(tmp_path, monkeypatch):
+    graph = create(tmp_path, schedule(EnvironmentSteps(12)))
+    now, shown = [100.0], []
+    monkeypatch.setattr("rl_coach.graph_managers.graph_manager.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(graph.progress, "update", shown.append)
+    for now[0] in (100.0, 100.1, 100.2, 100.3, 100.4):
+        graph.attend()
+    assert len(shown) == 2
 
 
 # checkpoints
@@ -452,7 +500,7 @@ def test_a_second_signal_stops_at_once_and_saves_nothing(tmp_path):
 def test_an_interrupted_evaluation_leaves_no_half_result(tmp_path):
     graph = create(tmp_path, schedule(EnvironmentSteps(50), EnvironmentSteps(10), EnvironmentEpisodes(10)))
     sync = graph.sync
-    graph.sync = lambda: graph._on_signal(signal.SIGINT, None) if counts(graph, "test")[1] == 3 else sync()
+    graph.sync = lambda: graph.stop_signals.ask(signal.SIGINT) if counts(graph, "test")[1] == 3 else sync()
     with pytest.raises(KeyboardInterrupt):
         graph.improve()
     assert "Evaluation Reward" not in pandas.read_csv(tmp_path / CSV)

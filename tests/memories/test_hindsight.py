@@ -56,11 +56,12 @@ def test_copies_pretend_to_have_wanted_what_was_reached(method, copies):
     memory, episode = hindsight(method, copies), walk(20, note=3)
     memory.store_episode(episode)
     real, made = split(memory, 20)
-    assert len(made) == 20 * copies and memory.num_complete_episodes() == 1
+    copied = 19 if method == Method.Future else 20
+    assert len(made) == copied * copies and memory.num_complete_episodes() == 1
     assert np.all(real.state_columns["desired_goal"][:, 0] == 1000) and np.all(real.reward_column == -2)
     if not copies:
         return
-    source = np.repeat(np.arange(20), copies)
+    source = np.repeat(np.arange(copied), copies)
     goals, reached = made.state_columns["desired_goal"], made.next_state_columns["achieved_goal"]
     np.testing.assert_array_equal(made.state_columns["observation"][:, 0], source)
     np.testing.assert_array_equal(reached[:, 0], source + 1)
@@ -87,8 +88,8 @@ def test_where_the_goals_come_from():
     step, goal = chosen(Method.Final)
     assert set(goal) == {20}
     step, goal = chosen(Method.Future)
-    assert all(set(goal[step == i]) <= set(range(i + 1, 21)) for i in range(20))
-    assert set(goal[step == 0]) >= set(range(1, 11)) and set(goal[step == 19]) == {20}
+    assert all(set(goal[step == i]) <= set(range(i + 1, 21)) for i in range(19)) and step.max() == 18
+    assert set(goal[step == 0]) >= set(range(1, 11)) and set(goal[step == 18]) == {19, 20}
     step, goal = chosen(Method.Episode)
     assert set(goal[step == 19]) <= set(range(1, 21)) and len(set(goal[step == 19])) > 10
     step, goal = chosen(Method.Random)
@@ -103,21 +104,38 @@ def test_future_goals_are_equally_likely():
     np.testing.assert_allclose(np.bincount(goal[step == 0], minlength=4)[1:] / 3000, 1 / 3, atol=0.04)
 
 
+@pytest.mark.parametrize(
+    ("method", "length", "stored"),
+    [
+        (Method.Future, 10, 46),
+        (Method.Future, 2, 6),
+        (Method.Future, 1, 1),
+        (Method.Final, 10, 50),
+        (Method.Episode, 10, 50),
+        (Method.Random, 10, 50),
+    ],
+)
+def test_as_many_are_stored_as_by_coach(method, length, stored):
+    memory = hindsight(method, copies=4)
+    memory.store_episode(walk(length))
+    assert memory.num_transitions() == stored and memory.length() == 1
+
+
 def test_sizes_count_the_copies():
-    memory = hindsight(copies=4, size=60)
+    memory = hindsight(Method.Episode, copies=4, size=60)
     memory.store_episode(walk(6))
     memory.store_episode(walk(6, start=50))
     assert memory.num_transitions() == 60 and memory.episode_lengths().tolist() == [30, 30]
     memory.store_episode(walk(2, start=90))
     assert memory.episode_lengths().tolist() == [30, 10]
-    by_episodes = hindsight(copies=4, size=2, granularity=MemoryGranularity.Episodes)
+    by_episodes = hindsight(Method.Episode, copies=4, size=2, granularity=MemoryGranularity.Episodes)
     for start in (0, 10, 20):
         by_episodes.store_episode(walk(3, start=start))
     assert by_episodes.episode_lengths().tolist() == [15, 15]
 
 
 def test_an_episode_that_fills_the_memory_alone_loses_its_oldest():
-    memory = hindsight(copies=1, size=15)
+    memory = hindsight(Method.Episode, copies=1, size=15)
     memory.store_episode(walk(10))
     real, made = split(memory, 5)
     assert real.state_columns["observation"][:, 0].tolist() == [5, 6, 7, 8, 9]

@@ -14,13 +14,15 @@ from rl_coach.memories import columns
 from rl_coach.memories.columns import FrameObservations, FrameStacks
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.utils import CoachError
-from tests.memories.transitions import Stack, Steps, assert_same
+from tests.memories.transitions import Stack, Steps, as_episode, assert_same
 
 KINDS = st.sampled_from(["vector", "stack", "image"])
 OPERATIONS = st.lists(
     st.one_of(
         st.tuples(st.just("episode"), st.integers(1, 9)),
         st.tuples(st.just("single steps"), st.integers(1, 9)),
+        st.tuples(st.just("n-step episode"), st.integers(1, 9)),
+        st.tuples(st.just("n-step chunk"), st.integers(1, 12)),
         st.tuples(st.just("chunk"), st.integers(1, 12)),
         st.tuples(st.just("remove"), st.floats(0, 0.999)),
         st.tuples(st.just("drop last"), st.floats(0, 1)),
@@ -50,13 +52,24 @@ def restored(store: TransitionStore) -> TransitionStore:
     return other
 
 
+def n_step_episode(length: int, steps: Steps) -> list[Transition]:
+    # of a discount that keeps the sums exact in the float32 of a Batch
+    made = as_episode(steps.episode(length), discount=0.5, n_step=2)
+    made.update_transitions_rewards_and_bootstrap_data()
+    return made.transitions
+
+
 def apply(operation: str, argument, store: TransitionStore, model: list[Transition], steps: Steps) -> TransitionStore:
     if operation in ("episode", "single steps"):
         for transition in steps.episode(argument, ends=operation == "episode"):
             store.append(transition)
             model.append(transition)
-    elif operation == "chunk":
-        transitions = steps.episode(argument)
+    elif operation == "n-step episode":
+        for transition in n_step_episode(argument, steps):
+            store.append(transition)
+            model.append(transition)
+    elif operation in ("chunk", "n-step chunk"):
+        transitions = steps.episode(argument) if operation == "chunk" else n_step_episode(argument, steps)
         store.extend(Batch(transitions))
         model.extend(transitions)
     elif operation == "clear":
@@ -282,6 +295,18 @@ def test_info_is_never_lost(infos, capacity, by_state):
     assert_holds(store, model)
 
 
+def test_how_many_rewards_are_summed_takes_no_room_where_it_is_always_one():
+    store = TransitionStore(10)
+    for transition in Steps().episode(4):
+        store.append(transition)
+    assert store.n_steps is None and store.batch_at(np.arange(4)).n_step_column is None
+    for transition in n_step_episode(3, Steps()):
+        store.append(transition)
+    batch = store.batch_at(np.arange(7))
+    assert batch.n_step_column.dtype == np.int32
+    assert batch.n_steps().tolist() == [1, 1, 1, 1, 2, 2, 1]
+
+
 def test_info_of_numbers_is_a_typed_column():
     store = TransitionStore(10)
     for step, transition in enumerate(Steps().episode(4)):
@@ -377,3 +402,15 @@ def test_a_large_observation_is_an_image():
     store = TransitionStore(5)
     store.append(Steps("image").episode(1)[0])
     assert isinstance(store.observations["observation"], FrameObservations)
+
+
+def test_objects_of_format_1_are_read():
+    store, transition = TransitionStore(5), Steps().episode(1)[0]
+    transition.info["plan"] = [1, np.array([0.5, 2.0])]
+    store.append(transition)
+    state = store.get_state()
+    state["info"]["plan"]["values"] = ['[1, {"__array__": [0.5, 2.0], "dtype": "<f8", "shape": [2]}]']
+    restored_store = TransitionStore(5)
+    restored_store.set_state(state)
+    number, array = held_by(restored_store)[0].info["plan"]
+    assert number == 1 and array.tolist() == [0.5, 2.0]

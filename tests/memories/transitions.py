@@ -85,3 +85,4 @@ def assert_same(held: Transition, stored: Transition) -> None:
     for key, value in stored.info.items():
         np.testing.assert_array_equal(held.info[key], value)
     assert held._n_step_discounted_rewards == stored._n_step_discounted_rewards
+    assert held.n_steps == stored.n_steps

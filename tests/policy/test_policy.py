@@ -256,7 +256,7 @@ def test_nothing_but_filters_is_built(path, saved):
     document["filters"]["input"] = [
         {"observation": "observation", "name": "x", "class": path, "settings": {}, "state": {}}
     ]
-    for name, data in policy_files.pack(document, model).items():
+    for name, data in policy_files.as_files(document, model).items():
         (folder / name).write_bytes(data)
     with pytest.raises(CoachError):
         Policy.load(folder)

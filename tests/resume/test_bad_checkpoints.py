@@ -147,7 +147,7 @@ def test_one_from_a_newer_version(dqn, tmp_path):
 
 def test_a_state_that_lacks_a_part(dqn, tmp_path):
     state, manifest = load_checkpoint(dqn[1])
-    del state["levels"]["main_level"]["agents"]["agent"]["counters"]["current_episode"]
+    del state["levels"]["main_level"]["agent"]["counters"]["current_episode"]
     assert_refused(dqn[0], save_checkpoint(tmp_path, "0_Step-0.ckpt", state, manifest), "does not fit.*current_episode")
 
 

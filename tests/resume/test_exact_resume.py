@@ -40,7 +40,7 @@ def test_a_signal_at_any_step_changes_nothing(name, tmp_path):
             nonlocal calls
             calls += 1
             if calls == step:
-                run._on_signal(signal.SIGTERM, None)
+                run.stop_signals.ask(signal.SIGTERM)
             return environment_step(self, action)
 
         type(run.environments[0]).step = step_and_stop

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.core_types import ActionType
-from rl_coach.filters.filter import Filter
+from rl_coach.filters.base_filter import Filter
 from rl_coach.spaces import ActionSpace
 from rl_coach.utils import CoachError
 

@@ -6,7 +6,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from rl_coach.filters.filter import Filter
+from rl_coach.filters.base_filter import Filter
 from rl_coach.spaces import (
     ImageObservationSpace,
     ObservationSpace,

@@ -8,8 +8,8 @@ import numpy as np
 
 from rl_coach.filters.observation.observation_filter import ObservationFilter, similar_space
 from rl_coach.spaces import ObservationSpace
+from rl_coach.utilities.plain_data import State
 from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
-from rl_coach.utilities.state_file import State
 
 
 class ObservationNormalizationFilter(ObservationFilter):

@@ -9,10 +9,12 @@ import numpy as np
 
 from rl_coach.filters.observation.observation_filter import ObservationFilter
 from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace, TensorObservationSpace
-from rl_coach.utilities.state_file import State
+from rl_coach.utilities import plain_data
+from rl_coach.utilities.plain_data import State
 from rl_coach.utils import CoachError
 
 
+@plain_data.register
 class LazyStack:
     """Several frames that become one array only when it is asked for (``np.asarray(stack)``).
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.filters.reward.reward_filter import RewardFilter
-from rl_coach.utilities.state_file import State
+from rl_coach.utilities.plain_data import State
 from rl_coach.utils import CoachError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rl_coach.filters.filter import Filter
+from rl_coach.filters.base_filter import Filter
 from rl_coach.spaces import RewardSpace
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from rl_coach.filters.reward.reward_filter import RewardFilter
 from rl_coach.spaces import RewardSpace
+from rl_coach.utilities.plain_data import State
 from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
-from rl_coach.utilities.state_file import State
 
 
 class RewardNormalizationFilter(RewardFilter):

@@ -10,10 +10,17 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.core_types import Batch, CsvDataset, Episode, Transition, n_step_returns
-from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, check_max_size, is_same_transition
-from rl_coach.memories.packing import read_npz, write_npz
+from rl_coach.memories.memory import (
+    Memory,
+    MemoryGranularity,
+    MemoryParameters,
+    check_max_size,
+    episode_ends,
+    is_same_transition,
+)
 from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes
 from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utilities.files import read_data, write_data
 from rl_coach.utils import CoachError
 
 
@@ -51,6 +58,8 @@ class EpisodicExperienceReplay(Memory):
     :ivar bootstrap_total_return_from_old_policy: as in ``Episode``, likewise
     """
 
+    stores_episodes = True
+
     def __init__(
         self,
         max_size: tuple[MemoryGranularity, int] = (MemoryGranularity.Transitions, 1000000),
@@ -77,18 +86,18 @@ class EpisodicExperienceReplay(Memory):
     # Counting
 
     def length(self, lock: bool = False) -> int:
-        """How many episodes are stored, the open one included if it has a transition."""
+        """The number of episodes stored, the open one included if it has a transition."""
         return len(self._lengths) + (self._num_open() > 0)
 
     def _num_open(self) -> int:
         return self._store.length - self._num_complete
 
     def num_complete_episodes(self) -> int:
-        """How many complete episodes are stored."""
+        """The number of complete episodes."""
         return len(self._lengths)
 
     def num_transitions_in_complete_episodes(self) -> int:
-        """How many transitions the complete episodes have."""
+        """The number of transitions in complete episodes."""
         return self._num_complete
 
     def episode_lengths(self) -> np.ndarray:
@@ -123,14 +132,13 @@ class EpisodicExperienceReplay(Memory):
         self._enforce_max_episodes()
 
     def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
-        """Store many transitions at once, see ``TransitionStore.extend``.
-
-        :param episode_lengths: where episodes end; after each ``game_over`` if not given. What remains stays open.
-        """
         self.assert_not_frozen()
-        ends = np.flatnonzero(chunk.game_over_column) + 1 if episode_lengths is None else np.cumsum(episode_lengths)
+        self.check_columns(chunk, episode_lengths)
+        self._extend(chunk, episode_lengths)
+
+    def _extend(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
         start = 0
-        for end in ends.tolist():
+        for end in episode_ends(chunk, episode_lengths).tolist():
             self._store.extend(chunk[start:end])
             self.close_last_episode()
             self._enforce_max_episodes()
@@ -138,6 +146,11 @@ class EpisodicExperienceReplay(Memory):
         if start < len(chunk):
             self._store.extend(chunk[start:])
             self._enforce_max_episodes()
+
+    def _as_episode(self, transitions: list[Transition]) -> Episode:
+        episode = Episode(self.discount, self.bootstrap_total_return_from_old_policy, self.n_step)
+        episode.transitions = transitions
+        return episode
 
     def close_last_episode(self, lock: bool = True) -> None:
         """Declare the open episode complete; nothing happens if none is open."""
@@ -262,8 +275,7 @@ class EpisodicExperienceReplay(Memory):
     def _episode(self, index: int, is_complete: bool) -> Episode:
         starts = self._starts()
         end = starts[index + 1] if is_complete else self._store.length
-        episode = Episode(self.discount, self.bootstrap_total_return_from_old_policy, self.n_step)
-        episode.transitions = self._store.transitions_at(np.arange(starts[index], end))
+        episode = self._as_episode(self._store.transitions_at(np.arange(starts[index], end)))
         episode.is_complete = is_complete
         return episode
 
@@ -362,25 +374,25 @@ class EpisodicExperienceReplay(Memory):
 
         :raises CoachError: it cannot be written
         """
-        write_npz(file_path, {"store": self._store.get_state(), "episode_lengths": self.episode_lengths()})
+        write_data(file_path, {"store": self._store.get_state(), "episode_lengths": self.episode_lengths()})
 
     def load(self, file_path: str | os.PathLike) -> None:
         """Store the episodes that ``save`` wrote.
 
         :raises CoachError: there is no such file or it is of another kind
         """
-        content = read_npz(file_path)
+        content = read_data(file_path, "a memory that this project saved")
         saved = TransitionStore(capacity=None)
         saved.set_state(content["store"])
+        chunk = saved.chunk()
+        self._store.check(chunk)
         self.close_last_episode()
-        self.store_columns(saved.chunk(), content.get("episode_lengths"))
+        self._extend(chunk, content.get("episode_lengths"))  # as it was, so without hindsight a second time
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:
         """Store the episodes of a file that Coach's ``save`` pickled; see ``recorded.read_pickled_transitions``."""
         for transitions in read_pickled_episodes(file_path):
-            episode = Episode(self.discount, self.bootstrap_total_return_from_old_policy, self.n_step)
-            episode.transitions = transitions
-            self.store_episode(episode)
+            self.store_episode(self._as_episode(transitions))
 
     def get_state(self) -> dict[str, Any]:
         return {

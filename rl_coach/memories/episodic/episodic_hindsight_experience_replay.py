@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
-from rl_coach.core_types import Episode, Transition
+from rl_coach.core_types import Batch, Episode, Transition
 from rl_coach.memories.episodic.episodic_experience_replay import (
     EpisodicExperienceReplay,
     EpisodicExperienceReplayParameters,
 )
-from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.memories.memory import MemoryGranularity, episode_ends
 from rl_coach.spaces import GoalsSpace
 from rl_coach.utils import CoachError
 
@@ -19,7 +20,7 @@ _GOAL = "desired_goal"
 
 
 class HindsightGoalSelectionMethod(Enum):
-    """Which reached states become goals (section 4.5)."""
+    """Reached states that become goals (section 4.5)."""
 
     Future = 0
     Final = 1
@@ -52,10 +53,12 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     A copy has another ``desired_goal`` in state and next state, the reward that ``goals_space`` gives for it, and
     ends (``game_over`` and ``terminated``) where it is reached. Goals are what next states reach: *Future* of this
     transition or a later one of the episode, *Final* of the last one, *Episode* of any of the episode, *Random* of any
-    in the memory. The copies belong to the episode that they were made from and know no return.
+    in the memory. With *Future* the last transition, which has none after it, gets no copy, as in Coach: an episode of
+    10 transitions with 4 copies of each is stored as 46. The copies belong to the episode that they were made from and
+    know no return.
 
     :param max_size: ``(MemoryGranularity, number)``, copies included
-    :param hindsight_transitions_per_regular_transition: how many copies each transition gets, 0 for none
+    :param hindsight_transitions_per_regular_transition: how many copies a transition gets, 0 for none
     :param hindsight_goal_selection_method: where their goals come from
     :param goals_space: says which goal a state reaches, and the reward for it
     """
@@ -91,23 +94,49 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
         """Store a complete episode and its relabelled copies.
 
-        :raises CoachError: a state has no ``desired_goal``, or one of another shape than what states reach
+        :raises CoachError: a state has no ``desired_goal``, or one of another shape than what states reach, or there
+            is no room for so many copies
         """
         for transition in episode.transitions:
-            self._check_goal(transition)
+            self._check_goal(transition.state or {}, transition.next_state or {})
+        copied = self._copied(len(episode))
+        self._check_room(len(copied))
         super().store_episode(episode)
-        if len(episode) and self.hindsight_transitions_per_regular_transition:
-            self._store_hindsight(episode.transitions)
+        if len(copied):
+            self._store_hindsight(episode.transitions, copied)
 
-    def _check_goal(self, transition: Transition) -> None:
-        state = transition.state or {}
+    def check_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
+        super().check_columns(chunk, episode_lengths)
+        ends = episode_ends(chunk, episode_lengths)
+        if len(chunk) and (not len(ends) or ends[-1] < len(chunk)):
+            raise CoachError(f"{type(self).__name__} stores whole episodes only, the chunk's last one is open")
+        if len(chunk):
+            self._check_goal(*_first_states(chunk))
+            self._check_room(len(self._copied(int(np.diff(ends, prepend=0).max()))))
+
+    def _check_goal(self, state: dict[str, Any], next_state: dict[str, Any]) -> None:
         if _GOAL not in state or self.goals_space.goal_name not in state:
             raise CoachError(
                 f"hindsight needs '{_GOAL}' and '{self.goals_space.goal_name}' in the state: {list(state)}"
             )
+        shape, reached = np.shape(state[_GOAL]), self.goals_space.goal_from_state(next_state)
+        if np.shape(reached) != shape and np.size(reached) != np.prod(shape):
+            raise CoachError(f"'{_GOAL}' has shape {shape}, but states reach goals of shape {np.shape(reached)}")
 
-    def _store_hindsight(self, transitions: list[Transition]) -> None:
-        copied = np.repeat(np.arange(len(transitions)), self.hindsight_transitions_per_regular_transition)
+    def _check_room(self, copies: int) -> None:
+        granularity, size = self.max_size
+        if granularity == MemoryGranularity.Transitions and 0 < size < copies:
+            raise CoachError(
+                f"{copies} relabelled transitions of one episode are more than memory.max_size ({size}) has room for"
+            )
+
+    def _copied(self, length: int) -> np.ndarray:
+        """The index of the transition that each copy is made from, of an episode of ``length`` transitions."""
+        has_future = self.hindsight_goal_selection_method == HindsightGoalSelectionMethod.Future
+        sources = np.arange(length - 1 if has_future and length else length)
+        return np.repeat(sources, self.hindsight_transitions_per_regular_transition)
+
+    def _store_hindsight(self, transitions: list[Transition], copied: np.ndarray) -> None:
         goals = self._goals(transitions, copied)
         outcomes = [self._outcome(goal, transitions[index]) for goal, index in zip(goals, copied.tolist())]
         rewards, are_reached = zip(*outcomes)
@@ -139,10 +168,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         else:
             reached_here = np.asarray([self.goals_space.goal_from_state(t.next_state) for t in transitions])  # type: ignore
             reached = reached_here[self._indices_of_goals(copied, length)]
-        shape = np.shape(transitions[0].state[_GOAL])  # type: ignore[index]
-        if reached.shape[1:] != shape and reached[0].size != np.prod(shape):
-            raise CoachError(f"'{_GOAL}' has shape {shape}, but states reach goals of shape {reached.shape[1:]}")
-        return reached.reshape(-1, *shape)
+        return reached.reshape(-1, *np.shape(transitions[0].state[_GOAL]))  # type: ignore[index]
 
     def _indices_of_goals(self, copied: np.ndarray, length: int) -> np.ndarray:
         if self.hindsight_goal_selection_method == HindsightGoalSelectionMethod.Final:
@@ -159,3 +185,11 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     def _outcome(self, goal: np.ndarray, transition: Transition) -> tuple[float, bool]:
         next_state = {**transition.next_state, _GOAL: goal}  # type: ignore[dict-item]
         return self.goals_space.get_reward_for_goal_and_state(goal, next_state)
+
+
+def _first_states(chunk: Batch) -> list[dict[str, np.ndarray]]:
+    """The first state and next state of a chunk."""
+    return [
+        {name: np.asarray(column[:1])[0] for name, column in columns.items()}
+        for columns in (chunk.state_columns, chunk.next_state_columns)
+    ]

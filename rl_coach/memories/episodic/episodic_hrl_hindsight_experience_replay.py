@@ -6,7 +6,7 @@ import copy
 
 import numpy as np
 
-from rl_coach.core_types import Episode, Transition
+from rl_coach.core_types import Batch, Episode, Transition
 from rl_coach.memories.episodic.episodic_hindsight_experience_replay import (
     EpisodicHindsightExperienceReplay,
     EpisodicHindsightExperienceReplayParameters,
@@ -42,14 +42,21 @@ class EpisodicHRLHindsightExperienceReplay(EpisodicHindsightExperienceReplay):
         super().store_episode(with_reached_actions)
 
     def _with_reached_action(self, transition: Transition) -> Transition:
-        self._check_goal(transition)
+        self._check_goal(transition.state or {}, transition.next_state or {})
         reached = np.asarray(transition.next_state[self.goals_space.goal_name])  # type: ignore[index]
-        action = np.asarray(transition.action)
-        if action.shape != reached.shape:
-            raise CoachError(
-                f"an action of shape {action.shape} cannot be the goal that was reached, "
-                f"'{self.goals_space.goal_name}' of shape {reached.shape}"
-            )
+        self._check_action(np.shape(transition.action), reached.shape)  # type: ignore[arg-type]
         changed = copy.copy(transition)
         changed.action = reached
         return changed
+
+    def check_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
+        super().check_columns(chunk, episode_lengths)
+        reached = np.asarray(chunk.next_state_columns[self.goals_space.goal_name])
+        self._check_action(chunk.action_column.shape[1:], reached.shape[1:])
+
+    def _check_action(self, action: tuple[int, ...], reached: tuple[int, ...]) -> None:
+        if action != reached:
+            raise CoachError(
+                f"an action of shape {action} cannot be the goal that was reached, "
+                f"'{self.goals_space.goal_name}' of shape {reached}"
+            )

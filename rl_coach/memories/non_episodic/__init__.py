@@ -1,1 +1,22 @@
 """Memories whose unit is the transition."""
+
+from rl_coach.memories.non_episodic.balanced_experience_replay import (
+    BalancedExperienceReplay,
+    BalancedExperienceReplayParameters,
+)
+from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay, ExperienceReplayParameters
+from rl_coach.memories.non_episodic.prioritized_experience_replay import (
+    PrioritizedExperienceReplay,
+    PrioritizedExperienceReplayParameters,
+)
+from rl_coach.memories.non_episodic.transition_collection import TransitionCollection
+
+__all__ = [
+    "BalancedExperienceReplay",
+    "BalancedExperienceReplayParameters",
+    "ExperienceReplay",
+    "ExperienceReplayParameters",
+    "PrioritizedExperienceReplay",
+    "PrioritizedExperienceReplayParameters",
+    "TransitionCollection",
+]

@@ -45,17 +45,20 @@ class _SerialQueue:
     def __len__(self) -> int:
         return self._end - self._start
 
-    def append(self, serial: int) -> None:
-        if self._end == len(self._serials):
+    def extend(self, serials: np.ndarray) -> None:
+        count = len(serials)
+        if self._end + count > len(self._serials):
             kept = self._serials[self._start : self._end]
-            self._serials = np.empty(2 * len(kept) + 64, dtype=np.int64)
+            self._serials = np.empty(2 * (len(kept) + count) + 64, dtype=np.int64)
             self._serials[: len(kept)] = kept
             self._start, self._end = 0, len(kept)
-        self._serials[self._end] = serial
-        self._end += 1
+        self._serials[self._end : self._end + count] = serials
+        self._end += count
 
-    def drop_first(self) -> None:
-        self._start += 1
+    def drop(self, serial: int) -> None:
+        """Let a serial number go if it is the first."""
+        if len(self) and self._serials[self._start] == serial:
+            self._start += 1
 
     def take(self, positions: np.ndarray) -> np.ndarray:
         return self._serials.take(positions + self._start)
@@ -91,7 +94,7 @@ class BalancedExperienceReplay(ExperienceReplay):
         """
         class_index = self._class_of(transition.state or {})
         super().store(transition)
-        self._queues[class_index].append(self._store.first_serial + self._store.length - 1)
+        self._queues[class_index].extend(np.array([self._store.first_serial + self._store.length - 1]))
 
     def _class_of(self, state: dict[str, Any]) -> int:
         key = self.state_key_with_the_class_index
@@ -104,11 +107,19 @@ class BalancedExperienceReplay(ExperienceReplay):
             raise CoachError(f"class {class_index} is not one of {self.num_classes} (memory.num_classes)")
         return int(class_index)
 
-    def store_columns(self, chunk: Batch) -> None:
-        for state in np.asarray(chunk.state_columns[self.state_key_with_the_class_index]).ravel():
-            self._check_class(state.item())
-        super().store_columns(chunk)
-        self._rebuild_queues()
+    def check_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
+        super().check_columns(chunk, episode_lengths)
+        key = self.state_key_with_the_class_index
+        if key not in chunk.state_columns:
+            self._class_of(chunk.state_columns)
+        for class_index in np.unique(np.asarray(chunk.state_columns[key])):
+            self._check_class(class_index.item())
+
+    def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
+        store = self._store
+        first_new = store.first_serial + store.length
+        super().store_columns(chunk, episode_lengths)
+        self._queue_from(max(first_new, store.first_serial))
 
     def _classes(self) -> np.ndarray:
         column = self._store.observations[self.state_key_with_the_class_index]
@@ -116,15 +127,28 @@ class BalancedExperienceReplay(ExperienceReplay):
         return column.states.values
 
     def _drop_oldest(self) -> None:
-        self._queues[int(self._classes()[self._store.rows(0)].item())].drop_first()
+        # Of a chunk that is just being stored the transitions are not in the queues yet.
+        self._queues[int(self._classes()[self._store.rows(0)].item())].drop(self._store.first_serial)
         self._store.drop_first(1)
 
     def _rebuild_queues(self) -> None:
         self._queues = [_SerialQueue() for _ in range(self.num_classes)]
-        if self._store.length:
-            classes = self._classes()[self._store.all_rows()].ravel()
-            for position, class_index in enumerate(classes.tolist()):
-                self._queues[int(class_index)].append(self._store.first_serial + position)
+        self._queue_from(self._store.first_serial)
+
+    def _queue_from(self, serial: int) -> None:
+        """Put the transitions from a serial number on into the queues of their classes."""
+        store = self._store
+        serials = np.arange(serial, store.first_serial + store.length)
+        if not len(serials):
+            return
+        classes = self._classes()[serials % store.capacity].ravel().astype(np.int64)
+        for class_index in np.unique(classes):
+            self._queues[class_index].extend(serials[classes == class_index])
+
+    @property
+    def draws_many_batches(self) -> bool:
+        """False: a sample lists one class after the other, so that only a whole one is balanced."""
+        return False
 
     def sample(self, size: int) -> Batch:
         """``size`` transitions, ``size / num_classes`` of each class; what is left over of random classes.

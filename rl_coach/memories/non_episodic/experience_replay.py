@@ -9,9 +9,9 @@ import numpy as np
 
 from rl_coach.core_types import Batch, Episode, Transition
 from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, check_max_size
-from rl_coach.memories.packing import read_npz, write_npz
 from rl_coach.memories.recorded import read_pickled_transitions
 from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utilities.files import read_data, write_data
 from rl_coach.utils import CoachError
 
 
@@ -51,7 +51,7 @@ class ExperienceReplay(Memory):
         self._store.drop_first(1)
 
     def length(self) -> int:
-        """How many transitions are stored."""
+        """The number of transitions stored."""
         return self._store.length
 
     def store(self, transition: Transition, lock: bool = True) -> None:
@@ -67,9 +67,9 @@ class ExperienceReplay(Memory):
         for transition in episode.transitions:
             self.store(transition)
 
-    def store_columns(self, chunk: Batch) -> None:
-        """Store many transitions at once; see ``TransitionStore.extend``."""
+    def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
         self.assert_not_frozen()
+        self.check_columns(chunk, episode_lengths)
         self._store.extend(chunk)
 
     def sample(self, size: int) -> Batch:
@@ -129,7 +129,7 @@ class ExperienceReplay(Memory):
 
         :raises CoachError: it cannot be written
         """
-        write_npz(file_path, {"store": self._store.get_state()})
+        write_data(file_path, {"store": self._store.get_state()})
 
     def load(self, file_path: str | os.PathLike) -> None:
         """Store the transitions that ``save`` wrote; where they are more than fit, the oldest go.
@@ -137,7 +137,7 @@ class ExperienceReplay(Memory):
         :raises CoachError: there is no such file or it is of another kind
         """
         saved = TransitionStore(capacity=None)
-        saved.set_state(read_npz(file_path)["store"])
+        saved.set_state(read_data(file_path, "a memory that this project saved")["store"])
         self.store_columns(saved.chunk())
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:

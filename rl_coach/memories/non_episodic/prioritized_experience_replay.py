@@ -51,7 +51,7 @@ class SegmentTree:
     """
 
     class Operation(Enum):
-        """How values become a total; ``identity`` stands where there is no value yet."""
+        """Function that makes a total of values; ``identity`` stands where there is no value yet."""
 
         SUM = "sum"
         MIN = "min"
@@ -266,6 +266,8 @@ class PrioritizedExperienceReplay(ExperienceReplay):
     :param allow_duplicates_in_batch_sampling: without it a batch has no transition twice
     """
 
+    has_priorities = True
+
     def __init__(
         self,
         max_size: tuple[MemoryGranularity, int],
@@ -293,8 +295,8 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         super().store(transition)
         self._set_priorities(self._store.rows(self._store.length - 1), self.maximal_priority)
 
-    def store_columns(self, chunk: Batch) -> None:
-        super().store_columns(chunk)
+    def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
+        super().store_columns(chunk, episode_lengths)
         newest = np.arange(max(0, self._store.length - len(chunk)), self._store.length)
         self._set_priorities(self._store.rows(newest), self.maximal_priority)
 

@@ -1,0 +1,146 @@
+"""An episode in progress: everything that belongs to one episode of one agent, and nothing that outlives it."""
+
+from __future__ import annotations
+
+import dis
+import itertools
+import operator
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+import numpy as np
+
+from rl_coach.base_parameters import AlgorithmParameters
+from rl_coach.core_types import ActionInfo, Episode, RunPhase, StateType
+from rl_coach.utilities import plain_data
+
+
+@dataclass
+class EpisodeReport:
+    """An episode that has ended, as whoever played it tells whoever keeps the books.
+
+    :param phase: the phase that it was played in
+    :param length: actions taken
+    :param reward: the sum of the environment's rewards
+    :param shaped_reward: the sum of the rewards after filtering
+    :param signals: samples that were gathered while acting, by the signal's name; empty where it was played in the
+        process that keeps the books, which has them
+    """
+
+    phase: RunPhase
+    length: int
+    reward: Any
+    shaped_reward: Any
+    signals: dict[str, list] = field(default_factory=dict)
+
+
+class EpisodeInProgress:
+    """What an agent knows of the episode that it is in.
+
+    An agent has one at a time. Others are put aside whole: those in the other copies of its environment, the training
+    episode during an evaluation, and the one that a checkpoint holds. An agent that keeps more for an episode names a
+    subclass as its ``episode_class`` and adds fields in ``__init__``: none can be forgotten, for all of them are
+    fields of this object.
+
+    :param algorithm: the agent's, which says how returns are summed
+
+    :ivar curr_state: the observations to act on, filtered
+    :ivar incoming_goal: the goal that the level above set, if there is one
+    :ivar last_action_info: the last action, as the agent chose it
+    :ivar buffer: the transitions so far, or since the episode was last cut
+    :ivar num_stored: how many of them a memory of single transitions has
+    :ivar steps: actions taken
+    :ivar total_reward: the rewards of the environment so far
+    :ivar total_shaped_reward: the rewards after filtering so far
+    :ivar return_before: the discounted return of what was cut off the buffer
+    :ivar discount_before: the discount of what follows it
+    :ivar filter_histories: what the input filters remember of the episode; set while it is put aside, as are
+        ``exploration`` (the exploration policy's part), ``recurrent_states`` (by network) and ``attributes`` (those
+        of the agent that its ``reset_internal_state`` sets)
+    """
+
+    def __init__(self, algorithm: AlgorithmParameters):
+        self.curr_state: StateType = {}
+        self.incoming_goal: np.ndarray | None = None
+        self.last_action_info: ActionInfo | None = None
+        self.buffer = new_buffer(algorithm)
+        self.num_stored = 0
+        self.steps = 0
+        self.total_reward: Any = 0.0
+        self.total_shaped_reward: Any = 0.0
+        self.return_before, self.discount_before = 0.0, 1.0
+        self.filter_histories: Any = None
+        self.exploration: Any = None
+        self.recurrent_states: dict[str, Any] | None = None
+        self.attributes: dict[str, Any] = {}
+
+    def report(self, phase: RunPhase) -> EpisodeReport:
+        """The episode in figures. :param phase: the phase that it was played in"""
+        return EpisodeReport(phase, self.steps, self.total_reward, self.total_shaped_reward)
+
+    def __init_subclass__(cls) -> None:
+        plain_data.register(cls, name=f"{cls.__module__}:{cls.__qualname__}")
+
+
+plain_data.register(EpisodeInProgress)
+
+
+class SegmentedEpisode(EpisodeInProgress):
+    """An episode that is learned from in segments while it is played.
+
+    :ivar num_learned: how many steps of the buffer have been learned from
+    :ivar states_before_segment: the states of recurrent networks, by network, before the first step of the segment
+        that is played now
+    """
+
+    def __init__(self, algorithm: AlgorithmParameters):
+        super().__init__(algorithm)
+        self.num_learned = 0
+        self.states_before_segment: dict[str, Any] = {}
+
+
+def new_buffer(algorithm: AlgorithmParameters) -> Episode:
+    """An empty buffer that sums returns as the algorithm wants them."""
+    bootstraps = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
+    return Episode(algorithm.discount, bootstraps, algorithm.n_step)
+
+
+class Delegated:
+    """An attribute of an agent that lives in one of its parts, by the name that Coach gave it.
+
+    :param part: the agent's attribute that holds it; a dot leads on to a part of the part
+    :param name: its name there
+    """
+
+    def __init__(self, part: str, name: str):
+        self._part = operator.attrgetter(part)
+        self._name = name
+
+    def __get__(self, agent: Any, owner: type | None = None) -> Any:
+        return self if agent is None else getattr(self._part(agent), self._name)
+
+    def __set__(self, agent: Any, value: Any) -> None:
+        setattr(self._part(agent), self._name, value)
+
+
+def attributes_set_by(method: Callable[..., Any]) -> set[str]:
+    """The attributes of its first argument that a method assigns.
+
+    What ``reset_internal_state`` of an agent written for Coach assigns belongs to an episode; what it counts up
+    (``self.n += 1``) does not, and is not among them.
+    """
+    code = method.__code__
+    if not code.co_argcount:
+        return set()
+    instructions = list(dis.get_instructions(code))
+    assigned = (
+        instruction.argval
+        for before, instruction in itertools.pairwise(instructions)
+        if instruction.opname == "STORE_ATTR" and _is_last(before.argval, code.co_varnames[0])
+    )
+    return set(assigned)
+
+
+def _is_last(argument: Any, name: str) -> bool:
+    """True where an instruction leaves the variable ``name`` on top; some of Python 3.13's name two variables."""
+    return argument == name or (isinstance(argument, tuple) and argument[-1] == name)

@@ -1,0 +1,180 @@
+"""How agents learn: a batch becomes columns, the learner updates the networks, and what came of it is taken down."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, SupportsFloat
+
+import numpy as np
+
+from rl_coach.architectures.learner import Learner, LearningResult
+from rl_coach.architectures.packing import pad, padded
+from rl_coach.architectures.update import TrainingStep
+from rl_coach.core_types import Batch
+from rl_coach.utils import LazyArray
+
+if TYPE_CHECKING:
+    from rl_coach.agents.agent import Agent
+
+Outcome = tuple[float, list[float], float]
+"""The loss, each network's loss, and the gradients' norm before clipping."""
+
+
+class UpdateLoop:
+    """Updates the networks of an agent.
+
+    Batches come from the agent's memory (``learn``), or the agent brings columns of its own (``update``). The numbers
+    that updates give are not read here, so that the environment can step while they are computed.
+
+    :param agent: whose networks they are; it says which columns its rule needs
+    """
+
+    def __init__(self, agent: Agent):
+        self._agent = agent
+        self._networks = agent.networks
+        memory = agent.memory
+        self._has_priorities = memory.has_priorities
+        self._targets = [name for name, network in self._networks.items() if network.has_target]
+        # updates are separate calls where each depends on the host
+        self._learns_one_by_one = not (agent.learns_by_rule and memory.draws_many_batches) or agent.learns_one_by_one
+
+    @cached_property
+    def learner(self) -> Learner:
+        """Trains the networks by the update rule."""
+        agent, networks = self._agent, self._networks
+        functions = {name: network.state.function for name, network in networks.items()}
+        step = TrainingStep(functions, agent.ap.network_wrappers, agent.make_update_rule())
+        states = {name: network.state for name, network in networks.items()}
+        published = tuple(networks) if agent.acting_networks is None else agent.acting_networks
+        return next(iter(networks.values())).framework.make_learner(step, states, published)
+
+    @cached_property
+    def input_names(self) -> list[str]:
+        """The observations that the networks or the rule look at, the action mask among them."""
+        names = dict.fromkeys(name for network in self._networks.values() for name in network.input_names)
+        names.pop("action", None)
+        mask_name = self._agent.spaces.action_mask_name
+        if mask_name is not None:
+            names[mask_name] = None
+        return list(names)
+
+    @property
+    def batch_size(self) -> int:
+        """Transitions in one update."""
+        return next(iter(self._agent.ap.network_wrappers.values())).batch_size
+
+    def learn(self, updates: int) -> SupportsFloat:
+        """Make updates on batches from the memory.
+
+        :return: the sum of the losses; reading it waits for the updates
+        """
+        learn = self._learn_one_by_one if self._learns_one_by_one else self._learn_together
+        loss = learn(updates)
+        self.close_phase()
+        return loss
+
+    def _learn_together(self, updates: int) -> SupportsFloat:
+        """All updates in compiled calls, cut only where targets are to be updated in between."""
+        losses: list[LearningResult] = []
+        agent, done = self._agent, 0
+        while done < updates:
+            count, after_each = updates - done, False
+            if self._targets:
+                count, after_each = agent.clock.updates_before_targets(count, agent.training_iteration)
+            losses.append(self._update_on(self._sample(count), count, after_each))
+            done += count
+        return LazyArray(lambda: sum(float(loss.sum()) for result in losses for loss in result.losses.values()))
+
+    def _learn_one_by_one(self, updates: int) -> float:
+        total = 0.0
+        for _ in range(updates):
+            batch = self._sample(1)
+            if self._agent.learns_by_rule:
+                losses = self._update_on(batch, 1, False).losses.values()
+                total += sum(float(loss[0]) for loss in losses)
+            else:
+                total += self.learn_from_batch(batch)
+        return total
+
+    def learn_from_batch(self, batch: Batch) -> float:
+        """Let the agent's own ``learn_from_batch`` make an update. :return: the loss"""
+        agent = self._agent
+        agent.training_iteration += 1
+        loss, _, gradient_norm = agent.learn_from_batch(batch)[:3]
+        agent.loss.add_sample(loss)
+        agent.unclipped_grads.add_sample(gradient_norm)
+        self.update_targets_if_due()
+        return float(loss)
+
+    def _sample(self, updates: int) -> Batch:
+        return self.filtered(self._agent.memory.sample(updates * self.batch_size))
+
+    def filtered(self, batch: Batch) -> Batch:
+        """The batch as networks see it, whatever learns from it afterwards. The filters' statistics take in its states,
+        if ``update_pre_network_filters_state_on_train`` says so."""
+        filters = self._agent.pre_network_filter
+        if not (filters.observation_filters or filters.reward_filters):
+            return batch
+        update = self._agent.ap.algorithm.update_pre_network_filters_state_on_train
+        filtered = Batch(batch)
+        filtered.state_columns = filters.filter_columns(batch.state_columns, update)
+        filtered.next_state_columns = filters.filter_columns(batch.next_state_columns, False)
+        filtered.reward_column = filters.filter_rewards(batch.reward_column, update)
+        return filtered
+
+    def _update_on(self, batch: Batch, count: int, targets_after_each: bool) -> LearningResult:
+        """``count`` updates in one call, and the targets' if they are due. The learner's step is compiled for as many
+        updates as a phase makes; one that is cut, by targets or by the end of the run, makes fewer with the same."""
+        agent, clock = self._agent, self._agent.clock
+        compiled = 1 if count == 1 else agent.ap.algorithm.num_consecutive_training_steps * clock.most_phases
+        columns = pad(agent.learning_columns(batch), len(batch) // count * compiled)
+        rate = agent.ap.algorithm.rate_for_copying_weights_to_target
+        target_rates = dict.fromkeys(self._targets, rate) if targets_after_each else {}
+        result = self.update(columns, batch=batch, num_updates=compiled, count=count, follow=target_rates)
+        agent.training_iteration += count
+        if self._targets and clock.targets_due(agent.total_steps_counter, agent.training_iteration):
+            if not targets_after_each:
+                self.update_targets()
+            agent.books.note_target_update()
+        return result
+
+    def update(self, columns: dict[str, np.ndarray], batch: Batch | None = None, **how: Any) -> LearningResult:
+        """One call of the learner, taken down: losses, gradients, and what the rule wants logged.
+
+        :param columns: [N, ...] by name; see ``Learner.train``, which ``how`` is for
+        :param batch: the batch that they are of, whose priorities change if the memory has any
+        """
+        result = self._train(columns, batch, **how)
+        self._agent.loss.add_sample(LazyArray(lambda: sum(result.losses.values())))
+        self._agent.unclipped_grads.add_sample(LazyArray(lambda: next(iter(result.gradient_norms.values()))))
+        return result
+
+    def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
+        """One update, for a ``learn_from_batch`` whose caller takes down the loss and the gradients."""
+        result = self._train(padded(columns), batch)
+        losses = [float(loss[0]) for loss in result.losses.values()]
+        return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])
+
+    def _train(self, columns: dict[str, np.ndarray], batch: Batch | None, **how: Any) -> LearningResult:
+        agent = self._agent
+        result = self.learner.train(columns, agent.learning_scalars(), **how)
+        agent.books.add_learning(result)
+        if batch is not None and self._has_priorities and result.errors is not None:
+            agent.memory.update_priorities(batch.info("idx"), np.abs(result.errors).ravel()[: len(batch)])
+        return result
+
+    def update_targets_if_due(self) -> None:
+        """Update the target networks, if there are any and it is time."""
+        agent = self._agent
+        if self._targets and agent.clock.targets_due(agent.total_steps_counter, agent.training_iteration):
+            self.update_targets()
+            agent.books.note_target_update()
+
+    def update_targets(self) -> None:
+        """Move each target network towards its online network: Polyak averaging, or a copy at a rate of 1."""
+        for name in self._targets:
+            self._networks[name].update_target_network(self._agent.ap.algorithm.rate_for_copying_weights_to_target)
+
+    def close_phase(self) -> None:
+        """Take down the learning rate, and the updates so far."""
+        self._agent.books.note_learning_rate(next(iter(self._networks.values())).learning_rate)

@@ -1,0 +1,89 @@
+"""Environments as a level uses them: one to step, or several copies to step together."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Sequence
+
+from rl_coach.core_types import ActionType, EnvResponse, RunPhase
+from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpace
+
+
+class SteppedEnvironment(Protocol):
+    """An environment, or the level below, as the level above acts in it."""
+
+    phase: RunPhase
+
+    @property
+    def action_space(self) -> ActionSpace:
+        """The actions that ``step`` takes."""
+
+    @property
+    def last_env_response(self) -> EnvResponse | None:
+        """The last answer, that of a reset included; None before the first."""
+
+    @property
+    def total_reward_in_current_episode(self) -> Any:
+        """The rewards of the present episode, added up."""
+
+    def step(self, action: ActionType) -> EnvResponse:
+        """Act once."""
+
+    def reset_internal_state(self, force_environment_reset: bool = False) -> EnvResponse | None:
+        """Begin an episode."""
+
+    def handle_episode_ended(self) -> None:
+        """Finish what belongs to the episode that has just ended."""
+
+
+class Simulator(Protocol):
+    """The part that one environment and several copies of one have in common."""
+
+    phase: RunPhase
+    state_space: StateSpace
+    goal_space: ObservationSpace | None
+    reward_space: RewardSpace
+
+    @property
+    def action_space(self) -> ActionSpace:
+        """The actions that a step takes."""
+
+    def get_target_success_rate(self) -> float:
+        """The share of evaluation episodes that must succeed, 0 to 1."""
+
+    def get_state(self) -> dict[str, Any]:
+        """The counters and random streams, for a checkpoint."""
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore what ``get_state`` gave; a reset comes next."""
+
+    def get_episode_state(self) -> dict[str, Any] | None:
+        """The episode in progress; None if it cannot be saved."""
+
+    def set_episode_state(self, state: dict[str, Any]) -> bool:
+        """Go through the episode again. :return: False if it came out differently"""
+
+    def close(self) -> None:
+        """Release the simulator."""
+
+
+class SimulatedEnvironment(SteppedEnvironment, Simulator, Protocol):
+    """One environment at the bottom of a graph."""
+
+
+class CopiedEnvironment(Simulator, Protocol):
+    """Several copies of one environment, stepped together; each begins and ends its episodes by itself."""
+
+    num_copies: int
+
+    def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
+        """Begin an episode in some of the copies.
+
+        :param forced: by the copy's index, whether to begin anew even where the simulator would go on
+        :return: the first states, by the copy's index
+        """
+
+    def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
+        """Act once in each copy.
+
+        :param actions: one for each
+        """

@@ -1,0 +1,54 @@
+"""The times at which a run saves checkpoints."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+from rl_coach.base_parameters import TaskParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter
+
+# in the middle of an episode a checkpoint is larger, and some simulators do not repeat: one that is due by the clock
+# waits for an episode's end, but not for ever
+_LONGEST_WAIT_FOR_EPISODE_END = 60.0
+
+
+class CheckpointSchedule:
+    """Knows when the next checkpoint is due, by the clock or by the training counters.
+
+    Multiples of the counters are met, not distances from the last checkpoint: a resumed run saves where an
+    uninterrupted one does.
+
+    :param task: says how often
+    :param counter: the training counters
+    """
+
+    def __init__(self, task: TaskParameters, counter: TotalStepsCounter):
+        self._seconds = task.checkpoint_save_secs
+        periods = {EnvironmentSteps: task.checkpoint_save_steps, EnvironmentEpisodes: task.checkpoint_save_episodes}
+        self._periods = {unit: period for unit, period in periods.items() if period}
+        self._counts = counter.counters
+        self._due: dict[Any, int] = {}
+        self._due_at = math.inf
+        self.restart()
+
+    @property
+    def is_regular(self) -> bool:
+        """True if any checkpoints are to be saved while the run goes on."""
+        return bool(self._periods) or self._seconds is not None
+
+    def restart(self) -> None:
+        """Count anew: a checkpoint has just been saved, or a run begins."""
+        self._due_at = math.inf if self._seconds is None else time.monotonic() + self._seconds
+        self._due = {unit: (self._counts[unit] // period + 1) * period for unit, period in self._periods.items()}
+
+    def is_due(self, is_between_episodes: bool) -> bool:
+        """True if a checkpoint is to be saved now; asked after every step."""
+        for unit, due in self._due.items():
+            if self._counts[unit] >= due:
+                return True
+        if self._due_at is math.inf:
+            return False
+        overdue = time.monotonic() - self._due_at
+        return overdue >= 0 and (is_between_episodes or overdue >= _LONGEST_WAIT_FOR_EPISODE_END)

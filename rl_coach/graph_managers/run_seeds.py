@@ -1,0 +1,53 @@
+"""The random streams of a run: one seed, and all that follows from it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+
+class RunSeeds:
+    """Gives each component of a run a seed of its own, and seeds Python's and NumPy's global generators for the user's
+    code. The same run asks in the same order, so it gets the same seeds.
+
+    :param seed: the run's; None draws one
+    """
+
+    def __init__(self, seed: int | None = None):
+        self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+        self._sequence = np.random.SeedSequence(self.seed)
+        self._global_seeds = self._sequence.spawn(2)
+
+    def spawn(self) -> np.random.SeedSequence:
+        """The seed of one more component."""
+        return self._sequence.spawn(1)[0]
+
+    def seed_global_generators(self, number: int) -> None:
+        """Seed them once before the levels are built and once after, for libraries draw from them while loaded.
+
+        :param number: 0 before, 1 after
+        """
+        for_python, for_numpy = (int(seed.generate_state(2)[number]) for seed in self._global_seeds)
+        random.seed(for_python)
+        np.random.seed(for_numpy)
+
+    def get_state(self) -> dict[str, Any]:
+        """The seed, and where the global generators stand."""
+        return {
+            "seed": self.seed,
+            "python_random": _plain_lists(random.getstate()),
+            "numpy_random": np.random.get_state(legacy=False),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from ``get_state``."""
+        self.seed = state["seed"]
+        version, internal, gauss_next = state["python_random"]
+        random.setstate((version, tuple(internal), gauss_next))
+        np.random.set_state(state["numpy_random"])
+
+
+def _plain_lists(value: Any) -> Any:
+    return [_plain_lists(item) for item in value] if isinstance(value, tuple) else value

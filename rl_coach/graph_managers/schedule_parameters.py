@@ -1,0 +1,80 @@
+"""The lengths of a run's parts as presets choose them, and the check that a run can keep them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.base_parameters import ScheduleParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, StepMethod, TrainingSteps
+from rl_coach.utils import CoachError
+
+UNITS: dict[str, type[StepMethod]] = {
+    unit.__name__: unit for unit in (EnvironmentSteps, EnvironmentEpisodes, TrainingSteps)
+}
+"""The units that a schedule counts in, by name."""
+
+PARTS = ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps")
+_PARTS_WITHOUT_TRAINING = ("heatup_steps", "evaluation_steps")
+
+
+class HumanPlayScheduleParameters(ScheduleParameters):
+    """Play until interrupted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heatup_steps = EnvironmentSteps(0)
+        self.evaluation_steps = EnvironmentEpisodes(0)
+        self.steps_between_evaluation_periods = EnvironmentEpisodes(100000000)
+        self.improve_steps = TrainingSteps(10000000000)
+
+
+class SimpleScheduleWithoutEvaluation(ScheduleParameters):
+    """Train, neither heatup nor evaluation.
+
+    :param improve_steps: training in all; None for ``TrainingSteps(10000000000)``
+    """
+
+    def __init__(self, improve_steps: StepMethod | None = None):
+        super().__init__()
+        self.heatup_steps = EnvironmentSteps(0)
+        self.evaluation_steps = EnvironmentEpisodes(0)
+        self.steps_between_evaluation_periods = improve_steps or TrainingSteps(10000000000)
+        self.improve_steps = improve_steps or TrainingSteps(10000000000)
+
+
+class SimpleSchedule(ScheduleParameters):
+    """Train and evaluate in turn, without heatup.
+
+    :param improve_steps: training in all; None for ``TrainingSteps(10000000000)``
+    :param steps_between_evaluation_periods: training between two evaluations; None for ``EnvironmentEpisodes(50)``
+    :param evaluation_steps: the length of an evaluation; None for ``EnvironmentEpisodes(5)``
+    """
+
+    def __init__(
+        self,
+        improve_steps: StepMethod | None = None,
+        steps_between_evaluation_periods: StepMethod | None = None,
+        evaluation_steps: StepMethod | None = None,
+    ):
+        super().__init__()
+        self.heatup_steps = EnvironmentSteps(0)
+        self.evaluation_steps = evaluation_steps or EnvironmentEpisodes(5)
+        self.steps_between_evaluation_periods = steps_between_evaluation_periods or EnvironmentEpisodes(50)
+        self.improve_steps = improve_steps or TrainingSteps(10000000000)
+
+
+def check_schedule(graph: str, schedule: dict[str, Any]) -> None:
+    """Make sure that a schedule can be kept.
+
+    :param graph: the graph's name, for the message
+    :param schedule: the lengths by the names of ``PARTS``
+    :raises CoachError: a length counts in a unit that it cannot have, or there is nothing between two evaluations
+    """
+    for name in PARTS:
+        if type(schedule[name]) not in UNITS.values():
+            raise CoachError(f"{name} of graph '{graph}' is {schedule[name]!r}; it counts in {', '.join(UNITS)}")
+    for name in _PARTS_WITHOUT_TRAINING:
+        if isinstance(schedule[name], TrainingSteps):
+            raise CoachError(f"{name} of graph '{graph}' cannot count TrainingSteps: nothing is trained then")
+    if schedule["steps_between_evaluation_periods"].num_steps <= 0:
+        raise CoachError(f"steps_between_evaluation_periods of graph '{graph}' must be at least 1")

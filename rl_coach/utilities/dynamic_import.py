@@ -1,0 +1,109 @@
+"""Modules, classes and objects by the names that parameters give them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pathlib
+import re
+import sys
+from types import ModuleType
+from typing import Any, Sequence
+
+from rl_coach.utilities.errors import CoachError, did_you_mean
+
+
+def list_all_classes_in_module(module: ModuleType) -> list[str]:
+    """The names of the classes that ``module`` defines or imports."""
+    return [name for name, _ in inspect.getmembers(module, inspect.isclass)]
+
+
+def get_all_subclasses(cls: type) -> list[type]:
+    """Every class below ``cls``, at any depth."""
+    direct: list[type] = cls.__subclasses__()
+    return direct + [below for subclass in direct for below in get_all_subclasses(subclass)]
+
+
+_MODULE_OF_A_FILE = re.compile(r"[^0-9a-zA-Z_]")
+
+
+def import_file(path: str) -> ModuleType:
+    """Import a Python file by its path, once; a second call returns the same module."""
+    file = pathlib.Path(path).expanduser().resolve()
+    if not file.is_file():
+        raise CoachError(f"no file '{path}'")
+    name = "_coach_file_" + _MODULE_OF_A_FILE.sub("_", str(file))
+    if name in sys.modules:
+        return sys.modules[name]
+    specification = importlib.util.spec_from_file_location(name, file)
+    if specification is None or specification.loader is None:
+        raise CoachError(f"'{path}' is not a Python file")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    try:
+        specification.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def short_dynamic_import(module_path_and_attribute: str, ignore_module_case: bool = False) -> Any:
+    """Import ``"package.module:attribute"`` or ``"path/to/file.py:attribute"``."""
+    module_path, _, attribute = module_path_and_attribute.rpartition(":")
+    if not module_path:
+        raise CoachError(f"'{module_path_and_attribute}' is not of the form 'module:attribute' or 'file.py:attribute'")
+    return dynamic_import(module_path, attribute, ignore_module_case)
+
+
+def dynamic_import(module_path: str, class_name: str, ignore_module_case: bool = False) -> Any:
+    """The attribute ``class_name`` of a module given by its dotted name or its file's path."""
+    if module_path.endswith(".py") or "/" in module_path:
+        module = import_file(module_path)
+    else:
+        module = _import_module(module_path, ignore_module_case)
+    try:
+        return getattr(module, class_name)
+    except AttributeError:
+        suggestion = did_you_mean(class_name, vars(module))
+        raise CoachError(f"'{module_path}' has no '{class_name}'{suggestion}") from None
+
+
+def dynamic_import_from_full_path(module_path: str, class_name: str, ignore_module_case: bool = False) -> Any:
+    """As ``dynamic_import``, of a file."""
+    return dynamic_import(module_path, class_name, ignore_module_case)
+
+
+def _import_module(module_path: str, ignore_case: bool) -> ModuleType:
+    if ignore_case:
+        package, _, name = module_path.rpartition(".")
+        directory = pathlib.Path(str(importlib.import_module(package).__file__)).parent
+        name = next((file.stem for file in directory.glob("*.py") if file.stem.lower() == name.lower()), name)
+        module_path = f"{package}.{name}"
+    return importlib.import_module(module_path)
+
+
+def dynamic_import_and_instantiate_module_from_params(
+    module_parameters: Any, path: str | None = None, positional_args: Sequence = (), extra_kwargs: dict | None = None
+) -> Any:
+    """Build the object that a ``Parameters`` object describes.
+
+    The class is named by ``module_parameters.path`` (or ``path``), as ``"module:Class"``. Those of the
+    parameters' attributes that its constructor takes by name are handed over; ``extra_kwargs`` win over them.
+    """
+    cls = short_dynamic_import(path or module_parameters.path)
+    accepted = inspect.signature(cls).parameters
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values())
+    positional = list(accepted)[: len(positional_args)]
+    keywords = {
+        name: value
+        for name, value in {**public_attributes(module_parameters), **(extra_kwargs or {})}.items()
+        if (takes_any or name in accepted) and name not in positional
+    }
+    return cls(*positional_args, **keywords)
+
+
+def public_attributes(obj: Any) -> dict[str, Any]:
+    """The attributes of an object that do not start with an underscore."""
+    return {name: value for name, value in vars(obj).items() if not name.startswith("_")}

@@ -1,0 +1,126 @@
+"""Files: written whole or not at all, synced where they must outlast a power cut, read once every byte is checked."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pathlib
+from typing import Any, BinaryIO, Iterable, Iterator, Union
+
+from rl_coach.utilities import plain_data
+from rl_coach.utilities.errors import CoachError
+
+Path = Union[str, "os.PathLike[str]"]
+
+_CHUNK = 1 << 22
+
+
+@contextlib.contextmanager
+def replaced(path: Path, synced: bool = True) -> Iterator[BinaryIO]:
+    """A file to write what shall stand at ``path``: a kill leaves the old content or the new, never a part.
+
+    :param synced: wait until it is on the disk, so that it outlasts a power cut too
+    """
+    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+            file.flush()
+            if synced:
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        pathlib.Path(temporary).unlink(missing_ok=True)
+        raise
+    if synced:
+        sync_directory(os.path.dirname(os.path.abspath(path)))
+
+
+def write_text(path: Path, text: str, synced: bool = True) -> None:
+    """Replace a file's text, see ``replaced``."""
+    with replaced(path, synced) as file:
+        file.write(text.encode("utf-8"))
+
+
+def write_data(path: Path, value: Any) -> None:
+    """Replace a file by a plain tree, see ``plain_data``.
+
+    :raises CoachError: it cannot be written
+    :raises plain_data.UnsavableError: there is something in it that is no plain data
+    """
+    try:
+        with replaced(path) as file:
+            plain_data.dump(value, file)
+    except OSError as error:
+        raise CoachError(f"cannot write '{path}': {error.strerror}") from error
+
+
+def read_data(path: Path, kind: str) -> Any:
+    """The plain tree that ``write_data`` wrote.
+
+    :param kind: what the file should be, for the error
+    :raises CoachError: there is no such file, or it is something else or damaged
+    """
+    try:
+        return plain_data.load(path)
+    except FileNotFoundError:
+        raise CoachError(f"no file '{path}'") from None
+    except (OSError, ValueError) as error:
+        raise CoachError(f"'{path}' is not {kind}, or it is damaged: {error}") from error
+
+
+def sync_directory(directory: Path) -> None:
+    """Wait until a directory's entries are on the disk."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# Digests
+
+
+def digest(data: bytes) -> str:
+    """The SHA-256 of bytes, in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def summary(data: bytes) -> dict[str, Any]:
+    """The size and the SHA-256 of bytes, as ``check_size`` and ``check_digest`` take them."""
+    return {"size": len(data), "sha256": digest(data)}
+
+
+def write_synced(path: Path, chunks: Iterable[Any]) -> dict[str, Any]:
+    """Write a new file chunk by chunk and wait until it is on the disk; its size and SHA-256."""
+    running = hashlib.sha256()
+    size = 0
+    with open(path, "wb") as file:
+        for chunk in chunks:
+            running.update(chunk)
+            size += file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    return {"size": size, "sha256": running.hexdigest()}
+
+
+def check_file(path: Path, expected: dict[str, Any], owner: str, manifest: str) -> None:
+    """Compare a file with what was written.
+
+    :param expected: its size and SHA-256
+    :param owner: whose file it is, for the errors
+    :param manifest: what says so
+    :raises CoachError: it is missing, truncated or changed
+    """
+    if not os.path.isfile(path):
+        raise CoachError(f"the {owner}'s file '{path}' is missing")
+    size = os.path.getsize(path)
+    if size != expected["size"]:
+        raise CoachError(f"the {owner}'s file '{path}' has {size} bytes, its {manifest} says {expected['size']}")
+    running = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            running.update(chunk)
+    if running.hexdigest() != expected["sha256"]:
+        raise CoachError(f"the {owner}'s file '{path}' was changed: its SHA-256 is not that of its {manifest}")

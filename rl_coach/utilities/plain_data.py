@@ -1,0 +1,413 @@
+"""Plain data: values as bytes and back, without pickle, so that reading calls nothing that the data names.
+
+Three forms, each on top of the one before:
+
+- *A plain tree*: dicts with string keys and lists of arrays, numbers, strings, booleans and None. ``separate`` takes
+  the arrays out, so that JSON can hold the rest; ``join`` puts them back.
+- *Bytes*: ``dumps`` and ``loads`` (``dump`` and ``load`` for open files), an ``.npz`` whose member ``tree`` is that
+  JSON. Checkpoints keep the JSON apart and the arrays in a safetensors file, which other tools read.
+- *A web of objects* that share parts by identity (a state is the next state of the step before it, stacks of frames
+  share their frames): ``flatten`` makes a plain tree of it and ``restore`` the web again, with everything shared that
+  was shared. Classes take part once they are registered, see ``register``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import struct
+import zipfile
+from collections import deque
+from typing import Any, BinaryIO, Callable, Iterable, Iterator, Mapping, TypeVar
+
+import numpy as np
+
+from rl_coach.utilities.errors import CoachError
+
+State = dict[str, Any]
+"""A plain tree, such as ``get_state`` methods give."""
+
+_ARRAY = "__array__"
+_CONSTANT = "__constant__"
+_ARRAY_IN_OLD_MEMORIES = "__member__"
+_MARKS = frozenset({_ARRAY, _CONSTANT, _ARRAY_IN_OLD_MEMORIES})
+_TREE = "tree"
+_TREE_IN_OLD_FILTERS = "rest"
+_NUMERIC_KINDS = "biufc"
+
+_SAFETENSORS_TYPES = {
+    "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32", "int32": "I32",
+    "uint64": "U64", "int64": "I64", "float16": "F16", "float32": "F32", "float64": "F64",
+}  # fmt: skip
+_NUMPY_TYPES = {code: name for name, code in _SAFETENSORS_TYPES.items()}
+
+
+class UnsavableError(TypeError):
+    """Something that cannot be written as plain data, named by its path or its type."""
+
+
+# Trees
+
+
+def separate(tree: Any, numbered: bool = False, fold_constants: bool = False) -> tuple[Any, dict[str, np.ndarray]]:
+    """A plain tree with each array replaced by its name, for JSON; and the arrays by name.
+
+    Tuples become lists, NumPy scalars Python numbers.
+
+    :param numbered: names are ``array_0``, ``array_1`` and so on; otherwise the arrays' paths, ``network/weights``
+    :param fold_constants: an array that holds one number throughout becomes that number and a shape
+    :raises UnsavableError: there is something else in the tree
+    """
+    separator = _Separator(numbered, fold_constants)
+    return separator.plain(tree, ""), separator.arrays
+
+
+class _Separator:
+    def __init__(self, numbered: bool, fold_constants: bool):
+        self.arrays: dict[str, np.ndarray] = {}
+        self._numbered = numbered
+        self._fold_constants = fold_constants
+
+    def plain(self, value: Any, path: str) -> Any:
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        if isinstance(value, np.ndarray):
+            return self._array(value, path)
+        if isinstance(value, np.generic) and value.dtype.kind in _NUMERIC_KINDS:
+            return value.item()
+        if isinstance(value, (bool, int, float, str)):
+            return value
+        if isinstance(value, (list, tuple)):
+            return [self.plain(item, f"{path}/{index}") for index, item in enumerate(value)]
+        if isinstance(value, dict):
+            if not all(isinstance(key, str) and key not in _MARKS for key in value):
+                raise UnsavableError(f"the state's '{path}' has keys that are not plain strings: {list(value)}")
+            return {key: self.plain(item, _below(path, key)) for key, item in value.items()}
+        raise UnsavableError(f"the state's '{path}' is a {type(value).__name__}, which cannot be saved")
+
+    def _array(self, array: np.ndarray, path: str) -> dict[str, Any]:
+        if array.dtype.kind not in _NUMERIC_KINDS:
+            raise UnsavableError(f"the state's '{path}' is an array of {array.dtype}, which cannot be saved")
+        name = self._name(path)
+        if self._fold_constants and array.size > 1 and (array == array.flat[0]).all():
+            self.arrays[name] = array.reshape(-1)[:1]
+            return {_CONSTANT: [name, list(array.shape)]}
+        self.arrays[name] = array
+        return {_ARRAY: name}
+
+    def _name(self, path: str) -> str:
+        if self._numbered:
+            return f"array_{len(self.arrays)}"
+        while path in self.arrays:  # an empty key is no part of a path
+            path += "_"
+        return path
+
+
+def _below(path: str, key: str) -> str:
+    """The path of a key; slashes within keys are doubled, so that no two paths are equal."""
+    name = key.replace("/", "//")
+    return f"{path}/{name}" if path else name
+
+
+def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """The tree that ``separate`` was given.
+
+    :raises KeyError: an array is missing
+    """
+    if isinstance(plain, list):
+        return [join(item, arrays) for item in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if len(plain) == 1:
+        ((key, value),) = plain.items()
+        if key in (_ARRAY, _ARRAY_IN_OLD_MEMORIES):
+            return arrays[value]
+        if key == _CONSTANT:
+            return np.full(value[1], arrays[value[0]][0])
+    return {key: join(item, arrays) for key, item in plain.items()}
+
+
+# Bytes
+
+
+def dump(value: Any, file: BinaryIO) -> None:
+    """Write a plain tree to an open file, array by array, so that none is held twice.
+
+    :raises UnsavableError: there is something in it that is no plain data
+    """
+    plain, arrays = separate(value, numbered=True)
+    np.savez(file, **{_TREE: np.asarray(json.dumps(plain)), **arrays})  # type: ignore[arg-type]
+
+
+def load(file: Any) -> Any:
+    """The tree that ``dump`` wrote, from an open file or a path.
+
+    :raises ValueError: it is something else, or damaged
+    :raises OSError: it cannot be opened
+    """
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            tree = archive[_TREE_IN_OLD_FILTERS if _TREE_IN_OLD_FILTERS in archive else _TREE]
+            return join(json.loads(str(tree)), archive)
+    except (AttributeError, EOFError, KeyError, TypeError, IndexError, zipfile.BadZipFile, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def dumps(value: Any) -> bytes:
+    """A plain tree as bytes.
+
+    :raises UnsavableError: there is something in it that is no plain data
+    """
+    stream = io.BytesIO()
+    dump(value, stream)
+    return stream.getvalue()
+
+
+def loads(data: bytes) -> Any:
+    """The tree that ``dumps`` was given.
+
+    :raises ValueError: these are other bytes, or damaged ones
+    """
+    return load(io.BytesIO(data))
+
+
+def safetensors_chunks(arrays: Mapping[str, np.ndarray]) -> Iterator[Any]:
+    """The bytes of a safetensors file, array by array: a replay memory is never held twice.
+
+    :raises UnsavableError: an array is of a dtype that safetensors does not know
+    """
+    header: dict[str, Any] = {}
+    offset = 0
+    for name, array in arrays.items():
+        if array.dtype.name not in _SAFETENSORS_TYPES:
+            raise UnsavableError(f"the state's '{name}' is an array of {array.dtype}, which cannot be saved")
+        header[name] = {
+            "dtype": _SAFETENSORS_TYPES[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [offset, offset + array.nbytes],
+        }
+        offset += array.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    yield struct.pack("<Q", len(text)) + text
+    for array in arrays.values():
+        # safetensors is little-endian throughout
+        ordered = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        if ordered.nbytes:
+            yield ordered.reshape(-1).view(np.uint8).data
+
+
+def read_safetensors(file: BinaryIO) -> dict[str, np.ndarray]:
+    """The arrays of a safetensors file by name; they can be written to."""
+    (length,) = struct.unpack("<Q", file.read(8))
+    header = json.loads(file.read(length))
+    start = 8 + length
+    arrays = {}
+    for name, entry in header.items():
+        file.seek(start + entry["data_offsets"][0])
+        array = np.empty(entry["shape"], dtype=np.dtype(_NUMPY_TYPES[entry["dtype"]]).newbyteorder("<"))
+        if array.nbytes:
+            file.readinto(array.reshape(-1).view(np.uint8).data)  # type: ignore[attr-defined]
+        arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return arrays
+
+
+# Webs of objects
+
+AnyClass = TypeVar("AnyClass", bound=type)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Registered:
+    """Form in which objects of a class are written: these attributes, then those of ``__dict__`` if it has more."""
+
+    cls: type
+    fields: tuple[str, ...]
+    has_more: bool
+
+
+_registered: dict[str, _Registered] = {}
+_names: dict[type, str] = {}
+
+
+def register(cls: AnyClass, fields: Iterable[str] | None = None, name: str | None = None) -> AnyClass:
+    """Let objects of a class be part of what ``flatten`` takes. Also a decorator, for a dataclass say::
+
+        @plain_data.register
+        @dataclass
+        class OptionInProgress: ...
+
+    An object is restored without a call of its ``__init__``. A subclass is registered for itself. A class that is
+    defined anew, in a notebook or by a module that is imported again, takes the place of the one before.
+
+    :param fields: the attributes to write; all that the object has if not given
+    :param name: what it is called in what is written; the class's own name if not given
+    :raises ValueError: another class of that name is registered
+    """
+    name = name or cls.__name__
+    known = _registered.get(name)
+    if known is not None and (known.cls.__module__, known.cls.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise ValueError(f"another class {name} is registered, {known.cls.__module__}.{known.cls.__qualname__}")
+    named = _slots(cls) if fields is None else tuple(fields)
+    _registered[name] = _Registered(cls, named, fields is None)
+    _names[cls] = name
+    return cls
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    slots = [slot for base in reversed(cls.__mro__) for slot in vars(base).get("__slots__", ())]
+    return tuple(slot for slot in slots if slot not in ("__dict__", "__weakref__"))
+
+
+def flatten(value: Any) -> State:
+    """A web of objects as a plain tree: each object once, as a node, and its number wherever it occurs; arrays of one
+    shape and dtype lie in one array.
+
+    It may hold numbers, strings, None, numeric arrays and scalars, lists, tuples, dicts (whatever their keys), deques,
+    and objects of registered classes, and refer to itself.
+
+    :raises UnsavableError: there is something else in it
+    """
+    return _Flattener().flatten(value)
+
+
+def restore(tree: State) -> Any:
+    """The web that ``flatten`` was given, with everything shared that was shared.
+
+    :raises CoachError: it holds an object of a class that is not registered
+    """
+    return _Restorer(tree).restore()
+
+
+class _Flattener:
+    """Numbers objects by identity; keeps them alive meanwhile, so that no number is given twice."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Any] = []
+        self._numbers: dict[int, int] = {}
+        self._alive: list[Any] = []
+        self._arrays: dict[tuple[str, tuple[int, ...]], tuple[int, list[np.ndarray]]] = {}
+
+    def flatten(self, value: Any) -> State:
+        root = self._reference(value)
+        arrays = [np.stack(group) for _, group in self._arrays.values()]
+        return {"root": root, "nodes": self._nodes, "arrays": arrays}
+
+    def _reference(self, value: Any) -> Any:
+        """A plain value as itself, anything else as ``[number of its node]``."""
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        number = self._numbers.get(id(value))
+        if number is None:
+            number = self._numbers[id(value)] = len(self._nodes)
+            self._alive.append(value)
+            self._nodes.append(None)
+            self._nodes[number] = self._node(value)
+        return [number]
+
+    def _node(self, value: Any) -> list[Any]:
+        if isinstance(value, (np.ndarray, np.generic)):
+            return self._array_node(value)
+        if type(value) in _names:
+            return self._object_node(value, _names[type(value)])
+        if isinstance(value, dict):
+            return ["dict", *(self._reference(part) for item in value.items() for part in item)]
+        for name, cls in (("list", list), ("tuple", tuple)):
+            if type(value) is cls:
+                return [name, *map(self._reference, value)]
+        if isinstance(value, deque):
+            return ["deque", value.maxlen, *map(self._reference, value)]
+        raise UnsavableError(f"a {type(value).__name__} cannot be saved")
+
+    def _object_node(self, value: Any, name: str) -> list[Any]:
+        registered = _registered[name]
+        try:
+            node = [name, *(self._reference(getattr(value, field)) for field in registered.fields)]
+        except AttributeError as error:
+            raise UnsavableError(f"a {name} without one of its attributes cannot be saved: {error}") from None
+        more = getattr(value, "__dict__", {}) if registered.has_more else {}
+        return node + [self._reference(part) for item in more.items() for part in item]
+
+    def _array_node(self, value: np.ndarray | np.generic) -> list[Any]:
+        array = np.asarray(value)
+        if array.dtype.kind not in _NUMERIC_KINDS:
+            raise UnsavableError(f"an array of {array.dtype} cannot be saved")
+        index, group = self._arrays.setdefault((array.dtype.str, array.shape), (len(self._arrays), []))
+        group.append(array)
+        return ["scalar" if isinstance(value, np.generic) else "array", index, len(group) - 1]
+
+
+class _Restorer:
+    """Makes each node's object once, before what it refers to, so that even a circle closes."""
+
+    def __init__(self, tree: State):
+        self._tree = tree
+        self._objects: dict[int, Any] = {}
+
+    def restore(self) -> Any:
+        return self.value(self._tree["root"])
+
+    def value(self, reference: Any) -> Any:
+        if not isinstance(reference, list):
+            return reference
+        number = reference[0]
+        if number not in self._objects:
+            kind, *parts = self._tree["nodes"][number]
+            _MAKERS.get(kind, _make_object)(self, number, kind, parts)
+        return self._objects[number]
+
+    def values(self, references: Iterable[Any]) -> list[Any]:
+        return [self.value(reference) for reference in references]
+
+    def keep(self, number: int, made: Any) -> Any:
+        self._objects[number] = made
+        return made
+
+    def array(self, parts: list[int]) -> np.ndarray:
+        return self._tree["arrays"][parts[0]][parts[1]]
+
+
+def _make_array(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
+    value = restorer.array(parts)
+    # a row of a stack is a view or a scalar already; arrays get memory of their own, as they had
+    restorer.keep(number, np.array(value) if kind == "array" else np.asarray(value)[()])
+
+
+def _make_dict(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
+    made = restorer.keep(number, {})
+    made.update(zip(restorer.values(parts[::2]), restorer.values(parts[1::2])))
+
+
+def _make_list(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
+    restorer.keep(number, []).extend(restorer.values(parts))
+
+
+def _make_tuple(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
+    restorer.keep(number, tuple(restorer.values(parts)))
+
+
+def _make_deque(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
+    restorer.keep(number, deque(maxlen=parts[0])).extend(restorer.values(parts[1:]))
+
+
+def _make_object(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
+    if kind not in _registered:
+        raise CoachError(f"the saved data holds a '{kind}', a class that is not registered; import its module first")
+    registered = _registered[kind]
+    made = restorer.keep(number, object.__new__(registered.cls))
+    count = len(registered.fields)
+    for field, value in zip(registered.fields, restorer.values(parts[:count])):
+        object.__setattr__(made, field, value)
+    for field, value in zip(parts[count::2], restorer.values(parts[count + 1 :: 2])):
+        object.__setattr__(made, field, value)
+
+
+_MAKERS: dict[str, Callable[[_Restorer, int, str, list[Any]], None]] = {
+    "array": _make_array,
+    "scalar": _make_array,
+    "dict": _make_dict,
+    "list": _make_list,
+    "tuple": _make_tuple,
+    "deque": _make_deque,
+}

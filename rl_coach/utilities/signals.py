@@ -1,0 +1,92 @@
+"""Numbers gathered while an episode lasts, some of which are still being computed."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+
+class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
+    """Numbers that may still be computed: any use as an array or as a number waits for them.
+
+    :param compute: waits and gives them
+    """
+
+    def __init__(self, compute: Callable[[], Any]):
+        self._compute = compute
+
+    def read(self) -> np.ndarray:
+        """The numbers."""
+        return np.asarray(self._compute())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.read(), dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        read = [one.read() if isinstance(one, LazyArray) else one for one in inputs]
+        return getattr(ufunc, method)(*read, **kwargs)
+
+    def __float__(self) -> float:
+        return float(self.read())
+
+
+class Signal:
+    """Numbers gathered over one episode, read as statistics when it ends.
+
+    Adding a sample costs one list append; arrays are kept as they come and flattened only when read.
+    """
+
+    STATISTICS: dict[str, Callable[..., Any]] = {"Mean": np.mean, "Stdev": np.std, "Max": np.max, "Min": np.min}
+
+    def __init__(self, name: str):
+        self.name = name
+        self.values: list = []
+
+    def reset(self) -> None:
+        """Forget all samples."""
+        self.values = []
+
+    def add_sample(self, sample: Any) -> None:
+        """Add a number or an array of numbers."""
+        self.values.append(sample)
+
+    def read(self) -> list:
+        """All samples; waits for those that are still computed."""
+        self.values = [value.read() if isinstance(value, LazyArray) else value for value in self.values]
+        return self.values
+
+    def _flat(self) -> np.ndarray:
+        values = self.read()
+        if all(type(value) is float for value in values):
+            return np.asarray(values, np.float64)
+        return np.concatenate([np.ravel(value) for value in values])
+
+    def get_last_value(self) -> Any:
+        """The newest sample, NaN if there is none."""
+        return self.values[-1] if self.values else np.nan
+
+    def get_mean(self) -> float | str:
+        """The mean, or an empty string (an empty CSV cell) if there is no sample."""
+        return self._statistic(np.mean)
+
+    def get_max(self) -> float | str:
+        """The largest sample, or an empty string."""
+        return self._statistic(np.max)
+
+    def get_min(self) -> float | str:
+        """The smallest sample, or an empty string."""
+        return self._statistic(np.min)
+
+    def get_stdev(self) -> float | str:
+        """The population standard deviation, or an empty string."""
+        return self._statistic(np.std)
+
+    def get_statistics(self) -> dict[str, float | str]:
+        """All four by the names of their columns, the samples read once."""
+        flat = self._flat()
+        return {name: float(function(flat)) if flat.size else "" for name, function in self.STATISTICS.items()}
+
+    def _statistic(self, function: Any) -> float | str:
+        flat = self._flat()
+        return float(function(flat)) if flat.size else ""

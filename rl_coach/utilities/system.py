@@ -1,0 +1,204 @@
+"""The operating system: programs, paths, devices, ports, locks and clocks."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+
+def program(name: str) -> str:
+    """Command that calls a program installed with Coach: its name where that finds it, otherwise its path."""
+    installed = pathlib.Path(sys.executable).with_name(name)
+    found = shutil.which(name)
+    if not installed.exists() or (found and installed.samefile(found)):
+        return name
+    return str(installed.relative_to(pathlib.Path.cwd()) if installed.is_relative_to(pathlib.Path.cwd()) else installed)
+
+
+def get_base_dir() -> str:
+    """The directory of the ``rl_coach`` package."""
+    return str(pathlib.Path(__file__).resolve().parent.parent)
+
+
+def break_file_path(path: str) -> tuple[str, str, str]:
+    """The directory, the name and the extension of a file: ``"a/b.txt"`` gives ``("a", "b", ".txt")``."""
+    base, extension = os.path.splitext(os.path.basename(path))
+    return os.path.dirname(path), base, extension
+
+
+def path_is_valid_dir(path: str) -> bool:
+    """True if there is a directory."""
+    return os.path.isdir(path)
+
+
+def get_latest_checkpoint(checkpoint_dir: str, checkpoint_prefix: str, checkpoint_file_extension: str) -> str:
+    """The file ``<number>_...<prefix>....<extension>`` of the highest number, an empty string if there is none."""
+    numbers = {
+        file.name: int(number)
+        for file in pathlib.Path(checkpoint_dir).iterdir()
+        if file.is_file() and checkpoint_prefix in file.name and file.suffix == f".{checkpoint_file_extension}"
+        for number in [file.name.split("_")[0]]
+        if number.isdecimal()
+    }
+    return max(numbers, key=numbers.__getitem__, default="")
+
+
+def set_gpu(gpu_id: int | str) -> None:
+    """Show CUDA one device only. To be called before a framework is imported."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = str(gpu_id)
+
+
+def set_cpu() -> None:
+    """Hide all CUDA devices. To be called before a framework is imported."""
+    set_gpu("")
+
+
+def get_open_port() -> int:
+    """A TCP port of this machine that nothing listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("", 0))
+        return listener.getsockname()[1]
+
+
+def start_shell_command_and_wait(command: str) -> int:
+    """Run a command line in a shell and a process group of its own; its exit code."""
+    return subprocess.run(command, shell=True, start_new_session=True, check=False).returncode
+
+
+class ReaderWriterLock:
+    """Many threads may read at once, one may write when nobody reads.
+
+    Readers hold ``lock_writing``, which keeps writers out; a writer holds ``lock_writing_and_reading``.
+    """
+
+    def __init__(self) -> None:
+        self.num_readers_lock = threading.Lock()
+        self.writers_lock = threading.Lock()
+        self.num_readers = 0
+        self.now_writing = False
+
+    def some_worker_is_reading(self) -> bool:
+        return self.num_readers > 0
+
+    def some_worker_is_writing(self) -> bool:
+        return self.now_writing
+
+    def lock_writing_and_reading(self) -> None:
+        """Wait until nobody reads or writes, then keep everybody out."""
+        self.writers_lock.acquire()
+        self.now_writing = True
+
+    def release_writing_and_reading(self) -> None:
+        """Let readers and writers in again."""
+        self.now_writing = False
+        self.writers_lock.release()
+
+    def lock_writing(self) -> None:
+        """Wait until nobody writes, then keep writers out; other readers may come."""
+        with self.num_readers_lock:
+            if self.num_readers == 0:
+                self.writers_lock.acquire()
+            self.num_readers += 1
+
+    def release_writing(self) -> None:
+        """Be done with reading; the last reader lets writers in."""
+        with self.num_readers_lock:
+            self.num_readers -= 1
+            if self.num_readers == 0:
+                self.writers_lock.release()
+
+
+class SharedMemoryScratchPad:
+    """Objects by name, which threads leave for each other."""
+
+    def __init__(self) -> None:
+        self.dict: dict[str, Any] = {}
+        self._changed = threading.Condition()
+
+    def add(self, key: str, value: Any) -> None:
+        """Leave an object."""
+        with self._changed:
+            self.dict[key] = value
+            self._changed.notify_all()
+
+    def get(self, key: str, timeout: float = 30) -> Any:
+        """The object of that name, None if none has come within ``timeout`` seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: key in self.dict, timeout)
+            return self.dict.get(key)
+
+    def internal_call(self, key: str, func: str, args: Any) -> Any:
+        """The result of a method of the object of that name."""
+        return getattr(self.dict[key], func)(*(args if isinstance(args, tuple) else (args,)))
+
+
+class Timer:
+    """Prints how many seconds a ``with`` block took.
+
+    :param prefix: printed before the number
+    """
+
+    def __init__(self, prefix: str):
+        self.prefix = prefix
+
+    def __enter__(self) -> None:
+        self.start = time.perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        print(self.prefix, time.perf_counter() - self.start)
+
+
+class timeout:
+    """Raises a ``TimeoutError`` in a ``with`` block of the main thread that lasts longer than ``seconds``."""
+
+    def __init__(self, seconds: int = 1, error_message: str = "Timeout"):
+        self.seconds = seconds
+        self.error_message = error_message
+
+    def handle_timeout(self, signum: int, frame: FrameType | None) -> None:
+        raise TimeoutError(self.error_message)
+
+    def __enter__(self) -> None:
+        self._handler_before = signal.signal(signal.SIGALRM, self.handle_timeout)
+        signal.setitimer(signal.ITIMER_REAL, self.seconds)
+
+    def __exit__(self, *error: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._handler_before)
+
+
+class ProgressBar:
+    """A line on standard error that fills up.
+
+    :param max_value: where it is full
+    """
+
+    _WIDTH = 40
+
+    def __init__(self, max_value: float):
+        self.start_time = time.time()
+        self.max_value = max_value
+        self.current_value: float = 0
+
+    def update(self, current_value: float, additional_info: str = "") -> None:
+        """Show how far it has come."""
+        self.current_value = current_value
+        share = min(1.0, current_value / self.max_value)
+        filled = round(share * self._WIDTH)
+        bar = "#" * filled + "-" * (self._WIDTH - filled)
+        seconds = time.time() - self.start_time
+        sys.stderr.write(f"\r[{bar}] {share:4.0%} {seconds:.0f}s {additional_info}")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """End the line."""
+        sys.stderr.write("\n")
