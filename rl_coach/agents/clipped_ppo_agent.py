@@ -277,7 +277,7 @@ class ClippedPPOAgent(ActorCriticAgent):
         self.training_iteration += 1
         if screen.is_read_by_programs:
             signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
-            log_epochs(epochs, signals, self.networks["main"].learning_rate)
+            log_epochs(epochs, signals, self.networks["main"].learning_rate_at(self.training_iteration))
         self.update_loop.close_phase()
         return float(result.losses["main"].mean())
 

@@ -25,17 +25,14 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-
-try:
-    import pyarrow as pa
-    from pyarrow import compute
-    from pyarrow import csv as arrow_csv
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("reading experiments needs pyarrow: pip install 'rl_coach[dashboard]'") from error
+import pyarrow as pa
+from pyarrow import compute
+from pyarrow import csv as arrow_csv
 
 from rl_coach.runs.documents import read_document
-from rl_coach.runs.status import read_status, state_of
-from rl_coach.utils import CoachError
+from rl_coach.runs.notebook import Line, SignalPlot, line
+from rl_coach.runs.status import is_evaluation, read_status, state_of
+from rl_coach.utils import CoachError, did_you_mean
 
 EPISODE = "Episode #"
 TRAINING_ITERATION = "Training Iter"
@@ -522,8 +519,9 @@ def run_ids(root: str | os.PathLike, paths: Sequence[str]) -> list[str]:
 class Experiments:
     """One or many runs as data frames.
 
-    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, worker, state, steps,
-        steps_per_second, last_evaluation_reward, best_evaluation_reward, start, minutes, path
+    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, worker, kind
+        (``training`` or ``evaluation``), state, steps, steps_per_second, last_evaluation_reward,
+        best_evaluation_reward, start, minutes, path
     :param signals: a row for each row of each CSV: ``run``, then every signal of any run; NaN where a run has none
     :param parameters: a row for each run, a column for each setting by its dotted name
     """
@@ -546,6 +544,31 @@ class Experiments:
         wanted = list(names) or [name for name in wide.columns if name not in keys]
         long = wide.melt(id_vars=keys, value_vars=wanted, var_name="signal", value_name="value")
         return long.dropna(subset="value").reset_index(drop=True)
+
+    def plot(self, signal: str = EVALUATION_REWARD) -> SignalPlot:
+        """A signal of every run over environment steps; a notebook draws it.
+
+        :raises CoachError: no run has such a signal
+        """
+        if signal not in self.signals:
+            raise CoachError(f"no signal '{signal}'{did_you_mean(signal, self.signals.columns)}")
+        return SignalPlot([_signal_line(self.signals, str(run), signal, str(run)) for run in self.runs.index])
+
+    def _repr_html_(self) -> str:
+        return (
+            f"{self.runs.to_html(max_rows=20)}{self.plot()._repr_svg_() if EVALUATION_REWARD in self.signals else ''}"
+        )
+
+
+def rewards_of(experiments: Experiments, run: str) -> SignalPlot:
+    """The rewards of one run's episodes in training and in evaluations."""
+    wanted = [signal for signal in (TRAINING_REWARD, EVALUATION_REWARD) if signal in experiments.signals]
+    return SignalPlot([_signal_line(experiments.signals, run, signal, signal) for signal in wanted])
+
+
+def _signal_line(signals: pd.DataFrame, run: str, signal: str, label: str) -> Line:
+    rows = signals[signals["run"] == run]
+    return line(label, rows[TOTAL_STEPS].to_numpy(np.float64), rows[signal].to_numpy(np.float64))
 
 
 def load(path: str | os.PathLike | Sequence[str | os.PathLike] = "experiments") -> Experiments:
@@ -585,7 +608,7 @@ def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, 
     summary = Summary()
     if signal_file.table is not None:
         summary.add(signal_file.table, description.counts_minutes)
-    start = description.start
+    start, status = description.start, read_status(description.path.parent)
     return {
         "run": description.id,
         "experiment": description.experiment,
@@ -594,7 +617,8 @@ def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, 
         "environment": description.environment,
         "seed": description.seed,
         "worker": description.worker,
-        "state": state_of(read_status(description.path.parent), description.path.stat().st_mtime, time.time()),
+        "kind": "evaluation" if is_evaluation(status) else "training",
+        "state": state_of(status, description.path.stat().st_mtime, time.time()),
         "steps": summary.steps,
         "steps_per_second": summary.steps_per_second,
         "last_evaluation_reward": summary.last_evaluation_reward,
