@@ -5,7 +5,12 @@
 # make mxnet   runs the tests of networks and agents on MXNet, in an environment of its own (Python 3.10 to 3.12)
 # make bench   measures speed
 # make lint    ruff, mypy, import-linter
-# make clean   removes .venv, .venv-mxnet and everything that tools left behind
+# make thin    makes .venv-thin, which acts with exported policies and holds no training framework (0.2 GB, not 2.5)
+# make thin-jax  makes .venv-thin-jax, which also trains with -f jax, without TensorFlow
+# make docs    builds the documentation's pages into build/site
+# make package builds the wheel and the sdist into dist
+# make install-test  tests the thin installations and the wheel in fresh environments (needs a package registry)
+# make clean   removes the environments and everything that tools left behind
 #
 # PYTHON=/path/to/python chooses the interpreter (3.10 to 3.13); otherwise the first that fits is taken.
 
@@ -19,13 +24,14 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test soak golden mxnet bench lint format clean
+.PHONY: help run test soak golden mxnet bench lint format thin thin-jax docs package install-test clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
 
-$(BIN)/python:
-	@python="$(PYTHON)"; \
+# Sets the shell variable `python`, or ends with a line that says why it cannot.
+define find-python
+python="$(PYTHON)"; \
 	if [ -z "$$python" ]; then \
 	  for candidate in $(CANDIDATES); do \
 	    if $$candidate -c '$(SUITABLE)' >/dev/null 2>&1; then python=$$candidate; break; fi; \
@@ -37,7 +43,11 @@ $(BIN)/python:
 	fi; \
 	if ! $$python -c '$(SUITABLE)'; then \
 	  echo "'$$python' is not a Python from 3.10 to 3.13 with venv" >&2; exit 2; \
-	fi; \
+	fi
+endef
+
+$(BIN)/python:
+	@$(find-python); \
 	echo "making $(VENV) with $$($$python --version)"; \
 	$$python -m venv $(VENV) && $(BIN)/python -m pip install --quiet --upgrade pip
 
@@ -47,14 +57,14 @@ $(VENV)/.run-installed: $(BIN)/python $(METADATA)
 	@touch $@
 
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
-	$(INSTALL) '.[test,jax,atari,mujoco,distributed,dashboard]'
+	$(INSTALL) '.[test,docs,jax,atari,mujoco,distributed]'
 	@touch $@ $(VENV)/.run-installed
 
 run: $(VENV)/.run-installed
 	$(BIN)/coach -p CartPole_DQN --apply_stop_condition
 
 test: lint
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not slow" -q
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not slow and not install" -q
 
 soak: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "resume or faults" -q
@@ -110,6 +120,43 @@ format: $(VENV)/.test-installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Thin environments hold Coach without its dependencies, and what a requirements file names.
+.venv-thin/.installed: requirements-thin.txt
+.venv-thin-jax/.installed: requirements-thin-jax.txt requirements-thin.txt
+
+.venv-thin/.installed .venv-thin-jax/.installed: $(METADATA)
+	@$(find-python); \
+	echo "making $(@D) with $$($$python --version)"; \
+	$$python -m venv $(@D) && $(@D)/bin/python -m pip install --quiet --upgrade pip
+	$(@D)/bin/python -m pip install --quiet --requirement requirements-$(@D:.venv-%=%).txt
+	$(@D)/bin/python -m pip install --quiet --no-deps .
+	@touch $@
+
+thin: .venv-thin/.installed
+	@echo "act with .venv-thin/bin/python; docs/deployment.md says how"
+
+thin-jax: .venv-thin-jax/.installed
+	@echo "train with .venv-thin-jax/bin/coach -p CartPole_DQN -f jax -asc"
+
+$(VENV)/.docs-installed: $(BIN)/python $(METADATA)
+	$(INSTALL) '.[docs]'
+	@touch $@ $(VENV)/.run-installed
+
+docs: $(VENV)/.docs-installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
+$(VENV)/.package-installed: $(BIN)/python
+	$(BIN)/python -m pip install --quiet build
+	@touch $@
+
+package: $(VENV)/.package-installed
+	$(BIN)/python -m build --outdir dist .
+
+install-test: $(VENV)/.test-installed $(VENV)/.package-installed
+	$(BIN)/python -m pytest -m install -q tests/test_installation.py
+
 clean:
-	rm -rf $(VENV) $(MXNET_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-thin .venv-thin-jax $(MXNET_VENV) build dist *.egg-info
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

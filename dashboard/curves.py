@@ -12,18 +12,12 @@ import pandas as pd
 from rl_coach.runs.experiments import wall_clock_minutes
 from rl_coach.runs.signal_file import EPISODE, TOTAL_STEPS, TRAINING_ITERATION, SignalFile, extremes
 from rl_coach.runs.statistics import bootstrap_interval, iqm
+from rl_coach.utilities.students_t import t_95
 
 POINTS_OF_A_CURVE = 1600
 """About as many as a wide plot has pixels: the smallest and the largest value of every other pixel."""
 POINTS_OF_A_GROUP = 600
 _NEARLY_TOGETHER = 0.05
-
-# Two-sided 95% quantiles of Student's t by degrees of freedom, from 1; the normal distribution's beyond.
-_T_95 = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131),
-    *(2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
-)
-_NORMAL_95 = 1.960
 
 
 @dataclass(frozen=True)
@@ -147,7 +141,7 @@ def mean_of(
     variance = np.nansum((values - mean) ** 2, axis=0) / np.maximum(count - 1, 1)
     spread = np.sqrt(variance)
     if band == "confidence":
-        spread *= np.array([_t_95(int(n) - 1) for n in count]) / np.sqrt(count)
+        spread *= np.array([t_95(int(n) - 1) for n in count]) / np.sqrt(count)
     return {"x": grid, "y": mean, "low": mean - spread, "high": mean + spread, "count": count.astype(float)}
 
 
@@ -175,12 +169,6 @@ def _ends(xs: Sequence[np.ndarray], log_x: bool) -> tuple[float, float]:
         common_first if place(common_first) - place(first) <= near else first,
         common_last if place(last) - place(common_last) <= near else last,
     )
-
-
-def _t_95(freedom: int) -> float:
-    if freedom < 1:
-        return 0.0
-    return _T_95[freedom - 1] if freedom <= len(_T_95) else _NORMAL_95
 
 
 def bounds(

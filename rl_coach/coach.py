@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import importlib.util
 import os
 import pathlib
 import shlex
@@ -15,10 +14,11 @@ import shutil
 import sys
 import traceback
 import warnings
-from typing import TYPE_CHECKING, Any, NoReturn, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import preset_catalogue, user_classes
+from rl_coach.installation import is_installed, missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ class CoachLauncher:
             self.check_environment_and_exit(given[1:])
         if given[:1] == [command_line.DASHBOARD]:
             self.serve_dashboard_and_exit(given[1:])
+        if given[:1] == [command_line.EVALUATE]:
+            arguments = command_line.evaluation_arguments(given[1:])
         parser = self.get_argument_parser()
         # one that is overridden need not take arguments
         args = self.get_config_args(parser) if arguments is None else self.get_config_args(parser, arguments)
@@ -106,14 +108,7 @@ class CoachLauncher:
         sys.exit(FOUND if report.lines else DONE)
 
     def serve_dashboard_and_exit(self, arguments: Sequence[str]) -> NoReturn:
-        """``coach dashboard``: serve the dashboard until interrupted, and exit with its exit code.
-
-        :raises CoachError: its packages are not installed
-        """
-        if not _is_there("panel"):
-            from rl_coach.utils import CoachError
-
-            raise CoachError("the dashboard's packages are not installed: pip install 'rl_coach[dashboard]'")
+        """``coach dashboard``: serve the dashboard until interrupted, and exit with its exit code."""
         from rl_coach.dashboard import app
 
         sys.exit(app.main(arguments, "coach dashboard"))
@@ -134,9 +129,7 @@ class CoachLauncher:
         args = parser.parse_args(arguments)
         self.shows_tracebacks = args.verbosity == "high"
         if args.resume:
-            stored, settings = experiment_record.resumed_arguments(args.resume, args, _defaults(parser))
-            args = parser.parse_args(arguments, type(args)(**stored))
-            args.custom_parameter = settings or None
+            args = _with_recorded_arguments(args, parser, arguments)
         if not args.list:
             _check(args, parser)
             _set_process_environment(args)
@@ -211,6 +204,8 @@ class CoachLauncher:
             if not directory.has_signals():
                 directory.remove()
             raise
+        finally:
+            directory.release()
 
     def make_directory(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
         """Make the directory that the run writes to, and tell the graph what to say about it at the end.
@@ -223,13 +218,14 @@ class CoachLauncher:
             screen.set_use_colors(False)
         if not args.experiment_path:
             args.experiment_path = self._free_path = _free_experiment_path(args, "")
+        _warn_of_predecessor()
         is_chosen = bool(args.resume) or args.experiment_path != self._free_path
         directory = ExperimentDirectory(args.experiment_path, may_exist=is_chosen)
         args.experiment_path = str(directory.path)
         graph_manager.prints_summary = not args.no_summary
         can_be_named = bool(args.preset) and args.checkpoint_save_dir is None
         if args.evaluate is None and not args.play and can_be_named:
-            graph_manager.playback_hint = _playback_hint(args, directory.path)
+            graph_manager.playback_hint = _playback_hint(directory.path)
             graph_manager.resume_hint = shlex.join(["coach", "--resume", _shown(directory.path)])
         return directory
 
@@ -300,21 +296,72 @@ class CoachInterface(CoachLauncher):
 
     ``CoachInterface(preset="CartPole_DQN", seed=1, custom_parameter="improve_steps=EnvironmentSteps(5000)").run()``
 
-    The graph is built at once, so that ``graph_manager`` can be driven step by step instead of ``run()``.
+    The graph is built at once, so that ``graph_manager`` can be driven step by step instead of ``run()``. A keyword
+    that is None or False is as a flag that is not given; ``checkpoint_memory=False`` is ``--no-checkpoint_memory``.
+    In a notebook it shows the run's summary and a plot of its rewards.
 
     :raises CoachError: for bad input
     """
 
-    def __init__(self, **kwargs: Any):
-        arguments = command_line.arguments_from_keywords(kwargs)
+    def __init__(
+        self,
+        preset: str | None = None,
+        *,
+        experiment_name: str | None = None,
+        experiment_path: str | None = None,
+        seed: int | None = None,
+        level: str | None = None,
+        custom_parameter: str | None = None,
+        environment_type: str | None = None,
+        exploration_policy_type: str | None = None,
+        framework: Literal["tensorflow", "jax", "mxnet"] | None = None,
+        use_cpu: bool = False,
+        num_threads: int | None = None,
+        apply_stop_condition: bool = False,
+        evaluate: int | bool | None = None,
+        play: bool = False,
+        checkpoint_save_secs: int | None = None,
+        checkpoint_save_steps: int | None = None,
+        checkpoint_save_episodes: int | None = None,
+        checkpoint_keep: int | None = None,
+        checkpoint_memory: bool = True,
+        checkpoint_restore_dir: str | None = None,
+        checkpoint_restore_file: str | None = None,
+        resume: str | None = None,
+        trust: bool = False,
+        export_onnx_graph: bool = False,
+        render: bool = False,
+        dump_gifs: bool = False,
+        dump_mp4: bool = False,
+        tensorboard: bool = False,
+        open_dashboard: bool = False,
+        print_networks_summary: bool = False,
+        no_summary: bool = False,
+        verbosity: Literal["low", "high"] | None = None,
+        tf_verbosity: int | None = None,
+        nocolor: bool = False,
+        num_workers: int | None = None,
+        evaluation_worker: bool = False,
+        distributed_coach: bool = False,
+        distributed_coach_config_path: str | None = None,
+        memory_backend_params: str | None = None,
+        data_store_params: str | None = None,
+        distributed_coach_run_type: str | None = None,
+        dump_worker_logs: bool = False,
+        **unknown: NoReturn,
+    ):
+        given = {name: value for name, value in locals().items() if name in command_line.keywords()}
+        # those that are on by default are only said where they are switched off
+        given |= {name: None for name in command_line.NEGATABLE if given[name]}
+        arguments = command_line.arguments_from_keywords(given | unknown)
         self.args = self.get_config_args(self.get_argument_parser(), arguments)
         self.graph_manager = self.get_graph_manager_from_args(self.args)
-        directory = self.make_directory(self.graph_manager, self.args)
+        self._directory = self.make_directory(self.graph_manager, self.args)
         try:
             task_parameters = self.create_task_parameters(self.graph_manager, self.args)
             self.build(task_parameters, self.graph_manager, self.args)
         except BaseException:
-            directory.remove()
+            self._directory.remove()
             raise
 
     def run(self) -> GraphManager:
@@ -322,8 +369,14 @@ class CoachInterface(CoachLauncher):
 
         :raises TrainingError: if training itself fails
         """
-        self.run_built(self.graph_manager, self.args)
+        try:
+            self.run_built(self.graph_manager, self.args)
+        finally:
+            self._directory.release()
         return self.graph_manager
+
+    def _repr_html_(self) -> str:
+        return self.graph_manager._repr_html_()
 
 
 def start_graph(graph_manager: GraphManager, task_parameters: TaskParameters) -> None:
@@ -361,6 +414,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("coach: stopped", file=sys.stderr)
         return STOPPED
+    except ModuleNotFoundError as error:
+        return _without_package("coach", error)
     except Exception as error:
         code = _exit_code(error)
         if code is None:
@@ -369,6 +424,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exception(error.__cause__)
         print(f"coach: {' '.join(str(error).split())}", file=sys.stderr)
         return code
+
+
+def dashboard(arguments: Sequence[str] | None = None) -> int:
+    """The program ``dashboard``.
+
+    :return: the exit code: 0 done, 2 bad input
+    """
+    try:
+        from rl_coach.dashboard import app
+    except ModuleNotFoundError as error:
+        return _without_package("dashboard", error)
+    return app.main(arguments)
+
+
+def _without_package(name: str, error: ModuleNotFoundError) -> int:
+    """Say in one line which package is missing; one of Coach's own that is missing is our mistake.
+
+    :return: the exit code
+    """
+    if error.name is None or error.name.partition(".")[0] == "rl_coach":
+        raise error
+    print(f"{name}: {missing_package(error)}", file=sys.stderr)
+    return BAD_INPUT
 
 
 def _exit_code(error: Exception) -> int | None:
@@ -392,12 +470,11 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         (args.data_store_params, "--data_store_params: distributed training"),
         (args.distributed_coach_run_type, "--distributed_coach_run_type: distributed training"),
         (args.dump_worker_logs, "--dump_worker_logs: distributed training"),
-        (args.open_dashboard and not _is_there("rl_coach.dashboard.app"), "-d: the dashboard"),
     ):
         if is_asked:
             parser.error(f"{what} is not in this version yet")
-    if args.open_dashboard and not _is_there("panel"):
-        parser.error("-d: the dashboard's packages are not installed: pip install 'rl_coach[dashboard]'")
+    if args.open_dashboard and not is_installed("panel"):
+        parser.error(f"-d: {missing_package(ModuleNotFoundError(name='panel'))}")
     trained = [name for name in _ABOUT_TRAINED_AGENTS if getattr(args, name) not in (None, False)]
     if args.play and trained:
         parser.error(f"--play leaves the acting to you, not to a trained agent: leave out --{trained[0]}")
@@ -428,12 +505,36 @@ def _with_plain_values(args: argparse.Namespace) -> argparse.Namespace:
     return argparse.Namespace(**{**vars(args), "framework": args.framework.name})
 
 
+def _with_recorded_arguments(
+    args: argparse.Namespace, parser: argparse.ArgumentParser, arguments: Sequence[str] | None
+) -> argparse.Namespace:
+    """The flags of ``--resume DIR``: those that the run in DIR was started with, and those given now. With
+    ``--evaluate`` they are those of a new run.
+
+    :raises CoachError: there is no such run, it is another user's, or a flag contradicts what it is
+    """
+    if not args.trust:
+        experiment_record.check_owner(args.resume)
+    evaluates = args.evaluate is not None
+    recorded = experiment_record.evaluated_arguments if evaluates else experiment_record.resumed_arguments
+    stored, settings = recorded(args.resume, args, _defaults(parser))
+    args = parser.parse_args(arguments, type(args)(**stored))
+    args.custom_parameter = settings or None
+    args.evaluated = args.resume if evaluates else None
+    args.resume = None if evaluates else args.resume
+    return args
+
+
+def _warn_of_predecessor() -> None:
+    from rl_coach.logger import screen
+
+    warning = predecessor_warning()
+    if warning is not None:
+        screen.warning(warning)
+
+
 def _defaults(parser: argparse.ArgumentParser) -> dict[str, Any]:
     return vars(parser.parse_args([]))
-
-
-def _is_there(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
 
 
 def _set_process_environment(args: argparse.Namespace) -> None:
@@ -498,25 +599,13 @@ def _set_visualization(graph_manager: GraphManager, args: argparse.Namespace) ->
         visualization.video_dump_filters = [MaxDumpFilter()]
 
 
-def _playback_hint(args: argparse.Namespace, experiment_path: pathlib.Path) -> str:
+def _playback_hint(experiment_path: pathlib.Path) -> str:
     """The command that shows what this run has trained."""
     from rl_coach.environments.rendering import has_display
     from rl_coach.utils import program
 
-    level = ["-lvl", args.level] if args.level else []
     window = ["--render"] if has_display() else []
-    words = [
-        program("coach"),
-        "-p",
-        args.preset,
-        *level,
-        "-crd",
-        _shown(experiment_path),
-        "--evaluate",
-        "1000",
-        *window,
-    ]
-    return shlex.join(words)
+    return shlex.join([program("coach"), command_line.EVALUATE, _shown(experiment_path), *window])
 
 
 def _shown(path: pathlib.Path) -> str:
@@ -525,21 +614,32 @@ def _shown(path: pathlib.Path) -> str:
 
 
 class ExperimentDirectory:
-    """The directory of one run, which is taken away again if it was made for a run that never starts.
+    """The directory of one run, which is taken away again if it was made for a run that never starts. Until it is
+    released, this process alone writes there.
 
     :param may_exist: the directory was chosen and may be there already, with another run in it that goes on;
         otherwise one that another run has taken meanwhile is avoided: ``-1``, ``-2``, … is appended
-    :raises CoachError: if it cannot be written
+    :raises CoachError: if it cannot be written, or another process writes there
     """
 
     def __init__(self, path: str, may_exist: bool):
-        from rl_coach import logger
+        from rl_coach.runs.lock import lock
+        from rl_coach.utils import CoachError
 
         self.path = pathlib.Path(path).absolute()
         self._is_new = not (may_exist and os.path.isdir(self.path))
         self._absent = [directory for directory in self.path.parents if not os.path.exists(directory)]
-        if not self._is_new:
-            return
+        if self._is_new:
+            self._make()
+        try:
+            lock(self.path)
+        except CoachError:
+            self.remove()
+            raise
+
+    def _make(self) -> None:
+        from rl_coach import logger
+
         try:
             self.path = pathlib.Path(logger.make_free_directory(str(self.path)))
         except BaseException:
@@ -550,8 +650,15 @@ class ExperimentDirectory:
         """Whether a run has got so far that it wrote signals."""
         return any(self.path.rglob("*.csv"))
 
+    def release(self) -> None:
+        """Let another process write there."""
+        from rl_coach.runs.lock import unlock
+
+        unlock(self.path)
+
     def remove(self) -> None:
         """Take away the directory with all that was written into it, and those above that were made for it."""
+        self.release()
         if self._is_new:
             shutil.rmtree(self.path, ignore_errors=True)
             self._remove_above()

@@ -24,6 +24,7 @@ from typing import Any, ContextManager, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from rl_coach import __version__
 from rl_coach.base_parameters import unfold_dict_or_list
 from rl_coach.core_types import TimeTypes
 from rl_coach.runs.live_region import LiveRegion
@@ -620,9 +621,9 @@ def run_record() -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for package in ("rl_coach", "numpy", "gymnasium", "tensorflow", "keras", "jax", "mxnet", "onnxruntime"):
-        if package in ("rl_coach", "numpy", "gymnasium") or package in sys.modules:
+    versions = {"python": platform.python_version(), "rl_coach": __version__}
+    for package in ("numpy", "gymnasium", "tensorflow", "keras", "jax", "mxnet", "onnxruntime"):
+        if package in ("numpy", "gymnasium") or package in sys.modules:
             try:
                 versions[package] = metadata.version(package)
             except metadata.PackageNotFoundError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import pathlib
 import subprocess
@@ -171,8 +172,7 @@ def test_two_interfaces_share_no_parameters():
 def test_the_way_to_play_it_back_is_a_command_line(experiment):
     manager = CoachInterface(preset="recorder.py", level="Acrobot-v1").graph_manager
     hint = manager.playback_hint
-    assert "coach -p recorder.py -lvl Acrobot-v1 -crd experiments/recorder/" in hint
-    assert "--evaluate" in hint
+    assert "coach evaluate experiments/recorder/" in hint
 
 
 def test_what_is_said_at_the_end():
@@ -253,6 +253,16 @@ def test_stopping_from_the_keyboard(capsys):
 def test_bad_keywords_raise():
     with pytest.raises(CoachError, match="did you mean '--seed'"):
         CoachInterface(preset="recorder.py", sed=1)
+
+
+def test_the_keywords_are_the_flags():
+    parameters = inspect.signature(CoachInterface).parameters.values()
+    assert {one.name for one in parameters if one.kind is not one.VAR_KEYWORD} == coach.command_line.keywords()
+    parser = coach.command_line.get_argument_parser()
+    types = {one.name: one.annotation for one in parameters}
+    for action in parser._actions:
+        if action.nargs == 0 and action.dest in types:
+            assert types[action.dest] == "bool", action.dest
 
 
 def test_list_shows_environment_and_algorithm(capsys):

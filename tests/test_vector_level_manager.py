@@ -135,7 +135,9 @@ def test_each_copy_stacks_its_own_frames(tmp_path):
     manager.train_and_act(EnvironmentSteps(9))
     agent = manager.get_agent()
     for index in agent.parallel:
-        np.testing.assert_array_equal(np.asarray(agent.curr_state["observation"]), np.stack(seen[index], axis=-1).ravel())
+        np.testing.assert_array_equal(
+            np.asarray(agent.curr_state["observation"]), np.stack(seen[index], axis=-1).ravel()
+        )
 
 
 def test_noise_of_an_episode_stays_in_its_copy(tmp_path):

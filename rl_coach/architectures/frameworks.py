@@ -12,6 +12,7 @@ from rl_coach.architectures.compilation_cache import keep_compiled_steps
 from rl_coach.architectures.framework import Framework
 from rl_coach.architectures.native_messages import quiet_native_code, silence_tensorflow
 from rl_coach.base_parameters import Frameworks
+from rl_coach.installation import install_command
 from rl_coach.utils import CoachError
 
 
@@ -35,11 +36,11 @@ _FRAMEWORKS = {
     Frameworks.tensorflow: _Framework(
         "rl_coach.architectures.tensorflow_components.framework", "tensorflow", "pip install tensorflow"
     ),
-    Frameworks.jax: _Framework("rl_coach.architectures.jax_components.framework", "jax", "pip install 'rl_coach[jax]'"),
+    Frameworks.jax: _Framework("rl_coach.architectures.jax_components.framework", "jax", install_command("jax")),
     Frameworks.mxnet: _Framework(
         "rl_coach.architectures.mxnet_components.framework",
         "mxnet",
-        "pip install 'rl_coach[mxnet]' (numpy<2, Python up to 3.12)",
+        f"{install_command('mxnet')} (Python up to 3.12)",
         uses_keras=False,
     ),
     Frameworks.acting: _Framework(

@@ -18,6 +18,8 @@ examples:
     coach -p Atari_DQN -lvl pong -e my_pong -s 600 --seed 1
   go on with a run that was stopped:
     coach --resume experiments/my_pong/01_02_2026-10_00
+  play back what a run has trained:
+    coach evaluate experiments/my_pong/01_02_2026-10_00 --render
   change settings of the preset:
     coach -p CartPole_PG -cp "agent_params.algorithm.discount=0.9; improve_steps=EnvironmentSteps(20000)"
   write the trained policy into a folder, to act without any of this:
@@ -27,6 +29,7 @@ examples:
 EXPORT = "export"
 CHECK_ENVIRONMENT = "check-env"
 DASHBOARD = "dashboard"
+EVALUATE = "evaluate"
 
 EXPORT_EXAMPLES = """\
 examples:
@@ -42,6 +45,14 @@ examples:
     coach check-env CartPole-v1
   one of your own:
     coach check-env path/to/file.py:MyEnvironment
+"""
+
+EVALUATE_EXAMPLES = """\
+examples:
+  the newest checkpoint, in a window:
+    coach evaluate experiments/my_run/01_02_2026-10_00 --render
+  the best checkpoint, for 10,000 steps:
+    coach evaluate experiments/my_run/01_02_2026-10_00 --steps 10000 -crd experiments/my_run/01_02_2026-10_00/best
 """
 
 NEGATABLE = ("checkpoint_memory",)
@@ -95,7 +106,10 @@ def get_argument_parser() -> Parser:
         prog="coach",
         description="Train, evaluate and play reinforcement-learning agents from presets.",
         epilog=EXAMPLES,
-        usage="coach -p PRESET [flags]\n       coach export EXPERIMENT -o DIR\n       coach check-env LEVEL\n"
+        usage="coach -p PRESET [flags]\n"
+        "       coach evaluate EXPERIMENT [flags]\n"
+        "       coach export EXPERIMENT -o DIR\n"
+        "       coach check-env LEVEL\n"
         "       coach dashboard [flags]",
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
@@ -108,6 +122,7 @@ def get_argument_parser() -> Parser:
     _add_output(parser.add_argument_group("what is shown and written"))
     _add_workers(parser.add_argument_group("several workers"))
     parser.set_defaults(checkpoint_save_dir=None)  # for launchers; below the experiment's directory if they set none
+    parser.set_defaults(evaluated=None)  # the run that an evaluation is of; said by --resume
     return parser
 
 
@@ -149,6 +164,39 @@ def get_check_environment_parser() -> Parser:
     )
     parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="play another way (default: 0)")
     return parser
+
+
+def get_evaluate_parser() -> Parser:
+    """The parser of ``coach evaluate``; the flags it does not know are those of ``coach``."""
+    parser = Parser(
+        prog="coach evaluate",
+        usage="coach evaluate EXPERIMENT [--steps STEPS] [flags of coach]",
+        description="Evaluate what a run has trained, with the preset, framework and settings of that run.",
+        epilog=EVALUATE_EXAMPLES,
+        formatter_class=_HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("experiment", metavar="EXPERIMENT", help="the run's directory")
+    parser.add_argument(
+        "--steps",
+        type=_from(0),
+        default=1000,
+        metavar="STEPS",
+        help="for so many environment steps and to the end of the episode (default: %(default)s); 0 until stopped",
+    )
+    return parser
+
+
+def evaluation_arguments(arguments: Sequence[str]) -> list[str]:
+    """The arguments of ``coach`` that mean the same as those of ``coach evaluate``.
+
+    :raises CoachError: no experiment is named, or STEPS is no number
+    """
+    parser = get_evaluate_parser()
+    if not set(arguments) & {"-h", "--help"} and (not arguments or arguments[0].startswith("-")):
+        parser.error("name the run's directory first: coach evaluate EXPERIMENT")
+    known, flags = parser.parse_known_args(arguments)
+    return ["--resume", known.experiment, f"--evaluate={known.steps}", *flags]
 
 
 def _add_experiment(group: Any) -> None:
@@ -265,7 +313,13 @@ def _add_checkpoints(group: Any) -> None:
         "--resume",
         metavar="EXPERIMENT_DIR",
         help="go on in place with an experiment that was stopped, as if it never had been; takes preset and settings"
-        " from there; -cp adds to them, -crd names a checkpoint other than the newest",
+        " from there; -cp adds to them, -crd names a checkpoint other than the newest; with --evaluate: a new run that"
+        " evaluates it",
+    )
+    group.add_argument(
+        "--trust",
+        action="store_true",
+        help="with --resume: run what another user's directory names; it says which preset, a program, is run",
     )
     group.add_argument(
         "-onnx", "--export_onnx_graph", action="store_true", help="write all networks as ONNX with each checkpoint"
@@ -326,6 +380,12 @@ def _from(smallest: int) -> Any:
         return number
 
     return whole_number
+
+
+def keywords() -> frozenset[str]:
+    """The long names of the flags that ``CoachInterface`` takes as keywords: all but those that only print."""
+    actions = get_argument_parser()._actions
+    return frozenset(action.dest for action in actions) - {"help", "list", "version"}
 
 
 def arguments_from_keywords(keywords: dict[str, Any]) -> list[str]:

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from rl_coach.environments.rendering import has_display
+from rl_coach.installation import install_command
 from rl_coach.utils import CoachError, did_you_mean, lower_under_to_upper, short_dynamic_import
 
 logger = logging.getLogger("rl_coach")
@@ -71,13 +72,11 @@ _PLUGINS = {
     "PointMaze": ("gymnasium_robotics", "mujoco"),
     "FrankaKitchen": ("gymnasium_robotics", "mujoco"),
 }
-_EXTRA_OF_ENTRY_POINT = {
-    "ale_py": "'rl_coach[atari]'",
-    "gymnasium.envs.mujoco": "'rl_coach[mujoco]'",
-    "gymnasium_robotics": "'rl_coach[mujoco]'",
-    "gymnasium.envs.box2d": "'gymnasium[box2d]'",
-    "gymnasium.envs.toy_text": "'gymnasium[toy-text]'",
-    "gymnasium.envs.classic_control": "'gymnasium[classic-control]'",
+_EXTRA_OF_ENTRY_POINT = {"ale_py": "atari", "gymnasium.envs.mujoco": "mujoco", "gymnasium_robotics": "mujoco"}
+_GYMNASIUMS_EXTRA_OF_ENTRY_POINT = {
+    "gymnasium.envs.box2d": "box2d",
+    "gymnasium.envs.toy_text": "toy-text",
+    "gymnasium.envs.classic_control": "classic-control",
 }
 _WITHOUT_SUCCESSOR = {
     "Thrower": "'pusher' comes nearest",
@@ -206,7 +205,7 @@ def _is_arcade(specification: Any) -> bool:
 def _make(specification: Any, parameters: dict[str, Any], render_mode: str | None) -> Any:
     import gymnasium
 
-    if render_mode == "rgb_array" and "mujoco" in _extra_of(specification):
+    if render_mode == "rgb_array" and "mujoco" in _installation_of(specification):
         _draw_without_display()
     try:
         with warnings.catch_warnings():
@@ -225,16 +224,21 @@ def _make(specification: Any, parameters: dict[str, Any], render_mode: str | Non
         raise CoachError(_unfit_parameters(specification.id, error)) from error
 
 
-def _extra_of(specification: Any) -> str:
-    """Requirement that brings the packages of a level, in pip's words; empty if that is not known."""
+def _installation_of(specification: Any) -> str:
+    """The command that installs the packages a level needs; empty if that is not known."""
     entry_point = str(specification.entry_point)
-    extras = (extra for beginning, extra in _EXTRA_OF_ENTRY_POINT.items() if entry_point.startswith(beginning))
-    return next(extras, "")
+    for beginning, extra in _EXTRA_OF_ENTRY_POINT.items():
+        if entry_point.startswith(beginning):
+            return install_command(extra)
+    for beginning, extra in _GYMNASIUMS_EXTRA_OF_ENTRY_POINT.items():
+        if entry_point.startswith(beginning):
+            return f"pip install 'gymnasium[{extra}]'"
+    return ""
 
 
 def _how_to_install(specification: Any, reason: str) -> str:
-    extra = _extra_of(specification)
-    advice = f": pip install {extra}" if extra else ""
+    command = _installation_of(specification)
+    advice = f": {command}" if command else ""
     return f"level '{specification.id}' needs a package that is not installed{advice} ({reason})"
 
 
@@ -289,7 +293,7 @@ def _import_plugin(name: str) -> None:
         try:
             gymnasium.register_envs(importlib.import_module(module))
         except ImportError as error:
-            raise CoachError(f"level '{name}' needs {module}: pip install 'rl_coach[{extra}]'") from error
+            raise CoachError(f"level '{name}' needs {module}: {install_command(extra)}") from error
 
 
 def _newest_version(name: str) -> Any:

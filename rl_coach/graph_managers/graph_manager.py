@@ -36,6 +36,8 @@ from rl_coach.graph_managers.schedule_parameters import (
 from rl_coach.graph_managers.stop_signals import StopSignals
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import Logger, screen
+from rl_coach.runs.evaluation import EvaluationStatistics
+from rl_coach.runs.notebook import directory_html
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Goal, Progress, Status
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
 from rl_coach.runs.summary import Counts, Summary
@@ -70,6 +72,7 @@ class GraphManager(Constrained):
     :ivar playback_hint: how the user can play the trained agent back, for the summary
     :ivar resume_hint: how the user can go on with this run, for one that is interrupted
     :ivar prints_summary: say at the end what came of the run
+    :ivar evaluation_rewards: the total reward of each episode of the last evaluation
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
@@ -100,6 +103,7 @@ class GraphManager(Constrained):
         self.progress = Progress()
         self.run_status = RunStatus(None)
         self.stop_signals = StopSignals()
+        self.evaluation_rewards: list[float] = []
         self._phase = RunPhase.UNDEFINED
         self._counts = self.total_steps_counters[RunPhase.UNDEFINED].counters
         self._improvement = Improvement(self.total_steps_counters[RunPhase.TRAIN])
@@ -429,6 +433,7 @@ class GraphManager(Constrained):
             best = self.progress.best_evaluation
             reward = float(np.mean(rewards))
             self.progress.add_evaluation(reward, len(rewards), self._status())
+        self.evaluation_rewards = rewards
         self._improvement.evaluation_held()
         is_best = best is None or reward > best
         if is_best and self._improvement.end is not None and self._checkpoints.schedule.is_regular:
@@ -501,7 +506,7 @@ class GraphManager(Constrained):
                 self._improvement.evaluation_held()
             if not self._is_played:
                 self._save_whatever_happens()
-        self._summarize()
+        self._summarize(Counts.of(self.total_steps_counters[RunPhase.TRAIN]))
 
     def _heat_up_and_begin(self) -> None:
         """Heatup, or what is left of it where a run goes on."""
@@ -526,13 +531,24 @@ class GraphManager(Constrained):
     def _evaluate_only(self, num_steps: int) -> None:
         """:param num_steps: environment steps, in whole episodes; 0 goes on until interrupted"""
         self._shown_phases = (RunPhase.TEST,)
-        with self._running(saves_checkpoints=False):
-            while True:
-                self.evaluate(EnvironmentSteps(num_steps) if num_steps else EnvironmentEpisodes(1))
-                if num_steps:
-                    break
-                self._seeds_evaluations = False
-        self._summarize()
+        # what came with the checkpoint is of the run that trained
+        self.progress.set_state(Progress().get_state())
+        self.run_status.evaluation = {}
+        rewards: list[float] = []
+        steps_before = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps]
+        try:
+            with self._running(saves_checkpoints=False):
+                while True:
+                    self.evaluate(EnvironmentSteps(num_steps) if num_steps else EnvironmentEpisodes(1))
+                    rewards += self.evaluation_rewards
+                    self.run_status.evaluation = EvaluationStatistics.of(rewards).as_dict()
+                    if num_steps:
+                        break
+                    self._seeds_evaluations = False
+        finally:
+            if rewards:
+                steps = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps] - steps_before
+                self._summarize(Counts(len(rewards), steps, 0), EvaluationStatistics.of(rewards))
 
     @contextlib.contextmanager
     def _running(self, saves_checkpoints: bool) -> Iterator[None]:
@@ -628,21 +644,23 @@ class GraphManager(Constrained):
         total = None if self.task_parameters.evaluate_only == 0 else steps.num_steps
         return Goal(self._counts[unit] - start, total, PLURALS[unit])
 
-    def _summarize(self) -> None:
+    def _summarize(self, counted: Counts, evaluation: EvaluationStatistics | None = None) -> None:
         if self.prints_summary:
-            self._summary().print()
+            self._summary(counted, evaluation).print()
 
-    def _summary(self) -> Summary:
-        counted = {phase: Counts.of(counter) for phase, counter in self.total_steps_counters.items()}
+    def _summary(self, counted: Counts, evaluation: EvaluationStatistics | None) -> Summary:
         return Summary(
             progress=self.progress,
-            trained=None if self._shown_phases == (RunPhase.TEST,) else counted[RunPhase.TRAIN],
-            heatup=counted[RunPhase.HEATUP],
-            evaluated=counted[RunPhase.TEST],
+            counted=counted,
+            heatup=Counts.of(self.total_steps_counters[RunPhase.HEATUP]),
+            evaluation=evaluation,
             experiment_path=str(self.task_parameters.experiment_path),
             has_tensorboard=self.visualization_parameters.tensorboard,
             playback_hint=self.playback_hint,
         )
+
+    def _repr_html_(self) -> str:
+        return directory_html(self.task_parameters.experiment_path)
 
     def flush(self) -> None:
         """Write what the agents have not written yet."""

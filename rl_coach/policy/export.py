@@ -220,9 +220,16 @@ policy = Policy.load("{name}")  # this folder
 action = policy.act(observation)
 ```
 
-`policy.reset()` belongs at the start of each episode. Needs `rl_coach` (`pip install --no-deps rl_coach`), `numpy` and
-`onnxruntime`; no training framework. `model.onnx` is the network alone, for any ONNX runtime; `policy.json` and
-`arrays.npz` hold the filters and how the network's outputs become an action.
+`policy.reset()` belongs at the start of each episode. Needs no training framework, but Coach itself, NumPy and ONNX
+Runtime: from Coach's repository, or with a wheel in the place of the dot,
+
+```bash
+pip install --no-deps .
+pip install numpy onnxruntime
+```
+
+Not `pip install rl_coach`: that is Intel's release, which cannot read this. `model.onnx` is the network alone, for any
+ONNX runtime; `policy.json` and `arrays.npz` hold the filters and how the network's outputs become an action.
 
 {chr(10).join(lines)}
 """

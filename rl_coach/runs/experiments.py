@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from rl_coach.runs.documents import read_document
+from rl_coach.runs.notebook import Line, SignalPlot, line
 from rl_coach.runs.signal_file import (
     EPISODE,
     TOTAL_STEPS,
@@ -35,8 +36,8 @@ from rl_coach.runs.signal_file import (
     read_header,
     whole_lines,
 )
-from rl_coach.runs.status import read_status, state_of
-from rl_coach.utils import CoachError
+from rl_coach.runs.status import is_evaluation, read_status, state_of
+from rl_coach.utils import CoachError, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow
@@ -394,8 +395,8 @@ class Experiments:
     """One or many runs as data frames.
 
     :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, worker, framework,
-        evaluates_only, state, steps, steps_per_second, last_evaluation_reward, best_evaluation_reward, start, minutes,
-        path
+        kind (``training`` or ``evaluation``), state, steps, steps_per_second, last_evaluation_reward,
+        best_evaluation_reward, start, minutes, path
     :param signals: a row for each row of each CSV: ``run``, then every signal of any run; NaN where a run has none
     :param parameters: a row for each run, a column for each setting by its dotted name
     """
@@ -418,6 +419,31 @@ class Experiments:
         wanted = list(names) or [name for name in wide.columns if name not in keys]
         long = wide.melt(id_vars=keys, value_vars=wanted, var_name="signal", value_name="value")
         return long.dropna(subset="value").reset_index(drop=True)
+
+    def plot(self, signal: str = EVALUATION_REWARD) -> SignalPlot:
+        """A signal of every run over environment steps; a notebook draws it.
+
+        :raises CoachError: no run has such a signal
+        """
+        if signal not in self.signals:
+            raise CoachError(f"no signal '{signal}'{did_you_mean(signal, self.signals.columns)}")
+        return SignalPlot([_signal_line(self.signals, str(run), signal, str(run)) for run in self.runs.index])
+
+    def _repr_html_(self) -> str:
+        return (
+            f"{self.runs.to_html(max_rows=20)}{self.plot()._repr_svg_() if EVALUATION_REWARD in self.signals else ''}"
+        )
+
+
+def rewards_of(experiments: Experiments, run: str) -> SignalPlot:
+    """The rewards of one run's episodes in training and in evaluations."""
+    wanted = [signal for signal in (TRAINING_REWARD, EVALUATION_REWARD) if signal in experiments.signals]
+    return SignalPlot([_signal_line(experiments.signals, run, signal, signal) for signal in wanted])
+
+
+def _signal_line(signals: pd.DataFrame, run: str, signal: str, label: str) -> Line:
+    rows = signals[signals["run"] == run]
+    return line(label, rows[TOTAL_STEPS].to_numpy(np.float64), rows[signal].to_numpy(np.float64))
 
 
 def load(path: str | os.PathLike | Sequence[str | os.PathLike] = "experiments") -> Experiments:
@@ -457,7 +483,7 @@ def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, 
     summary = Summary()
     if signal_file.table is not None:
         summary.add(signal_file.table, description.counts_minutes)
-    start = description.start
+    start, status = description.start, read_status(description.path.parent)
     return {
         "run": description.id,
         "experiment": description.experiment,
@@ -467,7 +493,7 @@ def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, 
         "seed": description.seed,
         "worker": description.worker,
         "framework": description.framework,
-        "evaluates_only": description.evaluates_only,
+        "kind": "evaluation" if description.evaluates_only or is_evaluation(status) else "training",
         "state": _state(description, summary),
         "steps": summary.steps,
         "steps_per_second": summary.steps_per_second,

@@ -1,4 +1,5 @@
-"""``experiment.json``: how an experiment was started, so that ``coach --resume DIR`` alone can go on with it."""
+"""``experiment.json``: how an experiment was started, so that its directory alone is enough to go on with it
+(``coach --resume DIR``) and to evaluate what it has trained (``coach evaluate DIR``)."""
 
 from __future__ import annotations
 
@@ -6,16 +7,23 @@ import argparse
 import json
 import os
 import pathlib
+import re
 from typing import Any
 
 RECORD_FILE = "experiment.json"
+_DATE = re.compile(r"\d{1,2}_\d{1,2}_\d{4}-\d{1,2}_\d{1,2}([-_]\d+)?")
 _FIXED = ("preset", "level", "framework", "seed", "environment_type")
 _NEW_EACH_TIME = (
-    "resume", "list", "open_dashboard", "evaluate", "play", "checkpoint_restore_dir", "checkpoint_restore_file",
-    "experiment_name", "experiment_path", "checkpoint_save_dir",
+    "resume", "trust", "evaluated", "list", "open_dashboard", "evaluate", "play", "checkpoint_restore_dir",
+    "checkpoint_restore_file", "experiment_name", "experiment_path", "checkpoint_save_dir",
 )  # fmt: skip
 _TEXTS = ("preset", "custom_parameter", "level", "framework", "environment_type", "exploration_policy_type")
-_PATHS = ("preset", "environment_type", "exploration_policy_type")
+_PATHS = ("preset", "level", "environment_type", "exploration_policy_type")
+_FIXED_IN_EVALUATIONS = ("preset", "framework", "exploration_policy_type")
+_OF_EVALUATIONS = (
+    "preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter", "use_cpu",
+    "num_threads",
+)  # fmt: skip
 
 
 def write(directory: pathlib.Path, args: argparse.Namespace, defaults: dict[str, Any], seed: int | None) -> None:
@@ -34,6 +42,8 @@ def write(directory: pathlib.Path, args: argparse.Namespace, defaults: dict[str,
         record["resumed"].append(run)
     else:
         record = {"resumed": [], "evaluate_only": args.evaluate is not None}
+        if args.evaluated:
+            record["evaluated"] = os.path.abspath(args.evaluated)
         record["run"] = {**run, "seed": seed, "working_directory": os.getcwd()}
     given = {name: value for name, value in vars(args).items() if value != defaults.get(name)}
     given = {name: value for name, value in given.items() if name not in _NEW_EACH_TIME}
@@ -55,19 +65,83 @@ def resumed_arguments(
     arguments = record["arguments"]
     if record["evaluate_only"]:
         raise CoachError(f"--resume {directory}: that run only evaluated; there is no training to go on with")
-    if explicit.evaluate is not None or explicit.play:
-        raise CoachError(f"--resume trains on; to evaluate or play, start anew with -crd {directory}")
+    if explicit.play:
+        raise CoachError(f"--resume trains on; to play, start a new run with -p {arguments['preset']} --play")
     for name in ("experiment_name", "experiment_path"):
         if getattr(explicit, name):
             raise CoachError(f"--resume goes on in '{directory}': leave out --{name}")
-    for name in _FIXED:
+    _check_agreement(directory, _FIXED, arguments, explicit, defaults)
+    return arguments, _joined_settings(arguments, explicit)
+
+
+def evaluated_arguments(
+    directory: str, explicit: argparse.Namespace, defaults: dict[str, Any]
+) -> tuple[dict[str, Any], str]:
+    """The flags of a new run that evaluates an experiment, and its settings (``-cp``), to which new ones are added.
+
+    :param explicit: the flags of the command line that evaluates it; another level, environment and seed may be asked
+        for, and another checkpoint than the newest
+    :raises CoachError: there is no such experiment, it has trained nothing, or a flag contradicts what it is
+    """
+    from rl_coach.utils import CoachError
+
+    record = _read(directory)
+    if record["evaluate_only"]:
+        of = f": evaluate '{record['evaluated']}'" if record.get("evaluated") else ""
+        raise CoachError(f"'{directory}' only evaluated, and has no checkpoint of its own{of}")
+    arguments = record["arguments"]
+    _check_agreement(directory, _FIXED_IN_EVALUATIONS, arguments, explicit, defaults)
+    taken = {name: arguments[name] for name in _OF_EVALUATIONS if name in arguments}
+    if not (explicit.checkpoint_restore_dir or explicit.checkpoint_restore_file):
+        taken["checkpoint_restore_dir"] = directory
+    name = _experiment_name(pathlib.Path(directory))
+    return taken | ({"experiment_name": name} if name else {}), _joined_settings(arguments, explicit)
+
+
+def check_owner(directory: str) -> None:
+    """Refuse to run what another user's directory names: a preset is a program, and so are the modules that it names.
+
+    :raises CoachError: the directory or its record belongs to another user
+    """
+    from rl_coach.utils import CoachError
+
+    if not hasattr(os, "geteuid"):
+        return
+    for path in (pathlib.Path(directory), pathlib.Path(directory) / RECORD_FILE):
+        if path.exists() and path.stat().st_uid != os.geteuid():
+            preset = _read(directory)["arguments"]["preset"]
+            raise CoachError(
+                f"'{path}' belongs to another user, and names the preset '{preset}', which is a program: "
+                "give --trust to run it"
+            )
+
+
+def _check_agreement(
+    directory: str,
+    names: tuple[str, ...],
+    arguments: dict[str, Any],
+    explicit: argparse.Namespace,
+    defaults: dict[str, Any],
+) -> None:
+    from rl_coach.utils import CoachError
+
+    for name in names:
         value, was = getattr(explicit, name), arguments.get(name, defaults[name])
         if value not in (defaults[name], was) and _lasting(value) != was:
             raise CoachError(
                 f"--resume {directory}: that run has --{name} {was}; leave it out, or start a new run with -crd"
             )
+
+
+def _joined_settings(arguments: dict[str, Any], explicit: argparse.Namespace) -> str:
     settings = [text for text in (arguments.get("custom_parameter"), explicit.custom_parameter) if text]
-    return arguments, "; ".join(text.strip().rstrip(";") for text in settings)
+    return "; ".join(text.strip().rstrip(";") for text in settings)
+
+
+def _experiment_name(directory: pathlib.Path) -> str:
+    """The name in ``experiments/<name>/<date>``; empty for a directory that lies elsewhere or was renamed."""
+    directory = directory.resolve()
+    return directory.parent.name if _DATE.fullmatch(directory.name) else ""
 
 
 def _read(directory: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
     {"state": "running", "pid": 4711, "host": "name", "updated": 1789000000.0}
 
-``updated`` is in seconds since the epoch. A run that has failed adds ``error``, what was wrong in one line.
+``updated`` is in seconds since the epoch. A run that has failed adds ``error``, what was wrong in one line. A run that
+only evaluates has ``evaluation``, which holds the statistics of its episodes once it has finished.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ class RunStatus:
     """What a run says of itself in its directory. A file that cannot be written does not end the run.
 
     :param directory: where the run's CSVs are; None for a run that writes none: then nothing is said
+    :ivar evaluation: what came of a run that only evaluates, empty so far; None for one that trains
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None):
+        self.evaluation: dict[str, Any] | None = None
         self._path = None if directory is None else pathlib.Path(directory) / STATUS_FILE
         self._has_warned = False
         self._due_at = 0.0
@@ -47,6 +50,8 @@ class RunStatus:
             return
         self._due_at = time.monotonic() + SECONDS_BETWEEN_UPDATES
         status = {"state": state, "pid": os.getpid(), "host": socket.gethostname(), "updated": time.time()}
+        if self.evaluation is not None:
+            status["evaluation"] = self.evaluation
         text = json.dumps({**status, "error": error} if error else status)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,6 +91,14 @@ def read_status(directory: str | os.PathLike[str]) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return status if isinstance(status, dict) else {}
+
+
+def is_evaluation(status: Mapping[str, Any]) -> bool:
+    """Whether the run only evaluates what another one has trained.
+
+    :param status: as ``read_status`` gives it
+    """
+    return isinstance(status.get("evaluation"), dict)
 
 
 def state_of(status: Mapping[str, Any], modified: float, now: float) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import importlib.util
 import os
 from dataclasses import dataclass
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter, TrainingSteps
+from rl_coach.installation import is_installed
 from rl_coach.logger import TENSORBOARD_DIRECTORY, screen
+from rl_coach.runs.evaluation import EvaluationStatistics
 from rl_coach.runs.progress import Progress, duration
 from rl_coach.utils import program
 
@@ -35,18 +36,18 @@ class Summary:
     """What is said of a run that has ended.
 
     :param progress: its evaluations and its duration
-    :param trained: None for a run that only evaluated
+    :param counted: in training; for a run that only evaluated, in its evaluations
     :param heatup: acting before training, which rows of the CSV count too
-    :param evaluated: all evaluations together
+    :param evaluation: what came of a run that only evaluated; None for one that trained
     :param experiment_path: where it has written
     :param has_tensorboard: whether it wrote events for TensorBoard
     :param playback_hint: the command that plays the trained agent back; None for none
     """
 
     progress: Progress
-    trained: Counts | None
+    counted: Counts
     heatup: Counts
-    evaluated: Counts
+    evaluation: EvaluationStatistics | None
     experiment_path: str
     has_tensorboard: bool
     playback_hint: str | None
@@ -54,14 +55,17 @@ class Summary:
     def print(self) -> None:
         """Print it."""
         progress = self.progress
-        if progress.last_evaluation is not None and progress.best_evaluation is not None:
+        if self.evaluation is not None:
+            screen.success(f"evaluation: {self.evaluation}")
+        elif progress.last_evaluation is not None and progress.best_evaluation is not None:
             screen.success(f"evaluation reward {progress.last_evaluation:.5g} (best {progress.best_evaluation:.5g})")
         for line in self._counted():
             screen.print(line)
         screen.announce(f"Results stored at: {self.experiment_path}")
         screen.announce(f"Total runtime: {datetime.timedelta(seconds=progress.seconds)}")
         screen.print(f"experiment: {self.experiment_path}")
-        screen.print(f"look at it: {program('dashboard')} --experiment_dir {self.experiment_path}")
+        if is_installed("panel"):
+            screen.print(f"look at it: {program('dashboard')} --experiment_dir {self.experiment_path}")
         if self.has_tensorboard:
             screen.print(f"TensorBoard: {_tensorboard_command(self.experiment_path)}")
         if self.playback_hint:
@@ -70,12 +74,12 @@ class Summary:
     def _counted(self) -> list[str]:
         """What was counted: training and heatup apart, and both together as the CSV has them."""
         took = duration(self.progress.seconds)
-        if self.trained is None:
-            return [f"evaluated {self.evaluated} in {took}"]
-        lines = [f"trained {self.trained}, {self.trained.updates:,} updates in {took}"]
+        if self.evaluation is not None:
+            return [f"evaluated {self.counted} in {took}"]
+        lines = [f"trained {self.counted}, {self.counted.updates:,} updates in {took}"]
         if self.heatup.steps:
-            episodes = self.trained.episodes + self.heatup.episodes
-            steps = self.trained.steps + self.heatup.steps
+            episodes = self.counted.episodes + self.heatup.episodes
+            steps = self.counted.steps + self.heatup.steps
             lines.append(f"heatup before that: {self.heatup}")
             lines.append(f"the CSV counts both: {Counts(episodes, steps, 0)}")
         return lines
@@ -83,4 +87,4 @@ class Summary:
 
 def _tensorboard_command(experiment_path: str) -> str:
     command = f"{program('tensorboard')} --logdir {os.path.join(experiment_path, TENSORBOARD_DIRECTORY)}"
-    return command if importlib.util.find_spec("tensorboard") else f"pip install tensorboard && {command}"
+    return command if is_installed("tensorboard") else f"pip install tensorboard && {command}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import re
 import shlex
@@ -50,6 +51,8 @@ def test_python_runs(page, tmp_path):
 def test_command_lines_are_understood(page, tmp_path):
     write_files(page, tmp_path)
     (tmp_path / "checkpoint").mkdir()
+    record = {"arguments": {"preset": "CartPole_DQN"}, "evaluate_only": False, "resumed": []}
+    (tmp_path / "checkpoint" / "experiment.json").write_text(json.dumps(record))
     launcher = CoachLauncher()
     for line in "".join(blocks(page, "bash")).splitlines():
         words = shlex.split(re.sub(r"experiments/\S*<date>\S*", "checkpoint", line), comments=True)
@@ -61,6 +64,8 @@ def test_command_lines_are_understood(page, tmp_path):
         if words[1:2] == [command_line.CHECK_ENVIRONMENT]:
             command_line.get_check_environment_parser().parse_args(words[2:])
             continue
+        if words[1:2] == [command_line.EVALUATE]:
+            words[1:] = command_line.evaluation_arguments(words[2:])
         args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
         if not args.list:
             launcher.get_graph_manager_from_args(args)

@@ -84,7 +84,7 @@ def main(preset: str, seed: str) -> int:
         try:
             return REACHED if train(preset, int(seed), directory) else NOT_REACHED
         except CoachError as error:
-            if not any(hint in str(error) for hint in ("rl_coach[", "not installed")):
+            if not any(hint in str(error) for hint in ("pip install", "not installed")):
                 raise
             print(f"  {error}")
             return NOT_INSTALLED

@@ -228,7 +228,7 @@ def test_of_several_agents_one_is_named(tmp_path):
     agents = {name: policies.build(*policies.dqn(), seed=seed) for seed, name in enumerate(("left", "right"))}
     for name, agent in agents.items():
         agent.name = name
-    level = types.SimpleNamespace(name="level", agents=agents)
+    level = types.SimpleNamespace(name="level", agent=types.SimpleNamespace(agents=agents))
     files, _ = policy_export.checkpoint_files([level], dict(policies.ABOUT), with_networks=False)
     for path, data in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

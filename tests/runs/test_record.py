@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 
 import pytest
 
 from rl_coach.coach import BAD_INPUT, DONE, CoachInterface, main
 from tests.test_coach import PRESET
+
+LEVELS = """\
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+
+
+class Swinging(GymVectorEnvironment):
+    def __init__(self):
+        super().__init__(level="Acrobot-v1")
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +82,8 @@ def test_another_checkpoint_than_the_newest():
         (("--seed", "4"), "--seed 3"),
         (("-f", "jax"), "--framework tensorflow"),
         (("-e", "other"), "leave out --experiment_name"),
-        (("--evaluate",), "to evaluate or play, start anew with -crd"),
+        (("--play",), "to play, start a new run with -p"),
+        (("--evaluate", "-f", "jax"), "--framework tensorflow"),
     ],
 )
 def test_what_contradicts_the_run_is_refused(capsys, flags, message):
@@ -99,6 +110,73 @@ def test_a_run_that_only_evaluated_has_nothing_to_go_on_with(capsys):
     directory = run("--evaluate", "10")
     assert main(["--resume", str(directory)]) == BAD_INPUT
     assert "only evaluated" in capsys.readouterr().err
+    assert main(["evaluate", str(directory)]) == BAD_INPUT
+    assert "only evaluated, and has no checkpoint of its own" in capsys.readouterr().err
+
+
+def test_the_directory_alone_says_how_to_evaluate(monkeypatch, tmp_path):
+    (tmp_path / "levels.py").write_text(LEVELS)
+    settings = "heatup_steps=EnvironmentSteps(7)"
+    directory = run("-et", "levels.py:Swinging", "-f", "jax", "-cp", settings, "--seed", "3", "-s", "60").absolute()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    manager = CoachInterface(resume=str(directory), evaluate=10).graph_manager
+    task = manager.task_parameters
+    assert (task.evaluate_only, task.resume, task.checkpoint_restore_path) == (10, False, str(directory))
+    assert (task.framework_type.name, task.checkpoint_save_secs, task.seed) == ("jax", None, None)
+    assert (manager.env_params.level, manager.heatup_steps.num_steps) == ("Acrobot-v1", 7)
+    assert pathlib.Path(task.experiment_path).parent == tmp_path / "elsewhere" / "experiments" / "mine"
+    record = record_of(pathlib.Path(task.experiment_path))
+    assert (record["evaluate_only"], record["evaluated"]) == (True, str(directory))
+
+
+def test_an_evaluation_may_ask_for_more():
+    directory = run("--seed", "3")
+    (directory / "best").mkdir()
+    manager = CoachInterface(
+        resume=str(directory), evaluate=10, level="Acrobot-v1", seed=5, experiment_name="other",
+        checkpoint_restore_dir=str(directory / "best"), custom_parameter="evaluation_steps=EnvironmentEpisodes(3)",
+    ).graph_manager  # fmt: skip
+    task = manager.task_parameters
+    assert (manager.env_params.level, task.seed, manager.evaluation_steps.num_steps) == ("Acrobot-v1", 5, 3)
+    assert task.checkpoint_restore_path == str(directory / "best")
+    assert pathlib.Path(task.experiment_path).parent.name == "other"
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((), "name the run's directory first"),
+        (("--steps", "5"), "name the run's directory first"),
+        (("nowhere",), "no experiment in 'nowhere'"),
+        (("here", "--steps", "many"), "'many' is not a whole number"),
+        (("here", "--stepz", "5"), "unknown flag '--stepz'"),
+    ],
+)
+def test_coach_evaluate_says_in_one_line_what_is_wrong(capsys, arguments, message):
+    assert main(["evaluate", *arguments]) == BAD_INPUT
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_coach_evaluate_has_a_help_of_its_own(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["evaluate", "--help"])
+    assert ended.value.code == 0
+    assert "coach evaluate EXPERIMENT [--steps STEPS]" in capsys.readouterr().out
+
+
+def test_another_users_directory_must_be_trusted(capsys, monkeypatch):
+    directory = run()
+    owner = directory.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    for flags in (["--resume", str(directory)], ["evaluate", str(directory)]):
+        assert main(flags) == BAD_INPUT
+        error = capsys.readouterr().err
+        assert "belongs to another user" in error and "recorder.py" in error and "--trust" in error
+        assert error.count("\n") == 1
+        assert main([*flags, "--trust"]) == DONE
+    assert "trust" not in record_of(directory)["arguments"]
 
 
 def test_what_goes_wrong_while_resuming_leaves_the_experiment_alone(capsys):

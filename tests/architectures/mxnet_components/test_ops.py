@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 if importlib.util.find_spec("mxnet") is None:
-    pytest.skip("the extra rl_coach[mxnet] is not installed", allow_module_level=True)
+    pytest.skip("MXNet is not installed", allow_module_level=True)
 
 from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import mxnet, numpy_semantics

@@ -1,0 +1,72 @@
+"""The distribution that this package was installed from: its name, and how to install what it lacks."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from importlib import metadata
+
+DISTRIBUTION = "coach-rl"
+PREDECESSOR = "rl-coach"
+"""Intel's distribution. It holds a package of the same import name, so the two cannot live side by side."""
+
+_EXTRA = re.compile(r"""\s*(?:and\s+)?extra\s*==\s*["']([^"']+)["']""")
+_EXTRAS_OF_PACKAGES = {
+    "tensorflow": "",
+    "keras": "",
+    "tf2onnx": "",
+    "panel": "",
+    "bokeh": "",
+    "pyarrow": "",
+    "jax": "jax",
+    "mxnet": "mxnet",
+    "ale_py": "atari",
+    "mujoco": "mujoco",
+    "gymnasium_robotics": "mujoco",
+    "vizdoom": "doom",
+    "dm_control": "control",
+    "redis": "distributed",
+    "kubernetes": "distributed",
+}
+
+
+def install_command(extra: str) -> str:
+    """The command line that installs what an extra brings, from the registry and without Coach itself.
+
+    :param extra: its name in ``pyproject.toml``; for a package that runs from a directory without being installed,
+        the command names that extra
+    """
+    try:
+        requirements = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        return f"pip install '.[{extra}]' in Coach's repository"
+    wanted = [text for text in requirements if extra in _EXTRA.findall(text)]
+    return shlex.join(["pip", "install", *(_EXTRA.sub("", text).rstrip("; ") for text in wanted)])
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported; it is not imported for that."""
+    return importlib.util.find_spec(package) is not None
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """One line about a package that is not installed, and what installs it."""
+    package = (error.name or "").partition(".")[0]
+    extra = _EXTRAS_OF_PACKAGES.get(package)
+    command = install_command(extra) if extra else f"pip install {package}"
+    return f"the package '{package}' is not installed: {command}"
+
+
+def predecessor_warning() -> str | None:
+    """One line about Intel's rl-coach beside this package; None if it is not installed."""
+    try:
+        version = metadata.version(PREDECESSOR)
+    except metadata.PackageNotFoundError:
+        return None
+    if int(version.partition(".")[0]) >= 2:
+        return None
+    return (
+        f"Intel's {PREDECESSOR} {version} is installed too and writes into the same folder rl_coach: "
+        f"pip uninstall {PREDECESSOR}, then install {DISTRIBUTION} again"
+    )

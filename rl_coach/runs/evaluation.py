@@ -1,0 +1,57 @@
+"""The outcome of an evaluation: statistics of its episodes' total rewards."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Sequence
+
+import numpy as np
+
+from rl_coach.utilities.students_t import t_95
+
+
+@dataclass(frozen=True)
+class EvaluationStatistics:
+    """Statistics of the total rewards of an evaluation's episodes.
+
+    :param episodes: how many there were
+    :param mean: their mean total reward
+    :param standard_deviation: of a sample (n - 1); None for a single episode
+    :param minimum: the smallest total reward
+    :param maximum: the largest total reward
+    :param confidence_low: the lower end of the mean's 95% confidence interval by Student's t; None for a single episode
+    :param confidence_high: its upper end
+    """
+
+    episodes: int
+    mean: float
+    standard_deviation: float | None
+    minimum: float
+    maximum: float
+    confidence_low: float | None
+    confidence_high: float | None
+
+    @classmethod
+    def of(cls, rewards: Sequence[float]) -> EvaluationStatistics:
+        """:param rewards: the total reward of each episode [episodes], at least one"""
+        count, mean = len(rewards), float(np.mean(rewards))
+        deviation = low = high = None
+        if count > 1:
+            deviation = float(np.std(rewards, ddof=1))
+            half = t_95(count - 1) * deviation / math.sqrt(count)
+            low, high = mean - half, mean + half
+        return cls(count, mean, deviation, float(min(rewards)), float(max(rewards)), low, high)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by name, for ``status.json``."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        if self.standard_deviation is None:
+            return f"reward {self.mean:.5g} in 1 episode: a single one has no spread"
+        return (
+            f"mean reward {self.mean:.5g}, 95% confidence interval {self.confidence_low:.5g} to "
+            f"{self.confidence_high:.5g}; standard deviation {self.standard_deviation:.5g}, "
+            f"minimum {self.minimum:.5g}, maximum {self.maximum:.5g}, {self.episodes:,} episodes"
+        )

@@ -1,0 +1,73 @@
+"""A lock on the directory of an experiment: one process at a time writes there.
+
+It is the operating system's (``flock``), so a process that dies, however it dies, holds it no longer.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import IO
+
+from rl_coach.utils import CoachError
+
+try:
+    import fcntl
+except ImportError:  # Windows has none: a directory is not locked there
+    fcntl = None  # type: ignore[assignment]
+
+LOCK_FILE = ".lock"
+
+_held: dict[pathlib.Path, IO[str]] = {}
+
+
+def lock(directory: str | os.PathLike[str]) -> None:
+    """Hold a directory until ``unlock`` or the end of this process. Held twice by one process, it is held once.
+
+    A file system without locks is not locked.
+
+    :raises CoachError: another process holds it, or the file cannot be written
+    """
+    path = pathlib.Path(directory).resolve()
+    if fcntl is None or path in _held:
+        return
+    try:
+        file = open(path / LOCK_FILE, "a+", encoding="utf-8")  # noqa: SIM115 - open as long as it is held
+    except OSError as error:
+        raise CoachError(f"'{path}' cannot be written: {error.strerror}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = _holder(file)
+        file.close()
+        raise CoachError(f"'{directory}' is being written by another run{holder}: stop that one first") from None
+    except OSError:
+        file.close()
+        return
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
+    _held[path] = file
+
+
+def unlock(directory: str | os.PathLike[str]) -> None:
+    """Let go of a directory, if this process holds it."""
+    file = _held.pop(pathlib.Path(directory).resolve(), None)
+    if file is not None:
+        file.close()
+
+
+def _holder(file: IO[str]) -> str:
+    file.seek(0)
+    number = file.read(20).strip()
+    return f" (process {number})" if number.isdigit() else ""
+
+
+def _forget() -> None:
+    """Close what a fork has inherited: a copy of an environment that outlives its run holds no lock for it."""
+    while _held:
+        _held.popitem()[1].close()
+
+
+if fcntl is not None:
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,66 @@
+"""``coach evaluate``: the statistics of an evaluation, and that it needs nothing but a run's directory."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from rl_coach.runs import experiments
+from rl_coach.runs.evaluation import EvaluationStatistics
+from rl_coach.runs.status import is_evaluation, read_status
+
+LEVELS = """\
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+
+
+class Swinging(GymVectorEnvironment):
+    def __init__(self):
+        super().__init__(level="Acrobot-v1")
+"""
+SETTINGS = (
+    "heatup_steps=EnvironmentSteps(20); improve_steps=EnvironmentSteps(20); evaluation_steps=EnvironmentEpisodes(0);"
+    "agent_params.network_wrappers['main'].middleware_parameters.scheme=[Dense(32)]"
+)
+
+
+def test_statistics_worked_out_by_hand():
+    # mean 3, squared deviations 4 + 1 + 0 + 1 + 4 = 10, variance 10 / 4; t for 4 degrees of freedom is 2.776
+    statistics = EvaluationStatistics.of([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert (statistics.episodes, statistics.mean, statistics.minimum, statistics.maximum) == (5, 3.0, 1.0, 5.0)
+    assert statistics.standard_deviation == pytest.approx(2.5**0.5)
+    assert statistics.confidence_low == pytest.approx(3 - 2.776 * (2.5 / 5) ** 0.5)
+    assert statistics.confidence_high == pytest.approx(3 + 2.776 * (2.5 / 5) ** 0.5)
+    assert "standard deviation 1.5811, minimum 1, maximum 5, 5 episodes" in str(statistics)
+
+
+def test_a_single_episode_has_no_spread():
+    statistics = EvaluationStatistics.of([7.0])
+    assert (statistics.mean, statistics.standard_deviation, statistics.confidence_low) == (7.0, None, None)
+    assert "1 episode" in str(statistics)
+
+
+def coach(directory, *arguments: str) -> str:
+    command = [sys.executable, "-m", "rl_coach.coach", *arguments]
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_printed_line_plays_any_run_back(tmp_path):
+    (tmp_path / "levels.py").write_text(LEVELS)
+    said = coach(tmp_path, "-p", "CartPole_DQN", "-et", "levels.py:Swinging", "-e", "mine", "-cp", SETTINGS, "-c")
+    (trained,) = (tmp_path / "experiments" / "mine").iterdir()
+    (line,) = re.findall(r"^play it back: (.*)$", said, re.MULTILINE)
+    words = line.split()
+    assert words[1:] == ["evaluate", f"experiments/mine/{trained.name}"]
+    said = coach(tmp_path, *words[1:], "--steps", "10", "--seed", "1")
+    (evaluation,) = set((tmp_path / "experiments" / "mine").iterdir()) - {trained}
+    status = read_status(evaluation)
+    assert is_evaluation(status) and not is_evaluation(read_status(trained))
+    assert (status["state"], status["evaluation"]["episodes"]) == ("finished", 1)
+    assert "evaluation: reward -" in said and "in 1 episode" in said and "updates in" not in said
+    runs = experiments.load(tmp_path / "experiments").runs
+    assert sorted(runs["kind"]) == ["evaluation", "training"]

@@ -1,0 +1,201 @@
+"""The distribution: what it is called, what it brings, and what works where parts of it are not installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib import metadata
+
+import pytest
+
+from rl_coach import installation
+from rl_coach.coach import BAD_INPUT, DONE, CoachInterface, dashboard, main
+from rl_coach.policy.export import export
+from tests.test_coach import PRESET
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SETTINGS = "heatup_steps=EnvironmentSteps(60); improve_steps=EnvironmentSteps(60)"
+PAGES = ("*.md", "docs/**/*.md", "docs/**/*.ipynb", "rl_coach/**/*.py", "dashboard/*.py")
+_NOT_PASSED_ON = ("PYTHONPATH", "VIRTUAL_ENV", "MAKEFLAGS")
+ACT = """\
+import sys
+import numpy as np
+from rl_coach.policy import Policy
+print("action", Policy.load(sys.argv[1]).act(np.array([0.01, -0.02, 0.03, 0.0])))
+"""
+BLOCK = """\
+import sys
+from importlib.machinery import PathFinder
+
+blocked = sys.argv.pop(1).split(",")
+find = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *rest: None if name.partition(".")[0] in blocked else find(name, *rest)
+"""
+
+
+def run(*command: str | os.PathLike, cwd: pathlib.Path, **more: str) -> subprocess.CompletedProcess:
+    environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON} | more
+    words = [str(word) for word in command]
+    return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=1200, check=False)
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    """The exported policy of a short run."""
+    directory = tmp_path_factory.mktemp("trained")
+    coach = CoachInterface(
+        preset="CartPole_DQN", experiment_path=str(directory), no_summary=True, custom_parameter=SETTINGS
+    )
+    return export(coach.run().task_parameters.experiment_path, directory / "policy")
+
+
+# names
+
+
+def test_the_name_is_not_the_predecessors():
+    assert installation.DISTRIBUTION == "coach-rl"
+    name = re.search(r'^name = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert name is not None and name[1] == installation.DISTRIBUTION
+
+
+def test_no_text_installs_the_predecessor():
+    for page in [page for glob in PAGES for page in ROOT.glob(glob)]:
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if not re.search(r"Not `pip install rl_coach`|pip uninstall|pip install rl_coach` brings", line):
+                assert not re.search(r"pip install (--\S+ )*'?rl[_-]coach", line), (page, line)
+
+
+def test_a_run_beside_the_predecessor_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recorder.py").write_text(PRESET)
+    assert main(["-p", "recorder.py"]) == DONE
+    assert "Intel" not in capsys.readouterr().out
+    intels = tmp_path / "rl_coach-1.0.1.dist-info"
+    intels.mkdir()
+    (intels / "METADATA").write_text("Metadata-Version: 2.1\nName: rl-coach\nVersion: 1.0.1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert main(["-p", "recorder.py"]) == DONE
+    said = [line for line in capsys.readouterr().out.splitlines() if "Intel" in line]
+    assert len(said) == 1 and "rl-coach 1.0.1" in said[0] and "pip uninstall rl-coach" in said[0]
+
+
+def test_an_extra_is_installed_by_the_packages_it_brings(monkeypatch):
+    requirements = [
+        "numpy>=1.26",
+        'jax>=0.4.36; extra == "jax"',
+        'mxnet==1.9.1; extra == "mxnet"',
+        'setuptools; python_version >= "3.12" and extra == "mxnet"',
+    ]
+    monkeypatch.setattr(metadata, "requires", lambda name: requirements)
+    assert installation.install_command("jax") == "pip install 'jax>=0.4.36'"
+    command = "pip install mxnet==1.9.1 'setuptools; python_version >= \"3.12\"'"
+    assert installation.install_command("mxnet") == command
+
+
+# packages that are missing
+
+
+@pytest.mark.parametrize("program, name", [(main, "coach"), (dashboard, "dashboard")])
+def test_a_missing_package_is_one_line(program, name, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "needy.py").write_text(PRESET.replace("def run(self):", "def run(self):\n        import panel"))
+    monkeypatch.setitem(sys.modules, "panel", None)
+    for module in [module for module in sys.modules if module.startswith("rl_coach.dashboard")]:
+        monkeypatch.delitem(sys.modules, module)
+    assert program(["-p", "needy.py"] if program is main else []) == BAD_INPUT
+    assert capsys.readouterr().err == f"{name}: the package 'panel' is not installed: pip install panel\n"
+
+
+def test_acting_needs_numpy_and_onnxruntime_alone(policy, tmp_path):
+    blocked = "tensorflow,keras,jax,tf2onnx,onnx,gymnasium,pandas,rich,safetensors,msgpack,panel,pyarrow,imageio"
+    done = run(sys.executable, "-c", BLOCK + ACT, blocked, policy, cwd=tmp_path, PYTHONPATH=str(ROOT))
+    assert done.stdout in ("action 0\n", "action 1\n"), done.stderr
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
+def test_jax_trains_without_tensorflow(tmp_path):
+    program = BLOCK + "from rl_coach.coach import main\nsys.exit(main())"
+    blocked = "tensorflow,tf2onnx,pandas,panel,bokeh,pyarrow,tensorboardX,imageio,pygame"
+    flags = ["-p", "CartPole_DQN", "-f", "jax", "-cp", SETTINGS]
+    done = run(sys.executable, "-c", program, blocked, *flags, cwd=tmp_path, PYTHONPATH=str(ROOT))
+    assert done.returncode == DONE, done.stderr
+    assert "play it back" in done.stdout
+    assert "dashboard" not in done.stdout
+    assert list(tmp_path.glob("experiments/CartPole_DQN/*/checkpoint/*.ckpt/policy/model.onnx"))
+
+
+# fresh environments
+
+
+def copy_of_the_repository(directory: pathlib.Path) -> pathlib.Path:
+    """The files that a fresh clone has."""
+    listed = run("git", "ls-files", "-co", "--exclude-standard", cwd=ROOT).stdout.splitlines()
+    for name in listed:
+        target = directory / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, target)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    return copy_of_the_repository(tmp_path_factory.mktemp("clone"))
+
+
+@pytest.fixture(scope="module")
+def built(clone, tmp_path_factory):
+    """The sdist and the wheel."""
+    directory = tmp_path_factory.mktemp("dist")
+    done = run(sys.executable, "-m", "build", "--outdir", directory, ".", cwd=clone)
+    assert done.returncode == 0, done.stderr
+    (sdist,), (wheel,) = directory.glob("*.tar.gz"), directory.glob("*.whl")
+    return sdist, wheel
+
+
+@pytest.mark.install
+def test_the_sdist_holds_docs_and_changelog(built):
+    with tarfile.open(built[0]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"CHANGELOG.md", "README.md", "docs/start.md", "docs/images/run.svg", "mkdocs.yml", "LICENSE"} <= names
+    assert {"presets/CartPole_DQN.py", "dashboard/page.html", "tests/test_installation.py", "Makefile"} <= names
+    assert not [name for name in names if name.endswith(".pyc")]
+
+
+@pytest.mark.install
+def test_the_wheel_holds_the_package_and_says_where_it_comes_from(built):
+    with zipfile.ZipFile(built[1]) as archive:
+        names = archive.namelist()
+        about = archive.read(next(name for name in names if name.endswith("/METADATA"))).decode()
+    assert {"rl_coach/presets/CartPole_DQN.py", "rl_coach/dashboard/page.html", "rl_coach/py.typed"} <= set(names)
+    assert not [name for name in names if name.startswith(("tests/", "docs/"))]
+    assert "\nName: coach-rl\n" in about
+    assert {"Repository", "Documentation", "Changelog", "Issues"} <= set(re.findall(r"Project-URL: (\w+),", about))
+    links = re.findall(r"\]\(([^)]+)\)", about)
+    assert links and all(link.startswith("https://") for link in links)
+
+
+@pytest.mark.install
+def test_the_thin_environment_acts(clone, policy):
+    assert run("make", "thin", f"PYTHON={sys.executable}", cwd=clone).returncode == 0
+    python = clone / ".venv-thin" / "bin" / "python"
+    assert run(python, "-c", ACT, policy, cwd=policy.parent).stdout in ("action 0\n", "action 1\n")
+    assert run(python, "-c", "import tensorflow", cwd=policy.parent).returncode != 0
+
+
+@pytest.mark.install
+def test_the_thin_environment_with_jax_trains(clone, tmp_path):
+    assert run("make", "thin-jax", f"PYTHON={sys.executable}", cwd=clone).returncode == 0
+    coach = clone / ".venv-thin-jax" / "bin" / "coach"
+    done = run(coach, "-p", "CartPole_DQN", "-f", "jax", "-cp", SETTINGS, cwd=tmp_path)
+    assert done.returncode == DONE, done.stderr
+    (line,) = re.findall(r"^play it back: (.*)$", done.stdout, re.MULTILINE)
+    assert "evaluation: " in run(*line.split(), "--steps", "10", cwd=tmp_path).stdout
+    assert run(coach, "-p", "CartPole_DQN", cwd=tmp_path).stderr.endswith(": pip install tensorflow\n")
+    assert run(coach.with_name("dashboard"), cwd=tmp_path).stderr.count("\n") == 1
