@@ -12,13 +12,9 @@ from typing import Collection, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-
-try:
-    import pyarrow as pa
-    from pyarrow import compute
-    from pyarrow import csv as arrow_csv
-except ImportError as error:  # pragma: no cover - depends on the installation
-    raise ImportError("reading experiments needs pyarrow: pip install 'rl_coach[dashboard]'") from error
+import pyarrow as pa
+from pyarrow import compute
+from pyarrow import csv as arrow_csv
 
 EPISODE = "Episode #"
 TRAINING_ITERATION = "Training Iter"
