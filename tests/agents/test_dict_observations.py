@@ -43,7 +43,7 @@ PRESET = """\
     for network in agent_params.network_wrappers.values():
         network.input_embedders_parameters["observation"].scheme = EmbedderScheme.Shallow
         network.batch_size = 4
-    schedule = SimpleSchedule(EnvironmentSteps(40), EnvironmentEpisodes(10), EnvironmentEpisodes(1))
+    schedule = SimpleSchedule(EnvironmentSteps(60), EnvironmentEpisodes(10), EnvironmentEpisodes(1))
     schedule.heatup_steps = EnvironmentSteps(20)
     graph_manager = BasicRLGraphManager(agent_params, GymVectorEnvironment("rover.py:Rover"), schedule)
     """
