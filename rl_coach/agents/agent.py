@@ -8,7 +8,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
-from rl_coach.agents.before_evaluation import BeforeEvaluation
+from rl_coach.agents.before_evaluation import BeforeEvaluation, seed_as_data, seed_from_data
 from rl_coach.agents.books import Books
 from rl_coach.agents.episode import Delegated, EpisodeInProgress, attributes_set_by
 from rl_coach.agents.experience import Experience, Played
@@ -548,6 +548,7 @@ class Agent(AgentInterface):
             "exploration": self.exploration_policy.get_state(),
             "filters": {name: getattr(self, name).get_state() for name in _FILTERS},
             "rng": self.rng.bit_generator.state,
+            "seed": seed_as_data(self._seeds),  # evaluations draw by it
             "action_rng": self.spaces.action.rng.bit_generator.state,
             "books": self.books.get_state(),
             "clock": self.clock.get_state(),
@@ -564,6 +565,7 @@ class Agent(AgentInterface):
         for name in _FILTERS:
             getattr(self, name).set_state(state["filters"][name])
         self.rng.bit_generator.state = state["rng"]
+        self._seeds = seed_from_data(state["seed"])
         self.spaces.action.rng.bit_generator.state = state["action_rng"]
         self.books.set_state(state["books"])
         self.clock.set_state(state["clock"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,3 +46,14 @@ class BeforeEvaluation:
             stream.bit_generator.state = state
         agent.books.take_up_samples(self._samples)
         agent.exploration_policy.set_state(self._exploration)
+
+
+def seed_as_data(seed: np.random.SeedSequence) -> dict[str, Any]:
+    """A seed as plain data; its numbers as text, for they may have 128 bits."""
+    entropy = seed.entropy if isinstance(seed.entropy, (list, tuple)) else [seed.entropy]
+    return {"entropy": [str(number) for number in entropy], "spawn_key": list(seed.spawn_key)}
+
+
+def seed_from_data(data: dict[str, Any]) -> np.random.SeedSequence:
+    """The seed that ``seed_as_data`` was given."""
+    return np.random.SeedSequence([int(number) for number in data["entropy"]], spawn_key=data["spawn_key"])
