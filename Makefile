@@ -67,7 +67,7 @@ test: lint
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not slow and not install" -q
 
 soak: $(VENV)/.test-installed
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "resume or faults" -q
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "resume or faults or slow" -q
 
 golden: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -m golden -s tests/golden

@@ -33,6 +33,8 @@ OFF_SCREEN = """() => {
   return found;
 }"""
 
+pytestmark = pytest.mark.slow  # a browser for each; make soak runs them
+
 
 @pytest.fixture
 def root(tmp_path):
