@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import time
 from typing import Any, ClassVar, Iterator, Mapping
 
@@ -506,7 +507,9 @@ class GraphManager(Constrained):
                 self._improvement.evaluation_held()
             if not self._is_played:
                 self._save_whatever_happens()
-        self._summarize(Counts.of(self.total_steps_counters[RunPhase.TRAIN]))
+        trained = Counts.of(self.total_steps_counters[RunPhase.TRAIN])
+        # where nothing is trained, the calls count as training steps: no updates
+        self._summarize(trained if self._can_train else dataclasses.replace(trained, updates=0))
 
     def _heat_up_and_begin(self) -> None:
         """Heatup, or what is left of it where a run goes on."""

@@ -44,10 +44,13 @@ def lock(directory: str | os.PathLike[str]) -> None:
     except OSError:
         file.close()
         return
-    file.truncate(0)
-    file.write(str(os.getpid()))
-    file.flush()
     _held[path] = file
+    try:
+        os.ftruncate(file.fileno(), 0)
+        os.write(file.fileno(), str(os.getpid()).encode())
+    except OSError:
+        # on a full disk the directory is held all the same: only a second run's message lacks the number
+        return
 
 
 def unlock(directory: str | os.PathLike[str]) -> None:
