@@ -21,6 +21,7 @@ from rl_coach.utils import CoachError, did_you_mean
 
 logger = logging.getLogger("rl_coach")
 
+_DEFAULT_NAME = "observation"  # in the agents' own parameters
 _NO_OBSERVATIONS = ("action", "goal")
 
 EMBEDDERS: dict[str, dict] = {
@@ -79,6 +80,8 @@ def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDe
         absent = sorted(name for name in embedders if name not in _NO_OBSERVATIONS)
         if not absent or not spaces.state.sub_spaces.keys().isdisjoint(absent) or not there:
             continue
+        if any(name != _DEFAULT_NAME and did_you_mean(name, there) for name in absent):
+            continue  # somebody named an observation and mistyped it: the network says so
         pattern = embedders[absent[0]]
         others = {name: embedder for name, embedder in embedders.items() if name in _NO_OBSERVATIONS}
         parameters.input_embedders_parameters = {name: copy.deepcopy(pattern) for name in there} | others

@@ -19,7 +19,7 @@ def test_it_is_written_in_at_most_sixty_lines_and_learns(tmp_path):
     assert len(pathlib.Path(__file__).with_name("toy_agent.py").read_text().splitlines()) <= 60
     manager = graph(dqn(QVAgentParameters()), Bandit, tmp_path, schedule(400))
     manager.improve()
-    assert manager.get_agent().learner.step.rule is qv_rule
+    assert manager.get_agent().update_loop.learner.step.rule is qv_rule
     manager.evaluate(EnvironmentEpisodes(5))
     assert manager.progress.last_evaluation >= 9.5
 
@@ -41,4 +41,4 @@ def test_a_column_of_a_wrong_shape_stops_it_with_its_name(tmp_path):
         "weights": np.ones(4, np.float32),
     }
     with pytest.raises(CoachError, match=r"'rewards' has shape \(4, 1\)"):
-        agent.learner.train(columns)
+        agent.update_loop.learner.train(columns)

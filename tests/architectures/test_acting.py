@@ -89,7 +89,7 @@ def test_an_agent_plays_with_it_and_training_is_refused(tmp_path):
     state = {"observation": np.array([1.0, 0.0], np.float32)}
     np.testing.assert_array_equal(agent.choose_action(state).action, trainer.choose_action(state).action)
     with pytest.raises(CoachError, match="this process only acts"):
-        _ = agent.learner
+        _ = agent.update_loop.learner
 
 
 def test_without_a_blueprint_it_says_what_is_missing(tmp_path):

@@ -133,7 +133,7 @@ def test_embedders_and_middlewares_of_all_schemes():
 
 
 def test_convolutions_are_given_their_weights_in_the_order_that_the_graph_reads_them():
-    image = {"image": ImageObservationSpace(np.array([9, 9, 2]), high=255)}
+    image = {"image": ImageObservationSpace(np.array([9, 9, 3]), high=255)}
     embedders = {"image": InputEmbedderParameters(scheme=[Conv2d(3, 4, 2), Conv2d(5, 2, 1)])}
     network = network_parameters([VHeadParameters()], image, input_embedders_parameters=embedders)
     wrapper = wrap(network, spaces(image, DISCRETE))
@@ -149,7 +149,7 @@ def test_convolutions_are_given_their_weights_in_the_order_that_the_graph_reads_
 
 
 def test_layers_of_all_kinds_and_a_network_for_each_head():
-    observations = {"image": ImageObservationSpace(np.array([9, 9, 2]), high=255), **VECTOR}
+    observations = {"image": ImageObservationSpace(np.array([9, 9, 3]), high=255), **VECTOR}
     layers = [Conv2d(2, 3, 4), BatchnormActivationDropout(True, "tanh", 0.3), Flatten(), Dense(6), NoisyNetDense(5)]
     embedders = {
         "image": InputEmbedderParameters(scheme=layers),

@@ -25,7 +25,7 @@ from tests.frameworks import FRAMEWORK
 
 PROBLEMS = ("dqn", "sac", "convolutions", "lstm", "batchnorm")
 BATCH, UPDATES = 32, 10
-IMAGE = {"observation": ImageObservationSpace(np.array([12, 12, 2]), high=255)}
+IMAGE = {"observation": ImageObservationSpace(np.array([12, 12, 3]), high=255)}
 Q_RULE = q_learning_rule(False, None, greedy_by_target, False)
 
 

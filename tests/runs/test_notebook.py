@@ -9,7 +9,7 @@ import pytest
 
 from rl_coach.coach import CoachInterface
 from rl_coach.runs import experiments
-from rl_coach.runs.notebook import SignalPlot, line
+from rl_coach.runs.plot import SignalPlot, line
 from rl_coach.utils import CoachError
 
 SVG = "{http://www.w3.org/2000/svg}"
