@@ -347,6 +347,7 @@ class NetworkParameters(Parameters):
         "batch_size": whole(1),
         "replace_mse_with_huber_loss": FLAG,
         "create_target_network": FLAG,
+        "output_embedding": FLAG,
         "tensorflow_support": FLAG,
         "softmax_temperature": number(above=0),
     }

@@ -14,7 +14,7 @@ from rl_coach.architectures.packing import Packing, pad, padded
 from rl_coach.architectures.update import TrainingStep, Update, weighted_mean
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.schedules import LinearSchedule
-from rl_coach.spaces import ImageObservationSpace
+from rl_coach.spaces import PlanarMapsObservationSpace
 from rl_coach.utils import CoachError, TrainingError
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces, wrap
 
@@ -103,7 +103,7 @@ def test_five_updates_in_a_loop_equal_five_single_calls(looped, single):
 
 def test_updates_on_images_in_a_loop_equal_single_calls():
     # a framework may compile networks with convolutions in another way
-    image = {"image": ImageObservationSpace(np.array([48, 48, 3]), high=255)}
+    image = {"image": PlanarMapsObservationSpace(np.array([48, 48, 2]), 0, 255)}
     embedders = {"image": InputEmbedderParameters(scheme=[Conv2d(3, 4, 2), Conv2d(4, 3, 1)])}
     looped, single = (
         wrapper_and_learner(observations=image, input_embedders_parameters=embedders, **SETTINGS) for _ in range(2)
@@ -112,7 +112,7 @@ def test_updates_on_images_in_a_loop_equal_single_calls():
     single[0].set_state(start)
     data = columns(3 * B)
     del data["states/observation"]
-    data["states/image"] = np.random.default_rng(0).integers(0, 256, (3 * B, 48, 48, 3), dtype=np.uint8)
+    data["states/image"] = np.random.default_rng(0).integers(0, 256, (3 * B, 48, 48, 2), dtype=np.uint8)
     together = looped[1].train(data, num_updates=3, target_rates={"main": 0.3})
     alone = [single[1].train(part(data, np.s_[k * B : (k + 1) * B]), target_rates={"main": 0.3}) for k in range(3)]
     assert_same_states(looped[0], single[0])

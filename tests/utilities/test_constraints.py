@@ -187,7 +187,8 @@ _FREE = {
     "continuous_exploration_policy_parameters", "clip_low", "clip_high", "state_key_with_the_class_index",
     "parameters_server_hosts", "worker_hosts", "job_type", "num_tasks", "num_training_tasks", "device",
     "worker_target", "dnd", "shared_memory_scratchpad", "heatup_steps", "evaluation_steps", "improve_steps",
-    "steps_between_evaluation_periods", "rescale_gradient_from_head_by_factor",
+    "steps_between_evaluation_periods", "rescale_gradient_from_head_by_factor", "blueprint", "initial_weights",
+    "kept", "trained",
 }  # fmt: skip
 
 
