@@ -144,7 +144,7 @@ def test_convolutions_are_given_their_weights_in_the_order_that_the_graph_reads_
     weights = wrapper.online_network.get_weights()
     given = dict(zip(exported.weight_names, exported.arranged(weights)))
     shapes = {one.name: tuple(n.dim_value for n in one.type.tensor_type.shape.dim) for one in graph.input}
-    assert [given[name].shape for name in exported.weight_axes] == [(3, 2, 4, 4), (5, 3, 2, 2)]
+    assert [given[name].shape for name in exported.weight_axes] == [(3, 3, 4, 4), (5, 3, 2, 2)]
     assert all(given[name].shape == shapes[name] for name in given)
 
 

@@ -15,10 +15,10 @@ from rl_coach.exploration_policies.exploration_policy import (
     ExplorationParameters,
     ExplorationPolicy,
     best_action,
-    sample_action,
 )
 from rl_coach.exploration_policies.greedy import Greedy, GreedyParameters
 from rl_coach.exploration_policies.ucb import UCB, UCBParameters
+from rl_coach.policy.drawing import sample_action
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, MultiSelectActionSpace
 from rl_coach.utils import CoachError, TrainingError, dynamic_import_and_instantiate_module_from_params
