@@ -8,7 +8,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
-from rl_coach.agents.before_evaluation import BeforeEvaluation, seed_as_data, seed_from_data
+from rl_coach.agents.before_evaluation import FILTERS, BeforeEvaluation, seed_as_data, seed_from_data
 from rl_coach.agents.books import Books
 from rl_coach.agents.episode import Delegated, EpisodeInProgress, attributes_set_by
 from rl_coach.agents.experience import Experience, Played
@@ -36,8 +36,6 @@ from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
 from rl_coach.logger import screen
 from rl_coach.spaces import GoalsSpace, SpacesDefinition
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
-
-_FILTERS = ("input_filter", "output_filter", "pre_network_filter")
 
 
 class Agent(AgentInterface):
@@ -546,7 +544,7 @@ class Agent(AgentInterface):
             "networks": {name: network.get_state() for name, network in self.networks.items()},
             "memory": self.memory.get_state() if task is None or task.checkpoint_memory else None,
             "exploration": self.exploration_policy.get_state(),
-            "filters": {name: getattr(self, name).get_state() for name in _FILTERS},
+            "filters": {name: getattr(self, name).get_state() for name in FILTERS},
             "rng": self.rng.bit_generator.state,
             "seed": seed_as_data(self._seeds),  # evaluations draw by it
             "action_rng": self.spaces.action.rng.bit_generator.state,
@@ -562,7 +560,7 @@ class Agent(AgentInterface):
         if state["memory"] is not None and not self._is_evaluating_only:
             self.memory.set_state(state["memory"])
         self.exploration_policy.set_state(state["exploration"])
-        for name in _FILTERS:
+        for name in FILTERS:
             getattr(self, name).set_state(state["filters"][name])
         self.rng.bit_generator.state = state["rng"]
         self._seeds = seed_from_data(state["seed"])

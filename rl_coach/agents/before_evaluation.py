@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rl_coach.agents.agent import Agent
 
 _EVALUATION = 0x0E7A1  # apart from what a SeedSequence spawns, whose keys count up from 0
-_FILTERS = ("input_filter", "output_filter", "pre_network_filter")
+FILTERS = ("input_filter", "output_filter", "pre_network_filter")
 
 
 class BeforeEvaluation:
@@ -23,7 +23,7 @@ class BeforeEvaluation:
 
     def __init__(self, agent: Agent, seeds: np.random.SeedSequence):
         self._agent = agent
-        self._filters = {name: getattr(agent, name).get_state() for name in _FILTERS}
+        self._filters = {name: getattr(agent, name).get_state() for name in FILTERS}
         self._streams = [stream.bit_generator.state for stream in self._all_streams()]
         self._samples = agent.books.put_samples_aside()
         self._exploration = agent.exploration_policy.get_state()
