@@ -485,6 +485,15 @@ class Agent(AgentInterface):
         columns["weights"] = np.ones(len(batch.reward_column), np.float32) if weights is None else weights
         return columns
 
+    @property
+    def most_updates_of_a_call(self) -> int:
+        """The most updates that one compiled call makes; a phase with more of them makes several calls."""
+        return self.ap.algorithm.num_consecutive_training_steps * self.clock.most_phases
+
+    def networks_that_learn(self, updates: range) -> dict[str, list[bool]]:
+        """For each network that not all updates teach, True for those of ``updates``, numbered from 1 on, that do."""
+        return {}
+
     def learning_scalars(self) -> dict[str, float]:
         """Numbers that change between updates and that the rule needs."""
         return {}

@@ -24,9 +24,8 @@ from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, RunPhase, S
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.policy.action_choice import PolicyDescription, SquashedGaussianChoice
-from rl_coach.spaces import BoxActionSpace
+from rl_coach.spaces import require_bounded_box
 from rl_coach.utilities.constraints import FLAG, Constraint
-from rl_coach.utils import CoachError
 
 
 class _SACNetworkParameters(NetworkParameters):
@@ -179,12 +178,7 @@ class SoftActorCriticAgent(Agent):
         return False
 
     def init_environment_dependent_modules(self) -> None:
-        action = self.spaces.action
-        if not isinstance(action, BoxActionSpace) or not np.all(np.isfinite([action.low, action.high])):
-            raise CoachError(
-                f"soft actor-critic needs continuous actions with finite bounds, not {action!r}: "
-                f"choose another agent or environment"
-            )
+        action = require_bounded_box(self.spaces.action, self.name)
         self._choice = SquashedGaussianChoice(
             centre=((action.high + action.low) / 2).astype(np.float32),
             radius=((action.high - action.low) / 2).astype(np.float32),

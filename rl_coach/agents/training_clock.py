@@ -7,6 +7,9 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingS
 from rl_coach.utils import CoachError
 
 
+LONGEST_PERIOD_WITHIN_CALLS = 10
+
+
 class TrainingClock:
     """Knows when training phases, and updates of target networks, are due.
 
@@ -75,15 +78,29 @@ class TrainingClock:
             return 1
         return -(-self.steps_at_once // max(1, period.num_steps))
 
+    @property
+    def _updates_targets_within_calls(self) -> bool:
+        """True if targets are updated after every few updates: a call makes those of targets too then."""
+        period = self._algorithm.num_steps_between_copying_online_weights_to_target
+        return isinstance(period, TrainingSteps) and period.num_steps in range(2, LONGEST_PERIOD_WITHIN_CALLS + 1)
+
+    def target_updates(self, updates: int, training_iteration: int) -> list[bool] | None:
+        """For each of the next updates, True if targets are updated after it; None: after each of them."""
+        if not self._updates_targets_within_calls:
+            return None
+        period = self._algorithm.num_steps_between_copying_online_weights_to_target.num_steps
+        first = training_iteration - self.last_target_update + 1
+        return [number % period == 0 for number in range(first, first + updates)]
+
     def updates_before_targets(self, updates: int, training_iteration: int) -> tuple[int, bool]:
-        """Number of updates that one call can make before targets are due, and whether they are due after each.
+        """Number of updates that one call can make before targets are due, and True if the call updates them too.
 
         :param updates: number of updates wanted
         """
         period = self._algorithm.num_steps_between_copying_online_weights_to_target
         if isinstance(period, EnvironmentSteps):
             return updates, self._algorithm.num_consecutive_training_steps == 1 and period.num_steps <= 1
-        if period.num_steps <= 1:
+        if period.num_steps <= 1 or self._updates_targets_within_calls:
             return updates, True
         due_in = period.num_steps - (training_iteration - self.last_target_update)
         return min(updates, max(1, due_in)), False
@@ -102,7 +119,8 @@ class TrainingClock:
             )
         if now - self.last_target_update < period.num_steps:
             return False
-        self.last_target_update = now
+        passed = (now - self.last_target_update) % period.num_steps if self._updates_targets_within_calls else 0
+        self.last_target_update = now - passed
         return True
 
     def get_state(self) -> dict[str, int]:

@@ -78,10 +78,10 @@ class UpdateLoop:
         losses: list[LearningResult] = []
         agent, done = self._agent, 0
         while done < updates:
-            count, after_each = updates - done, False
+            count, with_targets = min(updates - done, agent.most_updates_of_a_call), False
             if self._targets:
-                count, after_each = agent.clock.updates_before_targets(count, agent.training_iteration)
-            losses.append(self._update_on(self._sample(count), count, after_each))
+                count, with_targets = agent.clock.updates_before_targets(count, agent.training_iteration)
+            losses.append(self._update_on(self._sample(count), count, with_targets))
             done += count
         return LazyArray(lambda: sum(float(loss.sum()) for result in losses for loss in result.losses.values()))
 
@@ -124,20 +124,32 @@ class UpdateLoop:
         filtered.reward_column = filters.filter_rewards(batch.reward_column, update)
         return filtered
 
-    def _update_on(self, batch: Batch, count: int, targets_after_each: bool) -> LearningResult:
+    def _update_on(self, batch: Batch, count: int, with_targets: bool) -> LearningResult:
         """``count`` updates in one call, and the targets' if they are due. The learner's step is compiled for as many
-        updates as a phase makes; one that is cut, by targets or by the end of the run, makes fewer with the same."""
-        agent, clock = self._agent, self._agent.clock
-        compiled = 1 if count == 1 else agent.ap.algorithm.num_consecutive_training_steps * clock.most_phases
+        updates as a phase makes; one that is cut, by targets or by the end of the run, makes fewer with the same.
+
+        :param with_targets: the call updates the targets too, after each update or after those that the clock says
+        """
+        agent, clock, first = self._agent, self._agent.clock, self._agent.training_iteration
+        compiled = 1 if count == 1 else agent.most_updates_of_a_call
         columns = agent.learning_columns(batch)
         if compiled != count:
             columns = pad(columns, self.batch_size * compiled)
         rate = agent.ap.algorithm.rate_for_copying_weights_to_target
-        target_rates = dict.fromkeys(self._targets, rate) if targets_after_each else {}
-        result = self.update(columns, batch=batch, num_updates=compiled, count=count, target_rates=target_rates)
+        target_rates = dict.fromkeys(self._targets, rate) if with_targets else {}
+        due = clock.target_updates(compiled, first) if with_targets else None
+        result = self.update(
+            columns,
+            batch=batch,
+            num_updates=compiled,
+            count=count,
+            target_rates=target_rates,
+            learning=agent.networks_that_learn(range(first + 1, first + 1 + compiled)),
+            moving={} if due is None else dict.fromkeys(self._targets, due),
+        )
         agent.training_iteration += count
         if self._targets and clock.targets_due(agent.total_steps_counter, agent.training_iteration):
-            if not targets_after_each:
+            if not with_targets:
                 self.update_targets()
             agent.books.note_target_update()
         return result
@@ -155,7 +167,9 @@ class UpdateLoop:
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
         """Make a single update, for a ``learn_from_batch`` whose caller records the loss and the gradients."""
-        result = self._train(padded(columns), batch)
+        number = self._agent.training_iteration
+        learning = self._agent.networks_that_learn(range(number, number + 1))
+        result = self._train(padded(columns), batch, learning=learning)
         losses = [float(loss[0]) for loss in result.losses.values()]
         return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])
 

@@ -12,8 +12,9 @@ from rl_coach.utils import CoachError
 
 def value_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
     """[B], the squared (or Huber) errors of a row's outputs added up; an output that equals its target adds none."""
-    predicted = outputs["q"] if "q" in outputs else outputs["v"][:, None]
-    errors = ops.reshape(target, ops.shape(predicted)) - predicted
+    predicted = outputs["critics"] if "critics" in outputs else outputs.get("q", outputs.get("v"))
+    predicted = predicted if len(predicted.shape) > 1 else predicted[:, None]
+    errors = ops.reshape(target, (ops.shape(predicted)[0], -1)) - predicted
     return ops.sum(huber(ops, errors) if is_huber else errors * errors, axis=-1)
 
 
@@ -28,6 +29,8 @@ HEAD_LOSSES: dict[str, Callable] = {
     "QHead": value_loss,
     "DuelingQHead": value_loss,
     "VHead": value_loss,
+    "DDPGVHead": value_loss,
+    "TD3VHead": value_loss,
     "PolicyHead": policy_loss,
 }
 

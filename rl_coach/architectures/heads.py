@@ -24,11 +24,13 @@ class Head:
     :param temperature: divides a policy's logits
     :cvar public: the names of the outputs that ``predict`` returns
     :cvar inputs: inputs of the network that the head reads besides the features, such as ``'action'``
+    :cvar takes_streams: it takes the features [B, streams, F] of a middleware with several streams
     :raises CoachError: the action space is none of ``supported_actions``
     """
 
     public: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
+    takes_streams = False
     supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace)
 
     def __init__(self, parameters: Any, spaces: SpacesDefinition, temperature: float = 1.0):
@@ -50,6 +52,17 @@ class Head:
         :param inputs: all inputs of the network by name
         """
         raise NotImplementedError(f"{type(self).__name__} does not say what it computes")
+
+    def require_streams(self, network: str) -> None:
+        """
+        :param network: the network's name, for messages
+        :raises CoachError: the head takes the features of one stream only
+        """
+        if not self.takes_streams:
+            raise CoachError(
+                f"network '{network}' has several streams, which a {type(self).__name__} cannot take: "
+                f"set num_streams of its middleware_parameters to 1, or give it a TD3VHeadParameters"
+            )
 
     @property
     def is_discrete(self) -> bool:
@@ -109,6 +122,44 @@ class VHead(PPOVHead):
 
     def _kernel(self, layers: Layers) -> Initializer | None:
         return None if self.parameters.initializer == "xavier" else NormalizedColumns(layers.rng)
+
+
+class DDPGVHead(VHead):
+    """``q`` [B]: Q(s, a) of a network that embeds the action."""
+
+    public = ("q",)
+    supported_actions = (BoxActionSpace, DiscreteActionSpace)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {"q": super().__call__(layers, features, inputs)["v"]}
+
+
+class TD3VHead(DDPGVHead):
+    """``critics`` [B, streams]: a Q(s, a) of each stream, and ``q`` [B], the smallest of them."""
+
+    public = ("critics", "q")
+    takes_streams = True
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        streams = [features[:, i] for i in range(features.shape[1])] if len(features.shape) > 2 else [features]
+        critics = layers.ops.stack([super(TD3VHead, self).__call__(layers, one, inputs)["q"] for one in streams], -1)
+        return {"critics": critics, "q": layers.ops.min(critics, axis=-1)}
+
+
+class DDPGActor(Head):
+    """``action`` [B, A], a deterministic policy within the bounds of the action space, and ``pre_activation``, what its
+    squashing gets (Lillicrap et al. 2016, section 7)."""
+
+    public = ("action",)
+    supported_actions = (BoxActionSpace,)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        pre_activation = layers.dense(features, self.num_actions)
+        normalized = layers.batchnorm(pre_activation) if self.parameters.batchnorm else pre_activation
+        low, high = self.spaces.action.low, self.spaces.action.high
+        centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
+        action = layers.activate(self.parameters.activation_function, normalized) * radius + centre
+        return {"action": action, "pre_activation": pre_activation}
 
 
 class PolicyHead(Head):
@@ -186,6 +237,9 @@ HEADS: dict[str, type[Head]] = {
     "DuelingQHead": DuelingQHead,
     "VHead": VHead,
     "PPOVHead": PPOVHead,
+    "DDPGVHead": DDPGVHead,
+    "TD3VHead": TD3VHead,
+    "DDPGActor": DDPGActor,
     "PolicyHead": PolicyHead,
     "PPOHead": PPOHead,
     "SACPolicyHead": SACPolicyHead,

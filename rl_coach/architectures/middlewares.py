@@ -34,10 +34,12 @@ class Middleware:
 
 
 class FCMiddleware(Middleware):
-    """A stack of layers."""
+    """A stack of layers, or several side by side: with ``num_streams`` above 1 the features are [B, streams, F]."""
 
     def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
-        return self._stack(layers, x), {}
+        if self.parameters.num_streams == 1:
+            return self._stack(layers, x), {}
+        return layers.ops.stack([self._stack(layers, x) for _ in range(self.parameters.num_streams)], axis=1), {}
 
     def _stack(self, layers: Layers, x: Any) -> Any:
         for layer in schemes.resolve_layers(self.parameters, schemes.MIDDLEWARE):

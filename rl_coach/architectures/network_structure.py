@@ -45,6 +45,9 @@ class NetworkStructure:
             one: make_embedder(parameters.input_embedders_parameters[one], self.inputs[one]) for one in embedded
         }
         self._middleware = make_middleware(parameters.middleware_parameters)
+        if getattr(parameters.middleware_parameters, "num_streams", 1) > 1:
+            for head in self._heads:
+                head.require_streams(name)
         self.recurrent_sizes = self._middleware.recurrent_sizes
         self._has_several_bodies = parameters.use_separate_networks_per_head and len(heads) > 1
         if self.recurrent_sizes and self._has_several_bodies:

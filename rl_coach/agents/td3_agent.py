@@ -1,0 +1,229 @@
+"""Twin delayed DDPG (Fujimoto et al. 2018, "Addressing function approximation error in actor-critic methods")."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Mapping, Sequence, SupportsFloat
+
+import numpy as np
+
+from rl_coach.agents.ddpg_agent import (
+    DDPGAgent,
+    DeterministicPolicyAlgorithmParameters,
+    clipped_target,
+    policy_loss,
+)
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import DDPGActorHeadParameters, TD3VHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.update import (
+    LearningBatch,
+    NetworkView,
+    Update,
+    UpdateRule,
+    assert_rank,
+    huber,
+    weighted_mean,
+)
+from rl_coach.base_parameters import AgentParameters, EmbedderScheme, NetworkParameters
+from rl_coach.core_types import Batch, TrainingSteps
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.spaces import BoxActionSpace
+from rl_coach.utilities.constraints import Constraint, number, whole
+from rl_coach.utils import CoachError
+
+UPDATES_OF_A_CALL = 50
+
+
+class _TD3NetworkParameters(NetworkParameters):
+    """Parameters that actor and critics have in common."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.optimizer_type = "Adam"
+        self.adam_optimizer_beta2 = 0.999
+        self.optimizer_epsilon = 1e-8
+        self.batch_size = 100
+        self.async_training = False
+        self.learning_rate = 0.001
+        self.create_target_network = True
+        self.shared_optimizer = True
+        self.scale_down_gradients_by_number_of_workers_for_sync_training = False
+
+
+class TD3CriticNetworkParameters(_TD3NetworkParameters):
+    """Several Q(s, a) on common embedders, each with a middleware of its own.
+
+    :param num_q_networks: number of critics, ``num_q_networks`` of the algorithm
+    """
+
+    def __init__(self, num_q_networks: int) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {
+            "observation": InputEmbedderParameters(),
+            "action": InputEmbedderParameters(scheme=EmbedderScheme.Shallow),
+        }
+        self.middleware_parameters = FCMiddlewareParameters(num_streams=num_q_networks)
+        self.heads_parameters = [TD3VHeadParameters()]
+
+
+class TD3ActorNetworkParameters(_TD3NetworkParameters):
+    """The policy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
+        self.middleware_parameters = FCMiddlewareParameters()
+        self.heads_parameters = [DDPGActorHeadParameters(batchnorm=False)]
+
+
+class TD3AlgorithmParameters(DeterministicPolicyAlgorithmParameters):
+    """Hyperparameters of TD3.
+
+    :ivar rate_for_copying_weights_to_target: the targets' share of the newest weights at each of their updates
+    :ivar act_for_full_episodes: learn when an episode ends, as many updates as it had steps; otherwise
+        ``num_consecutive_training_steps`` after every ``num_consecutive_playing_steps``
+    :ivar update_policy_every_x_episode_steps: updates of the critics for each of the policy; 1 learns both alike
+    :ivar policy_noise: standard deviation of the noise on the target's actions, in units of the action; 0 for none
+    :ivar noise_clipping: that noise stays within plus and minus this
+    :ivar num_q_networks: number of critics, of which the smallest value counts
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "update_policy_every_x_episode_steps": whole(1),
+        "policy_noise": number(0),
+        "noise_clipping": number(0),
+        "num_q_networks": whole(1),
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rate_for_copying_weights_to_target = 0.005
+        self.act_for_full_episodes = True
+        self.update_policy_every_x_episode_steps = 2
+        self.num_steps_between_copying_online_weights_to_target = TrainingSteps(
+            self.update_policy_every_x_episode_steps
+        )
+        self.policy_noise = 0.2
+        self.noise_clipping = 0.5
+        self.num_q_networks = 2
+
+
+class TD3AgentExplorationParameters(AdditiveNoiseParameters):
+    """Gaussian noise in units of the action."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noise_as_percentage_from_action_space = False
+
+
+class TD3AgentParameters(AgentParameters):
+    """TD3 with Gaussian noise."""
+
+    def __init__(self) -> None:
+        algorithm = TD3AlgorithmParameters()
+        super().__init__(
+            algorithm=algorithm,
+            exploration=TD3AgentExplorationParameters(),
+            memory=EpisodicExperienceReplayParameters(),
+            networks={
+                "actor": TD3ActorNetworkParameters(),
+                "critic": TD3CriticNetworkParameters(algorithm.num_q_networks),
+            },
+        )
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.td3_agent:TD3Agent"
+
+
+def td3_rule(
+    policy_noise: float,
+    noise_clipping: float,
+    action_space: BoxActionSpace,
+    action_penalty: float,
+    clip_targets: Sequence[float] | None,
+    is_huber: bool = False,
+) -> UpdateRule:
+    """Algorithm 1: critics learn from the smallest target value of a smoothed action, the actor climbs the first critic.
+
+    ``extra['noise']`` is [B, A], standard normal. Which updates teach the actor is the agent's to say.
+    """
+    low, high = (np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high))
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+        assert_rank(2, actions=batch.actions, noise=batch.extra.get("noise"))
+        actor, critic = networks["actor"], networks["critic"]
+        noise = ops.clip(policy_noise * batch.extra["noise"], -noise_clipping, noise_clipping)
+        a_t = ops.minimum(ops.maximum(actor.target(batch.next_states)[0]["action"] + noise, low), high)
+        q_t = critic.target({**batch.next_states, "action": a_t})[0]["q"]
+        target_tm1 = clipped_target(ops, batch, q_t, clip_targets)
+        critics = critic.online({**batch.states, "action": batch.actions})[0]["critics"]
+        errors = target_tm1[:, None] - critics  # [B, critics]
+        squares = huber(ops, errors) if is_huber else errors * errors
+        policy = actor.online(batch.states)[0]
+        q_of_policy = critic.online({**batch.states, "action": policy["action"]})[0]["critics"][:, 0]
+        losses = {
+            "actor": policy_loss(ops, batch, policy, q_of_policy, action_penalty),
+            "critic": weighted_mean(ops, ops.sum(squares, axis=-1), batch.weights),
+        }
+        signals = {
+            "Q": weighted_mean(ops, critics[:, 0], batch.weights),
+            "TD targets": weighted_mean(ops, target_tm1, batch.weights),
+        }
+        return Update(losses, errors=errors[:, 0], signals=signals)
+
+    return rule
+
+
+class TD3Agent(DDPGAgent):
+    """See the module."""
+
+    def init_environment_dependent_modules(self) -> None:
+        streams = self.ap.network_wrappers["critic"].middleware_parameters.num_streams
+        if streams != self.ap.algorithm.num_q_networks:
+            raise CoachError(
+                f"num_q_networks of agent '{self.name}' is {self.ap.algorithm.num_q_networks}, and its critic has "
+                f"{streams} streams: set num_streams of the critic's middleware_parameters likewise"
+            )
+        super().init_environment_dependent_modules()
+
+    def make_update_rule(self) -> UpdateRule:
+        algorithm, critic = self.ap.algorithm, self.ap.network_wrappers["critic"]
+        return td3_rule(
+            algorithm.policy_noise, algorithm.noise_clipping, self.spaces.action, algorithm.action_penalty,
+            algorithm.clip_critic_targets, critic.replace_mse_with_huber_loss,
+        )  # fmt: skip
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        columns = super().learning_columns(batch)
+        columns["extra/noise"] = self.rng.standard_normal(columns["actions"].shape, np.float32)
+        return columns
+
+    def networks_that_learn(self, updates: range) -> dict[str, list[bool]]:
+        period = self.ap.algorithm.update_policy_every_x_episode_steps
+        return {} if period == 1 else {"actor": [number % period == 0 for number in updates]}
+
+    @property
+    def most_updates_of_a_call(self) -> int:
+        """The calls of an episode are compiled once, whatever its length."""
+        return UPDATES_OF_A_CALL if self.ap.algorithm.act_for_full_episodes else super().most_updates_of_a_call
+
+    def updates_of_full_episodes(self, steps: int) -> int:
+        """Number of updates that follow episodes of ``steps`` steps in all."""
+        return steps
+
+    def train(self) -> SupportsFloat:
+        if not self.ap.algorithm.act_for_full_episodes:
+            return super().train()
+        if not (self.can_train and self.should_train()):
+            return 0.0
+        environments = 1 if self.parallel is None else self.parallel.count
+        # steps of the heatup are not caught up with
+        played = min(self.total_steps_counter - self.clock.last_phase, self.episode.steps * environments)
+        updates = self.updates_of_full_episodes(played)
+        self.clock.start_phases(self.total_steps_counter, self.current_episode)
+        loss = self.update_loop.learn(updates if self.updates_left is None else min(updates, self.updates_left))
+        self.post_training_commands()
+        return loss
