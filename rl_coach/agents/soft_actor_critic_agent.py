@@ -1,18 +1,24 @@
-"""Soft actor-critic with a value network (Haarnoja et al. 2018, "Soft Actor-Critic", version 2 of the paper)."""
+"""Soft actor-critic (Haarnoja et al. 2018, "Soft Actor-Critic"): with a value network, which is Coach's, or with a
+learned temperature (Haarnoja et al. 2018b, "Soft Actor-Critic Algorithms and Applications") and what was added to that:
+TQC, REDQ, DroQ and CrossQ are settings of it."""
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.soft_actor_critic_rules import (
+    MaximumEntropySettings,
+    maximum_entropy_rule,
+    soft_actor_critic_rule,
+)
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import SACPolicyHeadParameters, SACQHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.policies import gaussian_log_probability
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
+from rl_coach.architectures.update import UpdateRule
+from rl_coach.architectures.values import ValuesParameters
 from rl_coach.base_parameters import (
     AgentParameters,
     AlgorithmParameters,
@@ -25,7 +31,8 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.policy.action_choice import PolicyDescription, SquashedGaussianChoice
 from rl_coach.spaces import require_bounded_box
-from rl_coach.utilities.constraints import FLAG, Constraint
+from rl_coach.utilities.constraints import FLAG, Constraint, number, optional, whole
+from rl_coach.utils import CoachError
 
 
 class _SACNetworkParameters(NetworkParameters):
@@ -84,10 +91,25 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
 
     :ivar rate_for_copying_weights_to_target: the target's share of the newest weights at each update
     :ivar use_deterministic_for_evaluation: evaluate with the mean action, not with a sample
+    :ivar temperature: weight of the policy's entropy, 0 for none; None: 1 with a value network, learned without one
+    :ivar target_entropy: entropy that a learned temperature keeps the policy at; None is minus the number of the
+        action's elements
+    :ivar update_policy_every_x_training_steps: updates of the critics for each of the policy and the temperature
+    :ivar num_critics_in_target: number of critics, drawn anew for each update, whose smallest value is the target; None
+        takes all
+    :ivar policy_uses_mean_of_critics: the policy climbs the critics' mean, not the smallest of them
+    :ivar top_quantiles_to_drop: number of the largest quantiles, for each critic, that the target leaves out; 0 drops
+        none, and overestimates the most
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
         "use_deterministic_for_evaluation": FLAG,
+        "temperature": optional(number(0)),
+        "target_entropy": optional(number()),
+        "update_policy_every_x_training_steps": whole(1),
+        "num_critics_in_target": optional(whole(1)),
+        "policy_uses_mean_of_critics": FLAG,
+        "top_quantiles_to_drop": whole(0),
     }
 
     def __init__(self) -> None:
@@ -95,77 +117,37 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
         self.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(1)
         self.rate_for_copying_weights_to_target = 0.005
         self.use_deterministic_for_evaluation = True
+        self.temperature: float | None = None
+        self.target_entropy: float | None = None
+        self.update_policy_every_x_training_steps = 1
+        self.num_critics_in_target: int | None = None
+        self.policy_uses_mean_of_critics = False
+        self.top_quantiles_to_drop = 0
 
 
 class SoftActorCriticAgentParameters(AgentParameters):
-    """Soft actor-critic; its policy explores by itself."""
+    """Soft actor-critic; its policy explores by itself.
 
-    def __init__(self) -> None:
+    :param use_value_network: critics bootstrap from a network V(s), as Coach's do; False: from a target network of
+        their own, with a learned temperature
+    """
+
+    def __init__(self, use_value_network: bool = True) -> None:
         super().__init__(
             algorithm=SoftActorCriticAlgorithmParameters(),
             exploration=AdditiveNoiseParameters(),
             memory=ExperienceReplayParameters(),
-            networks={
-                "policy": SACPolicyNetworkParameters(),
-                "q": SACCriticNetworkParameters(),
-                "v": SACValueNetworkParameters(),
-            },
+            networks={"policy": SACPolicyNetworkParameters(), "q": SACCriticNetworkParameters()},
         )
+        if use_value_network:
+            self.network_wrappers["v"] = SACValueNetworkParameters()
+        else:
+            self.network_wrappers["q"].create_target_network = True
+            self.network_wrappers["temperature"] = ValuesParameters({"log_temperature": 0.0}, learning_rate=0.0003)
 
     @property
     def path(self) -> str:
         return "rl_coach.agents.soft_actor_critic_agent:SoftActorCriticAgent"
-
-
-def squashed_sample(ops: Any, policy: dict[str, Any], noise: Any) -> tuple[Any, Any]:
-    """tanh(u) with u ~ N(mean, deviation), and its log density (appendix C, equation 21).
-
-    :param policy: ``mean`` and ``log_deviation`` [B, A]
-    :param noise: [B, A], standard normal
-    :return: actions [B, A] within -1 and 1, log densities [B]
-    """
-    u = policy["mean"] + ops.exp(policy["log_deviation"]) * noise
-    # log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2u)), which does not round to log 0
-    log_slope = 2.0 * (math.log(2.0) - u - ops.softplus(-2.0 * u))
-    log_density = gaussian_log_probability(ops, u, policy["mean"], policy["log_deviation"])
-    return ops.tanh(u), log_density - ops.sum(log_slope, axis=-1)
-
-
-def soft_actor_critic_rule() -> UpdateRule:
-    """The losses of V, Q and the policy, equations 5, 7 and 12, all from the same weights (algorithm 1).
-
-    The temperature is 1: rewards are scaled instead. ``extra['noise']`` is [B, A], standard normal.
-    """
-
-    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
-        assert_rank(2, actions=batch.actions, noise=batch.extra["noise"])
-        policy = networks["policy"].online(batch.states)[0]
-        new_actions, log_density = squashed_sample(ops, policy, batch.extra["noise"])
-        q_new = networks["q"].online({**batch.states, "action": new_actions})[0]
-        soft_value = ops.minimum(q_new["q1"], q_new["q2"]) - log_density
-        v_errors = networks["v"].online(batch.states)[0]["v"] - ops.stop_gradient(soft_value)
-
-        v_t = networks["v"].target(batch.next_states)[0]["v"]
-        target = ops.stop_gradient(batch.rewards + batch.discounts * v_t)
-        q = networks["q"].online({**batch.states, "action": batch.actions})[0]
-        q_errors = ops.square(q["q1"] - target) + ops.square(q["q2"] - target)
-
-        losses = {
-            "policy": weighted_mean(ops, -soft_value, batch.weights),
-            "q": weighted_mean(ops, 0.5 * q_errors, batch.weights),
-            "v": weighted_mean(ops, 0.5 * v_errors * v_errors, batch.weights),
-        }
-        signals = {
-            "Policy Loss": losses["policy"],
-            "Q Loss": losses["q"],
-            "V Loss": losses["v"],
-            "Entropy": -weighted_mean(ops, log_density, batch.weights),
-            "Q": weighted_mean(ops, q["q1"], batch.weights),
-        }
-        return Update(losses, errors=q["q1"] - target, signals=signals)
-
-    return rule
 
 
 class SoftActorCriticAgent(Agent):
@@ -179,20 +161,81 @@ class SoftActorCriticAgent(Agent):
 
     def init_environment_dependent_modules(self) -> None:
         action = require_bounded_box(self.spaces.action, self.name)
+        self._check_settings()
         self._choice = SquashedGaussianChoice(
             centre=((action.high + action.low) / 2).astype(np.float32),
             radius=((action.high - action.low) / 2).astype(np.float32),
         )
         super().init_environment_dependent_modules()
 
+    @property
+    def _has_value_network(self) -> bool:
+        return "v" in self.ap.network_wrappers
+
+    def _check_settings(self) -> None:
+        """
+        :raises CoachError: settings contradict each other
+        """
+        algorithm, head = self.ap.algorithm, self.ap.network_wrappers["q"].heads_parameters[0]
+        if self._has_value_network:
+            newer = ("target_entropy", "num_critics_in_target", "top_quantiles_to_drop", "policy_uses_mean_of_critics")
+            if wrong := [name for name in newer if getattr(algorithm, name)]:
+                raise CoachError(f"{wrong[0]} needs SoftActorCriticAgentParameters(use_value_network=False)")
+            if (head.num_critics, head.num_quantiles) != (2, 1):
+                raise CoachError(
+                    "num_critics and num_quantiles other than 2 and 1 need "
+                    "SoftActorCriticAgentParameters(use_value_network=False)"
+                )
+        if (algorithm.num_critics_in_target or 1) > head.num_critics:
+            raise CoachError(
+                f"num_critics_in_target is {algorithm.num_critics_in_target}, and the head has num_critics "
+                f"{head.num_critics}: choose at most as many"
+            )
+        if algorithm.top_quantiles_to_drop >= head.num_quantiles and algorithm.top_quantiles_to_drop > 0:
+            raise CoachError(
+                f"top_quantiles_to_drop is {algorithm.top_quantiles_to_drop}, and the head has num_quantiles "
+                f"{head.num_quantiles}: drop fewer"
+            )
+
     def make_update_rule(self) -> UpdateRule:
-        return soft_actor_critic_rule()
+        algorithm = self.ap.algorithm
+        if self._has_value_network:
+            return soft_actor_critic_rule(1.0 if algorithm.temperature is None else algorithm.temperature)
+        entropy = algorithm.target_entropy
+        settings = MaximumEntropySettings(
+            temperature=algorithm.temperature,
+            target_entropy=-float(self.spaces.action.num_elements) if entropy is None else float(entropy),
+            policy_uses_mean_of_critics=algorithm.policy_uses_mean_of_critics,
+            dropped_quantiles=algorithm.top_quantiles_to_drop,
+            has_target=self.networks["q"].has_target,
+            has_subset=algorithm.num_critics_in_target is not None,
+        )
+        return maximum_entropy_rule(settings)
+
+    def networks_that_learn(self, updates: range) -> dict[str, list[bool]]:
+        period = self.ap.algorithm.update_policy_every_x_training_steps
+        if period == 1:
+            return {}
+        learns = [number % period == 0 for number in updates]
+        return {name: learns for name in ("policy", "temperature") if name in self.networks}
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns = super().learning_columns(batch)
         columns["actions"] = (batch.action_column - self._choice.centre) / self._choice.radius
         columns["extra/noise"] = self.rng.standard_normal(columns["actions"].shape, np.float32)
+        if not self._has_value_network:
+            columns["extra/next_noise"] = self.rng.standard_normal(columns["actions"].shape, np.float32)
+        if self.ap.algorithm.num_critics_in_target is not None:
+            columns["extra/critics"] = self._random_critics(len(columns["actions"]))
         return columns
+
+    def _random_critics(self, rows: int) -> np.ndarray:
+        """[rows, critics] float32, 1 for those that make the target; the same in all rows of an update."""
+        critics = self.ap.network_wrappers["q"].heads_parameters[0].num_critics
+        updates, rest = divmod(rows, self.update_loop.batch_size)
+        ranks = self.rng.random((updates + (rest > 0), critics)).argsort(axis=1)
+        chosen = (ranks < self.ap.algorithm.num_critics_in_target).astype(np.float32)
+        return np.repeat(chosen, self.update_loop.batch_size, axis=0)[:rows]
 
     def get_prediction(self, states: StateType | list[StateType]) -> list[np.ndarray]:
         """The policy's mean and log deviation, each [B, A], before squashing."""

@@ -145,7 +145,7 @@ def td3_rule(
     clip_targets: Sequence[float] | None,
     is_huber: bool = False,
 ) -> UpdateRule:
-    """Algorithm 1: critics learn from the smallest target value of a smoothed action, the actor climbs the first critic.
+    """Algorithm 1: critics learn from the smallest target value of a smoothed action, the actor climbs the first one.
 
     ``extra['noise']`` is [B, A], standard normal. Which updates teach the actor is the agent's to say.
     """

@@ -6,7 +6,6 @@ from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.utils import CoachError
 
-
 LONGEST_PERIOD_WITHIN_CALLS = 10
 
 

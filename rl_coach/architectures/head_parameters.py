@@ -320,14 +320,24 @@ class SACPolicyHeadParameters(_NamedHead):
 
 
 class SACQHeadParameters(_NamedHead):
-    """Two Q(s, a) networks that share nothing.
+    """Q(s, a) networks that share nothing.
 
     :param layers_sizes: the hidden layers of each
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
+    :param num_critics: number of such networks
+    :param num_quantiles: number of quantiles of the return that each gives; 1 is its mean
+    :param dropout_rate: share of the activations of each hidden layer set to zero in training; 0 is off
+    :param layernorm: layer normalisation of each hidden layer, before its activation
+    :param batchnorm: batch normalisation of the input and after each hidden layer
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
         "network_layers_sizes": list_of(whole(1)),
+        "num_critics": whole(1),
+        "num_quantiles": whole(1),
+        "dropout_rate": number(0, below=1),
+        "layernorm": FLAG,
+        "batchnorm": FLAG,
     }
 
     head, default_name = "SACQHead", "sac_q_head_params"
@@ -339,10 +349,20 @@ class SACQHeadParameters(_NamedHead):
         dense_layer: Any = None,
         layers_sizes: tuple[int, ...] = (256, 256),
         output_bias_initializer: Any = None,
+        num_critics: int = 2,
+        num_quantiles: int = 1,
+        dropout_rate: float = 0.0,
+        layernorm: bool = False,
+        batchnorm: bool = False,
     ):
         super().__init__(activation_function, name, dense_layer=dense_layer)
         self.network_layers_sizes = layers_sizes
         self.output_bias_initializer = output_bias_initializer
+        self.num_critics = num_critics
+        self.num_quantiles = num_quantiles
+        self.dropout_rate = dropout_rate
+        self.layernorm = layernorm
+        self.batchnorm = batchnorm
 
 
 class RNDHeadParameters(_NamedHead):

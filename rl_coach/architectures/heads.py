@@ -215,7 +215,8 @@ class SACPolicyHead(Head):
 
 
 class SACQHead(Head):
-    """``q1`` and ``q2`` [B]: two critics of state and action that share nothing."""
+    """``quantiles`` [B, critics, quantiles]: critics of state and action that share nothing; ``q1`` and ``q2`` [B], the
+    means of the first two."""
 
     public = ("q1", "q2")
     inputs = ("action",)
@@ -223,13 +224,20 @@ class SACQHead(Head):
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         pair = layers.ops.concatenate([features, inputs["action"]], axis=-1)
-        return {name: self._critic(layers, pair) for name in self.public}
+        critics = [self._critic(layers, pair) for _ in range(self.parameters.num_critics)]
+        means = {name: layers.ops.mean(critic, axis=-1) for name, critic in zip(self.public, critics)}
+        return {**means, "quantiles": layers.ops.stack(critics, axis=1)}
 
     def _critic(self, layers: Layers, x: Any) -> Any:
-        for units in self.parameters.network_layers_sizes:
-            x = layers.activate(self.parameters.activation_function, layers.dense(x, units))
-        bias = output_bias(self.parameters.output_bias_initializer)
-        return layers.ops.squeeze(layers.dense(x, 1, bias=bias), -1)
+        parameters = self.parameters
+        x = layers.batchnorm(x) if parameters.batchnorm else x
+        for units in parameters.network_layers_sizes:
+            x = layers.dense(x, units)
+            x = layers.dropout(x, parameters.dropout_rate) if parameters.dropout_rate else x
+            x = layers.layernorm(x) if parameters.layernorm else x
+            x = layers.activate(parameters.activation_function, x)
+            x = layers.batchnorm(x) if parameters.batchnorm else x
+        return layers.dense(x, parameters.num_quantiles, bias=output_bias(parameters.output_bias_initializer))
 
 
 HEADS: dict[str, type[Head]] = {

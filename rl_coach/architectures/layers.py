@@ -8,7 +8,7 @@ from typing import Any, Callable, ClassVar, Mapping
 
 import numpy as np
 
-from rl_coach.architectures.initializers import Initializer, InitialWeights
+from rl_coach.architectures.initializers import Constant, Initializer, InitialWeights
 from rl_coach.utilities.constraints import FLAG, TEXT, Constrained, Constraint, list_of, number, optional, whole
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -223,6 +223,13 @@ class Layers:
         when acting the layer uses what it remembers, which ``Architecture`` renews before each prediction.
         """
         raise NotImplementedError(f"{type(self).__name__} has no NoisyNet layer")
+
+    def layernorm(self, x: Any) -> Any:
+        """Each row [F] with mean 0 and deviation 1, times a trained scale, plus a trained offset (Ba et al. 2016)."""
+        centred = x - self.ops.mean(x, axis=-1, keepdims=True)
+        normalized = centred / self.ops.sqrt(self.ops.mean(self.ops.square(centred), axis=-1, keepdims=True) + 1e-5)
+        scale, offset = (self.trained_row(x, x.shape[-1], Constant(first), lambda row: row) for first in (1.0, 0.0))
+        return normalized * scale + offset
 
     def batchnorm(self, x: Any) -> Any:
         """Batch normalisation over all dimensions but the last (Ioffe & Szegedy 2015, algorithm 1)."""

@@ -8,22 +8,25 @@ import numpy as np
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+from rl_coach.agents.ddpg_agent import DDPGAgentParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
+from rl_coach.agents.td3_agent import TD3AgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
 from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.base_parameters import (
     AgentParameters,
+    EmbedderScheme,
     Frameworks,
     MiddlewareScheme,
     TaskParameters,
     VisualizationParameters,
 )
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.environments.environment import Environment, EnvironmentParameters
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
@@ -234,6 +237,81 @@ def soft_actor_critic() -> AgentParameters:
     return agent
 
 
+def deterministic(agent: AgentParameters) -> AgentParameters:
+    """An agent with an actor and critics of few units."""
+    for network in agent.network_wrappers.values():
+        network.learning_rate, network.batch_size = 0.01, 16
+        network.input_embedders_parameters = {"observation": InputEmbedderParameters(scheme=[Dense(16)])}
+        network.middleware_parameters.scheme = [Dense(16)]
+    critic = agent.network_wrappers["critic"]
+    critic.input_embedders_parameters["action"] = InputEmbedderParameters(scheme=EmbedderScheme.Empty)
+    agent.algorithm.discount = 0.3
+    agent.algorithm.rate_for_copying_weights_to_target = 0.1
+    agent.memory.max_size = (MemoryGranularity.Transitions, 500)
+    return agent
+
+
+def ddpg() -> AgentParameters:
+    agent = deterministic(DDPGAgentParameters())
+    agent.exploration.sigma, agent.exploration.dt = 1.0, 1.0
+    return agent
+
+
+def td3() -> AgentParameters:
+    agent = deterministic(TD3AgentParameters())
+    agent.exploration.noise_schedule = ConstantSchedule(0.5)
+    return agent
+
+
+def maximum_entropy(**of_the_head: Any) -> AgentParameters:
+    """Soft actor-critic with a learned temperature. :param of_the_head: settings of the critics' head"""
+    agent = SoftActorCriticAgentParameters(use_value_network=False)
+    agent.network_wrappers["temperature"].learning_rate = 0.01
+    for name in ("policy", "q"):
+        network = agent.network_wrappers[name]
+        network.learning_rate, network.batch_size = 0.01, 16
+    policy = agent.network_wrappers["policy"]
+    policy.input_embedders_parameters["observation"].scheme = [Dense(16)]
+    policy.middleware_parameters.scheme = MiddlewareScheme.Empty
+    head = agent.network_wrappers["q"].heads_parameters[0]
+    head.network_layers_sizes = (16,)
+    for name, value in of_the_head.items():
+        setattr(head, name, value)
+    agent.algorithm.discount = 0.3
+    agent.algorithm.rate_for_copying_weights_to_target = 0.1
+    agent.memory.max_size = (MemoryGranularity.Transitions, 500)
+    return agent
+
+
+def redq() -> AgentParameters:
+    agent = maximum_entropy(num_critics=4)
+    agent.algorithm.num_consecutive_training_steps = 2
+    agent.algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(1)
+    agent.algorithm.update_policy_every_x_training_steps = 2
+    agent.algorithm.num_critics_in_target = 2
+    agent.algorithm.policy_uses_mean_of_critics = True
+    return agent
+
+
+def droq() -> AgentParameters:
+    agent = redq()
+    head = agent.network_wrappers["q"].heads_parameters[0]
+    head.num_critics, head.dropout_rate, head.layernorm = 2, 0.01, True
+    return agent
+
+
+def tqc() -> AgentParameters:
+    agent = maximum_entropy(num_critics=3, num_quantiles=5)
+    agent.algorithm.top_quantiles_to_drop = 1
+    return agent
+
+
+def crossq() -> AgentParameters:
+    agent = maximum_entropy(batchnorm=True)
+    agent.network_wrappers["q"].create_target_network = False
+    return agent
+
+
 # the agent, the problem, the steps that it learns in, and the return that it then reaches
 PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment], int, float]] = {
     "dqn": (dqn, Bandit, 400, 9.5),
@@ -243,6 +321,13 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "policy_gradients": (policy_gradients, Bandit, 600, 9.5),
     "actor_critic": (actor_critic, Bandit, 600, 9.5),
     "clipped_ppo": (clipped_ppo, Bandit, 640, 9.5),
+    "ddpg": (ddpg, Target, 400, -2.5),
+    "td3": (td3, Target, 400, -2.5),
+    "maximum_entropy": (maximum_entropy, Target, 400, -2.5),
+    "redq": (redq, Target, 400, -2.5),
+    "droq": (droq, Target, 400, -2.5),
+    "tqc": (tqc, Target, 400, -2.5),
+    "crossq": (crossq, Target, 400, -2.5),
     "soft_actor_critic": (soft_actor_critic, Target, 400, -2.5),
 }
 

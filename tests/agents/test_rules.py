@@ -11,7 +11,7 @@ from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import greedy_by_target, q_learning_rule
 from rl_coach.agents.policy_gradients_agent import policy_gradient_rule
 from rl_coach.agents.policy_optimization_agent import RunningMeans
-from rl_coach.agents.soft_actor_critic_agent import soft_actor_critic_rule, squashed_sample
+from rl_coach.agents.soft_actor_critic_rules import soft_actor_critic_rule, squashed_sample
 from rl_coach.architectures.policies import entropy, log_probability, masked
 from tests.agents.numpy_rules import FixedNetwork, batch, gaussian_density, ops, run, softmax_policy
 

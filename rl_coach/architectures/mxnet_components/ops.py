@@ -49,6 +49,7 @@ round = _np.round
 sigmoid = _npx.sigmoid
 sign = _np.sign
 sin = _np.sin
+sort = _np.sort
 softmax = _npx.softmax
 split = _np.split
 sqrt = _np.sqrt

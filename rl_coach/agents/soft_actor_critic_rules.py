@@ -1,0 +1,198 @@
+"""Updates of soft actor-critic: with a value network, and without one (Haarnoja et al. 2018b) and what followed.
+
+The second rule is that of SAC with a learned temperature, and by its settings that of TQC, REDQ, DroQ and CrossQ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rl_coach.architectures.policies import gaussian_log_probability
+from rl_coach.architectures.update import (
+    LearningBatch,
+    NetworkView,
+    Update,
+    UpdateRule,
+    assert_rank,
+    huber,
+    weighted_mean,
+)
+
+_LEFT_OUT = 1e30  # larger than any value
+
+
+def squashed_sample(ops: Any, policy: dict[str, Any], noise: Any) -> tuple[Any, Any]:
+    """tanh(u) with u ~ N(mean, deviation), and its log density (appendix C, equation 21).
+
+    :param policy: ``mean`` and ``log_deviation`` [B, A]
+    :param noise: [B, A], standard normal
+    :return: actions [B, A] within -1 and 1, log densities [B]
+    """
+    u = policy["mean"] + ops.exp(policy["log_deviation"]) * noise
+    # log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2u)), which does not round to log 0
+    log_slope = 2.0 * (math.log(2.0) - u - ops.softplus(-2.0 * u))
+    log_density = gaussian_log_probability(ops, u, policy["mean"], policy["log_deviation"])
+    return ops.tanh(u), log_density - ops.sum(log_slope, axis=-1)
+
+
+def soft_actor_critic_rule(temperature: float = 1.0) -> UpdateRule:
+    """The losses of V, Q and the policy, equations 5, 7 and 12, all from the same weights (algorithm 1).
+
+    ``extra['noise']`` is [B, A], standard normal.
+
+    :param temperature: weight of the entropy; 1 where rewards are scaled instead, as in the paper
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+        assert_rank(2, actions=batch.actions, noise=batch.extra["noise"])
+        policy = networks["policy"].online(batch.states)[0]
+        new_actions, log_density = squashed_sample(ops, policy, batch.extra["noise"])
+        q_new = networks["q"].online({**batch.states, "action": new_actions})[0]
+        soft_value = ops.minimum(q_new["q1"], q_new["q2"]) - temperature * log_density
+        v_errors = networks["v"].online(batch.states)[0]["v"] - ops.stop_gradient(soft_value)
+
+        v_t = networks["v"].target(batch.next_states)[0]["v"]
+        target = ops.stop_gradient(batch.rewards + batch.discounts * v_t)
+        q = networks["q"].online({**batch.states, "action": batch.actions})[0]
+        q_errors = ops.square(q["q1"] - target) + ops.square(q["q2"] - target)
+
+        losses = {
+            "policy": weighted_mean(ops, -soft_value, batch.weights),
+            "q": weighted_mean(ops, 0.5 * q_errors, batch.weights),
+            "v": weighted_mean(ops, 0.5 * v_errors * v_errors, batch.weights),
+        }
+        signals = {
+            "Policy Loss": losses["policy"],
+            "Q Loss": losses["q"],
+            "V Loss": losses["v"],
+            "Entropy": -weighted_mean(ops, log_density, batch.weights),
+            "Q": weighted_mean(ops, q["q1"], batch.weights),
+        }
+        return Update(losses, errors=q["q1"] - target, signals=signals)
+
+    return rule
+
+
+@dataclass(frozen=True)
+class MaximumEntropySettings:
+    """Settings of the update without a value network.
+
+    :param temperature: weight of the entropy; None learns it
+    :param target_entropy: entropy that a learned temperature keeps the policy at
+    :param policy_uses_mean_of_critics: the policy climbs the critics' mean, not the smallest of them
+    :param dropped_quantiles: number of the largest quantiles, for each critic, that targets leave out
+    :param has_target: the critics have a target network; otherwise both batches go through them as one
+    :param has_subset: ``extra['critics']`` [B, N] of 0 and 1 says which critics' smallest value is the target
+    """
+
+    temperature: float | None
+    target_entropy: float
+    policy_uses_mean_of_critics: bool = False
+    dropped_quantiles: int = 0
+    has_target: bool = True
+    has_subset: bool = False
+
+
+def maximum_entropy_rule(settings: MaximumEntropySettings) -> UpdateRule:
+    """The losses of the critics, the policy and the temperature (Haarnoja et al. 2018b, equations 5, 7 and 18, with the
+    logarithm of the temperature for the temperature in the last one, as the authors' code has it).
+
+    ``extra['noise']`` and ``extra['next_noise']`` are [B, A], standard normal.
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+        noises = {name: batch.extra.get(name) for name in ("noise", "next_noise")}
+        assert_rank(2, actions=batch.actions, **noises)
+        actor, log_temperature, temperature = networks["policy"], None, settings.temperature
+        if temperature is None:
+            log_temperature = networks["temperature"].online({})[0]["log_temperature"]
+            temperature = ops.stop_gradient(ops.exp(log_temperature))
+
+        next_actions, next_log_density = squashed_sample(ops, actor.online(batch.next_states)[0], noises["next_noise"])
+        quantiles, next_quantiles = _quantiles(ops, networks["q"], batch, next_actions, settings.has_target)
+        soft_t = _bootstrap_atoms(ops, next_quantiles, batch, settings) - temperature * next_log_density[:, None]
+        targets = ops.stop_gradient(batch.rewards[:, None] + batch.discounts[:, None] * soft_t)  # [B, atoms]
+
+        actions, log_density = squashed_sample(ops, actor.online(batch.states)[0], noises["noise"])
+        # the policy's pass leaves the statistics of batch normalisation to the critics' own
+        new_quantiles = networks["q"].online({**batch.states, "action": actions}, training=settings.has_target)[0]
+        policy_losses = temperature * log_density - _value_of(ops, new_quantiles["quantiles"], settings)
+        q = ops.mean(quantiles[:, 0], axis=-1)
+        losses = {
+            "policy": weighted_mean(ops, policy_losses, batch.weights),
+            "q": weighted_mean(ops, critic_losses(ops, quantiles, targets), batch.weights),
+        }
+        signals = {
+            "Policy Loss": losses["policy"],
+            "Q Loss": losses["q"],
+            "Entropy": -weighted_mean(ops, log_density, batch.weights),
+            "Q": weighted_mean(ops, q, batch.weights),
+        }
+        if log_temperature is not None:
+            lack = ops.stop_gradient(weighted_mean(ops, log_density + settings.target_entropy, batch.weights))
+            losses["temperature"] = -log_temperature * lack
+            signals["Temperature"] = temperature
+        return Update(losses, errors=q - ops.mean(targets, axis=-1), signals=signals)
+
+    return rule
+
+
+def _quantiles(
+    ops: Any, critic: NetworkView, batch: LearningBatch, next_actions: Any, has_target: bool
+) -> tuple[Any, Any]:
+    """[B, N, M] each: the critics' quantiles of what was done, and of what the policy would do next."""
+    now, following = {**batch.states, "action": batch.actions}, {**batch.next_states, "action": next_actions}
+    if has_target:
+        return critic.online(now)[0]["quantiles"], critic.target(following)[0]["quantiles"]
+    names = [name for name in now if name in following]
+    joined = {name: ops.concatenate([now[name], following[name]], axis=0) for name in names}
+    both = critic.online(joined)[0]["quantiles"]  # Bhatt et al. 2024, equation 2
+    rows = batch.actions.shape[0]
+    return both[:rows], both[rows:]
+
+
+def _bootstrap_atoms(ops: Any, quantiles: Any, batch: LearningBatch, settings: MaximumEntropySettings) -> Any:
+    """[B, atoms] that stand for the next return, of the critics' quantiles [B, N, M].
+
+    With one quantile: the smallest value (Fujimoto et al. 2018), or that of a random subset (Chen et al. 2021,
+    algorithm 1). With several: all but the largest of them, pooled (Kuznetsov et al. 2020, equation 11).
+    """
+    critics, each = quantiles.shape[1:]
+    if each > 1:
+        pooled = ops.sort(ops.reshape(quantiles, (-1, critics * each)), axis=-1)
+        return pooled[:, : critics * (each - settings.dropped_quantiles)]
+    values = quantiles[..., 0]
+    if settings.has_subset:
+        assert_rank(2, critics=batch.extra.get("critics"))
+        values = ops.where(batch.extra["critics"] > 0, values, _LEFT_OUT)
+    return ops.min(values, axis=-1, keepdims=True)
+
+
+def _value_of(ops: Any, quantiles: Any, settings: MaximumEntropySettings) -> Any:
+    """[B], the value that the policy climbs, of quantiles [B, N, M]."""
+    values = ops.mean(quantiles, axis=-1)
+    is_mean = settings.policy_uses_mean_of_critics or quantiles.shape[-1] > 1
+    return ops.mean(values, axis=-1) if is_mean else ops.min(values, axis=-1)
+
+
+def critic_losses(ops: Any, quantiles: Any, targets: Any) -> Any:
+    """[B], the critics' losses added up: half of the squared error, or with several quantiles their Huber loss.
+
+    Dabney et al. 2018, equation 10: mean over target atoms and quantiles of |tau - 1[u < 0]| H(u).
+
+    :param quantiles: [B, N, M]
+    :param targets: [B, atoms]
+    """
+    each = quantiles.shape[-1]
+    if each == 1:
+        return 0.5 * ops.sum(ops.square(quantiles[..., 0] - targets), axis=-1)
+    errors = targets[:, None, None, :] - quantiles[..., None]  # [B, N, M, atoms]
+    midpoints = ((np.arange(each) + 0.5) / each).astype(np.float32)[None, None, :, None]
+    weights = ops.abs(midpoints - ops.cast(errors < 0, "float32"))
+    return ops.sum(ops.mean(weights * huber(ops, errors), axis=(2, 3)), axis=-1)
