@@ -60,8 +60,8 @@ class PolicyOptimizationAgent(Agent):
     episode_class = SegmentedEpisode
     episode: SegmentedEpisode
     last_gradient_update_step_idx = Delegated("episode", "num_learned")
-    _counters: tuple[str, ...] = (
-        *Agent._counters, "mean_discounted_return", "std_discounted_return", "_episodes_gathered",
+    counters: tuple[str, ...] = (
+        *Agent.counters, "mean_discounted_return", "std_discounted_return", "_episodes_gathered",
     )  # fmt: skip
 
     def __init__(self, agent_parameters: Any, parent: Any = None):

@@ -120,7 +120,7 @@ class GraphManager(Constrained):
         self._is_episode_kept = False
         self._warned_of_endless_episode = False
         self._attention_at = 0.0
-        self._seeds_evaluations = True
+        self._evaluations_in_place = 0
 
     def set_schedule_params(self, schedule_params: ScheduleParameters) -> None:
         """Take another schedule."""
@@ -442,11 +442,10 @@ class GraphManager(Constrained):
         return self.should_stop()
 
     def _seed_evaluation(self) -> None:
-        """Give the evaluation streams of its own; a run that does nothing but evaluate goes on with those of its
-        first."""
-        if self.seed is None or not self._seeds_evaluations:
-            return
-        seed = evaluation_seed(self.seed, self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps])
+        """Give the evaluation streams of its own."""
+        assert self.seed is not None
+        trained = self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
+        seed = evaluation_seed(self.seed, trained, self._evaluations_in_place)
         for level, child in zip(self.level_managers, seed.spawn(len(self.level_managers))):
             level.seed_evaluation(child)
 
@@ -547,7 +546,7 @@ class GraphManager(Constrained):
                     self.run_status.evaluation = EvaluationStatistics.of(rewards).as_dict()
                     if num_steps:
                         break
-                    self._seeds_evaluations = False
+                    self._evaluations_in_place += 1
         finally:
             if rewards:
                 steps = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps] - steps_before
