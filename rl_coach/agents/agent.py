@@ -7,11 +7,11 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.agent_state import restore, state_of
 from rl_coach.agents.before_evaluation import BeforeEvaluation
 from rl_coach.agents.books import Books
-from rl_coach.agents.episode import Delegated, EpisodeInProgress, attributes_set_by
+from rl_coach.agents.delegated_attributes import Delegated, DelegatedAttributes
+from rl_coach.agents.episode import EpisodeInProgress, attributes_set_by
 from rl_coach.agents.experience import Experience, Played
 from rl_coach.agents.parallel_episodes import ParallelEpisodes
 from rl_coach.agents.training_clock import TrainingClock
@@ -36,7 +36,7 @@ from rl_coach.spaces import GoalsSpace, SpacesDefinition
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
 
-class Agent(AgentInterface):
+class Agent(DelegatedAttributes):
     """Acts, observes, remembers and learns.
 
     A subclass gives an update rule (``make_update_rule``) and chooses actions (``choose_action``); or it overrides
@@ -53,6 +53,7 @@ class Agent(AgentInterface):
     :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
     :cvar explores_by_parameter: the exploration policy's control parameter says how much the agent explores
     :cvar episode_class: the class of its episodes
+    :cvar counters: attributes that count, which a checkpoint holds
     """
 
     acting_networks: tuple[str, ...] | None = None
@@ -63,24 +64,6 @@ class Agent(AgentInterface):
     episode_class: type[EpisodeInProgress] = EpisodeInProgress
     _attributes_of_episode: frozenset[str] = frozenset()
     counters: tuple[str, ...] = ("total_steps_counter", "current_episode", "training_iteration")
-
-    curr_state = Delegated("episode", "curr_state")
-    last_action_info = Delegated("episode", "last_action_info")
-    current_episode_buffer = Delegated("episode", "buffer")
-    current_episode_steps_counter = Delegated("episode", "steps")
-    total_reward_in_current_episode = Delegated("episode", "total_reward")
-    total_shaped_reward_in_current_episode = Delegated("episode", "total_shaped_reward")
-    last_training_phase_step = Delegated("clock", "last_phase")
-    last_target_network_update_step = Delegated("clock", "last_target_update")
-    agent_logger = Delegated("books", "logger")
-    agent_episode_logger = Delegated("books", "step_logger")
-    episode_signals = Delegated("books", "episode_signals")
-    step_signals = Delegated("books", "step_signals")
-    log_to_screen = Delegated("books", "print_episode")
-    num_evaluation_episodes_completed = Delegated("books.evaluation", "episodes")
-    num_successes_across_evaluation_episodes = Delegated("books.evaluation", "successes")
-    accumulated_rewards_across_evaluation_episodes = Delegated("books.evaluation", "reward")
-    accumulated_shaped_rewards_across_evaluation_episodes = Delegated("books.evaluation", "shaped_reward")
 
     def __init_subclass__(cls) -> None:
         """Find out, once for each class, by what it learns and which of its attributes belong to an episode."""

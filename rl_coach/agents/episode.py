@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dis
 import itertools
-import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Iterable
 
@@ -128,24 +127,6 @@ def new_buffer(algorithm: AlgorithmParameters) -> Episode:
     """An empty buffer that sums returns as the algorithm wants them."""
     bootstraps = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
     return Episode(algorithm.discount, bootstraps, algorithm.n_step)
-
-
-class Delegated:
-    """An attribute of an agent that lives in one of its parts, by the name that Coach gave it.
-
-    :param part: the agent's attribute that holds it; a dot leads on to a part of the part
-    :param name: its name there
-    """
-
-    def __init__(self, part: str, name: str):
-        self._part = operator.attrgetter(part)
-        self._name = name
-
-    def __get__(self, agent: Any, owner: type | None = None) -> Any:
-        return self if agent is None else getattr(self._part(agent), self._name)
-
-    def __set__(self, agent: Any, value: Any) -> None:
-        setattr(self._part(agent), self._name, value)
 
 
 def attributes_set_by(method: Callable[..., Any]) -> set[str]:

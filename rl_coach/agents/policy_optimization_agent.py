@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.episode import Delegated, SegmentedEpisode
+from rl_coach.agents.delegated_attributes import Delegated
+from rl_coach.agents.episode import SegmentedEpisode
 from rl_coach.architectures.packing import padded
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
 from rl_coach.policy.action_choice import PolicyDescription
