@@ -143,7 +143,7 @@ class Agent(DelegatedAttributes):
         """Build the exploration policy and the networks."""
         action_seed, exploration_seed = self._seeds.spawn(2)
         self.spaces.action.seed(action_seed)
-        self.exploration_policy = make_exploration_policy(self.ap.exploration, self.spaces.action, self.name)
+        self.exploration_policy = make_exploration_policy(self.ap.exploration, self.policy_spaces.action, self.name)
         self.exploration_policy.seed(exploration_seed)
         self.networks = self.create_networks()
         self.can_train = bool(self.networks)
@@ -173,11 +173,16 @@ class Agent(DelegatedAttributes):
                 has_target=parameters.create_target_network,
                 has_global=False,
                 name=name,
-                spaces=self.spaces,
+                spaces=self.policy_spaces,
                 rng=np.random.default_rng(self._seeds.spawn(1)[0]),
             )
             for name, parameters in self.ap.network_wrappers.items()
         }
+
+    @property
+    def policy_spaces(self) -> SpacesDefinition:
+        """The spaces of the networks and of exploration: the agent's, unless networks see actions in another form."""
+        return self.spaces
 
     def make_update_rule(self) -> UpdateRule:
         """The algorithm's update as a pure function; see ``rl_coach.architectures.update``."""

@@ -189,7 +189,7 @@ class DDPGAgent(Agent):
         return False
 
     def init_environment_dependent_modules(self) -> None:
-        require_bounded_box(self.spaces.action, self.name)
+        require_bounded_box(self.policy_spaces.action, self.name)
         super().init_environment_dependent_modules()
 
     def make_update_rule(self) -> UpdateRule:
@@ -211,11 +211,15 @@ class DDPGAgent(Agent):
         return network.predict(self.prepare_batch_for_inference(states, "actor"))
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        needs_action = self.exploration_policy.requires_action_values()
-        action = self.exploration_policy.choose(self.acting_prediction(curr_state) if needs_action else None, None)
-        action = self.spaces.action.clip_action_to_space(np.atleast_1d(action))
+        action = self.explored_action(curr_state)
         self.action_signal.add_sample(action)
         return ActionInfo(action)
+
+    def explored_action(self, curr_state: StateType) -> np.ndarray:
+        """[A], the actor's action as exploration changes it, within bounds."""
+        needs_action = self.exploration_policy.requires_action_values()
+        action = self.exploration_policy.choose(self.acting_prediction(curr_state) if needs_action else None, None)
+        return self.policy_spaces.action.clip_action_to_space(np.atleast_1d(action))
 
     def policy_description(self) -> PolicyDescription:
         return PolicyDescription("actor", self.networks["actor"].outputs_named("action"), DeterministicChoice())

@@ -248,6 +248,7 @@ HEADS: dict[str, type[Head]] = {
     "DDPGVHead": DDPGVHead,
     "TD3VHead": TD3VHead,
     "DDPGActor": DDPGActor,
+    "WolpertingerActorHead": DDPGActor,
     "PolicyHead": PolicyHead,
     "PPOHead": PPOHead,
     "SACPolicyHead": SACPolicyHead,

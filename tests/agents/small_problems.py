@@ -14,6 +14,7 @@ from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
+from rl_coach.agents.wolpertinger_agent import WolpertingerAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
 from rl_coach.architectures.layers import Dense
@@ -28,6 +29,8 @@ from rl_coach.base_parameters import (
 )
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.environments.environment import Environment, EnvironmentParameters
+from rl_coach.filters.action import BoxDiscretization
+from rl_coach.filters.filter import OutputFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.memories.memory import MemoryGranularity
@@ -263,6 +266,15 @@ def td3() -> AgentParameters:
     return agent
 
 
+def wolpertinger(k: int = 3) -> AgentParameters:
+    agent = deterministic(WolpertingerAgentParameters())
+    agent.algorithm.k = k
+    agent.exploration.sigma, agent.exploration.dt = 0.5, 1.0
+    agent.output_filter = OutputFilter()
+    agent.output_filter.add_action_filter("discretization", BoxDiscretization(61))
+    return agent
+
+
 def maximum_entropy(**of_the_head: Any) -> AgentParameters:
     """Soft actor-critic with a learned temperature. :param of_the_head: settings of the critics' head"""
     agent = SoftActorCriticAgentParameters(use_value_network=False)
@@ -323,6 +335,7 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "clipped_ppo": (clipped_ppo, Bandit, 640, 9.5),
     "ddpg": (ddpg, Target, 400, -2.5),
     "td3": (td3, Target, 400, -2.5),
+    "wolpertinger": (wolpertinger, Target, 400, -2.5),
     "maximum_entropy": (maximum_entropy, Target, 400, -2.5),
     "redq": (redq, Target, 400, -2.5),
     "droq": (droq, Target, 400, -2.5),

@@ -1,0 +1,174 @@
+"""Wolpertinger: many discrete actions by way of a continuous one (Dulac-Arnold et al. 2015, "Deep reinforcement
+learning in large discrete action spaces")."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar, Mapping
+
+import numpy as np
+
+from rl_coach.agents.ddpg_agent import (
+    DDPGActorNetworkParameters,
+    DDPGAgent,
+    DDPGAlgorithmParameters,
+    DDPGCriticNetworkParameters,
+)
+from rl_coach.architectures.head_parameters import WolpertingerActorHeadParameters
+from rl_coach.base_parameters import AgentParameters
+from rl_coach.core_types import ActionInfo, Batch, StateType
+from rl_coach.exploration_policies.ou_process import OUProcessParameters
+from rl_coach.filters.action.partial_discrete_action_space_map import PartialDiscreteActionSpaceMap
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.policy.action_choice import PolicyDescription
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, SpacesDefinition
+from rl_coach.utilities.constraints import Constraint, whole
+from rl_coach.utils import CoachError
+
+
+class WolpertingerCriticNetworkParameters(DDPGCriticNetworkParameters):
+    """Q(s, a) of an action's embedding."""
+
+
+class WolpertingerActorNetworkParameters(DDPGActorNetworkParameters):
+    """The policy, which gives a proto-action: a point among the actions' embeddings."""
+
+    def __init__(self, use_batchnorm: bool = False) -> None:
+        super().__init__(use_batchnorm)
+        self.heads_parameters = [WolpertingerActorHeadParameters(batchnorm=use_batchnorm)]
+
+
+class WolpertingerAlgorithmParameters(DDPGAlgorithmParameters):
+    """Hyperparameters of Wolpertinger.
+
+    :ivar action_embedding_width: number of coordinates of an action's embedding
+    :ivar k: number of the proto-action's nearest actions among which the critic chooses; 1 takes the nearest, all of
+        them make it greedy by the critic
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {"action_embedding_width": whole(1), "k": whole(1)}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.action_embedding_width = 1
+        self.k = 1
+
+
+class WolpertingerAgentParameters(AgentParameters):
+    """Wolpertinger with noise of an Ornstein-Uhlenbeck process on the proto-action.
+
+    :param use_batchnorm: batch normalisation in both networks
+    """
+
+    def __init__(self, use_batchnorm: bool = False) -> None:
+        super().__init__(
+            algorithm=WolpertingerAlgorithmParameters(),
+            exploration=OUProcessParameters(),
+            memory=EpisodicExperienceReplayParameters(),
+            networks={
+                "actor": WolpertingerActorNetworkParameters(use_batchnorm),
+                "critic": WolpertingerCriticNetworkParameters(use_batchnorm),
+            },
+        )
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.wolpertinger_agent:WolpertingerAgent"
+
+
+class ActionEmbedding:
+    """Discrete actions as points between -1 and 1 in each coordinate.
+
+    :param points: [actions, width]
+    :ivar points: [actions, width] float32
+    """
+
+    def __init__(self, points: np.ndarray):
+        self.points = np.asarray(points, np.float32)
+        self._order = np.argsort(self.points[:, 0], kind="stable")
+        self._sorted = self.points[self._order, 0]
+
+    def nearest(self, point: np.ndarray, k: int) -> np.ndarray:
+        """[k], the numbers of the actions nearest to ``point`` [width], nearest first; exact."""
+        candidates = self._near_on_a_line(float(point[0]), k) if self.points.shape[1] == 1 else slice(None)
+        numbers = np.arange(len(self.points))[candidates] if isinstance(candidates, slice) else candidates
+        distances = np.square(self.points[numbers] - point).sum(axis=1)
+        few = np.argpartition(distances, k - 1)[:k] if k < len(distances) else np.arange(len(distances))
+        return numbers[few[np.argsort(distances[few], kind="stable")]]
+
+    def _near_on_a_line(self, coordinate: float, k: int) -> np.ndarray:
+        place = int(np.searchsorted(self._sorted, coordinate))
+        return self._order[max(0, place - k) : place + k]
+
+
+def embedding_of(space: DiscreteActionSpace, targets: np.ndarray | None, width: int) -> ActionEmbedding:
+    """The embedding of actions: of the points of the environment's box that they stand for, otherwise by their number.
+
+    :param targets: [actions, dimensions], those points; None if there are none
+    :param width: number of coordinates wanted
+    :raises CoachError: there are others
+    """
+    coordinates = np.arange(space.num_actions)[:, None] if targets is None else np.asarray(targets, np.float64)
+    coordinates = coordinates.reshape(space.num_actions, -1)
+    if coordinates.shape[1] != width:
+        raise CoachError(
+            f"action_embedding_width is {width}, and the actions have {coordinates.shape[1]} coordinates: "
+            f"set it likewise"
+        )
+    low, high = coordinates.min(axis=0), coordinates.max(axis=0)
+    return ActionEmbedding(2 * (coordinates - low) / np.maximum(high - low, 1e-12) - 1)
+
+
+class WolpertingerAgent(DDPGAgent):
+    """See the module. Learns as DDPG does, with the embeddings of the actions that were taken."""
+
+    acting_networks = ("actor", "critic")
+
+    @cached_property
+    def embedding(self) -> ActionEmbedding:
+        """The actions as points.
+
+        :raises CoachError: the actions are not discrete
+        """
+        space = self.spaces.action
+        if not isinstance(space, DiscreteActionSpace):
+            raise CoachError(
+                f"agent '{self.name}' needs discrete actions, not {space!r}: "
+                f"add a BoxDiscretization to its output_filter, or choose DDPG"
+            )
+        if self.ap.algorithm.k > space.num_actions:
+            raise CoachError(f"k is {self.ap.algorithm.k}, and there are {space.num_actions} actions: choose fewer")
+        maps = [one for one in self.output_filter.action_filters.values() if one.input_action_space is space]
+        targets = [one.target_actions for one in maps if isinstance(one, PartialDiscreteActionSpaceMap)]
+        return embedding_of(space, targets[0] if targets else None, self.ap.algorithm.action_embedding_width)
+
+    @cached_property
+    def policy_spaces(self) -> SpacesDefinition:  # type: ignore[override]
+        """The spaces, with embeddings for actions."""
+        width = self.embedding.points.shape[1]
+        box = BoxActionSpace(width, low=np.full(width, -1.0), high=np.full(width, 1.0))
+        return SpacesDefinition(self.spaces.state, self.spaces.goal, box, self.spaces.reward)
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        columns = super().learning_columns(batch)
+        columns["actions"] = self.embedding.points[np.asarray(batch.action_column, np.int64).reshape(-1)]
+        return columns
+
+    def choose_action(self, curr_state: StateType) -> ActionInfo:
+        candidates = self.embedding.nearest(self.explored_action(curr_state), self.ap.algorithm.k)
+        action = int(candidates[0] if len(candidates) == 1 else self._best_of(candidates, curr_state))
+        self.action_signal.add_sample(action)
+        return ActionInfo(action)
+
+    def _best_of(self, candidates: np.ndarray, state: StateType) -> int:
+        """The action of the highest value, algorithm 1."""
+        inputs = self.prepare_batch_for_inference(state, "critic")
+        repeated = {name: np.repeat(column, len(candidates), axis=0) for name, column in inputs.items()}
+        values = self.networks["critic"].online_network.predict(
+            {**repeated, "action": self.embedding.points[candidates]}
+        )
+        return int(candidates[np.argmax(values)])
+
+    def policy_description(self) -> PolicyDescription | None:  # type: ignore[override]
+        """None: actor, embeddings and critic act together, which a deployed network cannot."""
+        return None
