@@ -91,7 +91,7 @@ def test_bad_settings_are_refused(parameters, message, tmp_path):
 def test_continuous_actions_are_refused(tmp_path):
     parameters = wolpertinger()
     parameters.output_filter = None
-    with pytest.raises(CoachError, match="needs discrete actions, .* add a BoxDiscretization to its output_filter"):
+    with pytest.raises(CoachError, match=r"needs discrete actions, .* add a BoxDiscretization to its output_filter"):
         graph(parameters, Target, tmp_path)
 
 
