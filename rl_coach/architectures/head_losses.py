@@ -25,12 +25,19 @@ def policy_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_
     return -ops.reshape(target, (-1,)) * log_probability(ops, outputs, action)
 
 
+def feature_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
+    """[B], the mean squared (or Huber) error of a row's features."""
+    errors = target - outputs["features"]
+    return ops.mean(huber(ops, errors) if is_huber else errors * errors, axis=-1)
+
+
 HEAD_LOSSES: dict[str, Callable] = {
     "QHead": value_loss,
     "DuelingQHead": value_loss,
     "VHead": value_loss,
     "DDPGVHead": value_loss,
     "TD3VHead": value_loss,
+    "RNDHead": feature_loss,
     "PolicyHead": policy_loss,
 }
 

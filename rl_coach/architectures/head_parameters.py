@@ -380,3 +380,4 @@ class RNDHeadParameters(_NamedHead):
     def __init__(self, name: str | None = None, dense_layer: Any = None, is_predictor: bool = False):
         super().__init__(name=name, dense_layer=dense_layer)
         self.is_predictor = is_predictor
+        self.initial_weights = "orthogonal"

@@ -240,6 +240,24 @@ class SACQHead(Head):
         return layers.dense(x, parameters.num_quantiles, bias=output_bias(parameters.output_bias_initializer))
 
 
+class RNDHead(Head):
+    """``features`` [B, 512] of an observation (Burda et al. 2018, appendix A.3): the predictor has two layers more."""
+
+    public = ("features",)
+    UNITS = 512
+    CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        x = features
+        if len(x.shape) > 2:
+            for filters, size, strides in self.CONVOLUTIONS:
+                x = layers.activate("leaky_relu", layers.convolution(x, filters, size, strides))
+            x = layers.flatten(x)
+        for _ in range(2 if self.parameters.is_predictor else 0):
+            x = layers.activate("relu", layers.dense(x, self.UNITS))
+        return {"features": layers.dense(x, self.UNITS)}
+
+
 HEADS: dict[str, type[Head]] = {
     "QHead": QHead,
     "DuelingQHead": DuelingQHead,
@@ -249,6 +267,7 @@ HEADS: dict[str, type[Head]] = {
     "TD3VHead": TD3VHead,
     "DDPGActor": DDPGActor,
     "WolpertingerActorHead": DDPGActor,
+    "RNDHead": RNDHead,
     "PolicyHead": PolicyHead,
     "PPOHead": PPOHead,
     "SACPolicyHead": SACPolicyHead,

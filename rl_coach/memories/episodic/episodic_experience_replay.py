@@ -308,6 +308,14 @@ class EpisodicExperienceReplay(Memory):
         """The transitions of the complete episodes in order; ``episode_lengths`` says where they end."""
         return self._store.batch_at(np.arange(self._num_complete))
 
+    def transitions_at(self, positions: np.ndarray) -> Batch:
+        """Transitions of complete episodes by their positions, 0 for the oldest."""
+        return self._store.batch_at(positions)
+
+    def newest_transitions(self, count: int) -> Batch:
+        """The newest ``count`` transitions of complete episodes in order, fewer if there are fewer."""
+        return self.transitions_at(np.arange(max(0, self._num_complete - count), self._num_complete))
+
     def get_episode_for_transition(self, transition: Transition) -> tuple[int, Episode]:
         """The index of the complete episode that has a transition equal to this one, and the episode.
 
