@@ -1,0 +1,48 @@
+"""Every agent for continuous actions learns Pendulum with its default settings without a loss that is not a number."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+
+from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+from rl_coach.agents.ddpg_agent import DDPGAgentParameters
+from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
+from rl_coach.agents.td3_agent import TD3AgentParameters
+from rl_coach.base_parameters import AgentParameters, TaskParameters, VisualizationParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from tests.frameworks import FRAMEWORK
+
+SEEDS, STEPS = 10, 3000
+AGENTS: dict[str, Callable[[], AgentParameters]] = {
+    "ClippedPPO": ClippedPPOAgentParameters,
+    "DDPG": DDPGAgentParameters,
+    "DDPG with batch normalisation": lambda: DDPGAgentParameters(use_batchnorm=True),
+    "SAC": SoftActorCriticAgentParameters,
+    "SAC without a value network": lambda: SoftActorCriticAgentParameters(use_value_network=False),
+    "TD3": TD3AgentParameters,
+}
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("agent", AGENTS)
+def test_losses_and_weights_stay_finite(agent: str, seed: int, tmp_path: Any) -> None:
+    schedule = ScheduleParameters()
+    schedule.heatup_steps, schedule.improve_steps = EnvironmentSteps(400), EnvironmentSteps(STEPS)
+    schedule.steps_between_evaluation_periods = EnvironmentEpisodes(1000)
+    schedule.evaluation_steps = EnvironmentEpisodes(0)
+    visualization = VisualizationParameters(dump_parameters_documentation=False, dump_csv=False)
+    environment = GymVectorEnvironment(level="Pendulum-v1")
+    manager = BasicRLGraphManager(AGENTS[agent](), environment, schedule, visualization)
+    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=seed))
+    manager.improve()  # a loss that is not finite is a TrainingError
+    trained = manager.get_agent()
+    assert trained.training_iteration > 0
+    for network in trained.networks.values():
+        assert all(np.isfinite(array).all() for array in network.online_network.get_weights())
