@@ -203,12 +203,13 @@ class DDPGAgent(Agent):
             columns["discounts"] = np.full(len(columns["rewards"]), self.ap.algorithm.discount, np.float32)
         return columns
 
-    def predict_states(self, states: list[StateType]) -> np.ndarray:
-        """[B, A], the actor's actions."""
+    def predict_states(self, states: list[StateType]) -> Any:
+        """[B, A], the actor's actions; for each state a pair with the features where exploration draws from them."""
         actor = self.networks["actor"]
         uses_target = self.ap.algorithm.use_target_network_for_evaluation
         network = actor.target_network if uses_target else actor.online_network
-        return network.predict(self.prepare_batch_for_inference(states, "actor"))
+        outputs = network.predict(self.prepare_batch_for_inference(states, "actor"), squeeze_output=False)
+        return list(zip(*outputs)) if self.exploration_policy.draws_from_features else outputs[0]
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         action = self.explored_action(curr_state)

@@ -246,9 +246,14 @@ class SoftActorCriticAgent(Agent):
         return [[output[row] for output in outputs] for row in range(len(states))]
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
+        outputs = self.acting_prediction(curr_state)
+        if self.exploration_policy.draws_from_features and self._phase is RunPhase.TRAIN:
+            mean, _, *features = outputs
+            u = self.exploration_policy.get_action([mean, *features])
+            return ActionInfo(self._choice.centre + self._choice.radius * np.tanh(u))
         deterministic = self._phase is RunPhase.TEST and self.ap.algorithm.use_deterministic_for_evaluation
-        outputs = [output[None] for output in self.acting_prediction(curr_state)]
-        return ActionInfo(self._choice.choose(outputs, None, self.rng, deterministic)[0])
+        rows = [output[None] for output in outputs[:2]]
+        return ActionInfo(self._choice.choose(rows, None, self.rng, deterministic)[0])
 
     def policy_description(self) -> PolicyDescription:
         return PolicyDescription("policy", self.networks["policy"].outputs_named("mean", "log_deviation"), self._choice)

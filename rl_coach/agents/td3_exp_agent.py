@@ -277,7 +277,7 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         key = self.ap.algorithm.env_obs_key
         return np.concatenate([np.asarray(state[key]), np.asarray(goal_state[key])], axis=-1)
 
-    def predict_states(self, states: list[StateType]) -> np.ndarray:
+    def predict_states(self, states: list[StateType]) -> Any:
         key, seen = self.ap.algorithm.env_obs_key, self.ap.algorithm.agent_obs_key
         goals = [state if self.goal is None else {key: self.goal} for state in states]
         return super().predict_states(

@@ -144,10 +144,12 @@ class _ActorHead(_NamedHead):
     """A head that gives a continuous action.
 
     :param batchnorm: batch normalisation before the squashing
+    :ivar state_dependent_noise: the features are an output too; ``StateDependentNoiseParameters`` sets it
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
         "batchnorm": FLAG,
+        "state_dependent_noise": FLAG,
     }
 
     def __init__(
@@ -169,6 +171,7 @@ class _ActorHead(_NamedHead):
             dense_layer,
         )
         self.batchnorm = batchnorm
+        self.state_dependent_noise = False
 
 
 class QHeadParameters(_HeadWithOutputBias):
@@ -311,12 +314,21 @@ class RegressionHeadParameters(_HeadWithOutputBias):
 
 
 class SACPolicyHeadParameters(_NamedHead):
-    """The mean and log standard deviation of a squashed Gaussian (Haarnoja et al. 2018, appendix C)."""
+    """The mean and log standard deviation of a squashed Gaussian (Haarnoja et al. 2018, appendix C).
+
+    :ivar state_dependent_noise: the deviation comes from noise that is a function of the features (gSDE);
+        ``StateDependentNoiseParameters`` sets it
+    :ivar initial_log_scale: logarithm of the deviation of that function's weights at first
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {"state_dependent_noise": FLAG, "initial_log_scale": number()}
 
     head, default_name = "SACPolicyHead", "sac_policy_head_params"
 
     def __init__(self, activation_function: str | None = None, name: str | None = None, dense_layer: Any = None):
         super().__init__(activation_function, name, dense_layer=dense_layer)
+        self.state_dependent_noise = False
+        self.initial_log_scale = -3.0
 
 
 class SACQHeadParameters(_NamedHead):

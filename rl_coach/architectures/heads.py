@@ -150,7 +150,7 @@ class DDPGActor(Head):
     """``action`` [B, A], a deterministic policy within the bounds of the action space, and ``pre_activation``, what its
     squashing gets (Lillicrap et al. 2016, section 7)."""
 
-    public = ("action",)
+    public = ("action", "features")
     supported_actions = (BoxActionSpace,)
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +159,8 @@ class DDPGActor(Head):
         low, high = self.spaces.action.low, self.spaces.action.high
         centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
         action = layers.activate(self.parameters.activation_function, normalized) * radius + centre
-        return {"action": action, "pre_activation": pre_activation}
+        outputs = {"action": action, "pre_activation": pre_activation}
+        return {**outputs, "features": features} if self.parameters.state_dependent_noise else outputs
 
 
 class PolicyHead(Head):
@@ -203,15 +204,30 @@ class PPOHead(PolicyHead):
 
 
 class SACPolicyHead(Head):
-    """``mean`` and ``log_deviation`` [B, A] of the Gaussian before squashing (Haarnoja et al. 2018, appendix C)."""
+    """``mean`` and ``log_deviation`` [B, A] of the Gaussian before squashing (Haarnoja et al. 2018, appendix C).
 
-    public = ("mean", "log_deviation")
+    With ``state_dependent_noise`` the noise is z(s) E, where E's elements have deviations of their own (Raffin et al.
+    2022, equation 6): ``features`` z [B, F] and ``noise_scales`` [B, F * A], the same in each row, are outputs too.
+    """
+
+    public = ("mean", "log_deviation", "features", "noise_scales")
     supported_actions = (BoxActionSpace,)
     LOG_DEVIATION_LIMITS = (-20.0, 2.0)
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        mean, log_deviation = (layers.dense(features, self.num_actions) for _ in self.public)
+        mean = layers.dense(features, self.num_actions)
+        if self.parameters.state_dependent_noise:
+            return {"mean": mean, **self._state_dependent(layers, features)}
+        log_deviation = layers.dense(features, self.num_actions)
         return {"mean": mean, "log_deviation": layers.ops.clip(log_deviation, *self.LOG_DEVIATION_LIMITS)}
+
+    def _state_dependent(self, layers: Layers, features: Any) -> dict[str, Any]:
+        ops, shape = layers.ops, (features.shape[-1], self.num_actions)
+        first = Constant(self.parameters.initial_log_scale)
+        scales = layers.trained_row(features, shape[0] * shape[1], first, ops.exp)
+        features = ops.stop_gradient(features)  # the deviation does not shape what the mean is computed from
+        variance = ops.matmul(ops.square(features), ops.square(ops.reshape(scales[0], shape)))
+        return {"log_deviation": 0.5 * ops.log(variance + 1e-6), "features": features, "noise_scales": scales}
 
 
 class SACQHead(Head):

@@ -58,7 +58,10 @@ class ExplorationPolicy:
     :param action_space: the agent's action space
     :ivar phase: phase of the run; many policies explore in TRAIN and stay with the best action in TEST
     :ivar rng: generator of all its random draws
+    :cvar draws_from_features: it chooses by the features of the policy's last layer, which follow the mean
     """
+
+    draws_from_features = False
 
     def __init_subclass__(cls) -> None:
         """A policy that chooses in a way of its own must say itself how it would be deployed."""

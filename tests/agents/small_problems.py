@@ -29,6 +29,7 @@ from rl_coach.base_parameters import (
 )
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.environments.environment import Environment, EnvironmentParameters
+from rl_coach.exploration_policies.state_dependent_noise import StateDependentNoiseParameters
 from rl_coach.filters.action import BoxDiscretization
 from rl_coach.filters.filter import OutputFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
@@ -324,6 +325,12 @@ def crossq() -> AgentParameters:
     return agent
 
 
+def with_state_dependent_noise(agent: AgentParameters, scale: float = 0.3) -> AgentParameters:
+    agent.exploration = StateDependentNoiseParameters(agent)
+    agent.exploration.scale = scale
+    return agent
+
+
 # the agent, the problem, the steps that it learns in, and the return that it then reaches
 PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment], int, float]] = {
     "dqn": (dqn, Bandit, 400, 9.5),
@@ -336,6 +343,8 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "ddpg": (ddpg, Target, 400, -2.5),
     "td3": (td3, Target, 400, -2.5),
     "wolpertinger": (wolpertinger, Target, 400, -2.5),
+    "td3 with gSDE": (lambda: with_state_dependent_noise(td3()), Target, 400, -2.5),
+    "sac with gSDE": (lambda: with_state_dependent_noise(maximum_entropy()), Target, 400, -2.5),
     "maximum_entropy": (maximum_entropy, Target, 400, -2.5),
     "redq": (redq, Target, 400, -2.5),
     "droq": (droq, Target, 400, -2.5),

@@ -1,0 +1,110 @@
+"""Explores by noise that is a function of the state, the same one for a while, so that actions stay smooth."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Mapping
+
+import numpy as np
+
+from rl_coach.base_parameters import AgentParameters, NetworkParameters
+from rl_coach.core_types import RunPhase
+from rl_coach.exploration_policies.exploration_policy import ContinuousActionExplorationPolicy, ExplorationParameters
+from rl_coach.spaces import ActionSpace
+from rl_coach.utilities.constraints import Constraint, number, optional, whole
+from rl_coach.utils import CoachError
+
+
+class StateDependentNoiseParameters(ExplorationParameters):
+    """Generalised state-dependent exploration (gSDE), for soft actor-critic, TD3 and DDPG.
+
+    :param agent_params: the agent's parameters, its networks already set
+    :ivar steps_between_draws: number of steps that a function of the state is kept for, 1 is independent noise; None
+        keeps it for an episode
+    :ivar scale: deviation of the function's weights where the agent does not learn it (TD3, DDPG), in units of the
+        action; 0 does not explore
+    :ivar network_params: the networks, whose policy gives the features that the noise is a function of
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {"steps_between_draws": optional(whole(1)), "scale": number(0)}
+
+    def __init__(self, agent_params: AgentParameters):
+        super().__init__()
+        self.steps_between_draws: int | None = None
+        self.scale = 0.1
+        self.network_params = agent_params.network_wrappers
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.exploration_policies.state_dependent_noise:StateDependentNoise"
+
+
+class StateDependentNoise(ContinuousActionExplorationPolicy):
+    """In training the mean plus z(s) E, where z are the features of the policy's last layer and E [F, A] is drawn from
+    N(0, scales^2) (Raffin et al. 2022, "Smooth exploration for robotic reinforcement learning", equation 5).
+
+    Building the policy sets ``state_dependent_noise`` in the parameters of the heads, so it comes before the networks.
+
+    :param action_space: a box
+    :param steps_between_draws: number of steps that E is kept for; None for an episode
+    :param scale: deviation of E's elements where the head learns none
+    :param network_params: the networks by name
+    """
+
+    draws_from_features = True
+
+    def __init__(
+        self,
+        action_space: ActionSpace,
+        steps_between_draws: int | None,
+        scale: float,
+        network_params: dict[str, NetworkParameters],
+    ):
+        super().__init__(action_space)
+        self.steps_between_draws = steps_between_draws
+        self.scale = scale
+        self._draw: np.ndarray | None = None
+        self._steps = 0
+        self._last_size = 0.0
+        heads = [head for network in network_params.values() for head in network.heads_parameters]
+        able = [head for head in heads if hasattr(head, "state_dependent_noise")]
+        if not able:
+            raise CoachError(
+                "state-dependent noise needs a policy whose head has state_dependent_noise, as those of soft "
+                "actor-critic, TD3 and DDPG: choose one of these agents, or another exploration"
+            )
+        for head in able:
+            head.state_dependent_noise = True
+
+    def reset(self) -> None:
+        self._draw, self._steps = None, 0
+
+    def suspend(self) -> tuple[np.ndarray | None, int]:
+        return self._draw, self._steps
+
+    def resume(self, suspended: tuple[np.ndarray | None, int]) -> None:
+        self._draw, self._steps = suspended
+
+    def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
+        """:param action_values: the mean [A], the features [F], and the learned scales [F * A], if there are any"""
+        mean, features, *scales = (np.asarray(value, np.float32) for value in action_values)
+        if self.phase != RunPhase.TRAIN:
+            return mean
+        is_over = self.steps_between_draws is not None and self._steps >= self.steps_between_draws
+        if self._draw is None or is_over:
+            self._draw, self._steps = self.rng.standard_normal((features.size, mean.size), np.float32), 0
+        self._steps += 1
+        scale = scales[0].reshape(self._draw.shape) if scales else np.float32(self.scale)
+        noise = features @ (scale * self._draw)
+        self._last_size = float(np.abs(noise).mean())
+        return mean + noise.reshape(mean.shape)
+
+    def get_control_param(self) -> float:
+        """The mean size of the last action's noise."""
+        return self._last_size if self.phase == RunPhase.TRAIN else 0.0
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "draw": self._draw, "steps": self._steps}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._draw, self._steps = state["draw"], state["steps"]
