@@ -25,7 +25,9 @@ from tests.agents.numpy_gradients import (
     one_update,
     recorded_columns,
 )
-from tests.agents.small_problems import Bandit, Target, ddpg, graph, schedule, td3
+from tests.zoo.continuous import ddpg, td3
+from tests.zoo.environments import Bandit, Target
+from tests.zoo.graphs import graph, schedule
 
 CENTRE, RADIUS = 1.0, 3.0  # of the problem's actions, from -2 to 4
 SIZE, UPDATES = 6, 5
@@ -162,7 +164,7 @@ def test_targets_are_clipped_and_do_not_end_where_tasks_have_no_end(tmp_path):
 def test_actions_are_remembered_as_they_are_played(tmp_path):
     parameters = td3()
     parameters.exploration.noise_schedule = ConstantSchedule(50.0)
-    manager = graph(parameters, Target, tmp_path, schedule(20))
+    manager = graph(parameters, Target, tmp_path, schedule(20, heatup=40))
     manager.improve()
     actions = manager.get_agent().memory.get_all_complete_episodes_transitions().actions()
     assert actions.min() == -2 and actions.max() == 4
@@ -214,7 +216,7 @@ def test_discrete_actions_are_refused(parameters, tmp_path):
 def test_a_saved_policy_acts_as_the_agent_does(parameters, tmp_path):
     from rl_coach.policy import Policy
 
-    manager = graph(parameters(), Target, tmp_path, schedule(20))
+    manager = graph(parameters(), Target, tmp_path, schedule(20, heatup=40))
     manager.improve()
     agent = manager.get_agent()
     agent.exploration_policy.evaluation_noise = 0.0

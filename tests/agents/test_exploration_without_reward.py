@@ -19,7 +19,9 @@ from rl_coach.base_parameters import AgentParameters, EmbedderScheme
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.spaces import VectorObservationSpace
 from rl_coach.utils import CoachError
-from tests.agents.small_problems import Target, deterministic, graph, schedule
+from tests.zoo.continuous import deterministic
+from tests.zoo.environments import Target
+from tests.zoo.graphs import graph, schedule
 
 
 class TargetWithGoal(Target):
@@ -118,7 +120,7 @@ def test_goals_where_the_agent_is_need_no_action(tmp_path):
 
 
 def test_it_goes_to_the_most_novel_observation(tmp_path):
-    manager = graph(goal_based(), TargetWithGoal, tmp_path, schedule(40))
+    manager = graph(goal_based(), TargetWithGoal, tmp_path, schedule(40, heatup=40))
     manager.improve()
     agent = manager.get_agent()
     agent.generate_goal()
@@ -134,7 +136,7 @@ def test_it_goes_to_the_most_novel_observation(tmp_path):
 
 
 def test_a_random_agent_learns_nothing(tmp_path):
-    manager = graph(explorer(RandomAgentParameters), Target, tmp_path, schedule(60))
+    manager = graph(explorer(RandomAgentParameters), Target, tmp_path, schedule(60, heatup=40))
     manager.improve()
     agent = manager.get_agent()
     assert agent.training_iteration == 0
@@ -149,7 +151,7 @@ def test_they_train_and_save_the_memory(make, tmp_path):
     parameters.algorithm.replay_buffer_save_steps = 30
     parameters.algorithm.replay_buffer_save_path = str(tmp_path / "saved")
     parameters.algorithm.td3_training_ratio = 0.5
-    manager = graph(parameters, TargetWithGoal if is_goal else Target, tmp_path / "run", schedule(60))
+    manager = graph(parameters, TargetWithGoal if is_goal else Target, tmp_path / "run", schedule(60, heatup=40))
     manager.improve()
     agent = manager.get_agent()
     assert 20 <= agent.training_iteration <= 30

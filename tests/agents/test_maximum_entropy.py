@@ -23,7 +23,10 @@ from tests.agents.numpy_gradients import (
     recorded_columns,
 )
 from tests.agents.numpy_rules import ops
-from tests.agents.small_problems import Target, graph, maximum_entropy, redq, soft_actor_critic, tqc
+from tests.zoo.continuous import maximum_entropy, redq, tqc
+from tests.zoo.environments import Target
+from tests.zoo.graphs import graph
+from tests.zoo.parameters import soft_actor_critic
 
 SIZE, UPDATES = 6, 4
 
@@ -55,9 +58,10 @@ def with_a_fixed_temperature() -> AgentParameters:
 
 
 def sampled(weights: list[np.ndarray], states: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """tanh of a Gaussian draw, and the log of its density by the change of variables."""
+    """tanh of a Gaussian draw, and the log of its density by the change of variables; the layer that is clipped
+    afterwards comes first among the weights."""
     hidden = np.tanh(dense(weights, 0, states))
-    mean, log_deviation = dense(weights, 1, hidden), np.clip(dense(weights, 2, hidden), -20, 2)
+    log_deviation, mean = np.clip(dense(weights, 1, hidden), -20, 2), dense(weights, 2, hidden)
     u = mean + np.exp(log_deviation) * noise
     log_density = -0.5 * noise**2 - log_deviation - 0.5 * np.log(2 * np.pi) - np.log(1 - np.tanh(u) ** 2)
     return np.tanh(u), log_density.sum(axis=1)
@@ -86,7 +90,7 @@ def quantile_huber(quantiles: np.ndarray, atoms: np.ndarray) -> float:
 
 def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
     """Haarnoja et al. 2018b, algorithm 1; Chen et al. 2021; Kuznetsov et al. 2020; Bhatt et al. 2024."""
-    algorithm, parameters, head = agent.ap.algorithm, agent.ap.network_wrappers, None
+    algorithm, parameters = agent.ap.algorithm, agent.ap.network_wrappers
     head = parameters["q"].heads_parameters[0]
     count, each, delay = head.num_critics, head.num_quantiles, algorithm.update_policy_every_x_training_steps
     names = ("policy", "q", "temperature")
@@ -160,7 +164,7 @@ def test_quantile_losses_of_one_row_worked_out_by_hand():
 
 
 def test_batches_are_normalized_together_where_there_is_no_target(tmp_path):
-    from tests.agents.small_problems import crossq
+    from tests.zoo.continuous import crossq
 
     manager = graph(crossq(), Target, tmp_path)
     manager.heatup(EnvironmentSteps(40))

@@ -12,7 +12,9 @@ from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import CoachError
 from tests.agents.numpy_gradients import recorded_columns
-from tests.agents.small_problems import Bandit, Target, graph, wolpertinger
+from tests.zoo.continuous import wolpertinger
+from tests.zoo.environments import Bandit, Target
+from tests.zoo.graphs import graph
 
 
 @pytest.mark.parametrize("width", [1, 3])

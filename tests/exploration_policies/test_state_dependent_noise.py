@@ -13,13 +13,9 @@ from rl_coach.core_types import RunPhase
 from rl_coach.exploration_policies.state_dependent_noise import StateDependentNoise, StateDependentNoiseParameters
 from rl_coach.spaces import BoxActionSpace
 from rl_coach.utils import CoachError
-from tests.agents.small_problems import (
-    Target,
-    graph,
-    maximum_entropy,
-    td3,
-    with_state_dependent_noise,
-)
+from tests.zoo.continuous import maximum_entropy, td3, with_state_dependent_noise
+from tests.zoo.environments import Target
+from tests.zoo.graphs import graph
 
 BOX = BoxActionSpace(2, low=-np.ones(2), high=np.ones(2))
 
