@@ -23,13 +23,15 @@ from rl_coach.core_types import Batch, RunPhase, StateType
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
-from rl_coach.utilities.constraints import FRACTION, TEXT, Constraint, number, optional, whole
+from rl_coach.utilities.constraints import FLAG, FRACTION, TEXT, Constraint, number, optional, whole
 from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
 from rl_coach.utils import CoachError
 
 
 class RNDNetworkParameters(NetworkParameters):
     """Features of an observation: of the predictor, or of the constant network that it predicts."""
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {"should_get_softmax_probabilities": FLAG}
 
     def __init__(self) -> None:
         super().__init__()
