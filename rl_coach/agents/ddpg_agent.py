@@ -178,7 +178,7 @@ def ddpg_rule(action_penalty: float, clip_targets: Sequence[float] | None, is_hu
 class DDPGAgent(Agent):
     """See the module. Actions that exploration carries out of bounds are remembered as they are played: clipped."""
 
-    acting_networks = ("actor",)
+    acting_networks: tuple[str, ...] = ("actor",)
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -220,7 +220,7 @@ class DDPGAgent(Agent):
         """[A], the actor's action as exploration changes it, within bounds."""
         needs_action = self.exploration_policy.requires_action_values()
         action = self.exploration_policy.choose(self.acting_prediction(curr_state) if needs_action else None, None)
-        return self.policy_spaces.action.clip_action_to_space(np.atleast_1d(action))
+        return np.asarray(self.policy_spaces.action.clip_action_to_space(np.atleast_1d(action)))
 
     def policy_description(self) -> PolicyDescription:
         return PolicyDescription("actor", self.networks["actor"].outputs_named("action"), DeterministicChoice())

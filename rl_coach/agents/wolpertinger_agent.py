@@ -140,10 +140,12 @@ class WolpertingerAgent(DDPGAgent):
             raise CoachError(f"k is {self.ap.algorithm.k}, and there are {space.num_actions} actions: choose fewer")
         maps = [one for one in self.output_filter.action_filters.values() if one.input_action_space is space]
         targets = [one.target_actions for one in maps if isinstance(one, PartialDiscreteActionSpaceMap)]
-        return embedding_of(space, targets[0] if targets else None, self.ap.algorithm.action_embedding_width)
+        return embedding_of(
+            space, np.asarray(targets[0]) if targets else None, self.ap.algorithm.action_embedding_width
+        )
 
     @cached_property
-    def policy_spaces(self) -> SpacesDefinition:  # type: ignore[override]
+    def policy_spaces(self) -> SpacesDefinition:
         """The spaces, with embeddings for actions."""
         width = self.embedding.points.shape[1]
         box = BoxActionSpace(width, low=np.full(width, -1.0), high=np.full(width, 1.0))

@@ -12,7 +12,7 @@ from rl_coach.utils import CoachError
 
 def value_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
     """[B], the squared (or Huber) errors of a row's outputs added up; an output that equals its target adds none."""
-    predicted = outputs["critics"] if "critics" in outputs else outputs.get("q", outputs.get("v"))
+    predicted = next(outputs[name] for name in ("critics", "q", "v") if name in outputs)
     predicted = predicted if len(predicted.shape) > 1 else predicted[:, None]
     errors = ops.reshape(target, (ops.shape(predicted)[0], -1)) - predicted
     return ops.sum(huber(ops, errors) if is_huber else errors * errors, axis=-1)

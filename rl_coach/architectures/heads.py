@@ -106,7 +106,7 @@ class DuelingQHead(Head):
 class PPOVHead(Head):
     """``v`` [B]: V(s)."""
 
-    public = ("v",)
+    public: tuple[str, ...] = ("v",)
     supported_actions = (object,)
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -127,8 +127,7 @@ class VHead(PPOVHead):
 class DDPGVHead(VHead):
     """``q`` [B]: Q(s, a) of a network that embeds the action."""
 
-    public = ("q",)
-    supported_actions = (BoxActionSpace, DiscreteActionSpace)
+    public: tuple[str, ...] = ("q",)
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         return {"q": super().__call__(layers, features, inputs)["v"]}
