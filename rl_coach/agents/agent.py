@@ -53,6 +53,7 @@ class Agent(AgentInterface):
     :cvar learns_from_sequences: a batch is a stretch of an episode in order, which a recurrent network learns from
     :cvar learns_by_rule: it learns by its update rule, not by a ``learn_from_batch`` of its own
     :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
+    :cvar trains_asynchronously: several workers of one machine may train it at once on weights that they share
     :cvar explores_by_parameter: the exploration policy's control parameter says how much the agent explores
     :cvar episode_class: the class of its episodes
     """
@@ -61,6 +62,7 @@ class Agent(AgentInterface):
     learns_from_sequences = False
     learns_by_rule = True
     learns_one_by_one = False
+    trains_asynchronously = False
     explores_by_parameter = True
     episode_class: type[EpisodeInProgress] = EpisodeInProgress
     _attributes_of_episode: frozenset[str] = frozenset()
@@ -489,6 +491,9 @@ class Agent(AgentInterface):
         """Numbers that change between updates and that the rule needs."""
         return {}
 
+    def sync(self) -> None:
+        self.update_loop.take_newest()
+
     def post_training_commands(self) -> None:
         """Called after a training phase; nothing is to be done by default."""
 
@@ -540,6 +545,7 @@ class Agent(AgentInterface):
     def get_state(self) -> dict[str, Any]:
         """Networks, optimizers, memory, filters, exploration, counters and random streams."""
         task = self.ap.task_parameters
+        self.update_loop.take_all()
         return {
             "networks": {name: network.get_state() for name, network in self.networks.items()},
             "memory": self.memory.get_state() if task is None or task.checkpoint_memory else None,

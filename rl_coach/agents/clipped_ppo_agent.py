@@ -158,6 +158,7 @@ class ClippedPPOAgent(ActorCriticAgent):
     """Plays for a while with one policy, then makes several epochs of minibatch updates on what it played."""
 
     learns_from_sequences = False
+    trains_asynchronously = False
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)

@@ -56,6 +56,7 @@ class PolicyOptimizationAgent(Agent):
     """
 
     learns_from_sequences = True
+    trains_asynchronously = True
     explores_by_parameter = False
     episode_class = SegmentedEpisode
     episode: SegmentedEpisode

@@ -553,6 +553,17 @@ class GraphManager(Constrained):
                 steps = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps] - steps_before
                 self._summarize(Counts(len(rewards), steps, 0), EvaluationStatistics.of(rewards))
 
+    def keep_evaluating(self) -> None:
+        """Evaluate the newest weights again and again, as a worker that does nothing else, until the stop condition
+        holds."""
+        self.verify_graph_was_created()
+        self._shown_phases = (RunPhase.TEST,)
+        with self._running(saves_checkpoints=False):
+            while not self.evaluate(self.evaluation_steps):
+                self._seeds_evaluations = False
+                self.attend()
+                self.stop_signals.stop_if_asked()
+
     @contextlib.contextmanager
     def _running(self, saves_checkpoints: bool) -> Iterator[None]:
         """Show the progress, and end cleanly whatever happens: the display closed, signals written, a checkpoint

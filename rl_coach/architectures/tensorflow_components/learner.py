@@ -18,7 +18,7 @@ from keras import ops
 from tensorflow.python.eager import context
 
 from rl_coach.architectures.compilation_cache import forget_compiled_steps
-from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout
+from rl_coach.architectures.learner import CompiledGradients, CompiledStep, Learner, StepLayout
 from rl_coach.architectures.tensorflow_components.network_state import TensorFlowNetworkState
 from rl_coach.architectures.update import TrainingStep
 from rl_coach.base_parameters import Frameworks
@@ -78,6 +78,32 @@ class TensorFlowLearner(Learner):
             for name, network in self.networks.items():
                 network.publish({index: values[place] for place, index in places[name]})
             return outputs._numpy()
+
+        return call
+
+    def _compile_gradients(self, layout: StepLayout) -> CompiledGradients:
+        def step(vector: tf.Tensor, *large: tf.Tensor) -> tuple[tf.Tensor, list]:
+            before = {name: network.read() for name, network in self.networks.items()}
+            after, found, outputs = self.gradients_of_call(layout, before, vector, list(large))
+            for name, network in self.networks.items():
+                network.assign(after[name], before[name])
+            names[:] = found
+            return outputs, list(found.values())
+
+        names: list[str] = []
+        packing = layout.packing
+        signature = [tf.TensorSpec((packing.size,), tf.float32)]
+        signature += [tf.TensorSpec(shape, dtype) for shape, dtype in packing.large.values()]
+        traced = tf.function(step, jit_compile=not self._has_convolutions, autograph=False)
+        compiled = DirectCall(traced.get_concrete_function(*signature))
+        held = HeldTensor(packing.size)
+
+        def call(vector: np.ndarray, large: list[np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+            held.array[:] = vector
+            outputs, *found = compiled([held.tensor, *map(tf.constant, large)])
+            for network in self.networks.values():
+                network.publish({})
+            return {name: gradient._numpy() for name, gradient in zip(names, found)}, outputs._numpy()
 
         return call
 
