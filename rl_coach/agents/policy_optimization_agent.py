@@ -53,10 +53,13 @@ class PolicyOptimizationAgent(Agent):
     rest of it when it ends. Segments' gradients are summed over ``apply_gradients_every_x_episodes`` episodes.
 
     Weights do not change in between, so the segments themselves are kept and their sum is one update on all of them.
+
+    :cvar policy_network: the network that has the policy
     """
 
     learns_from_sequences = True
     trains_asynchronously = True
+    policy_network = "main"
     explores_by_parameter = False
     episode_class = SegmentedEpisode
     episode: SegmentedEpisode
@@ -158,8 +161,8 @@ class PolicyOptimizationAgent(Agent):
 
     def get_prediction(self, states: StateType | list[StateType]) -> list[np.ndarray]:
         """The network's outputs for one state or a list of them, a list with an array for each."""
-        inputs = self.prepare_batch_for_inference(states, "main")
-        return self.networks["main"].online_network.predict(inputs, squeeze_output=False)
+        inputs = self.prepare_batch_for_inference(states, self.policy_network)
+        return self.networks[self.policy_network].online_network.predict(inputs, squeeze_output=False)
 
     def predict_states(self, states: list[StateType]) -> list[list[np.ndarray]]:
         """For each state those of the network's outputs that make the policy."""
@@ -168,17 +171,17 @@ class PolicyOptimizationAgent(Agent):
 
     def policy_outputs(self, predictions: list[np.ndarray]) -> list[np.ndarray]:
         """Those of the network's outputs that make the policy."""
-        names = self.networks["main"].online_network.output_names
+        names = self.networks[self.policy_network].online_network.output_names
         chosen = self._policy_output_names
         return [value for name, value in zip(names, predictions) if name in chosen]
 
     @property
     def _policy_output_names(self) -> tuple[str, ...]:
-        return self.networks["main"].outputs_named("probabilities", "mean", "standard_deviation")
+        return self.networks[self.policy_network].outputs_named("probabilities", "mean", "standard_deviation")
 
     def policy_description(self) -> PolicyDescription | None:
         choice = self.exploration_policy.action_choice()
-        return None if choice is None else PolicyDescription("main", self._policy_output_names, choice)
+        return None if choice is None else PolicyDescription(self.policy_network, self._policy_output_names, choice)
 
     def _draw(self, outputs: Any, mask: np.ndarray | None) -> Any:
         """The exploration policy's choice.
@@ -189,7 +192,9 @@ class PolicyOptimizationAgent(Agent):
             return self.exploration_policy.choose(outputs, mask)
         except TrainingError as error:
             step, updates = self.total_steps_counter, self.training_iteration
-            raise TrainingError(f"network 'main' at step {step}, after {updates} updates: {error}") from error
+            raise TrainingError(
+                f"network '{self.policy_network}' at step {step}, after {updates} updates: {error}"
+            ) from error
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         outputs, mask = self.acting_prediction(curr_state), self.spaces.action_mask(curr_state)
