@@ -143,6 +143,10 @@ class PolicyOptimizationAgent(Agent):
     def _update_on_segments(self) -> float:
         columns = {name: np.concatenate([s[name] for s in self._segments]) for name in self._segments[0]}
         self._segments, self._episodes_gathered = [], 0
+        return self._update(columns)
+
+    def _update(self, columns: dict[str, np.ndarray]) -> float:
+        """Make an update. :return: the loss"""
         result = self.update_loop.update(padded(columns))
         self.training_iteration += 1
         self.update_loop.close_phase()
