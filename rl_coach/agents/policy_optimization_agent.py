@@ -66,6 +66,7 @@ class PolicyOptimizationAgent(Agent):
     last_gradient_update_step_idx = Delegated("episode", "num_learned")
     _counters: tuple[str, ...] = (
         *Agent._counters, "mean_discounted_return", "std_discounted_return", "_episodes_gathered",
+        "_steps_since_update",
     )  # fmt: skip
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
@@ -75,6 +76,7 @@ class PolicyOptimizationAgent(Agent):
         self.std_discounted_return = 1.0
         self._segments: list[dict[str, np.ndarray]] = []
         self._episodes_gathered = 0
+        self._steps_since_update = 0
         self.entropy = self.register_signal("Entropy")
 
     @property
@@ -95,21 +97,35 @@ class PolicyOptimizationAgent(Agent):
         self.mean_discounted_return = float(returns.mean())
         self.std_discounted_return = float(returns.std())
 
+    @property
+    def learns_from_copies_together(self) -> bool:
+        """True if the segments in all copies of the environment, which then end at the same step, make one update."""
+        return False
+
     def train(self) -> float:
+        algorithm, together = self.ap.algorithm, self.learns_from_copies_together
+        self._steps_since_update += 1
+        ends_segments = together and self._steps_since_update >= algorithm.num_steps_between_gradient_updates
         loss = 0.0
         for _ in self.parallel or (0,):
-            loss += self._train_on_episode()
-        if self._segments and self._episodes_gathered >= self.ap.algorithm.apply_gradients_every_x_episodes:
+            loss += self._train_on_episode(ends_segments)
+        if together and not ends_segments:
+            return loss
+        if self._segments and (together or self._episodes_gathered >= algorithm.apply_gradients_every_x_episodes):
             loss += self._update_on_segments()
         return loss
 
-    def _train_on_episode(self) -> float:
+    def _train_on_episode(self, ends_segment: bool) -> float:
         """Learn from the present episode's newest segment if it is full, or take it to those that are learned from
-        together. :return: the loss, 0 if nothing was learned"""
+        together.
+
+        :param ends_segment: the segment ends here, though it may not be full
+        :return: the loss, 0 if nothing was learned
+        """
         buffer, learned = self.episode.buffer, self.last_gradient_update_step_idx
         passed = buffer.length() - learned
         is_segment_full = passed >= self.ap.algorithm.num_steps_between_gradient_updates
-        if passed <= 0 or not (is_segment_full or buffer.is_complete) or self.updates_left == 0:
+        if passed <= 0 or not (is_segment_full or ends_segment or buffer.is_complete) or self.updates_left == 0:
             return 0.0
         if buffer.is_complete:
             self.update_episode_statistics(buffer)
@@ -131,18 +147,20 @@ class PolicyOptimizationAgent(Agent):
 
     @property
     def _sums_segments(self) -> bool:
-        if self.ap.algorithm.apply_gradients_every_x_episodes <= 1:
+        if self.ap.algorithm.apply_gradients_every_x_episodes <= 1 and not self.learns_from_copies_together:
             return False
         if self.is_recurrent:
             raise CoachError(
                 f"agent '{self.name}' has a recurrent network, which learns one sequence at a time: "
-                f"set apply_gradients_every_x_episodes to 1"
+                f"set apply_gradients_every_x_episodes to 1 and learns_from_copies_together to False"
             )
         return True
 
     def _update_on_segments(self) -> float:
         columns = {name: np.concatenate([s[name] for s in self._segments]) for name in self._segments[0]}
-        self._segments, self._episodes_gathered = [], 0
+        if self.learns_from_copies_together:
+            columns["weights"] = np.full_like(columns["weights"], 1.0 / len(columns["weights"]))
+        self._segments, self._episodes_gathered, self._steps_since_update = [], 0, 0
         return self._update(columns)
 
     def _update(self, columns: dict[str, np.ndarray]) -> float:

@@ -14,6 +14,7 @@ from rl_coach.base_parameters import TaskParameters, VisualizationParameters
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.schedules import LinearSchedule
+from rl_coach.utils import CoachError
 from tests.agents.small_problems import (
     Bandit,
     SmallEnvironmentParameters,
@@ -48,23 +49,32 @@ def test_an_update_is_made_of_as_many_episodes_as_were_gathered(copies, steps, u
     assert rows == [10 * (5 if copies == 1 else 2 * copies if copies == 3 else copies)] * updates
 
 
-@pytest.mark.parametrize("length", [3, 4])
-def test_a_recurrent_policy_is_learned_from_the_state_that_acted(length, tmp_path):
-    """Segments of three or four steps of episodes of ten: the probabilities that the update sees are those that the
-    actions were drawn with."""
+@pytest.mark.parametrize(("length", "copies"), [(3, 1), (4, 1), (4, 3)])
+def test_a_recurrent_policy_is_learned_from_the_state_that_acted(length, copies, tmp_path):
+    """Segments of three or four steps of episodes of ten, also in several copies of the environment: the probabilities
+    that the updates see are those that the actions were drawn with."""
     parameters = actor_critic()
     network = parameters.network_wrappers["main"]
     network.middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=8)
     network.learning_rate = 0.0
     parameters.algorithm.num_steps_between_gradient_updates = length
-    manager = graph(parameters, Bandit, tmp_path, schedule(100, heatup=0))
+    environment = SmallEnvironmentParameters(Bandit)
+    environment.num_environments = copies
+    manager = BasicRLGraphManager(
+        parameters, environment, schedule(100, heatup=0), VisualizationParameters(dump_csv=False)
+    )
+    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=0))
     agent = manager.get_agent()
-    acted: list[float] = []
+    acted: list[list[float]] = [[] for _ in range(copies)]
+    learned: list[list[float]] = [[] for _ in range(copies)]
     choose, rule = agent.choose_action, agent.make_update_rule()
+
+    def copy_index() -> int:
+        return 0 if agent.parallel is None else agent.parallel.index
 
     def noted(state: Any) -> Any:
         chosen = choose(state)
-        acted.append(np.log(chosen.all_action_probabilities[chosen.action]))
+        acted[copy_index()].append(chosen.all_action_probabilities[chosen.action])
         return chosen
 
     def rule_with_policy(ops: Any, networks: Any, batch: Any) -> Any:
@@ -73,19 +83,49 @@ def test_a_recurrent_policy_is_learned_from_the_state_that_acted(length, tmp_pat
         update.values["log_prob"] = log_probability(ops, policy, batch.actions)
         return update
 
-    learned: list[float] = []
     update = agent.update_loop.update
 
     def noted_update(columns: Any) -> Any:
         result = update(columns)
-        learned.extend(result.values["log_prob"][0][: np.count_nonzero(columns["weights"])])
+        learned[copy_index()].extend(np.exp(result.values["log_prob"][0][: np.count_nonzero(columns["weights"])]))
         return result
 
     agent.choose_action, agent.make_update_rule = noted, lambda: rule_with_policy
     agent.update_loop.update = noted_update
-    manager.train_and_act(EnvironmentSteps(20))
-    assert len(learned) == len(acted) == 20
-    np.testing.assert_allclose(learned, acted, atol=2e-6)
+    manager.train_and_act(EnvironmentSteps(20 * copies))
+    for one, other in zip(learned, acted):
+        assert len(one) == len(other) == 20
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_what_all_copies_played_makes_one_update(tmp_path):
+    """A2C: four copies and segments of four steps make updates of sixteen rows, across the ends of episodes of ten."""
+    parameters = actor_critic()
+    parameters.algorithm.learns_from_copies_together = True
+    parameters.algorithm.num_steps_between_gradient_updates = 4
+    environment = SmallEnvironmentParameters(Bandit)
+    environment.num_environments = 4
+    manager = BasicRLGraphManager(
+        parameters, environment, schedule(160, heatup=0), VisualizationParameters(dump_csv=False)
+    )
+    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=0))
+    agent = manager.get_agent()
+    weights: list[np.ndarray] = []
+    update = agent.update_loop.update
+    agent.update_loop.update = lambda columns: weights.append(columns["weights"]) or update(columns)
+    manager.train_and_act(EnvironmentSteps(160))
+    assert len(weights) == agent.training_iteration == 10
+    for row in weights:
+        np.testing.assert_allclose(row[row > 0], np.full(16, 1 / 16))
+
+
+def test_a_recurrent_network_learns_one_sequence_at_a_time(tmp_path):
+    parameters = actor_critic()
+    parameters.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=8)
+    parameters.algorithm.learns_from_copies_together = True
+    manager = graph(parameters, Bandit, tmp_path, schedule(100, heatup=0))
+    with pytest.raises(CoachError, match="one sequence at a time: set .* learns_from_copies_together to False"):
+        manager.train_and_act(EnvironmentSteps(20))
 
 
 def test_a_training_step_of_ppo_is_all_that_is_learned_before_it_plays_on(tmp_path):
