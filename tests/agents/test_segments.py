@@ -124,7 +124,7 @@ def test_a_recurrent_network_learns_one_sequence_at_a_time(tmp_path):
     parameters.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=8)
     parameters.algorithm.learns_from_copies_together = True
     manager = graph(parameters, Bandit, tmp_path, schedule(100, heatup=0))
-    with pytest.raises(CoachError, match="one sequence at a time: set .* learns_from_copies_together to False"):
+    with pytest.raises(CoachError, match=r"one sequence at a time: set .* learns_from_copies_together to False"):
         manager.train_and_act(EnvironmentSteps(20))
 
 
