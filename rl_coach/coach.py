@@ -300,9 +300,9 @@ class CoachLauncher:
 
         if args.num_threads is None:
             args.num_threads = max(1, (os.cpu_count() or 1) // args.num_workers)
-        kind = type(self)
+        mine = self.for_workers()
         workers = AsynchronousWorkers(
-            args.num_workers, args.evaluation_worker, args.seed, _GraphMaker(kind, args), _TaskMaker(kind, args)
+            args.num_workers, args.evaluation_worker, args.seed, _GraphMaker(mine, args), _TaskMaker(mine, args)
         )
         directory = pathlib.Path(args.experiment_path)
         experiment_record.write(
@@ -320,6 +320,11 @@ class CoachLauncher:
         if not args.no_summary:
             screen.print(f"experiment: {args.experiment_path}")
 
+    def for_workers(self) -> CoachLauncher:
+        """The launcher that each worker gets a copy of, to make its graph and its task; this one, if it can be
+        pickled."""
+        return self
+
     def run_built(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
         """Run a graph that is built."""
         if args.open_dashboard:
@@ -331,22 +336,22 @@ class CoachLauncher:
 class _GraphMaker:
     """Gives a worker its graph manager, as its launcher makes it."""
 
-    launcher: type[CoachLauncher]
+    launcher: CoachLauncher
     args: argparse.Namespace
 
     def __call__(self) -> GraphManager:
-        return self.launcher.__new__(self.launcher).get_graph_manager_from_args(self.args)
+        return self.launcher.get_graph_manager_from_args(self.args)
 
 
 @dataclasses.dataclass(frozen=True)
 class _TaskMaker:
     """Gives a worker its task, as its launcher makes it."""
 
-    launcher: type[CoachLauncher]
+    launcher: CoachLauncher
     args: argparse.Namespace
 
     def __call__(self, graph_manager: GraphManager) -> TaskParameters:
-        return self.launcher.__new__(self.launcher).create_task_parameters(graph_manager, self.args)
+        return self.launcher.create_task_parameters(graph_manager, self.args)
 
 
 class CoachInterface(CoachLauncher):
@@ -439,6 +444,9 @@ class CoachInterface(CoachLauncher):
         finally:
             self._directory.release()
         return self.graph_manager
+
+    def for_workers(self) -> CoachLauncher:
+        return CoachLauncher()  # the graph manager of this one is the description of the run, and stays here
 
     def _repr_html_(self) -> str:
         return self.graph_manager._repr_html_()
@@ -566,12 +574,17 @@ def _check_asynchronous(graph_manager: GraphManager, args: argparse.Namespace) -
     """
     :raises CoachError: the preset's agent is not one that several workers train on shared weights
     """
+    import multiprocessing
+
     from rl_coach.orchestrators.asynchronous_workers import trains_asynchronously
     from rl_coach.utils import CoachError
 
+    flag = f"-n {args.num_workers}" if args.num_workers > 1 else "-ew"
+    if multiprocessing.parent_process() is not None:
+        raise CoachError(f"{flag}: a script that starts workers must do so under if __name__ == '__main__':")
     if not trains_asynchronously(graph_manager):
         raise CoachError(
-            f"-n {args.num_workers}: workers that share weights train actor-critic agents and their like; for others "
+            f"{flag}: workers that share weights train actor-critic agents and their like; for others "
             f"act in several copies: -cp 'env_params.num_environments = {max(2, args.num_workers)}'"
         )
     if args.evaluation_worker and not graph_manager.evaluation_steps.num_steps:
