@@ -9,7 +9,6 @@ result as its new copy. The lock is the kernel's on a file, so that a worker tha
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import mmap
 import os
 import time
@@ -26,6 +25,14 @@ _POLL_SECONDS = 0.0005  # between two looks for the other workers' gradients; a 
 _NUMBER = 4  # bytes of a float32
 _COUNT = 8  # bytes of an int64
 Arrays = list[np.ndarray]
+
+try:
+    import fcntl
+except ImportError:  # Windows has none, and no workers that share weights
+    fcntl = None  # type: ignore[assignment]
+
+CAN_SHARE = fcntl is not None
+"""Processes of this system can share networks."""
 
 
 class SharedFile:

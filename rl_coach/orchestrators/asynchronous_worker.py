@@ -27,7 +27,7 @@ from rl_coach.orchestrators.worker_messages import (
     Statistics,
     Stop,
 )
-from rl_coach.runs.progress import Progress, Status
+from rl_coach.runs.progress import NoDisplay, Progress, Status
 from rl_coach.utils import CoachError, TrainingError
 
 _SECONDS_BETWEEN_LOOKS = 0.05  # while a worker waits for the others at the start
@@ -149,7 +149,7 @@ class ReportedProgress(Progress):
 
     def start(self) -> None:
         super().start()
-        self.stop()
+        self._display = NoDisplay()
 
     def update(self, status: Status) -> None:
         rewards = (self._rewards[-1], sum(self._rewards) / len(self._rewards)) if self._rewards else None
@@ -235,6 +235,10 @@ class Worker:
                 getattr(self._agent, name).set_state(state)
         self._filters("take_gathered")
         self._agent.update_loop.share(shared)
+        if not self._plan.is_first:
+            for network in self._agent.networks.values():
+                if network.has_target:
+                    network.update_target_network()
         self._file = file
         if self._plan.trains:
             file.join(self._plan.index)

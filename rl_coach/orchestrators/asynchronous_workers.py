@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 
-from rl_coach.architectures.shared_networks import SharedFile
+from rl_coach.architectures.shared_networks import CAN_SHARE, SharedFile
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.logger import screen
 from rl_coach.orchestrators.asynchronous_worker import WorkerPlan, work
@@ -110,6 +110,8 @@ class AsynchronousWorkers:
         :raises KeyboardInterrupt: Ctrl-C; the first worker has saved a checkpoint
         :raises SystemExit: SIGTERM, likewise
         """
+        if not CAN_SHARE:
+            raise CoachError("workers that share weights need Linux or macOS: act in several copies instead")
         try:
             with self._listening():
                 self._start()
@@ -327,13 +329,12 @@ def _make_file(num_bytes: int) -> str:
     has_room = os.path.isdir(_IN_MEMORY) and shutil.disk_usage(_IN_MEMORY).free > num_bytes
     handle, path = tempfile.mkstemp(prefix="coach-networks-", dir=_IN_MEMORY if has_room else None)
     try:
-        os.posix_fallocate(handle, 0, num_bytes)
+        with os.fdopen(handle, "wb") as file:
+            file.write(bytes(num_bytes))
     except OSError as error:
         os.remove(path)
         raise CoachError(
             f"no room for the {num_bytes / 1e6:,.0f} MB that workers share, in '{_IN_MEMORY}' or "
             f"'{tempfile.gettempdir()}': {error.strerror}"
         ) from error
-    finally:
-        os.close(handle)
     return path

@@ -29,13 +29,13 @@ from rl_coach.graph_managers.graph_manager import ScheduleParameters
 class Light(gym.Env):
     """Press the button that is lit, ten times. Says its process's number at the thirtieth step."""
 
-    observation_space = gym.spaces.Box(-1, 2, (2,))
-    action_space = gym.spaces.Discrete(2)
+    observation_space = gym.spaces.Box(-1, 2, (4,))
+    action_space = gym.spaces.Discrete(4)
     total = 0
 
     def _look(self):
-        self.lit = int(self.np_random.integers(2))
-        return np.eye(2, dtype=np.float32)[self.lit]
+        self.lit = int(self.np_random.integers(4))
+        return np.eye(4, dtype=np.float32)[self.lit]
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -84,7 +84,7 @@ def experiment(directory: pathlib.Path) -> pathlib.Path:
 
 
 def rows(directory: pathlib.Path, worker: int) -> list[dict[str, str]]:
-    (path,) = experiment(directory).glob(f"worker_{worker}.simple_rl_graph.main_level.main_level.agent_{worker}.csv")
+    (path,) = experiment(directory).glob(f"worker_{worker}.simple_rl_graph.main_level.main_level.agent_0.csv")
     with open(path, newline="") as file:
         return list(csv.DictReader(file))
 
