@@ -193,15 +193,12 @@ class ACERAgent(PolicyOptimizationAgent):
 
     def _replay(self) -> float:
         batch = self.memory.sample(self.ap.algorithm.num_steps_between_gradient_updates, True)
-        return self._update(self.learning_columns(self.update_loop.filtered(batch)))
+        return self._update(padded(self.learning_columns(self.update_loop.filtered(batch))))
 
-    def _update(self, columns: dict[str, np.ndarray]) -> float:
+    def _update(self, columns: dict[str, np.ndarray], **how: Any) -> float:
         """An update, and one of the average policy."""
         rate = self.ap.algorithm.rate_for_copying_weights_to_target
-        result = self.update_loop.update(padded(columns), target_rates={"main": rate})
-        self.training_iteration += 1
-        self.update_loop.close_phase()
-        return float(result.losses["main"][0])
+        return super()._update(columns, target_rates={"main": rate}, **how)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         behaviour = batch.info("all_action_probabilities")

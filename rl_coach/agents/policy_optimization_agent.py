@@ -10,11 +10,11 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.episode import Delegated, SegmentedEpisode
-from rl_coach.architectures.packing import padded
+from rl_coach.architectures.packing import padded, padded_sequences
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import DiscreteActionSpace
-from rl_coach.utils import CoachError, TrainingError, eps
+from rl_coach.utils import TrainingError, eps
 
 
 class PolicyGradientRescaler(Enum):
@@ -147,25 +147,23 @@ class PolicyOptimizationAgent(Agent):
 
     @property
     def _sums_segments(self) -> bool:
-        if self.ap.algorithm.apply_gradients_every_x_episodes <= 1 and not self.learns_from_copies_together:
-            return False
-        if self.is_recurrent:
-            raise CoachError(
-                f"agent '{self.name}' has a recurrent network, which learns one sequence at a time: "
-                f"set apply_gradients_every_x_episodes to 1 and learns_from_copies_together to False"
-            )
-        return True
+        return self.ap.algorithm.apply_gradients_every_x_episodes > 1 or self.learns_from_copies_together
 
     def _update_on_segments(self) -> float:
-        columns = {name: np.concatenate([s[name] for s in self._segments]) for name in self._segments[0]}
+        segments = self._segments
         if self.learns_from_copies_together:
-            columns["weights"] = np.full_like(columns["weights"], 1.0 / len(columns["weights"]))
+            rows = sum(len(segment["weights"]) for segment in segments)
+            for segment in segments:
+                segment["weights"] = np.full_like(segment["weights"], 1.0 / rows)
         self._segments, self._episodes_gathered, self._steps_since_update = [], 0, 0
-        return self._update(columns)
+        if self.is_recurrent and len(segments) > 1:
+            columns, length = padded_sequences(segments)
+            return self._update(columns, sequence_length=length)
+        return self._update(padded({name: np.concatenate([s[name] for s in segments]) for name in segments[0]}))
 
-    def _update(self, columns: dict[str, np.ndarray]) -> float:
+    def _update(self, columns: dict[str, np.ndarray], **how: Any) -> float:
         """Make an update. :return: the loss"""
-        result = self.update_loop.update(padded(columns))
+        result = self.update_loop.update(columns, **how)
         self.training_iteration += 1
         self.update_loop.close_phase()
         return float(sum(loss[0] for loss in result.losses.values()))

@@ -32,6 +32,7 @@ class StepLayout:
     :param scalar_names: the agent's numbers, in order
     :param learning: networks that some updates may leave out
     :param moving: networks whose targets some updates may leave where they are
+    :param sequence_length: rows of each sequence that recurrent networks get; None if all are one
     """
 
     packing: Packing
@@ -41,6 +42,7 @@ class StepLayout:
     scalar_names: tuple[str, ...]
     learning: tuple[str, ...] = ()
     moving: tuple[str, ...] = ()
+    sequence_length: int | None = None
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,7 @@ class Learner:
         learning: Masks | None = None,
         moving: Masks | None = None,
         training_step: int | None = None,
+        sequence_length: int | None = None,
     ) -> LearningResult:
         """Make ``count`` of ``num_updates`` updates in one call, which may return before they are made.
 
@@ -189,13 +192,14 @@ class Learner:
         :param moving: [K] bool for each of ``target_rates`` whose target not all updates move
         :param training_step: the training step, from 0 on, that all of these updates are part of, by which schedules of
             the learning rate go; None if each update is one by itself
+        :param sequence_length: rows of each sequence that recurrent networks get; None if all are one
         :raises TrainingError: a loss of an earlier call is not finite
         """
         scalars, target_rates, learning, moving = scalars or {}, target_rates or {}, learning or {}, moving or {}
         count = num_updates if count is None else count
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
         key: tuple = (layout, num_updates, None if indices is None else indices.shape, tuple(target_rates.items()))
-        key += (tuple(scalars), tuple(learning), tuple(moving))
+        key += (tuple(scalars), tuple(learning), tuple(moving), sequence_length)
         is_new = key not in self._compiled
         if is_new:
             num_scalars = len(self.networks) * OPTIMIZER_SCALARS + len(scalars) + len(learning) + len(moving)
@@ -203,8 +207,9 @@ class Learner:
             self.num_compilations += 1
             batch_size = len(next(iter(columns.values()))) // num_updates if indices is None else indices.shape[1]
             made_for = StepLayout(
-                packing, batch_size, indices is not None, target_rates, tuple(scalars), tuple(learning), tuple(moving)
-            )
+                packing, batch_size, indices is not None, target_rates, tuple(scalars), tuple(learning), tuple(moving),
+                sequence_length,
+            )  # fmt: skip
             self._compiled[key] = packing, self._compile(made_for)
         packing, compiled = self._compiled[key]
         vector = packing.pack(columns, self._scalars(scalars, learning, moving, num_updates, training_step), count)
@@ -222,23 +227,26 @@ class Learner:
         return result
 
     def gradients(
-        self, columns: dict[str, np.ndarray], scalars: dict[str, float] | None = None
+        self,
+        columns: dict[str, np.ndarray],
+        scalars: dict[str, float] | None = None,
+        sequence_length: int | None = None,
     ) -> tuple[dict[str, np.ndarray], LearningResult]:
         """The gradients of one batch. The networks stay as they are, but for their buffers: noise is drawn.
 
-        :param columns: [B, ...] each, as for ``train``; ``scalars`` likewise
+        :param columns: [B, ...] each, as for ``train``; ``scalars`` and ``sequence_length`` likewise
         :return: for each network that learns its gradients in one vector, in the order of its weights; and the numbers
             of the update that they would make
         :raises TrainingError: a loss is not finite
         """
         scalars = scalars or {}
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
-        key = (layout, tuple(scalars))
+        key = (layout, tuple(scalars), sequence_length)
         is_new = key not in self._compiled_gradients
         if is_new:
             packing = Packing(columns, len(self.networks) * OPTIMIZER_SCALARS + len(scalars), 1)
             self.num_compilations += 1
-            made_for = StepLayout(packing, packing.rows, False, {}, tuple(scalars))
+            made_for = StepLayout(packing, packing.rows, False, {}, tuple(scalars), sequence_length=sequence_length)
             self._compiled_gradients[key] = packing, self._compile_gradients(made_for)
         packing, compiled = self._compiled_gradients[key]
         vector = packing.pack(columns, self._scalars(scalars, {}, {}, 1, None), 1)
@@ -398,7 +406,7 @@ class Learner:
         self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any
     ) -> tuple[dict[str, Any], dict[str, list], tuple]:
         """:return: the gradients and the new buffers by network; losses, errors, signals and values of rows"""
-        batch = self._batch(columns, scalar_row, layout.scalar_names)
+        batch = self._batch(columns, scalar_row, layout)
         weights = {name: state[name]["weights"] for name in self.networks}
 
         def losses_of(weights: dict[str, list]) -> tuple[dict[str, Any], tuple]:
@@ -423,7 +431,7 @@ class Learner:
         rows = ([] if errors is None else [errors]) + [ops.cast(values[name], "float32") for name in names.values]
         return ops.concatenate([outputs, *rows]) if rows else outputs
 
-    def _batch(self, columns: dict[str, Any], scalar_row: Any, scalar_names: tuple[str, ...]) -> LearningBatch:
+    def _batch(self, columns: dict[str, Any], scalar_row: Any, layout: StepLayout) -> LearningBatch:
         groups: dict[str, dict[str, Any]] = {"states": {}, "next_states": {}, "extra": {}}
         for path, column in columns.items():
             group, _, name = path.partition("/")
@@ -438,7 +446,8 @@ class Learner:
             discounts=columns.get("discounts"),
             weights=columns["weights"],
             extra=groups["extra"],
-            scalars={name: scalar_row[first + i] for i, name in enumerate(scalar_names)},
+            scalars={name: scalar_row[first + i] for i, name in enumerate(layout.scalar_names)},
+            sequence_length=layout.sequence_length,
         )
 
     def _read(self, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, TrainingError | None]:

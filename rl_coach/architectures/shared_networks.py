@@ -262,6 +262,7 @@ class SharedLearner:
         learning: Masks | None = None,
         moving: Masks | None = None,
         training_step: int | None = None,
+        sequence_length: int | None = None,
     ) -> LearningResult:
         """Make updates one after the other; see ``Learner.train``. Schedules of the learning rate go by the updates of
         all workers, whatever ``training_step`` is."""
@@ -269,16 +270,21 @@ class SharedLearner:
         results = []
         for k in range(num_updates if count is None else count):
             rows = np.arange(k * size, (k + 1) * size) if indices is None else indices[k]
-            results.append(self._update(_rows(columns, rows), scalars, k, learning or {}))
+            results.append(self._update(_rows(columns, rows), scalars, sequence_length, k, learning or {}))
             for name, rate in (target_rates or {}).items():
                 if moving is None or name not in moving or moving[name][k]:
                     self._learner.networks[name].update_target(rate)
         return LearningResult.joined(results)
 
     def _update(
-        self, columns: dict[str, np.ndarray], scalars: dict[str, float] | None, k: int, learning: Masks
+        self,
+        columns: dict[str, np.ndarray],
+        scalars: dict[str, float] | None,
+        sequence_length: int | None,
+        k: int,
+        learning: Masks,
     ) -> LearningResult:
-        found, result = self._learner.gradients(columns, scalars)
+        found, result = self._learner.gradients(columns, scalars, sequence_length)
         networks = self._learner.networks
         self._shared.apply({n: g for n, g in found.items() if n not in learning or learning[n][k]}, networks)
         self._shared.take(networks)

@@ -14,7 +14,6 @@ from rl_coach.base_parameters import TaskParameters, VisualizationParameters
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.schedules import LinearSchedule
-from rl_coach.utils import CoachError
 from tests.agents.small_problems import (
     Bandit,
     SmallEnvironmentParameters,
@@ -119,13 +118,48 @@ def test_what_all_copies_played_makes_one_update(tmp_path):
         np.testing.assert_allclose(row[row > 0], np.full(16, 1 / 16))
 
 
-def test_a_recurrent_network_learns_one_sequence_at_a_time(tmp_path):
+@pytest.mark.parametrize(("copies", "episodes", "together"), [(1, 3, False), (3, 1, True), (2, 4, False)])
+def test_sequences_that_make_one_update_start_from_the_states_that_acted(copies, episodes, together, tmp_path):
+    """Segments of four steps of episodes of ten, of several lengths then, side by side in one batch."""
     parameters = actor_critic()
-    parameters.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=8)
-    parameters.algorithm.learns_from_copies_together = True
-    manager = graph(parameters, Bandit, tmp_path, schedule(100, heatup=0))
-    with pytest.raises(CoachError, match=r"one sequence at a time: set .* learns_from_copies_together to False"):
-        manager.train_and_act(EnvironmentSteps(20))
+    network = parameters.network_wrappers["main"]
+    network.middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=8)
+    network.learning_rate = 0.0
+    parameters.algorithm.num_steps_between_gradient_updates = 4
+    parameters.algorithm.apply_gradients_every_x_episodes = episodes
+    parameters.algorithm.learns_from_copies_together = together
+    environment = SmallEnvironmentParameters(Bandit)
+    environment.num_environments = copies
+    manager = BasicRLGraphManager(
+        parameters, environment, schedule(1000, heatup=0), VisualizationParameters(dump_csv=False)
+    )
+    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=0))
+    agent = manager.get_agent()
+    acted: list[float] = []
+    learned: list[float] = []
+    choose, rule, update = agent.choose_action, agent.make_update_rule(), agent.update_loop.update
+
+    def noted(state: Any) -> Any:
+        chosen = choose(state)
+        acted.append(chosen.all_action_probabilities[chosen.action])
+        return chosen
+
+    def rule_with_policy(ops: Any, networks: Any, batch: Any) -> Any:
+        policy = networks["main"].online(batch.states)[1]
+        found = rule(ops, networks, batch)
+        found.values["log_prob"] = log_probability(ops, policy, batch.actions)
+        return found
+
+    def noted_update(columns: Any, **how: Any) -> Any:
+        result = update(columns, **how)
+        learned.extend(np.exp(result.values["log_prob"][0][columns["weights"] > 0]))
+        return result
+
+    agent.choose_action, agent.make_update_rule = noted, lambda: rule_with_policy
+    agent.update_loop.update = noted_update
+    manager.train_and_act(EnvironmentSteps(120))
+    assert len(learned) == len(acted) == 120 and agent.training_iteration < 120 / 4
+    np.testing.assert_allclose(np.sort(learned), np.sort(acted), atol=1e-6)
 
 
 def test_a_training_step_of_ppo_is_all_that_is_learned_before_it_plays_on(tmp_path):
