@@ -36,7 +36,7 @@ ROWS, INPUTS, ACTIONS, RATE, UPDATES = 32, 3, 4, 0.05, 3
 STATES = RNG.normal(size=(ROWS, INPUTS)).astype(np.float32)
 TAKEN = RNG.integers(ACTIONS, size=ROWS)
 ADVANTAGES, RETURNS = RNG.normal(size=(2, ROWS)).astype(np.float32)
-BEHAVIOUR = RNG.dirichlet(np.ones(ACTIONS), ROWS).astype(np.float32)
+BEHAVIOUR = RNG.dirichlet(np.full(ACTIONS, 4.0), ROWS).astype(np.float32)
 BASE = {"states/observation": STATES, "actions": TAKEN, "weights": np.full(ROWS, 1 / ROWS, np.float32)}
 Weights = dict[str, list[np.ndarray]]
 
@@ -103,6 +103,7 @@ def assert_equal(ours: Weights, theirs: Weights) -> None:
 def test_ppo_with_a_penalty(epsilon):
     algorithm = PPOAlgorithmParameters()
     algorithm.beta_entropy, algorithm.clip_likelihood_ratio_using_epsilon = 0.1, epsilon
+    algorithm.high_kl_penalty_coefficient = 0.5
     old = BEHAVIOUR.astype(np.float64)
     columns = BASE | {
         "weights": np.ones(ROWS, np.float32), "extra/advantages": ADVANTAGES, "extra/returns": RETURNS,
@@ -121,7 +122,7 @@ def test_ppo_with_a_penalty(epsilon):
             if epsilon:
                 objective = np.minimum(objective, np.clip(ratio, 1 - epsilon, 1 + epsilon) * ADVANTAGES)
             kl = (old * np.log(old / new)).sum(axis=1).mean()
-            actor = -objective.mean() + 0.7 * kl + 1000 * max(0, kl - 2 * 0.01) ** 2
+            actor = -objective.mean() + 0.7 * kl + 0.5 * max(0, kl - 2 * 0.01) ** 2
             actor += 0.1 * (new * np.log(new)).sum(axis=1).mean()
             v = (STATES @ weights["critic"][0] + weights["critic"][1])[:, 0]
             return {"actor": actor, "critic": ((v - RETURNS) ** 2).mean()}
