@@ -201,7 +201,6 @@ def make_head(parameters: Any, spaces: SpacesDefinition, temperature: float) -> 
 class ACERPolicyHead(PolicyHead):
     """``probabilities`` [B, A] and ``log_probabilities``: a policy over discrete actions (Wang et al. 2017)."""
 
-    public = ("probabilities",)
     supported_actions = (DiscreteActionSpace,)
 
 
