@@ -1,1 +1,1 @@
-"""What starts the processes of a distributed run, watches over them and ends them."""
+"""Starters of the processes of a run, which watch over them and end them."""

@@ -116,7 +116,7 @@ class ParentLink:
         return self._memory
 
     def heard_statistics(self) -> list[Statistics]:
-        """What other workers' filters have gathered since the last call."""
+        """Statistics that other workers' filters have gathered since the last call."""
         heard, self._statistics = self._statistics, []
         return heard
 

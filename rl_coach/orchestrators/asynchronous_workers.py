@@ -312,7 +312,7 @@ def _state_of(worker: _Running) -> str:
 
 
 def _summary_of(report: Report) -> str:
-    """What a worker has done, in a line."""
+    """A worker's results in a line."""
     status = report.status
     line = f"{status.episodes:,} episodes, {status.steps:,} steps, {status.updates:,} updates"
     if report.evaluation is None:

@@ -85,7 +85,10 @@ class Report:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a worker's filters have gathered since the last time, by the agent's attribute; also to a worker."""
+    """Statistics that a worker's filters have gathered since the last time; also to a worker.
+
+    :param filters: by the agent's attribute
+    """
 
     filters: dict[str, Any]
 

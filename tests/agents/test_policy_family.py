@@ -27,9 +27,12 @@ from rl_coach.base_parameters import EmbedderScheme, MiddlewareScheme
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.utils import CoachError
-from tests.agents.small_problems import Bandit, Target, clipped_ppo, graph, schedule, shrink, weights_of
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces
 from tests.frameworks import FRAMEWORK, run_on
+from tests.zoo.environments import Bandit, Target
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import clipped_ppo, shrink
+from tests.zoo.states import weights_of
 
 RNG = np.random.default_rng(7)
 ROWS, INPUTS, ACTIONS, RATE, UPDATES = 32, 3, 4, 0.05, 3
