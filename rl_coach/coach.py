@@ -6,6 +6,7 @@ Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answ
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import errno
 import os
 import pathlib
@@ -194,12 +195,15 @@ class CoachLauncher:
         """
         from rl_coach.utils import CoachError
 
-        if args.num_workers > 1:
-            raise CoachError(f"{args.num_workers} workers on one machine are not in this version yet: set 1")
+        if _wants_workers(args):
+            _check_asynchronous(graph_manager, args)
         directory = self.make_directory(graph_manager, args)
         try:
-            task_parameters = self.create_task_parameters(graph_manager, args)
-            self.start_single_threaded(task_parameters, graph_manager, args)
+            if _wants_workers(args):
+                self.start_workers(graph_manager, args)
+            else:
+                task_parameters = self.create_task_parameters(graph_manager, args)
+                self.start_single_threaded(task_parameters, graph_manager, args)
         except CoachError:
             if not directory.has_signals():
                 directory.remove()
@@ -284,11 +288,70 @@ class CoachLauncher:
         self.build(task_parameters, graph_manager, args)
         self.run_built(graph_manager, args)
 
+    def start_workers(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
+        """Train with several workers, each in a process of its own.
+
+        :raises CoachError: agent and environment do not fit
+        :raises TrainingError: if training itself fails
+        """
+        from rl_coach.logger import screen
+        from rl_coach.orchestrators.asynchronous_workers import AsynchronousWorkers
+        from rl_coach.runs.status import FINISHED, RunStatus
+
+        if args.num_threads is None:
+            args.num_threads = max(1, (os.cpu_count() or 1) // args.num_workers)
+        mine = self.for_workers()
+        workers = AsynchronousWorkers(
+            args.num_workers, args.evaluation_worker, args.seed, _GraphMaker(mine, args), _TaskMaker(mine, args)
+        )
+        directory = pathlib.Path(args.experiment_path)
+        experiment_record.write(
+            directory, _with_plain_values(args), _defaults(self.get_argument_parser()), workers.seed
+        )
+        if args.open_dashboard:
+            open_dashboard(args.experiment_path)
+        status = RunStatus(directory if graph_manager.visualization_parameters.dump_csv else None)
+        try:
+            workers.run()
+        except BaseException as error:
+            status.set_by(error)
+            raise
+        status.set(FINISHED)
+        if not args.no_summary:
+            screen.print(f"experiment: {args.experiment_path}")
+
+    def for_workers(self) -> CoachLauncher:
+        """The launcher that each worker gets a copy of, to make its graph and its task; this one, if it can be
+        pickled."""
+        return self
+
     def run_built(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
         """Run a graph that is built."""
         if args.open_dashboard:
             open_dashboard(args.experiment_path)
         graph_manager.run()
+
+
+@dataclasses.dataclass(frozen=True)
+class _GraphMaker:
+    """Gives a worker its graph manager, as its launcher makes it."""
+
+    launcher: CoachLauncher
+    args: argparse.Namespace
+
+    def __call__(self) -> GraphManager:
+        return self.launcher.get_graph_manager_from_args(self.args)
+
+
+@dataclasses.dataclass(frozen=True)
+class _TaskMaker:
+    """Gives a worker its task, as its launcher makes it."""
+
+    launcher: CoachLauncher
+    args: argparse.Namespace
+
+    def __call__(self, graph_manager: GraphManager) -> TaskParameters:
+        return self.launcher.create_task_parameters(graph_manager, self.args)
 
 
 class CoachInterface(CoachLauncher):
@@ -355,11 +418,15 @@ class CoachInterface(CoachLauncher):
         given |= {name: None for name in command_line.NEGATABLE if given[name]}
         arguments = command_line.arguments_from_keywords(given | unknown)
         self.args = self.get_config_args(self.get_argument_parser(), arguments)
+        self._has_workers = _wants_workers(self.args)
         self.graph_manager = self.get_graph_manager_from_args(self.args)
         self._directory = self.make_directory(self.graph_manager, self.args)
         try:
-            task_parameters = self.create_task_parameters(self.graph_manager, self.args)
-            self.build(task_parameters, self.graph_manager, self.args)
+            if self._has_workers:
+                _check_asynchronous(self.graph_manager, self.args)
+            else:
+                task_parameters = self.create_task_parameters(self.graph_manager, self.args)
+                self.build(task_parameters, self.graph_manager, self.args)
         except BaseException:
             self._directory.remove()
             raise
@@ -370,10 +437,16 @@ class CoachInterface(CoachLauncher):
         :raises TrainingError: if training itself fails
         """
         try:
-            self.run_built(self.graph_manager, self.args)
+            if self._has_workers:
+                self.start_workers(self.graph_manager, self.args)
+            else:
+                self.run_built(self.graph_manager, self.args)
         finally:
             self._directory.release()
         return self.graph_manager
+
+    def for_workers(self) -> CoachLauncher:
+        return CoachLauncher()  # the graph manager of this one is the description of the run, and stays here
 
     def _repr_html_(self) -> str:
         return self.graph_manager._repr_html_()
@@ -469,8 +542,6 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if not args.preset:
         parser.error("no preset given; name one with -p, coach --list shows all")
     for is_asked, what in (
-        (args.num_workers > 1, f"-n {args.num_workers}: several workers on one machine"),
-        (args.evaluation_worker, "-ew: an evaluation worker"),
         (args.distributed_coach or args.distributed_coach_config_path, "-dc: distributed training"),
         (args.memory_backend_params, "--memory_backend_params: distributed training"),
         (args.data_store_params, "--data_store_params: distributed training"),
@@ -479,6 +550,14 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     ):
         if is_asked:
             parser.error(f"{what} is not in this version yet")
+    if _wants_workers(args):
+        for is_given, flag in (
+            (args.evaluate is not None, "--evaluate"),
+            (args.play, "--play"),
+            (args.resume, "--resume"),
+        ):
+            if is_given:
+                parser.error(f"-n and -ew start workers that train from the beginning, or from -crd: leave out {flag}")
     if args.open_dashboard and not is_installed("panel"):
         parser.error(f"-d: {missing_package(ModuleNotFoundError(name='panel'))}")
     trained = [name for name in _ABOUT_TRAINED_AGENTS if getattr(args, name) not in (None, False)]
@@ -491,6 +570,31 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
             parser.error(f"{flag}: no checkpoint at '{path}'")
     if args.checkpoint_restore_file and os.path.exists(os.path.join(args.checkpoint_restore_file, ".coach_checkpoint")):
         parser.error("-crf names one checkpoint; for the newest of a directory use -crd")
+
+
+def _wants_workers(args: argparse.Namespace) -> bool:
+    return bool(args.num_workers > 1 or args.evaluation_worker)
+
+
+def _check_asynchronous(graph_manager: GraphManager, args: argparse.Namespace) -> None:
+    """
+    :raises CoachError: the preset's agent is not one that several workers train on shared weights
+    """
+    import multiprocessing
+
+    from rl_coach.orchestrators.asynchronous_workers import trains_asynchronously
+    from rl_coach.utils import CoachError
+
+    flag = f"-n {args.num_workers}" if args.num_workers > 1 else "-ew"
+    if multiprocessing.parent_process() is not None:
+        raise CoachError(f"{flag}: a script that starts workers must do so under if __name__ == '__main__':")
+    if not trains_asynchronously(graph_manager):
+        raise CoachError(
+            f"{flag}: workers that share weights train actor-critic agents and their like; for others "
+            f"act in several copies: -cp 'env_params.num_environments = {max(2, args.num_workers)}'"
+        )
+    if args.evaluation_worker and not graph_manager.evaluation_steps.num_steps:
+        raise CoachError("-ew: evaluation_steps is 0, so there is nothing to evaluate: set it")
 
 
 def _free_experiment_path(args: argparse.Namespace, base: str) -> str:

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 from importlib import metadata
-from typing import Any, ContextManager, Iterable, Iterator, Sequence
+from typing import Any, Callable, ContextManager, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -79,6 +79,18 @@ class ScreenLogger:
         self._console: Any = None
         self._region: LiveRegion | None = None
         self._waited_for: set[str] = set()
+        self._forward: Callable[[str, str | None, str], None] | None = None
+
+    def forward(self, line: Callable[[str, str | None, str], None]) -> None:
+        """Hand each line to another process, which prints it; what this one waits for is not shown.
+
+        :param line: takes what ``print_forwarded`` prints there
+        """
+        self._forward = line
+
+    def print_forwarded(self, text: str, style: str | None, prefix: str) -> None:
+        """Print a line that another process has handed over."""
+        self._line(text, style, prefix)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScreenLogger:
         """There is one screen: whatever is copied goes on printing to it."""
@@ -101,7 +113,7 @@ class ScreenLogger:
     @property
     def is_live(self) -> bool:
         """True if a display that redraws itself can be shown: on a terminal, but not in a notebook."""
-        if not self._use_colors:
+        if not self._use_colors or self._forward is not None:
             return False
         return bool(self.console.is_terminal and not self.console.is_jupyter and not self.console.is_dumb_terminal)
 
@@ -123,7 +135,7 @@ class ScreenLogger:
         """
         if self.is_live:
             return self.region.waiting_for(what)
-        if self._use_colors and leaves_line and what not in self._waited_for:
+        if self._use_colors and self._forward is None and leaves_line and what not in self._waited_for:
             self._waited_for.add(what)
             self.print(what)
         return contextlib.nullcontext()
@@ -218,7 +230,9 @@ class ScreenLogger:
     def _line(self, text: str, style: str | None = None, prefix: str = "") -> None:
         """:param prefix: beginning of the line where there are no colours to tell it by"""
         text = f"{self.name}: {text}" if self.name else text
-        if self._use_colors:
+        if self._forward is not None:
+            self._forward(text, style, prefix)
+        elif self._use_colors:
             self.console.print(text, style=style)
         else:
             print(f"{prefix}{text}", flush=True)

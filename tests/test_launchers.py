@@ -136,9 +136,9 @@ def test_a_cloud_launcher_chooses_its_places(directory):
     assert again.returncode == 0, again.stderr
 
 
-def test_several_workers_are_refused_in_a_launcher_too(directory):
+def test_workers_that_cannot_be_are_refused_in_a_launcher_too(directory):
     done = launch(directory, CLOUD, "--discount", "0.25", "-n", "3")
-    assert "CoachError: 3 workers on one machine are not in this version yet" in done.stderr
+    assert "CoachError: -n 3: workers that share weights train actor-critic agents" in done.stderr
     assert not (directory / "output").exists()
 
 

@@ -31,6 +31,9 @@ class ActorCriticAlgorithmParameters(AlgorithmParameters):
     :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
     :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
     :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
+    :ivar learns_from_copies_together: with several copies of the environment, what was played in all of them since the
+        last update makes one update (A2C), instead of one for each copy's segment; ``apply_gradients_every_x_episodes``
+        then has no effect. Beyond Coach.
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
@@ -38,6 +41,7 @@ class ActorCriticAlgorithmParameters(AlgorithmParameters):
         "beta_entropy": number(),
         "gae_lambda": FRACTION,
         "estimate_state_value_using_gae": FLAG,
+        "learns_from_copies_together": FLAG,
         "num_steps_between_gradient_updates": whole(1),
     }
 
@@ -49,6 +53,7 @@ class ActorCriticAlgorithmParameters(AlgorithmParameters):
         self.num_steps_between_gradient_updates = 5000
         self.gae_lambda = 0.96
         self.estimate_state_value_using_gae = False
+        self.learns_from_copies_together = False
 
 
 class ActorCriticNetworkParameters(NetworkParameters):
@@ -130,6 +135,10 @@ class ActorCriticAgent(PolicyOptimizationAgent):
     @property
     def is_on_policy(self) -> bool:
         return True
+
+    @property
+    def learns_from_copies_together(self) -> bool:
+        return bool(self.ap.algorithm.learns_from_copies_together)
 
     def make_update_rule(self) -> UpdateRule:
         value, policy = self.ap.network_wrappers["main"].heads_parameters

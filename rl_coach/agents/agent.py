@@ -51,6 +51,7 @@ class Agent(DelegatedAttributes):
     :cvar learns_from_sequences: a batch is a stretch of an episode in order, which a recurrent network learns from
     :cvar learns_by_rule: it learns by its update rule, not by a ``learn_from_batch`` of its own
     :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
+    :cvar trains_asynchronously: several workers of one machine may train it at once on weights that they share
     :cvar explores_by_parameter: the exploration policy's control parameter says how much the agent explores
     :cvar episode_class: the class of its episodes
     :cvar counters: attributes that count, which a checkpoint holds
@@ -60,6 +61,7 @@ class Agent(DelegatedAttributes):
     learns_from_sequences = False
     learns_by_rule = True
     learns_one_by_one = False
+    trains_asynchronously = False
     explores_by_parameter = True
     episode_class: type[EpisodeInProgress] = EpisodeInProgress
     _attributes_of_episode: frozenset[str] = frozenset()
@@ -448,6 +450,9 @@ class Agent(DelegatedAttributes):
         """Numbers that change between updates and that the rule needs."""
         return {}
 
+    def sync(self) -> None:
+        self.update_loop.take_newest()
+
     def post_training_commands(self) -> None:
         """Called after a training phase; nothing is to be done by default."""
 
@@ -485,6 +490,7 @@ class Agent(DelegatedAttributes):
 
     def get_state(self) -> dict[str, Any]:
         """Networks, optimizers, memory, filters, exploration, counters and random streams."""
+        self.update_loop.take_all()
         return state_of(self)
 
     def set_state(self, state: dict[str, Any]) -> None:

@@ -6,31 +6,22 @@ from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
-from rl_coach.agents.actor_critic_agent import ActorCriticAgent
 from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
+from rl_coach.agents.proximal_policy import ProximalPolicyAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.packing import padded
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
-from rl_coach.core_types import Batch, EnvironmentSteps, RunPhase, StateType
+from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters
-from rl_coach.logger import screen
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
-from rl_coach.runs.event_lines import log_epochs
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
-from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, schedule, whole
+from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, optional, schedule, whole
 from rl_coach.utils import CoachError
-
-_NAMES_IN_LINES = {
-    "Surrogate loss": "Policy Loss",
-    "KL divergence": "Kullback-Leibler Divergence",
-    "Entropy": "Entropy",
-}
 
 
 class ClippedPPONetworkParameters(NetworkParameters):
@@ -63,6 +54,10 @@ class ClippedPPOAlgorithmParameters(AlgorithmParameters):
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
     :ivar optimization_epochs: number of times that each transition is learned from
     :ivar clipping_decay_schedule: multiplies epsilon; one step for each environment step
+    :ivar clip_value_using_epsilon: the critic's squared error counts from within so much of its old value where that is
+        worse; None does not clip. Beyond Coach: Schulman's own code has it (0.2), the paper has not.
+    :ivar target_kl_divergence: no further epoch once the divergence from the policy that played exceeds one and a half
+        times this, in nats; None makes all epochs. Beyond Coach, as in Spinning Up and SB3.
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
@@ -75,6 +70,8 @@ class ClippedPPOAlgorithmParameters(AlgorithmParameters):
         "clip_likelihood_ratio_using_epsilon": number(above=0),
         "optimization_epochs": whole(1),
         "clipping_decay_schedule": schedule(number(0)),
+        "clip_value_using_epsilon": optional(number(above=0)),
+        "target_kl_divergence": optional(number(above=0)),
     }
 
     def __init__(self) -> None:
@@ -90,6 +87,8 @@ class ClippedPPOAlgorithmParameters(AlgorithmParameters):
         self.optimization_epochs = 10
         self.normalization_stats = None
         self.clipping_decay_schedule = ConstantSchedule(1)
+        self.clip_value_using_epsilon: float | None = None
+        self.target_kl_divergence: float | None = None
         self.act_for_full_episodes = True
         self.update_pre_network_filters_state_on_train = True
         self.update_pre_network_filters_state_on_inference = False
@@ -115,13 +114,19 @@ class ClippedPPOAgentParameters(AgentParameters):
 
 
 def clipped_ppo_rule(
-    epsilon: float, beta_entropy: float, value_weight: float, policy_weight: float, mask_name: str | None
+    epsilon: float,
+    beta_entropy: float,
+    value_weight: float,
+    policy_weight: float,
+    mask_name: str | None,
+    value_epsilon: float | None = None,
 ) -> UpdateRule:
     """value_weight (V - R)^2 - policy_weight E[min(r A, clip(r, 1 - e, 1 + e) A)] - beta H(pi), the equations 7 and 9
     of Schulman et al. 2017.
 
     ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``, each [B]; ``scalars['clipping_decay']``
-    multiplies epsilon.
+    multiplies epsilon. With ``value_epsilon`` the critic's loss is the larger one of (V - R)^2 and (V' - R)^2, V' being
+    ``extra['behaviour_values']`` [B] changed towards V by that at most.
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -136,7 +141,12 @@ def clipped_ppo_rule(
         objective = ops.minimum(ratio * advantages, clipped_ratio * advantages)
         errors = value["v"] - batch.extra["returns"]
         policy_loss = -weighted_mean(ops, objective, batch.weights)
-        value_loss = weighted_mean(ops, errors * errors, batch.weights)
+        squares = errors * errors
+        if value_epsilon is not None:
+            old = batch.extra["behaviour_values"]
+            kept = old + ops.clip(value["v"] - old, -value_epsilon, value_epsilon) - batch.extra["returns"]
+            squares = ops.maximum(squares, kept * kept)
+        value_loss = weighted_mean(ops, squares, batch.weights)
         mean_entropy = weighted_mean(ops, entropy(ops, policy), batch.weights)
         # an estimate of the divergence that is never negative (Schulman 2020, "Approximating KL divergence", k3)
         divergence = weighted_mean(ops, ratio - 1.0 - log_ratio, batch.weights)
@@ -154,27 +164,20 @@ def clipped_ppo_rule(
     return rule
 
 
-class ClippedPPOAgent(ActorCriticAgent):
-    """Plays for a while with one policy, then makes several epochs of minibatch updates on what it played."""
-
-    learns_from_sequences = False
+class ClippedPPOAgent(ProximalPolicyAgent):
+    """See the module."""
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         if agent_parameters.algorithm.use_kl_regularization:
-            raise CoachError("ClippedPPO has no KL regularisation: set use_kl_regularization to False")
-        self.books.use_for_rule("Entropy", self.entropy)
-
-    @property
-    def is_on_policy(self) -> bool:
-        return True
+            raise CoachError("ClippedPPO has no KL regularisation: set use_kl_regularization to False, or use PPO")
 
     def make_update_rule(self) -> UpdateRule:
         algorithm = self.ap.algorithm
         value, policy = self.ap.network_wrappers["main"].heads_parameters
         return clipped_ppo_rule(
             algorithm.clip_likelihood_ratio_using_epsilon, algorithm.beta_entropy,
-            value.loss_weight, policy.loss_weight, self.spaces.action_mask_name,
+            value.loss_weight, policy.loss_weight, self.spaces.action_mask_name, algorithm.clip_value_using_epsilon,
         )  # fmt: skip
 
     def count_played(self, steps: int) -> None:
@@ -185,73 +188,26 @@ class ClippedPPOAgent(ActorCriticAgent):
     def learning_scalars(self) -> dict[str, float]:
         return {"clipping_decay": self.ap.algorithm.clipping_decay_schedule.current_value}
 
-    def train(self) -> float:
-        if not self.should_train():
-            return 0.0
-        phases = self.clock.start_phases(self.total_steps_counter, self.current_episode, self.updates_left)
-        for _ in self.parallel or ():
-            self.experience.cut(self.episode)
-        batch = self.memory.get_all_complete_episodes_transitions()
-        batch = self.update_loop.filtered(batch if isinstance(batch, Batch) else Batch(batch))
-        loss = sum(self._train_on_played(batch) for _ in range(phases))
-        self.post_training_commands()
-        return loss
-
-    def _train_on_played(self, batch: Batch) -> float:
-        columns = self.fill_advantages(batch)
-        self.update_loop.update_targets_if_due()
-        return self.train_network(columns, self.ap.algorithm.optimization_epochs)
-
-    def fill_advantages(self, batch: Batch) -> dict[str, np.ndarray]:
-        """The columns to learn from: advantages, the critic's targets and the log probability of what was done.
-
-        :param batch: whole episodes, one after the other
-        """
-        states, names = batch.state_columns, self.networks["main"].input_names
-        ends = np.flatnonzero(batch.game_overs())
-        network = self.networks["main"].online_network
-        value, *policy = network.predict(batch.states(names))
-        bootstrap = network.predict({n: batch.next_state_columns[n][ends] for n in names})[0]
-        bootstrap = bootstrap * ~batch.terminateds()[ends]
-        advantages, returns = self._advantages_of_episodes(batch.rewards(), value, ends, bootstrap)
-        self.state_values.add_sample(value)
-        self.action_advantages.add_sample(advantages)
-        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        columns = {f"states/{name}": states[name] for name in self.update_loop.input_names}
-        columns["actions"] = batch.actions()
-        columns["weights"] = np.ones(len(batch), np.float32)
-        columns["extra/advantages"] = advantages.astype(np.float32)
-        columns["extra/returns"] = returns.astype(np.float32)
-        columns["extra/behaviour_log_probs"] = self._log_probs(policy, batch, states)
+    def behaviour_columns(
+        self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        columns = {"extra/behaviour_log_probs": log_probs}
+        if self.ap.algorithm.clip_value_using_epsilon is not None:
+            columns["extra/behaviour_values"] = values
         return columns
 
-    def _advantages_of_episodes(
-        self, rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, bootstrap: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        found = []
-        start = 0
-        for end, following in zip(ends, bootstrap):
-            episode = slice(start, end + 1)
-            found.append(self._advantages_and_returns(rewards[episode], np.append(values[episode], following)))
-            start = end + 1
-        advantages, returns = zip(*found)
-        return np.concatenate(advantages), np.concatenate(returns)
-
-    def _log_probs(self, policy: list[np.ndarray], batch: Batch, states: StateType) -> np.ndarray:
-        """[B] float32, log pi(a|s) under the policy that played."""
-        actions = batch.actions()
-        if isinstance(self.spaces.action, DiscreteActionSpace):
-            probabilities = policy[0]
-            if self.spaces.action_mask_name is not None:
-                probabilities = probabilities * (states[self.spaces.action_mask_name] > 0)
-                probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
-            chosen = probabilities[np.arange(len(actions)), actions]
-            # a random action of the heatup may have a probability that rounds to 0
-            return np.log(np.maximum(chosen, np.finfo(np.float32).tiny)).astype(np.float32)
-        mean, deviation = policy
-        standardised = (actions - mean) / deviation
-        densities = -0.5 * (standardised**2 + 2 * np.log(deviation) + np.log(2 * np.pi))
-        return densities.sum(axis=1).astype(np.float32)
+    def learn_from_played(self, columns: dict[str, np.ndarray]) -> float:
+        epochs, target = self.ap.algorithm.optimization_epochs, self.ap.algorithm.target_kl_divergence
+        if target is None:
+            return self.train_network(columns, epochs)
+        losses = []
+        for _ in range(epochs):
+            losses.append(self.make_epochs(columns, 1, self.update_loop.batch_size))
+            if self.divergence > 1.5 * target:
+                break
+        self.training_iteration += 1
+        self.update_loop.close_phase()
+        return float(np.mean(losses))
 
     def train_network(self, columns: dict[str, np.ndarray], epochs: int) -> float:
         """All minibatches of all epochs in one compiled call.
@@ -259,31 +215,10 @@ class ClippedPPOAgent(ActorCriticAgent):
         :param columns: [N, ...] by name
         :return: the mean loss
         """
-        rows, size = len(columns["weights"]), self.update_loop.batch_size
-        per_epoch = -(-rows // size)
-        indices = np.full((epochs, per_epoch * size), -1, np.int32)
-        for epoch in range(epochs):
-            indices[epoch, :rows] = self.rng.permutation(rows)
-        columns = padded(columns)
-        compiled = np.full((epochs * -(-len(columns["weights"]) // size), size), -1, np.int32)
-        compiled[: epochs * per_epoch] = indices.reshape(-1, size)
-        result = self.update_loop.update(
-            columns,
-            indices=compiled,
-            num_updates=len(compiled),
-            count=epochs * per_epoch,
-            training_step=self.training_iteration,
-        )
-        if screen.is_read_by_programs:
-            signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
-            log_epochs(epochs, signals, self.networks["main"].learning_rate_at(self.training_iteration))
+        loss = self.make_epochs(columns, epochs, self.update_loop.batch_size)
         self.training_iteration += 1
         self.update_loop.close_phase()
-        return float(result.losses["main"].mean())
-
-    def post_training_commands(self) -> None:
-        """Forget what was played with the old policy: it is of no more use."""
-        self.memory.clean()
+        return loss
 
     def get_state(self) -> dict[str, Any]:
         return {**super().get_state(), "clipping_decay": self.ap.algorithm.clipping_decay_schedule.get_state()}

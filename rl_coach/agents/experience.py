@@ -44,7 +44,7 @@ class Experience:
     def __init__(self, agent: Agent):
         self._agent = agent
         self._algorithm = algorithm = agent.ap.algorithm
-        self._remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
+        self.remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
         if algorithm.n_step != -1 and algorithm.n_step < 1:
             raise CoachError(f"algorithm.n_step is {algorithm.n_step}: it counts steps from 1 on, or is -1")
 
@@ -68,7 +68,7 @@ class Experience:
 
     def add(self, transition: Transition, episode: EpisodeInProgress) -> None:
         """Take in one step."""
-        if self._remembers_action_info:
+        if self.remembers_action_info:
             self._add_action_info(transition, episode)
         buffer = episode.buffer
         buffer.insert(transition)

@@ -11,11 +11,11 @@ import numpy as np
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.delegated_attributes import Delegated
 from rl_coach.agents.episode import SegmentedEpisode
-from rl_coach.architectures.packing import padded
+from rl_coach.architectures.packing import padded, padded_sequences
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import DiscreteActionSpace
-from rl_coach.utils import CoachError, TrainingError, eps
+from rl_coach.utils import TrainingError, eps
 
 
 class PolicyGradientRescaler(Enum):
@@ -54,15 +54,20 @@ class PolicyOptimizationAgent(Agent):
     rest of it when it ends. Segments' gradients are summed over ``apply_gradients_every_x_episodes`` episodes.
 
     Weights do not change in between, so the segments themselves are kept and their sum is one update on all of them.
+
+    :cvar policy_network: the network that has the policy
     """
 
     learns_from_sequences = True
+    trains_asynchronously = True
+    policy_network = "main"
     explores_by_parameter = False
     episode_class = SegmentedEpisode
     episode: SegmentedEpisode
     last_gradient_update_step_idx = Delegated("episode", "num_learned")
     counters: tuple[str, ...] = (
         *Agent.counters, "mean_discounted_return", "std_discounted_return", "_episodes_gathered",
+        "_steps_since_update",
     )  # fmt: skip
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
@@ -72,6 +77,7 @@ class PolicyOptimizationAgent(Agent):
         self.std_discounted_return = 1.0
         self._segments: list[dict[str, np.ndarray]] = []
         self._episodes_gathered = 0
+        self._steps_since_update = 0
         self.entropy = self.register_signal("Entropy")
 
     @property
@@ -92,21 +98,35 @@ class PolicyOptimizationAgent(Agent):
         self.mean_discounted_return = float(returns.mean())
         self.std_discounted_return = float(returns.std())
 
+    @property
+    def learns_from_copies_together(self) -> bool:
+        """True if the segments in all copies of the environment, which then end at the same step, make one update."""
+        return False
+
     def train(self) -> float:
+        algorithm, together = self.ap.algorithm, self.learns_from_copies_together
+        self._steps_since_update += 1
+        ends_segments = together and self._steps_since_update >= algorithm.num_steps_between_gradient_updates
         loss = 0.0
         for _ in self.parallel or (0,):
-            loss += self._train_on_episode()
-        if self._segments and self._episodes_gathered >= self.ap.algorithm.apply_gradients_every_x_episodes:
+            loss += self._train_on_episode(ends_segments)
+        if together and not ends_segments:
+            return loss
+        if self._segments and (together or self._episodes_gathered >= algorithm.apply_gradients_every_x_episodes):
             loss += self._update_on_segments()
         return loss
 
-    def _train_on_episode(self) -> float:
+    def _train_on_episode(self, ends_segment: bool) -> float:
         """Learn from the present episode's newest segment if it is full, or take it to those that are learned from
-        together. :return: the loss, 0 if nothing was learned"""
+        together.
+
+        :param ends_segment: the segment ends here, though it may not be full
+        :return: the loss, 0 if nothing was learned
+        """
         buffer, learned = self.episode.buffer, self.last_gradient_update_step_idx
         passed = buffer.length() - learned
         is_segment_full = passed >= self.ap.algorithm.num_steps_between_gradient_updates
-        if passed <= 0 or not (is_segment_full or buffer.is_complete) or self.updates_left == 0:
+        if passed <= 0 or not (is_segment_full or ends_segment or buffer.is_complete) or self.updates_left == 0:
             return 0.0
         if buffer.is_complete:
             self.update_episode_statistics(buffer)
@@ -128,19 +148,23 @@ class PolicyOptimizationAgent(Agent):
 
     @property
     def _sums_segments(self) -> bool:
-        if self.ap.algorithm.apply_gradients_every_x_episodes <= 1:
-            return False
-        if self.is_recurrent:
-            raise CoachError(
-                f"agent '{self.name}' has a recurrent network, which learns one sequence at a time: "
-                f"set apply_gradients_every_x_episodes to 1"
-            )
-        return True
+        return self.ap.algorithm.apply_gradients_every_x_episodes > 1 or self.learns_from_copies_together
 
     def _update_on_segments(self) -> float:
-        columns = {name: np.concatenate([s[name] for s in self._segments]) for name in self._segments[0]}
-        self._segments, self._episodes_gathered = [], 0
-        result = self.update_loop.update(padded(columns))
+        segments = self._segments
+        if self.learns_from_copies_together:
+            rows = sum(len(segment["weights"]) for segment in segments)
+            for segment in segments:
+                segment["weights"] = np.full_like(segment["weights"], 1.0 / rows)
+        self._segments, self._episodes_gathered, self._steps_since_update = [], 0, 0
+        if self.is_recurrent and len(segments) > 1:
+            columns, length = padded_sequences(segments)
+            return self._update(columns, sequence_length=length)
+        return self._update(padded({name: np.concatenate([s[name] for s in segments]) for name in segments[0]}))
+
+    def _update(self, columns: dict[str, np.ndarray], **how: Any) -> float:
+        """Make an update. :return: the loss"""
+        result = self.update_loop.update(columns, **how)
         self.training_iteration += 1
         self.update_loop.close_phase()
         return float(sum(loss[0] for loss in result.losses.values()))
@@ -158,8 +182,8 @@ class PolicyOptimizationAgent(Agent):
 
     def get_prediction(self, states: StateType | list[StateType]) -> list[np.ndarray]:
         """The network's outputs for one state or a list of them, a list with an array for each."""
-        inputs = self.prepare_batch_for_inference(states, "main")
-        return self.networks["main"].online_network.predict(inputs, squeeze_output=False)
+        inputs = self.prepare_batch_for_inference(states, self.policy_network)
+        return self.networks[self.policy_network].online_network.predict(inputs, squeeze_output=False)
 
     def predict_states(self, states: list[StateType]) -> list[list[np.ndarray]]:
         """For each state those of the network's outputs that make the policy."""
@@ -168,17 +192,17 @@ class PolicyOptimizationAgent(Agent):
 
     def policy_outputs(self, predictions: list[np.ndarray]) -> list[np.ndarray]:
         """Those of the network's outputs that make the policy."""
-        names = self.networks["main"].online_network.output_names
+        names = self.networks[self.policy_network].online_network.output_names
         chosen = self._policy_output_names
         return [value for name, value in zip(names, predictions) if name in chosen]
 
     @property
     def _policy_output_names(self) -> tuple[str, ...]:
-        return self.networks["main"].outputs_named("probabilities", "mean", "standard_deviation")
+        return self.networks[self.policy_network].outputs_named("probabilities", "mean", "standard_deviation")
 
     def policy_description(self) -> PolicyDescription | None:
         choice = self.exploration_policy.action_choice()
-        return None if choice is None else PolicyDescription("main", self._policy_output_names, choice)
+        return None if choice is None else PolicyDescription(self.policy_network, self._policy_output_names, choice)
 
     def _draw(self, outputs: Any, mask: np.ndarray | None) -> Any:
         """The exploration policy's choice.
@@ -189,7 +213,9 @@ class PolicyOptimizationAgent(Agent):
             return self.exploration_policy.choose(outputs, mask)
         except TrainingError as error:
             step, updates = self.total_steps_counter, self.training_iteration
-            raise TrainingError(f"network 'main' at step {step}, after {updates} updates: {error}") from error
+            raise TrainingError(
+                f"network '{self.policy_network}' at step {step}, after {updates} updates: {error}"
+            ) from error
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         outputs, mask = self.acting_prediction(curr_state), self.spaces.action_mask(curr_state)

@@ -9,6 +9,7 @@ import numpy as np
 
 from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.packing import pad, padded
+from rl_coach.architectures.shared_networks import GROUPS, SharedLearner, SharedNetworks
 from rl_coach.architectures.update import TrainingStep
 from rl_coach.core_types import Batch
 from rl_coach.utils import LazyArray
@@ -37,6 +38,22 @@ class UpdateLoop:
         self._targets = [name for name, network in self._networks.items() if network.has_target]
         # updates are separate calls where each depends on the host
         self._learns_one_by_one = not (agent.learns_by_rule and memory.draws_many_batches) or agent.learns_one_by_one
+        self._shared_learner: SharedLearner | None = None
+
+    def share(self, shared: SharedNetworks) -> None:
+        """Learn together with other processes from now on."""
+        self._shared_learner = SharedLearner(self.learner, shared)
+        self._shared_learner.take_newest(GROUPS)
+
+    def take_newest(self) -> None:
+        """Take the newest weights, where they are shared."""
+        if self._shared_learner is not None:
+            self._shared_learner.take_newest()
+
+    def take_all(self) -> None:
+        """Take the newest weights and all that a checkpoint holds besides, where they are shared."""
+        if self._shared_learner is not None:
+            self._shared_learner.take_newest(GROUPS)
 
     @cached_property
     def learner(self) -> Learner:
@@ -172,7 +189,8 @@ class UpdateLoop:
 
     def _train(self, columns: dict[str, np.ndarray], batch: Batch | None, **how: Any) -> LearningResult:
         agent = self._agent
-        result = self.learner.train(columns, agent.learning_scalars(), **how)
+        learner = self._shared_learner or self.learner
+        result = learner.train(columns, agent.learning_scalars(), **how)
         if result.signal_names:
             agent.books.add_learning(result)
         if batch is not None and self._has_priorities and result.errors is not None:

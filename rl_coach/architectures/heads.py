@@ -293,3 +293,12 @@ HEADS: dict[str, type[Head]] = {
 def make_head(parameters: Any, spaces: SpacesDefinition, temperature: float) -> Head:
     """The head that ``parameters.path`` names: one of ``HEADS``, ``'module:Class'`` or a subclass of ``Head``."""
     return component_class(parameters.path, HEADS, Head)(parameters, spaces, temperature)
+
+
+class ACERPolicyHead(PolicyHead):
+    """``probabilities`` [B, A] and ``log_probabilities``: a policy over discrete actions (Wang et al. 2017)."""
+
+    supported_actions = (DiscreteActionSpace,)
+
+
+HEADS["ACERPolicyHead"] = ACERPolicyHead

@@ -11,13 +11,14 @@ import numpy as np
 
 from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.architectures.packing import Packing
-from rl_coach.architectures.update import LearningBatch, TrainingStep, assert_rank
+from rl_coach.architectures.update import LearningBatch, TrainingStep, assert_rank, global_norm
 from rl_coach.logger import screen
 from rl_coach.utils import TrainingError
 
 OPTIMIZER_SCALARS = 3
 Masks = Mapping[str, Sequence[bool]]
 CompiledStep = Callable[[np.ndarray, "list[np.ndarray]", "np.ndarray | None"], Any]
+CompiledGradients = Callable[[np.ndarray, "list[np.ndarray]"], "tuple[dict[str, np.ndarray], Any]"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class StepLayout:
     :param scalar_names: the agent's numbers, in order
     :param learning: networks that some updates may leave out
     :param moving: networks whose targets some updates may leave where they are
+    :param sequence_length: rows of each sequence that recurrent networks get; None if all are one
     """
 
     packing: Packing
@@ -40,6 +42,7 @@ class StepLayout:
     scalar_names: tuple[str, ...]
     learning: tuple[str, ...] = ()
     moving: tuple[str, ...] = ()
+    sequence_length: int | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,11 @@ class LearningResult:
         self._numbers: _Numbers | None = None
         self.signal_names = signal_names
 
+    @classmethod
+    def joined(cls, results: Sequence[LearningResult]) -> LearningResult:
+        """The result of several calls as if one had made their updates."""
+        return cls(lambda: (_joined([result.wait() for result in results]), None), results[0].signal_names)
+
     def wait(self) -> _Numbers:
         """Wait until the updates are made.
 
@@ -116,6 +124,17 @@ class LearningResult:
         return self.wait().values
 
 
+def _joined(numbers: list[_Numbers]) -> _Numbers:
+    def of(group: str) -> dict[str, np.ndarray]:
+        parts = [getattr(one, group) for one in numbers]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    errors = [one.errors for one in numbers if one.errors is not None]
+    return _Numbers(
+        of("losses"), of("gradient_norms"), of("signals"), np.concatenate(errors) if errors else None, of("values")
+    )
+
+
 @contextlib.contextmanager
 def _first_call() -> Iterator[None]:
     """The call in which a step is compiled, which takes seconds."""
@@ -140,6 +159,7 @@ class Learner:
         self.networks = networks
         self.num_compilations = 0
         self._compiled: dict[Any, tuple[Packing, CompiledStep]] = {}
+        self._compiled_gradients: dict[Any, tuple[Packing, CompiledGradients]] = {}
         self._unread: LearningResult | None = None
         self._output_names = _OutputNames([], [], [], False)
 
@@ -154,6 +174,7 @@ class Learner:
         learning: Masks | None = None,
         moving: Masks | None = None,
         training_step: int | None = None,
+        sequence_length: int | None = None,
     ) -> LearningResult:
         """Make ``count`` of ``num_updates`` updates in one call, which may return before they are made.
 
@@ -171,13 +192,14 @@ class Learner:
         :param moving: [K] bool for each of ``target_rates`` whose target not all updates move
         :param training_step: the training step, from 0 on, that all of these updates are part of, by which schedules of
             the learning rate go; None if each update is one by itself
+        :param sequence_length: rows of each sequence that recurrent networks get; None if all are one
         :raises TrainingError: a loss of an earlier call is not finite
         """
         scalars, target_rates, learning, moving = scalars or {}, target_rates or {}, learning or {}, moving or {}
         count = num_updates if count is None else count
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
         key: tuple = (layout, num_updates, None if indices is None else indices.shape, tuple(target_rates.items()))
-        key += (tuple(scalars), tuple(learning), tuple(moving))
+        key += (tuple(scalars), tuple(learning), tuple(moving), sequence_length)
         is_new = key not in self._compiled
         if is_new:
             num_scalars = len(self.networks) * OPTIMIZER_SCALARS + len(scalars) + len(learning) + len(moving)
@@ -185,8 +207,9 @@ class Learner:
             self.num_compilations += 1
             batch_size = len(next(iter(columns.values()))) // num_updates if indices is None else indices.shape[1]
             made_for = StepLayout(
-                packing, batch_size, indices is not None, target_rates, tuple(scalars), tuple(learning), tuple(moving)
-            )
+                packing, batch_size, indices is not None, target_rates, tuple(scalars), tuple(learning), tuple(moving),
+                sequence_length,
+            )  # fmt: skip
             self._compiled[key] = packing, self._compile(made_for)
         packing, compiled = self._compiled[key]
         vector = packing.pack(columns, self._scalars(scalars, learning, moving, num_updates, training_step), count)
@@ -203,6 +226,38 @@ class Learner:
             network.is_changed_by(self.finish)
         return result
 
+    def gradients(
+        self,
+        columns: dict[str, np.ndarray],
+        scalars: dict[str, float] | None = None,
+        sequence_length: int | None = None,
+    ) -> tuple[dict[str, np.ndarray], LearningResult]:
+        """The gradients of one batch. The networks stay as they are, but for their buffers: noise is drawn.
+
+        :param columns: [B, ...] each, as for ``train``; ``scalars`` and ``sequence_length`` likewise
+        :return: for each network that learns its gradients in one vector, in the order of its weights; and the numbers
+            of the update that they would make
+        :raises TrainingError: a loss is not finite
+        """
+        scalars = scalars or {}
+        layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
+        key = (layout, tuple(scalars), sequence_length)
+        is_new = key not in self._compiled_gradients
+        if is_new:
+            packing = Packing(columns, len(self.networks) * OPTIMIZER_SCALARS + len(scalars), 1)
+            self.num_compilations += 1
+            made_for = StepLayout(packing, packing.rows, False, {}, tuple(scalars), sequence_length=sequence_length)
+            self._compiled_gradients[key] = packing, self._compile_gradients(made_for)
+        packing, compiled = self._compiled_gradients[key]
+        vector = packing.pack(columns, self._scalars(scalars, {}, {}, 1, None), 1)
+        with _first_call() if is_new else contextlib.nullcontext():
+            found, outputs = compiled(vector, [columns[name] for name in packing.large])
+        names = self._output_names
+        updates = {name: self.networks[name].updates + 1 for name in names.losses}
+        result = LearningResult(partial(self._read, outputs, 1, updates), names.signals)
+        result.wait()
+        return found, result
+
     def finish(self) -> None:
         """Wait for the updates under way.
 
@@ -214,6 +269,11 @@ class Learner:
     def _compile(self, layout: StepLayout) -> CompiledStep:
         """A function of (packed vector, large columns, indices) that updates the networks and returns [K, outputs]."""
         raise NotImplementedError(f"{type(self).__name__} does not compile steps")
+
+    def _compile_gradients(self, layout: StepLayout) -> CompiledGradients:
+        """A function of (packed vector, large columns) that gives each network's gradients in one vector and
+        [1, outputs], and replaces the networks' buffers."""
+        raise NotImplementedError(f"{type(self).__name__} does not compile gradients")
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
         """Each network's loss differentiated by that network's own weights, and auxiliary values.
@@ -261,6 +321,31 @@ class Learner:
             outputs = row[None]
         return {name: network.layout.pack(ops, state[name]) for name, network in self.networks.items()}, outputs
 
+    def gradients_of_call(
+        self, layout: StepLayout, variables: dict[str, list], vector: Any, large: list
+    ) -> tuple[dict[str, list], dict[str, Any], Any]:
+        """The gradients of one batch as a pure function; traced by the framework.
+
+        :param variables: the values of each network's variables
+        :return: their new values, which differ in the buffers; each network's gradients in one vector; [1, outputs]
+        """
+        packing, ops = layout.packing, self.ops
+        state = {name: network.layout.unpack(ops, variables[name]) for name, network in self.networks.items()}
+        rows, scalars = packing.unpack_rows(ops, vector), packing.unpack_scalars(ops, vector)
+        columns = self._columns(layout, rows, dict(zip(packing.large, large)), 0, None)
+        found, buffers, outputs = self._one_gradient(layout, state, columns, scalars[0])
+        flat = {name: ops.concatenate([ops.reshape(g, (-1,)) for g in group]) for name, group in found.items()}
+        after = {name: {**groups, "buffers": buffers[name]} for name, groups in state.items()}
+        return {name: network.layout.pack(ops, after[name]) for name, network in self.networks.items()}, flat, outputs
+
+    def _one_gradient(
+        self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any
+    ) -> tuple[dict[str, Any], dict[str, list], Any]:
+        """:return: the gradients and the new buffers by network, and the update's outputs [1, outputs]"""
+        found, buffers, numbers = self._differentiated(layout, state, columns, scalar_row)
+        norms = {name: global_norm(self.ops, found[name]) for name in found}
+        return found, buffers, self._outputs(numbers, norms)[None]
+
     def _columns(self, layout: StepLayout, rows: Any, large: dict[str, Any], k: Any, indices: Any) -> dict[str, Any]:
         """The columns of update k's batch."""
         ops, size = self.ops, layout.batch_size
@@ -304,19 +389,7 @@ class Learner:
     ) -> tuple[dict, Any]:
         """:return: the new state, and losses, gradient norms, signals and errors in one vector"""
         ops = self.ops
-        batch = self._batch(columns, scalar_row, layout.scalar_names)
-        weights = {name: state[name]["weights"] for name in self.networks}
-
-        def losses_of(weights: dict[str, list]) -> tuple[dict[str, Any], tuple]:
-            losses, update, buffers = self.step.losses(ops, weights, state, batch)
-            # frameworks sort the keys of what passes through them
-            self._output_names = _OutputNames(
-                list(losses), list(update.signals), list(update.values), update.errors is not None
-            )
-            assert_rank(1, **update.values)
-            return losses, (losses, update.errors, update.signals, update.values, buffers)
-
-        found, (losses, errors, signals, values, buffers) = self._gradients(losses_of, weights)
+        found, buffers, numbers = self._differentiated(layout, state, columns, scalar_row)
         optimizer_scalars = {
             name: scalar_row[i * OPTIMIZER_SCALARS : (i + 1) * OPTIMIZER_SCALARS]
             for i, name in enumerate(self.networks)
@@ -327,14 +400,38 @@ class Learner:
         after, norms = self._apply(state, found, buffers, optimizer_scalars)
         after = self.step.keep_left_out(ops, state, after, learning)
         state = self.step.keep_targets(ops, state, self.step.update_targets(after, layout.target_rates), moving)
-        names = self._output_names
-        parts = ((losses, names.losses), (norms, names.losses), (signals, names.signals))
-        numbers = [part[name] for part, of_part in parts for name in of_part]
-        outputs = ops.stack([ops.cast(ops.reshape(number, ()), "float32") for number in numbers])
-        rows = ([] if errors is None else [errors]) + [ops.cast(values[name], "float32") for name in names.values]
-        return state, ops.concatenate([outputs, *rows]) if rows else outputs
+        return state, self._outputs(numbers, norms)
 
-    def _batch(self, columns: dict[str, Any], scalar_row: Any, scalar_names: tuple[str, ...]) -> LearningBatch:
+    def _differentiated(
+        self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any
+    ) -> tuple[dict[str, Any], dict[str, list], tuple]:
+        """:return: the gradients and the new buffers by network; losses, errors, signals and values of rows"""
+        batch = self._batch(columns, scalar_row, layout)
+        weights = {name: state[name]["weights"] for name in self.networks}
+
+        def losses_of(weights: dict[str, list]) -> tuple[dict[str, Any], tuple]:
+            losses, update, buffers = self.step.losses(self.ops, weights, state, batch)
+            # frameworks sort the keys of what passes through them
+            self._output_names = _OutputNames(
+                list(losses), list(update.signals), list(update.values), update.errors is not None
+            )
+            assert_rank(1, **update.values)
+            return losses, (losses, update.errors, update.signals, update.values, buffers)
+
+        found, (losses, errors, signals, values, buffers) = self._gradients(losses_of, weights)
+        return found, buffers, (losses, errors, signals, values)
+
+    def _outputs(self, numbers: tuple, norms: dict[str, Any]) -> Any:
+        """Losses, gradient norms, signals, errors and values of rows in one vector."""
+        ops, names = self.ops, self._output_names
+        losses, errors, signals, values = numbers
+        parts = ((losses, names.losses), (norms, names.losses), (signals, names.signals))
+        scalars = [part[name] for part, of_part in parts for name in of_part]
+        outputs = ops.stack([ops.cast(ops.reshape(number, ()), "float32") for number in scalars])
+        rows = ([] if errors is None else [errors]) + [ops.cast(values[name], "float32") for name in names.values]
+        return ops.concatenate([outputs, *rows]) if rows else outputs
+
+    def _batch(self, columns: dict[str, Any], scalar_row: Any, layout: StepLayout) -> LearningBatch:
         groups: dict[str, dict[str, Any]] = {"states": {}, "next_states": {}, "extra": {}}
         for path, column in columns.items():
             group, _, name = path.partition("/")
@@ -349,7 +446,8 @@ class Learner:
             discounts=columns.get("discounts"),
             weights=columns["weights"],
             extra=groups["extra"],
-            scalars={name: scalar_row[first + i] for i, name in enumerate(scalar_names)},
+            scalars={name: scalar_row[first + i] for i, name in enumerate(layout.scalar_names)},
+            sequence_length=layout.sequence_length,
         )
 
     def _read(self, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, TrainingError | None]:

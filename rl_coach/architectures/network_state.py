@@ -60,6 +60,20 @@ class StateLayout:
             for (index, part), shape in zip(self._places[name], self.shapes[name])
         ]
 
+    def with_group(self, name: str, arrays: Sequence[np.ndarray], variables: dict[int, np.ndarray]) -> dict:
+        """The new values of the variables that hold a group, by index.
+
+        :param arrays: the group's new values
+        :param variables: the present values of at least those of its variables that hold other arrays too
+        """
+        changed: dict[int, np.ndarray] = {}
+        for array, (index, part) in zip(arrays, self._places[name]):
+            if part is None:
+                changed[index] = array
+            else:
+                changed.setdefault(index, np.array(variables[index]))[part] = np.ravel(array)
+        return changed
+
     def variables_of(self, names: Sequence[str]) -> list[int]:
         """The variables that hold these groups."""
         return sorted({index for name in names for index, _ in self._places[name]})
@@ -188,8 +202,8 @@ class CompiledNetworkState(NetworkState):
             check()
 
     def _replace(self, group: str, arrays: list[np.ndarray]) -> None:
-        groups = self.layout.unpack(np, [self._read(index) for index in range(len(self.variables))])
-        for index, value in enumerate(self.layout.pack(np, groups | {group: arrays})):
+        shared = {index: self._read(index) for index in self._variables_of[group] if index == 0}
+        for index, value in self.layout.with_group(group, arrays, shared).items():
             self._write(index, value)
 
     def _hold(self, array: np.ndarray) -> Any:

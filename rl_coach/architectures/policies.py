@@ -45,3 +45,13 @@ def entropy(ops: Any, policy: dict[str, Any]) -> Any:
         return -ops.sum(policy["probabilities"] * policy["log_probabilities"], axis=-1)
     constant = 0.5 * math.log(2 * math.pi * math.e)
     return ops.sum(ops.log(policy["standard_deviation"]) + constant, axis=-1)
+
+
+def kl_divergence(ops: Any, old: dict[str, Any], new: dict[str, Any]) -> Any:
+    """[B], KL(old || new) of two discrete policies or of two diagonal Gaussians, in nats."""
+    if "log_probabilities" in new:
+        return ops.sum(old["probabilities"] * (old["log_probabilities"] - new["log_probabilities"]), axis=-1)
+    old_deviation, deviation = old["standard_deviation"], new["standard_deviation"]
+    squares = ops.square(old_deviation) + ops.square(old["mean"] - new["mean"])
+    elements = ops.log(deviation / old_deviation) + squares / (2.0 * ops.square(deviation)) - 0.5
+    return ops.sum(elements, axis=-1)

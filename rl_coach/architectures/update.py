@@ -45,6 +45,7 @@ class LearningBatch:
     :param weights: [B], each transition's weight in the loss; 0 for rows that only fill up the batch
     :param extra: further columns that the agent adds, by name
     :param scalars: numbers that change from one update to the next, by name
+    :param sequence_length: rows of each of the sequences that a recurrent network gets; None if all are one sequence
     """
 
     states: dict[str, Any]
@@ -55,6 +56,7 @@ class LearningBatch:
     weights: Any
     extra: dict[str, Any]
     scalars: dict[str, Any]
+    sequence_length: int | None = None
 
 
 class NetworkView:
@@ -63,18 +65,28 @@ class NetworkView:
     With ``output_embedding`` the first head's outputs have the body's, ``embedding``.
     """
 
-    def __init__(self, function: NetworkFunction, weights: list, buffers: list, target: tuple[list, list] | None):
+    def __init__(
+        self,
+        function: NetworkFunction,
+        weights: list,
+        buffers: list,
+        target: tuple[list, list] | None,
+        sequence_length: int | None = None,
+    ):
         self._function = function
         self._weights = weights
         self._target = target
+        self._sequence_length = sequence_length
         self.buffers = buffers
 
     def online(self, states: dict[str, Any], training: bool = True) -> list[dict[str, Any]]:
         """The outputs of the network that learns.
 
-        :param states: [B, ...] by name; a recurrent network's state before the first row may be among them, in row 0
+        :param states: [B, ...] by name; a recurrent network's state before each sequence may be among them, in the
+            sequence's first row
         """
-        recurrent = {name: states[name][:1] for name in self._function.recurrent_sizes if name in states}
+        first = slice(0, 1) if self._sequence_length is None else slice(None, None, self._sequence_length)
+        recurrent = {name: states[name][first] for name in self._function.recurrent_sizes if name in states}
         inputs = {**states, **recurrent}
         outputs, _, self.buffers = self._function(self._weights, self.buffers, inputs, training, draws_noise=True)
         return outputs
@@ -267,7 +279,9 @@ class TrainingStep:
     ) -> tuple[dict[str, Any], Update, dict[str, list]]:
         """Each network's loss with l2 regularisation, the rule's update, and the networks' new buffers."""
         views = {
-            name: NetworkView(function, weights[name], state[name]["buffers"], _target_of(state[name]))
+            name: NetworkView(
+                function, weights[name], state[name]["buffers"], _target_of(state[name]), batch.sequence_length
+            )
             for name, function in self.networks.items()
         }
         update = self.rule(ops, views, batch)

@@ -556,6 +556,17 @@ class GraphManager(Constrained):
                 steps = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps] - steps_before
                 self._print_summary(Counts(len(rewards), steps, 0), EvaluationStatistics.of(rewards))
 
+    def keep_evaluating(self) -> None:
+        """Evaluate the newest weights again and again, as a worker that does nothing else, until the stop condition
+        holds."""
+        self.verify_graph_was_created()
+        self._reports.show_only_evaluation()
+        with self._ending.running(saves_checkpoints=False, is_played=False):
+            while not self.evaluate(self.evaluation_steps):
+                self._evaluations_in_place += 1
+                self.attend()
+                self.stop_signals.stop_if_asked()
+
     def _print_summary(self, counted: Counts, evaluation: EvaluationStatistics | None = None) -> None:
         if self.prints_summary:
             self._reports.print_summary(counted, evaluation)

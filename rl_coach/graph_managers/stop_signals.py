@@ -16,14 +16,17 @@ class StopSignals:
 
     A run in a thread other than the main one hears none: the system tells only that one of signals.
 
+    :param announces: tell the user of the first signal that it was heard; a worker leaves that to its parent
+
     :ivar asked: the number of the signal that came, None if none did
     :ivar stopped_between_steps: the last run was ended where a step was complete, so that its state is worth keeping
     """
 
-    def __init__(self) -> None:
+    def __init__(self, announces: bool = True) -> None:
         self.stopped_between_steps = False
         self.asked: int | None = None
-        self._announces = True
+        self._may_announce = announces
+        self._announces = announces
 
     @contextlib.contextmanager
     def listening(self, announces: bool = True) -> Iterator[None]:
@@ -32,7 +35,7 @@ class StopSignals:
         :param announces: tell the user of the first signal that it was heard
         """
         self.stopped_between_steps = False
-        self._announces = announces
+        self._announces = announces and self._may_announce
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -144,7 +144,8 @@ class LiveDisplay(NoDisplay):
         self._region.close()
 
 
-def _display_on(screen_logger: ScreenLogger) -> NoDisplay:
+def display_on(screen_logger: ScreenLogger) -> NoDisplay:
+    """The display that suits what the screen is."""
     if screen_logger.is_read_by_programs:
         return NoDisplay()
     return LiveDisplay(screen_logger) if screen_logger.is_live else PlainLines(screen_logger)
@@ -196,7 +197,7 @@ class Progress:
     def start(self) -> None:
         """Begin to show."""
         self._started = time.monotonic()
-        self._display = _display_on(self._screen)
+        self._display = display_on(self._screen)
 
     def stop(self) -> None:
         """End the display; what is printed later stands below it."""

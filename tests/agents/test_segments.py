@@ -33,23 +33,27 @@ def test_an_update_is_made_of_as_many_episodes_as_were_gathered(copies, steps, u
     assert rows == [10 * (5 if copies == 1 else 2 * copies if copies == 3 else copies)] * updates
 
 
-@pytest.mark.parametrize("length", [3, 4])
-def test_a_recurrent_policy_is_learned_from_the_state_that_acted(length, tmp_path):
-    """Segments of three or four steps of episodes of ten: the probabilities that the update sees are those that the
-    actions were drawn with."""
+@pytest.mark.parametrize(("length", "copies"), [(3, 1), (4, 1), (4, 3)])
+def test_a_recurrent_policy_is_learned_from_the_state_that_acted(length, copies, tmp_path):
+    """Segments of three or four steps of episodes of ten, also in several copies of the environment: the probabilities
+    that the updates see are those that the actions were drawn with."""
     parameters = actor_critic()
     network = parameters.network_wrappers["main"]
     network.middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=8)
     network.learning_rate = 0.0
     parameters.algorithm.num_steps_between_gradient_updates = length
-    manager = graph(parameters, Bandit, tmp_path, schedule(100))
+    manager = graph(parameters, Bandit, tmp_path, schedule(100), seed=0, copies=copies)
     agent = manager.get_agent()
-    acted: list[float] = []
+    acted: list[list[float]] = [[] for _ in range(copies)]
+    learned: list[list[float]] = [[] for _ in range(copies)]
     choose, rule = agent.choose_action, agent.make_update_rule()
+
+    def copy_index() -> int:
+        return 0 if agent.parallel is None else agent.parallel.index
 
     def noted(state: Any) -> Any:
         chosen = choose(state)
-        acted.append(np.log(chosen.all_action_probabilities[chosen.action]))
+        acted[copy_index()].append(chosen.all_action_probabilities[chosen.action])
         return chosen
 
     def rule_with_policy(ops: Any, networks: Any, batch: Any) -> Any:
@@ -58,19 +62,74 @@ def test_a_recurrent_policy_is_learned_from_the_state_that_acted(length, tmp_pat
         update.values["log_prob"] = log_probability(ops, policy, batch.actions)
         return update
 
-    learned: list[float] = []
     update = agent.update_loop.update
 
     def noted_update(columns: Any) -> Any:
         result = update(columns)
-        learned.extend(result.values["log_prob"][0][: np.count_nonzero(columns["weights"])])
+        learned[copy_index()].extend(np.exp(result.values["log_prob"][0][: np.count_nonzero(columns["weights"])]))
         return result
 
     agent.choose_action, agent.make_update_rule = noted, lambda: rule_with_policy
     agent.update_loop.update = noted_update
-    manager.train_and_act(EnvironmentSteps(20))
-    assert len(learned) == len(acted) == 20
-    np.testing.assert_allclose(learned, acted, atol=2e-6)
+    manager.train_and_act(EnvironmentSteps(20 * copies))
+    for one, other in zip(learned, acted):
+        assert len(one) == len(other) == 20
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_what_all_copies_played_makes_one_update(tmp_path):
+    """A2C: four copies and segments of four steps make updates of sixteen rows, across the ends of episodes of ten."""
+    parameters = actor_critic()
+    parameters.algorithm.learns_from_copies_together = True
+    parameters.algorithm.num_steps_between_gradient_updates = 4
+    manager = graph(parameters, Bandit, tmp_path, schedule(160), seed=0, copies=4)
+    agent = manager.get_agent()
+    weights: list[np.ndarray] = []
+    update = agent.update_loop.update
+    agent.update_loop.update = lambda columns: weights.append(columns["weights"]) or update(columns)
+    manager.train_and_act(EnvironmentSteps(160))
+    assert len(weights) == agent.training_iteration == 10
+    for row in weights:
+        np.testing.assert_allclose(row[row > 0], np.full(16, 1 / 16))
+
+
+@pytest.mark.parametrize(("copies", "episodes", "together"), [(1, 3, False), (3, 1, True), (2, 4, False)])
+def test_sequences_that_make_one_update_start_from_the_states_that_acted(copies, episodes, together, tmp_path):
+    """Segments of four steps of episodes of ten, of several lengths then, side by side in one batch."""
+    parameters = actor_critic()
+    network = parameters.network_wrappers["main"]
+    network.middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=8)
+    network.learning_rate = 0.0
+    parameters.algorithm.num_steps_between_gradient_updates = 4
+    parameters.algorithm.apply_gradients_every_x_episodes = episodes
+    parameters.algorithm.learns_from_copies_together = together
+    manager = graph(parameters, Bandit, tmp_path, schedule(1000), seed=0, copies=copies)
+    agent = manager.get_agent()
+    acted: list[float] = []
+    learned: list[float] = []
+    choose, rule, update = agent.choose_action, agent.make_update_rule(), agent.update_loop.update
+
+    def noted(state: Any) -> Any:
+        chosen = choose(state)
+        acted.append(chosen.all_action_probabilities[chosen.action])
+        return chosen
+
+    def rule_with_policy(ops: Any, networks: Any, batch: Any) -> Any:
+        policy = networks["main"].online(batch.states)[1]
+        found = rule(ops, networks, batch)
+        found.values["log_prob"] = log_probability(ops, policy, batch.actions)
+        return found
+
+    def noted_update(columns: Any, **how: Any) -> Any:
+        result = update(columns, **how)
+        learned.extend(np.exp(result.values["log_prob"][0][columns["weights"] > 0]))
+        return result
+
+    agent.choose_action, agent.make_update_rule = noted, lambda: rule_with_policy
+    agent.update_loop.update = noted_update
+    manager.train_and_act(EnvironmentSteps(120))
+    assert len(learned) == len(acted) == 120 and agent.training_iteration < 120 / 4
+    np.testing.assert_allclose(np.sort(learned), np.sort(acted), atol=1e-6)
 
 
 def test_a_training_step_of_ppo_is_all_that_is_learned_before_it_plays_on(tmp_path):

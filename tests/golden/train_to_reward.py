@@ -6,8 +6,12 @@ as Python does, if training breaks.
 
 from __future__ import annotations
 
+import csv
+import pathlib
+import subprocess
 import sys
 import tempfile
+import time
 from typing import Any
 
 from rl_coach.coach import CoachInterface
@@ -61,8 +65,50 @@ def watch(graph_manager: Any) -> None:
     graph_manager.evaluate = evaluate_and_look
 
 
+def train_with_workers(preset: str, seed: int, directory: str) -> bool:
+    """As ``train``, with as many workers as the preset names; evaluations and episodes are the first worker's."""
+    validation = preset_catalogue.load(preset).preset_validation_params  # type: ignore[attr-defined]
+    command = [sys.executable, "-m", "rl_coach.coach", "-p", preset, "-ep", directory, "--seed", str(seed), "-ns"]
+    command += ["-n", str(validation.num_workers)]
+    if validation.reward_test_level:
+        command += ["-lvl", validation.reward_test_level]
+    began, is_reached, episodes = time.monotonic(), False, 0
+    run = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        while run.poll() is None and not is_reached and episodes <= validation.max_episodes_to_achieve_reward:
+            time.sleep(1.0)
+            rewards, episodes = _first_worker(pathlib.Path(directory))
+            is_reached = any(
+                reaches(rewards[:end], validation.min_reward_threshold) for end in range(1, len(rewards) + 1)
+            )
+        if run.poll():
+            raise SystemExit(run.returncode)
+    finally:
+        run.terminate()
+        run.wait()
+    outcome = "reached" if is_reached else "did NOT reach"
+    took = duration(time.monotonic() - began)
+    print(
+        f"{preset}, seed {seed}, {validation.num_workers} workers: {outcome} {validation.min_reward_threshold:g} "
+        f"in {episodes} episodes of each, {took}",
+        flush=True,
+    )
+    return is_reached
+
+
+def _first_worker(directory: pathlib.Path) -> tuple[list[float], int]:
+    """The evaluations of the first worker so far, and the number of its episodes."""
+    for path in directory.rglob("worker_0.*.csv"):
+        with open(path, newline="") as file:
+            rows = list(csv.DictReader(file))
+        return [float(row["Evaluation Reward"]) for row in rows if row["Evaluation Reward"]], len(rows)
+    return [], 0
+
+
 def train(preset: str, seed: int, experiment_path: str) -> bool:
     """Whether ``preset`` reaches its reward with this seed. Says so, too."""
+    if preset_catalogue.load(preset).preset_validation_params.num_workers > 1:  # type: ignore[attr-defined]
+        return train_with_workers(preset, seed, experiment_path)
     level = preset_catalogue.load(preset).preset_validation_params.reward_test_level  # type: ignore[attr-defined]
     coach = CoachInterface(preset=preset, level=level, seed=seed, experiment_path=experiment_path)
     graph_manager: Any = coach.graph_manager

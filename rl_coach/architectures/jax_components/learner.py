@@ -11,7 +11,7 @@ import numpy as np
 from keras import ops
 
 from rl_coach.architectures.jax_components.network_state import JaxNetworkState
-from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout
+from rl_coach.architectures.learner import CompiledGradients, CompiledStep, Learner, StepLayout
 from rl_coach.architectures.update import TrainingStep
 
 
@@ -32,6 +32,18 @@ class JaxLearner(Learner):
             for name, network in self.networks.items():
                 network.variables = variables[name]
             return outputs
+
+        return call
+
+    def _compile_gradients(self, layout: StepLayout) -> CompiledGradients:
+        compiled = jax.jit(partial(self.gradients_of_call, layout), donate_argnums=0)
+
+        def call(vector: np.ndarray, large: list[np.ndarray]) -> tuple[dict[str, np.ndarray], jax.Array]:
+            variables = {name: network.variables for name, network in self.networks.items()}
+            variables, found, outputs = compiled(variables, vector, large)
+            for name, network in self.networks.items():
+                network.variables = variables[name]
+            return {name: np.asarray(gradient) for name, gradient in found.items()}, outputs
 
         return call
 

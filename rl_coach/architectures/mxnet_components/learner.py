@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout
+from rl_coach.architectures.learner import CompiledGradients, CompiledStep, Learner, StepLayout
 from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import mxnet, numpy_semantics
 from rl_coach.architectures.mxnet_components.network_state import MXNetNetworkState, with_updated_target
@@ -115,6 +115,21 @@ class MXNetLearner(Learner):
             for name, network in self.networks.items():
                 network.replace(state[name])
             return np.stack([row.asnumpy() for row in outputs])
+
+        return call
+
+    def _compile_gradients(self, layout: StepLayout) -> CompiledGradients:
+        packing = layout.packing
+
+        @numpy_semantics
+        def call(vector: np.ndarray, large: list[np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+            state = {name: network.variables for name, network in self.networks.items()}
+            columns = _columns(packing, packing.unpack_rows(np, vector), large, np.arange(packing.rows))
+            scalars = packing.unpack_scalars(np, vector).tolist()
+            found, buffers, outputs = self._one_gradient(layout, state, columns, scalars[0])
+            for name, network in self.networks.items():
+                network.replace({**state[name], "buffers": buffers[name]})
+            return {name: group.vector.asnumpy() for name, group in found.items()}, outputs.asnumpy()
 
         return call
 

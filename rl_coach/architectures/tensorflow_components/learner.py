@@ -18,7 +18,7 @@ from keras import ops
 from tensorflow.python.eager import context
 
 from rl_coach.architectures.compilation_cache import forget_compiled_steps
-from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout
+from rl_coach.architectures.learner import CompiledGradients, CompiledStep, Learner, StepLayout
 from rl_coach.architectures.tensorflow_components.functions import shared
 from rl_coach.architectures.tensorflow_components.network_state import TensorFlowNetworkState
 from rl_coach.architectures.update import TrainingStep
@@ -80,6 +80,33 @@ class TensorFlowLearner(Learner):
             for name, network in self.networks.items():
                 network.publish({index: values[place] for place, index in places[name]})
             return outputs._numpy()
+
+        return call
+
+    def _compile_gradients(self, layout: StepLayout) -> CompiledGradients:
+        def step(vector: tf.Tensor, *large: tf.Tensor) -> tuple[tf.Tensor, list]:
+            before = {name: network.read() for name, network in self.networks.items()}
+            after, found, outputs = self.gradients_of_call(layout, before, vector, list(large))
+            for name, network in self.networks.items():
+                network.assign(after[name], before[name])
+            names[:] = found
+            return outputs, list(found.values())
+
+        names: list[str] = []
+        packing = layout.packing
+        signature = [tf.TensorSpec((packing.size,), tf.float32)]
+        signature += [tf.TensorSpec(shape, dtype) for shape, dtype in packing.large.values()]
+        uses_xla = not self._has_convolutions
+        traced = tf.function(step, jit_compile=uses_xla, autograph=False).get_concrete_function(*signature)
+        compiled = DirectCall(traced, shared(traced, uses_xla))
+        held = HeldTensor(packing.size)
+
+        def call(vector: np.ndarray, large: list[np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+            held.array[:] = vector
+            outputs, *found = compiled([held.tensor, *map(tf.constant, large)])
+            for network in self.networks.values():
+                network.publish({})
+            return {name: gradient._numpy() for name, gradient in zip(names, found)}, outputs._numpy()
 
         return call
 

@@ -1,0 +1,73 @@
+"""Steps a second of A3C with one worker and with several, in an environment that takes 10 ms a step.
+
+``python -m benchmarks.asynchronous --workers 2 --steps 1500``
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+import gymnasium
+
+SECONDS_A_STEP = 0.01
+PRESET = pathlib.Path(__file__).with_name("slow_cart_pole.py")
+
+
+class SlowCartPole(gymnasium.Wrapper):
+    """CartPole whose steps take as long as those of a heavy simulator."""
+
+    def __init__(self) -> None:
+        super().__init__(gymnasium.make("CartPole-v1"))
+
+    def step(self, action: Any) -> Any:
+        time.sleep(SECONDS_A_STEP)
+        return self.env.step(action)
+
+
+def steps_per_second(workers: int, steps: int) -> float:
+    """All workers together, from the end of each one's first episode to that of its last.
+
+    :param steps: environment steps of each worker
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        command = [sys.executable, "-m", "rl_coach.coach", "-p", str(PRESET), "-ep", directory, "--seed", "1", "-ns"]
+        command += ["-n", str(workers), "-cp", f"improve_steps=EnvironmentSteps({steps})"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        found = [_speed(path) for path in pathlib.Path(directory).rglob("worker_*.csv")]
+    assert len(found) == workers
+    return sum(found)
+
+
+def _speed(path: pathlib.Path) -> float:
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    first, last = ((float(row["Total steps"]), 60 * float(row["Wall-Clock Time"])) for row in (rows[0], rows[-1]))
+    return (last[0] - first[0]) / (last[1] - first[1])
+
+
+def main() -> None:
+    """Measure one worker and several in turn, and print the ratio of the medians."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.asynchronous", description=__doc__)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=1500, help="of each worker (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=2)
+    options = parser.parse_args()
+    speeds: dict[int, list[float]] = {1: [], options.workers: []}
+    for _ in range(options.rounds):
+        for workers, found in speeds.items():
+            found.append(steps_per_second(workers, options.steps))
+            print(f"{workers} workers: {found[-1]:.1f} steps/s", flush=True)
+    one, several = (statistics.median(found) for found in speeds.values())
+    print(f"{options.workers} workers make {several / one:.2f} times the steps of one")
+
+
+if __name__ == "__main__":
+    main()

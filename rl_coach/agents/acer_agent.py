@@ -1,0 +1,228 @@
+"""Actor-critic with experience replay (Wang et al. 2017, "Sample efficient actor-critic with experience replay"), for
+discrete actions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Mapping
+
+import numpy as np
+
+from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import ACERPolicyHeadParameters, QHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.packing import padded
+from rl_coach.architectures.policies import entropy, kl_divergence, mask_of, masked
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, select
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.core_types import Batch
+from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.spaces import DiscreteActionSpace
+from rl_coach.utilities.constraints import FLAG, Constraint, number, whole
+from rl_coach.utils import CoachError
+
+_TINY = 1e-6
+
+
+class ACERAlgorithmParameters(AlgorithmParameters):
+    """Hyperparameters of ACER.
+
+    :ivar apply_gradients_every_x_episodes: number of episodes whose new segments one update sums
+    :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
+    :ivar ratio_of_replay: replayed segments for each new one, on average; 0 replays none
+    :ivar num_transitions_to_start_replay: nothing is replayed before the memory has so many
+    :ivar rate_for_copying_weights_to_target: share of the weights that the average policy takes over after each update
+    :ivar importance_weight_truncation: c, the largest importance weight of what was done; actions that the policy has
+        come to prefer by more are learned from the critic instead
+    :ivar use_trust_region_optimization: keep near the average policy
+    :ivar max_KL_divergence: how far from the average policy, in nats, the trust region goes
+    :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "num_steps_between_gradient_updates": whole(1),
+        "ratio_of_replay": number(0),
+        "num_transitions_to_start_replay": whole(0),
+        "importance_weight_truncation": number(above=0),
+        "use_trust_region_optimization": FLAG,
+        "max_KL_divergence": number(0),
+        "beta_entropy": number(),
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.apply_gradients_every_x_episodes = 5
+        self.num_steps_between_gradient_updates = 5000
+        self.ratio_of_replay = 4
+        self.num_transitions_to_start_replay = 10000
+        self.rate_for_copying_weights_to_target = 0.01
+        self.importance_weight_truncation = 10.0
+        self.use_trust_region_optimization = True
+        self.max_KL_divergence = 1.0
+        self.beta_entropy = 0
+
+
+class ACERNetworkParameters(NetworkParameters):
+    """Q(s, a) and a policy on one body; the target network is the average policy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
+        self.middleware_parameters = FCMiddlewareParameters()
+        self.heads_parameters = [QHeadParameters(loss_weight=0.5), ACERPolicyHeadParameters(loss_weight=1.0)]
+        self.optimizer_type = "Adam"
+        self.async_training = True
+        self.clip_gradients = 40.0
+        self.create_target_network = True
+
+
+class ACERAgentParameters(AgentParameters):
+    """ACER that samples from the policy."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=ACERAlgorithmParameters(),
+            exploration={DiscreteActionSpace: CategoricalParameters()},
+            memory=EpisodicExperienceReplayParameters(),
+            networks={"main": ACERNetworkParameters()},
+        )
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.acer_agent:ACERAgent"
+
+
+def retrace_targets(
+    rewards: np.ndarray, values: np.ndarray, q_values: np.ndarray, ratios: np.ndarray, discount: float
+) -> np.ndarray:
+    """Q^ret_t = r_t + discount (min(1, rho_{t+1}) (Q^ret_{t+1} - Q_{t+1}) + V_{t+1}) [T] (equation 5).
+
+    :param rewards: [T]
+    :param values: [T + 1], the last one what follows the segment: 0 if it terminated
+    :param q_values: [T], of the actions taken
+    :param ratios: [T], pi(a_t|s_t) / mu(a_t|s_t)
+    """
+    targets = np.empty(len(rewards))
+    following = values[-1]
+    for t in range(len(rewards) - 1, -1, -1):
+        targets[t] = rewards[t] + discount * following
+        following = min(1.0, ratios[t]) * (targets[t] - q_values[t]) + values[t]
+    return targets
+
+
+def acer_rule(
+    algorithm: ACERAlgorithmParameters, q_weight: float, policy_weight: float, mask_name: str | None
+) -> UpdateRule:
+    """Algorithm 2 of Wang et al. 2017, each row by its weight: q_weight (Q^ret - Q)^2 / 2, and the policy's gradient by
+    the probabilities phi, g (equation 9) with the entropy's, less its part along k = grad KL(average policy || pi) that
+    leads out of the trust region (equation 12).
+
+    ``extra`` holds ``retrace`` [B] and ``behaviour`` [B, A], the probabilities of the policy that acted.
+    """
+    truncation, reach = algorithm.importance_weight_truncation, algorithm.max_KL_divergence
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, weights=batch.weights, actions=batch.actions, retrace=batch.extra.get("retrace"))
+        assert_rank(2, behaviour=batch.extra.get("behaviour"))
+        mask = mask_of(batch, mask_name)
+        q, policy = networks["main"].online(batch.states)
+        policy = masked(ops, policy, mask)
+        average = masked(ops, networks["main"].target(batch.states)[1], mask)
+        phi = policy["probabilities"]
+        fixed_phi, fixed_q = ops.stop_gradient(phi), ops.stop_gradient(q["q"])
+        value = ops.sum(fixed_phi * fixed_q, axis=-1)  # [B]
+        ratios = fixed_phi / (batch.extra["behaviour"] + _TINY)  # [B, A]
+        taken = ops.one_hot(batch.actions, phi.shape[-1], dtype="float32")
+        advantage = batch.extra["retrace"] - value
+        truncated = ops.minimum(truncation, ops.sum(ratios * taken, axis=-1)) * advantage  # [B]
+        correction = ops.maximum(0.0, 1.0 - truncation / (ratios + _TINY)) * (fixed_q - value[:, None])  # [B, A]
+        # by phi: the derivative of log phi_a is 1 / phi_a, which the correction's expectation over pi cancels
+        g = truncated[:, None] * taken / (fixed_phi + _TINY) + correction
+        g = g - algorithm.beta_entropy * (ops.log(fixed_phi + _TINY) + 1.0)
+        if algorithm.use_trust_region_optimization:
+            k = -average["probabilities"] / (fixed_phi + _TINY)
+            excess = (ops.sum(k * g, axis=-1) - reach) / (ops.sum(k * k, axis=-1) + _TINY)
+            g = g - ops.maximum(0.0, excess)[:, None] * k
+        policy_loss = -ops.sum(batch.weights * ops.sum(ops.stop_gradient(g) * phi, axis=-1))
+        errors = batch.extra["retrace"] - select(ops, q["q"], batch.actions)
+        q_loss = 0.5 * ops.sum(batch.weights * errors * errors)
+        signals = {
+            "Q Loss": q_loss,
+            "Policy Loss": policy_loss,
+            "Kullback-Leibler Divergence": ops.sum(batch.weights * kl_divergence(ops, average, policy)),
+            "Policy Entropy": ops.sum(batch.weights * entropy(ops, policy)),
+        }
+        return Update({"main": q_weight * q_loss + policy_weight * policy_loss}, signals=signals)
+
+    return rule
+
+
+class ACERAgent(PolicyOptimizationAgent):
+    """Learns from each new segment, and then from some of the memory."""
+
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self.experience.remembers_action_info = True
+        self.q_values = self.register_signal("Q Values")
+        self.importance_weights = self.register_signal("Importance Weights")
+
+    @property
+    def is_on_policy(self) -> bool:
+        return False
+
+    def init_environment_dependent_modules(self) -> None:
+        super().init_environment_dependent_modules()
+        if self.is_recurrent:
+            raise CoachError(
+                f"agent '{self.name}' replays segments without the recurrent state that acted: "
+                f"set middleware_parameters to FCMiddlewareParameters"
+            )
+
+    def make_update_rule(self) -> UpdateRule:
+        q, policy = self.ap.network_wrappers["main"].heads_parameters
+        return acer_rule(self.ap.algorithm, q.loss_weight, policy.loss_weight, self.spaces.action_mask_name)
+
+    def _learn_segment(self, segment: Batch) -> float:
+        loss = super()._learn_segment(segment)
+        algorithm = self.ap.algorithm
+        if self.memory.num_transitions_in_complete_episodes() > algorithm.num_transitions_to_start_replay:
+            for _ in range(self.rng.poisson(algorithm.ratio_of_replay)):
+                loss += self._replay()
+        return loss
+
+    def _replay(self) -> float:
+        batch = self.memory.sample(self.ap.algorithm.num_steps_between_gradient_updates, True)
+        return self._update(padded(self.learning_columns(self.update_loop.filtered(batch))))
+
+    def _update(self, columns: dict[str, np.ndarray], **how: Any) -> float:
+        """An update, and one of the average policy."""
+        rate = self.ap.algorithm.rate_for_copying_weights_to_target
+        return super()._update(columns, target_rates={"main": rate}, **how)
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        behaviour = batch.info("all_action_probabilities")
+        rows = {n: np.concatenate([batch.state_columns[n], batch.next_state_columns[n][-1:]]) for n in self._names}
+        q_values, probabilities = self.networks["main"].online_network.predict(
+            {name: rows[name] for name in self.networks["main"].input_names}
+        )
+        mask_name = self.spaces.action_mask_name
+        if mask_name is not None:
+            probabilities = probabilities * (rows[mask_name] > 0)
+            probabilities = probabilities / np.maximum(probabilities.sum(axis=1, keepdims=True), _TINY)
+        values = (q_values * probabilities).sum(axis=1)
+        values[-1] *= not batch.terminateds()[-1]
+        steps, actions = np.arange(len(batch)), batch.action_column
+        taken, ratios = q_values[steps, actions], probabilities[steps, actions] / (behaviour[steps, actions] + _TINY)
+        targets = retrace_targets(batch.rewards(), values, taken, ratios, self.ap.algorithm.discount)
+        self.q_values.add_sample(taken)
+        self.importance_weights.add_sample(ratios)
+        return {
+            **super().learning_columns(batch),
+            "extra/retrace": targets.astype(np.float32),
+            "extra/behaviour": behaviour.astype(np.float32),
+        }
+
+    @property
+    def _names(self) -> list[str]:
+        return self.update_loop.input_names

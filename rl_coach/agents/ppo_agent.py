@@ -1,0 +1,225 @@
+"""Proximal policy optimisation with an adaptive penalty on the divergence (Schulman et al. 2017, section 4)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Mapping
+
+import numpy as np
+
+from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
+from rl_coach.agents.proximal_policy import ProximalPolicyAgent
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.policies import entropy, kl_divergence, log_probability, mask_of, masked
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.core_types import EnvironmentSteps
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
+from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, optional
+
+_POLICY_EPOCHS, _VALUE_EPOCHS = 10, 1
+_TOO_FAR, _TOO_NEAR, _CHANGE = 1.3, 0.7, 1.5  # of Schulman's own code; the paper has 1.5, 1 / 1.5 and 2
+
+
+class PPOCriticNetworkParameters(NetworkParameters):
+    """A critic."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
+        self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
+        self.heads_parameters = [VHeadParameters()]
+        self.async_training = True
+        self.l2_regularization = 0
+        self.create_target_network = True
+        self.batch_size = 128
+
+
+class PPOActorNetworkParameters(NetworkParameters):
+    """A policy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
+        self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
+        self.heads_parameters = [PPOHeadParameters()]
+        self.optimizer_type = "Adam"
+        self.async_training = True
+        self.l2_regularization = 0
+        self.create_target_network = True
+        self.batch_size = 128
+
+
+class PPOAlgorithmParameters(AlgorithmParameters):
+    """Hyperparameters of PPO with a penalty.
+
+    :ivar policy_gradient_rescaler: ``GAE``, or ``A_VALUE`` for returns minus values
+    :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
+    :ivar target_kl_divergence: how far, in nats, the policy is meant to move in a training phase
+    :ivar initial_kl_coefficient: the penalty's first weight; it grows where the policy moved further than meant, and
+        shrinks where it moved less
+    :ivar high_kl_penalty_coefficient: weight of the squared excess over twice the target; 0 for none
+    :ivar clip_likelihood_ratio_using_epsilon: the ratio counts within 1 - epsilon and 1 + epsilon; None does not clip
+    :ivar value_targets_mix_fraction: of the L-BFGS optimizer, which Coach 1.0.1 had; without effect
+    :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
+    :ivar use_kl_regularization: penalise the divergence at all
+    :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
+    :ivar num_consecutive_playing_steps: steps or episodes played with one policy
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        "gae_lambda": FRACTION,
+        "target_kl_divergence": number(above=0),
+        "initial_kl_coefficient": number(0),
+        "high_kl_penalty_coefficient": number(0),
+        "clip_likelihood_ratio_using_epsilon": optional(number(above=0)),
+        "value_targets_mix_fraction": FRACTION,
+        "estimate_state_value_using_gae": FLAG,
+        "use_kl_regularization": FLAG,
+        "beta_entropy": number(),
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.policy_gradient_rescaler = PolicyGradientRescaler.GAE
+        self.gae_lambda = 0.96
+        self.target_kl_divergence = 0.01
+        self.initial_kl_coefficient = 1.0
+        self.high_kl_penalty_coefficient = 1000
+        self.clip_likelihood_ratio_using_epsilon: float | None = None
+        self.value_targets_mix_fraction = 0.1
+        self.estimate_state_value_using_gae = True
+        self.use_kl_regularization = True
+        self.beta_entropy = 0.01
+        self.num_consecutive_playing_steps = EnvironmentSteps(5000)
+        self.act_for_full_episodes = True
+
+
+class PPOAgentParameters(AgentParameters):
+    """PPO with a penalty, sampling from the policy."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=PPOAlgorithmParameters(),
+            exploration={
+                DiscreteActionSpace: CategoricalParameters(),
+                BoxActionSpace: AdditiveNoiseParameters(),
+            },
+            memory=EpisodicExperienceReplayParameters(),
+            networks={"critic": PPOCriticNetworkParameters(), "actor": PPOActorNetworkParameters()},
+        )
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.ppo_agent:PPOAgent"
+
+
+def adapted_coefficient(coefficient: float, divergence: float, target: float) -> float:
+    """The penalty's next weight, after a phase in which the policy moved by ``divergence``."""
+    if divergence > _TOO_FAR * target:
+        return coefficient * _CHANGE
+    return coefficient / _CHANGE if divergence < _TOO_NEAR * target else coefficient
+
+
+def ppo_rule(algorithm: PPOAlgorithmParameters, mask_name: str | None) -> UpdateRule:
+    """The critic's (V - R)^2, and the policy's -E[r A] + b KL + c max(0, KL - 2 d)^2 - beta H(pi): equation 8 of
+    Schulman et al. 2017 with the penalty of their own code on what exceeds twice the target d.
+
+    ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs`` [B], and the policy that played:
+    ``behaviour_probabilities`` [B, A], or ``behaviour_mean`` and ``behaviour_standard_deviation`` [B, D].
+    ``scalars['kl_coefficient']`` is b.
+    """
+    epsilon, target = algorithm.clip_likelihood_ratio_using_epsilon, algorithm.target_kl_divergence
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        names = ("advantages", "returns", "behaviour_log_probs")
+        assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in names})
+        mask = mask_of(batch, mask_name)
+        policy = masked(ops, networks["actor"].online(batch.states)[0], mask)
+        ratio = ops.exp(log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"])
+        advantages = batch.extra["advantages"]
+        objective = ratio * advantages
+        if epsilon is not None:
+            objective = ops.minimum(objective, ops.clip(ratio, 1.0 - epsilon, 1.0 + epsilon) * advantages)
+        policy_loss = -weighted_mean(ops, objective, batch.weights)
+        mean_entropy = weighted_mean(ops, entropy(ops, policy), batch.weights)
+        old = masked(ops, _behaviour(ops, batch), mask)
+        divergence = weighted_mean(ops, kl_divergence(ops, old, policy), batch.weights)
+        loss = policy_loss - algorithm.beta_entropy * mean_entropy
+        if algorithm.use_kl_regularization:
+            excess = ops.maximum(divergence - 2.0 * target, 0.0)
+            penalty = algorithm.high_kl_penalty_coefficient * ops.square(excess)
+            loss = loss + batch.scalars["kl_coefficient"] * divergence + penalty
+        errors = networks["critic"].online(batch.states)[0]["v"] - batch.extra["returns"]
+        value_loss = weighted_mean(ops, errors * errors, batch.weights)
+        signals = {
+            "Policy Loss": policy_loss,
+            "Value Loss": value_loss,
+            "Entropy": mean_entropy,
+            "Kullback-Leibler Divergence": divergence,
+        }
+        return Update({"actor": loss, "critic": value_loss}, signals=signals)
+
+    return rule
+
+
+def _behaviour(ops: Any, batch: LearningBatch) -> dict[str, Any]:
+    """The outputs of the policy that played."""
+    prefix = "behaviour_"
+    names = ("probabilities", "mean", "standard_deviation")
+    old = {name: batch.extra[prefix + name] for name in names if prefix + name in batch.extra}
+    if "probabilities" in old:
+        old["log_probabilities"] = ops.log(ops.maximum(old["probabilities"], 1e-20))
+    return old
+
+
+class PPOAgent(ProximalPolicyAgent):
+    """See the module."""
+
+    acting_networks = ("actor",)
+    policy_network, value_network = "actor", "critic"
+
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self.kl_coefficient = float(agent_parameters.algorithm.initial_kl_coefficient)
+        self.kl_coefficients = self.register_signal("KL Coefficient")
+
+    def make_update_rule(self) -> UpdateRule:
+        return ppo_rule(self.ap.algorithm, self.spaces.action_mask_name)
+
+    def learning_scalars(self) -> dict[str, float]:
+        return {"kl_coefficient": self.kl_coefficient}
+
+    def behaviour_columns(
+        self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        names = [name.split("_", 2)[2] for name in self._policy_output_names]
+        old = {f"extra/behaviour_{name}": output for name, output in zip(names, policy)}
+        return {"extra/behaviour_log_probs": log_probs, **old}
+
+    def learn_from_played(self, columns: dict[str, np.ndarray]) -> float:
+        """Ten epochs of the policy, the critic learning in the first of them."""
+        size = self.ap.network_wrappers["actor"].batch_size
+        loss = self.make_epochs(columns, _POLICY_EPOCHS, size, {"critic": _VALUE_EPOCHS})
+        self.update_kl_coefficient()
+        self.training_iteration += 1
+        self.update_loop.close_phase()
+        return loss
+
+    def update_kl_coefficient(self) -> None:
+        """Penalise more if the last epoch's policy was too far from the one that played, less if it was too near."""
+        target = self.ap.algorithm.target_kl_divergence
+        self.kl_coefficient = adapted_coefficient(self.kl_coefficient, self.divergence, target)
+        self.kl_coefficients.add_sample(self.kl_coefficient)
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "kl_coefficient": self.kl_coefficient}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self.kl_coefficient = state["kl_coefficient"]

@@ -1,0 +1,318 @@
+"""Networks whose weights several processes of one machine share (Mnih et al. 2016, "Asynchronous methods for deep
+reinforcement learning", section 4).
+
+Weights, optimizer slots and buffers lie in one block of shared memory. A worker computes gradients on its own copy of
+the weights with its framework; then, under a lock, NumPy applies them to the shared ones, and the worker takes the
+result as its new copy. The lock is the kernel's on a file, so that a worker that dies never keeps it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import time
+from typing import Any, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from rl_coach.architectures.learner import Learner, LearningResult, Masks
+from rl_coach.architectures.network_state import NetworkState
+from rl_coach.architectures.update import TrainingStep
+
+GROUPS = ("weights", "slots", "buffers")
+_POLL_SECONDS = 0.0005  # between two looks for the other workers' gradients; a few hundred make one gradient's time
+_NUMBER = 4  # bytes of a float32
+_COUNT = 8  # bytes of an int64
+Arrays = list[np.ndarray]
+
+try:
+    import fcntl
+except ImportError:  # Windows has none, and no workers that share weights
+    fcntl = None  # type: ignore[assignment]
+
+CAN_SHARE = fcntl is not None
+"""Processes of this system can share networks."""
+
+
+class SharedFile:
+    """A file that several processes map, with the workers' attendance at its beginning.
+
+    :param path: zeros at first; it may be deleted once all have opened it
+    :param num_workers: number of workers that train
+
+    :ivar memory: its bytes
+    :ivar joint_updates: [1], number of updates that all workers made together
+    :ivar present: [workers], 1 for those who take part in joint updates
+    :ivar arrived: [workers], 1 for those whose gradients are there for the next one
+    """
+
+    def __init__(self, path: str, num_workers: int):
+        self._file = os.open(path, os.O_RDWR)
+        self.memory = mmap.mmap(self._file, os.fstat(self._file).st_size)
+        counts = np.frombuffer(self.memory, np.int64, self.num_counts(num_workers))
+        self.joint_updates, self.present, self.arrived = np.split(counts, [1, 1 + num_workers])
+
+    @staticmethod
+    def num_counts(num_workers: int) -> int:
+        """The numbers at the beginning, 8 bytes each."""
+        return 1 + 2 * num_workers
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let no other process change anything meanwhile; the kernel frees the lock of a process that dies."""
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def join(self, worker: int) -> None:
+        """Have joint updates wait for a worker."""
+        with self.locked():
+            self.present[worker] = 1
+
+    def leave(self, worker: int) -> None:
+        """Have nobody wait for a worker any more, which has ended or died."""
+        with self.locked():
+            self.present[worker] = self.arrived[worker] = 0
+
+
+class SharedBlock:
+    """The places of the shared values in one file.
+
+    :param networks: the networks' states by name, which have equal shapes in all workers
+    :param num_workers: number of workers that train
+    """
+
+    def __init__(self, networks: Mapping[str, NetworkState], num_workers: int):
+        self.names = list(networks)
+        self.num_workers = num_workers
+        self._shapes = {
+            (name, group): [array.shape for array in _floats(network.arrays(group))]
+            for name, network in networks.items()
+            for group in GROUPS
+        }
+        self._shapes |= {(name, "summed"): self._shapes[name, "weights"] for name in networks}
+        self._first_update = SharedFile.num_counts(num_workers) * _COUNT
+        self._first_array = self._first_update + len(self.names) * _COUNT
+
+    @property
+    def num_bytes(self) -> int:
+        """The size of the file."""
+        floats = sum(int(np.prod(shape)) for shapes in self._shapes.values() for shape in shapes)
+        return self._first_array + floats * _NUMBER
+
+    def updates(self, memory: Any) -> dict[str, np.ndarray]:
+        """Views [1] onto the number of each network's updates."""
+        counts = np.frombuffer(memory, np.int64, len(self.names), self._first_update)
+        return dict(zip(self.names, np.split(counts, len(self.names))))
+
+    def arrays(self, memory: Any) -> dict[tuple[str, str], Arrays]:
+        """Views onto the arrays, by network and group."""
+        start = self._first_array
+        views: dict[tuple[str, str], Arrays] = {}
+        for key, shapes in self._shapes.items():
+            views[key] = []
+            for shape in shapes:
+                size = int(np.prod(shape))
+                views[key].append(np.frombuffer(memory, np.float32, size, start).reshape(shape))
+                start += size * _NUMBER
+        return views
+
+
+class SharedNetworks:
+    """The shared networks as one worker sees them.
+
+    :param block: the places of the values
+    :param file: where they lie
+    :param step: says how gradients change weights
+    :param worker: this worker's number; one that is not below the number of training workers only reads
+    """
+
+    def __init__(self, block: SharedBlock, file: SharedFile, step: TrainingStep, worker: int):
+        self.step = step
+        self.worker = worker
+        self._file = file
+        self._locked = file.locked
+        self._arrays = block.arrays(file.memory)
+        self._updates = block.updates(file.memory)
+        self._is_asynchronous = any(network.async_training for network in step.parameters.values())
+        self._own_slots = {
+            name: [np.zeros_like(array) for array in self._arrays[name, "slots"]]
+            for name, network in step.parameters.items()
+            if self._is_asynchronous and not network.shared_optimizer
+        }
+        self._own_updates = dict.fromkeys(self._own_slots, 0)
+
+    def publish(self, networks: Mapping[str, NetworkState]) -> None:
+        """Make a worker's networks those of all."""
+        with self._locked():
+            for name, network in networks.items():
+                for group in GROUPS:
+                    _copy(network.arrays(group), self._arrays[name, group])
+                self._updates[name][0] = network.updates
+
+    def take(self, networks: Mapping[str, NetworkState], groups: Sequence[str] = ("weights",)) -> None:
+        """Make the newest shared values a worker's own.
+
+        :param groups: those of ``GROUPS`` that are wanted; acting and learning read the weights alone
+        """
+        with self._locked():
+            values = {(n, g): [array.copy() for array in self._groups_of(n)[g]] for n in networks for g in groups}
+            updates = {name: int(count[0]) for name, count in self._updates.items()}
+        for (name, group), floats in values.items():
+            found = iter(floats)
+            own = networks[name].arrays(group)
+            networks[name].set_arrays(group, [next(found) if _is_float(array) else array for array in own])
+        for name, network in networks.items():
+            network.updates = updates[name]
+
+    def apply(self, gradients: Mapping[str, np.ndarray], networks: Mapping[str, NetworkState]) -> None:
+        """Change the shared weights by a worker's gradients, at once or, where training is synchronous, together with
+        those of all other workers, which are waited for.
+
+        :param gradients: of each network that learns, in one vector
+        :param networks: the worker's own, whose buffers become the shared ones
+        """
+        arrays = {name: self._as_weights(name, vector) for name, vector in gradients.items()}
+        if self._is_asynchronous:
+            with self._locked():
+                self._apply(arrays, networks)
+        else:
+            self._apply_together(arrays, networks)
+
+    def _apply_together(self, gradients: dict[str, Arrays], networks: Mapping[str, NetworkState]) -> None:
+        with self._locked():
+            before = int(self._file.joint_updates[0])
+            for name, arrays in gradients.items():
+                for total, array in zip(self._arrays[name, "summed"], arrays):
+                    total += array
+            self._file.arrived[self.worker] = 1
+        while True:
+            with self._locked():
+                if self._file.joint_updates[0] != before:
+                    return
+                if np.array_equal(self._file.arrived & self._file.present, self._file.present):
+                    self._apply_summed(list(gradients), networks)
+                    return
+            time.sleep(_POLL_SECONDS)
+
+    def _apply_summed(self, names: list[str], networks: Mapping[str, NetworkState]) -> None:
+        count = int(self._file.arrived.sum())
+        summed = {name: self._arrays[name, "summed"] for name in names}
+        averages = {
+            name: self.step.parameters[name].scale_down_gradients_by_number_of_workers_for_sync_training
+            for name in names
+        }
+        self._apply({n: [a / count if averages[n] else a for a in arrays] for n, arrays in summed.items()}, networks)
+        for arrays in summed.values():
+            for array in arrays:
+                array[...] = 0.0
+        self._file.arrived[:] = 0
+        self._file.joint_updates[0] += 1
+
+    def _apply(self, gradients: dict[str, Arrays], networks: Mapping[str, NetworkState]) -> None:
+        """The lock is held."""
+        state = {name: self._groups_of(name) for name in networks}
+        scalars = {name: self._optimizer_scalars(name) for name in gradients}
+        buffers = {name: _floats(network.arrays("buffers")) for name, network in networks.items()}
+        after, _ = self.step.apply(np, state, gradients, buffers, scalars)
+        for name, groups in after.items():
+            for group in GROUPS:
+                _copy(groups[group], state[name][group])
+
+    def _groups_of(self, name: str) -> dict[str, Arrays]:
+        groups = {group: self._arrays[name, group] for group in GROUPS}
+        return groups | {"slots": self._own_slots[name]} if name in self._own_slots else groups
+
+    def _optimizer_scalars(self, name: str) -> np.ndarray:
+        """Count an update of a network. :return: its learning rate and bias corrections"""
+        self._updates[name][0] += 1
+        shared = own = int(self._updates[name][0])
+        if name in self._own_updates:
+            own = self._own_updates[name] = self._own_updates[name] + 1
+        return np.asarray(self.step.optimizers[name].scalars(own, shared - 1), np.float32)
+
+    def _as_weights(self, name: str, vector: np.ndarray) -> Arrays:
+        shapes = [array.shape for array in self._arrays[name, "weights"]]
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        return [part.reshape(shape) for part, shape in zip(np.split(vector, ends[:-1]), shapes)]
+
+
+class SharedLearner:
+    """Makes the updates of one worker's agent on the networks that it shares with others.
+
+    :param learner: computes the gradients on the worker's own copy
+    :param shared: the shared networks
+    """
+
+    def __init__(self, learner: Learner, shared: SharedNetworks):
+        self._learner = learner
+        self._shared = shared
+
+    def train(
+        self,
+        columns: dict[str, np.ndarray],
+        scalars: dict[str, float] | None = None,
+        indices: np.ndarray | None = None,
+        num_updates: int = 1,
+        count: int | None = None,
+        target_rates: dict[str, float] | None = None,
+        learning: Masks | None = None,
+        moving: Masks | None = None,
+        training_step: int | None = None,
+        sequence_length: int | None = None,
+    ) -> LearningResult:
+        """Make updates one after the other; see ``Learner.train``. Schedules of the learning rate go by the updates of
+        all workers, whatever ``training_step`` is."""
+        size = len(columns["weights"]) // num_updates
+        results = []
+        for k in range(num_updates if count is None else count):
+            rows = np.arange(k * size, (k + 1) * size) if indices is None else indices[k]
+            results.append(self._update(_rows(columns, rows), scalars, sequence_length, k, learning or {}))
+            for name, rate in (target_rates or {}).items():
+                if moving is None or name not in moving or moving[name][k]:
+                    self._learner.networks[name].update_target(rate)
+        return LearningResult.joined(results)
+
+    def _update(
+        self,
+        columns: dict[str, np.ndarray],
+        scalars: dict[str, float] | None,
+        sequence_length: int | None,
+        k: int,
+        learning: Masks,
+    ) -> LearningResult:
+        found, result = self._learner.gradients(columns, scalars, sequence_length)
+        networks = self._learner.networks
+        self._shared.apply({n: g for n, g in found.items() if n not in learning or learning[n][k]}, networks)
+        self._shared.take(networks)
+        return result
+
+    def take_newest(self, groups: Sequence[str] = ("weights",)) -> None:
+        """Make the newest shared values the worker's own."""
+        self._shared.take(self._learner.networks, groups)
+
+
+def _rows(columns: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarray]:
+    """The chosen rows; a negative index stands for one of weight 0."""
+    if np.array_equal(rows, np.arange(len(columns["weights"]))):
+        return columns
+    chosen = {name: column[np.maximum(rows, 0)] for name, column in columns.items()}
+    chosen["weights"] = chosen["weights"] * (rows >= 0)
+    return chosen
+
+
+def _is_float(array: np.ndarray) -> bool:
+    return array.dtype == np.float32
+
+
+def _floats(arrays: Sequence[np.ndarray]) -> Arrays:
+    """Those that are shared: the state of random generators, which is no float, stays each worker's own."""
+    return [array for array in arrays if _is_float(array)]
+
+
+def _copy(values: Sequence[np.ndarray], places: Sequence[np.ndarray]) -> None:
+    for value, place in zip(_floats(values), places):
+        np.copyto(place, value)

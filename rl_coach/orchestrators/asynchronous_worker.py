@@ -1,0 +1,275 @@
+"""A worker of an asynchronous run: the ordinary graph on shared networks, in a process of its own."""
+
+from __future__ import annotations
+
+import signal
+import traceback
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any, Callable
+
+import numpy as np
+
+from rl_coach.agents.agent_state import FILTERS
+from rl_coach.architectures.shared_networks import SharedBlock, SharedFile, SharedNetworks
+from rl_coach.base_parameters import TaskParameters
+from rl_coach.core_types import EnvironmentEpisodes, RunPhase
+from rl_coach.graph_managers.stop_signals import StopSignals
+from rl_coach.logger import screen
+from rl_coach.orchestrators.worker_messages import (
+    Attach,
+    Attached,
+    Built,
+    Ended,
+    Failed,
+    Line,
+    Report,
+    Statistics,
+    Stop,
+)
+from rl_coach.runs.progress import NoDisplay, Progress, Status
+from rl_coach.utils import CoachError, TrainingError
+
+_SECONDS_BETWEEN_LOOKS = 0.05  # while a worker waits for the others at the start
+
+
+@dataclass(frozen=True)
+class WorkerPlan:
+    """The part of one worker in a run; it travels to the worker's process.
+
+    :param index: its number; those from ``num_training`` on only evaluate
+    :param num_training: number of workers that train
+    :param is_evaluated_apart: a worker of its own evaluates, so that the others do not
+    :param seed: the run's
+    :param make_graph: gives the graph manager
+    :param make_task: gives the task of a run of one process
+    """
+
+    index: int
+    num_training: int
+    is_evaluated_apart: bool
+    seed: int
+    make_graph: Callable[[], Any]
+    make_task: Callable[[Any], TaskParameters]
+
+    @property
+    def trains(self) -> bool:
+        """False for one that only evaluates."""
+        return self.index < self.num_training
+
+    @property
+    def is_first(self) -> bool:
+        """True for the worker that restores and writes checkpoints."""
+        return self.index == 0
+
+    def own_seed(self) -> int:
+        """The first worker's is the run's; the others draw from streams of their own."""
+        return self.seed if self.is_first else int(np.random.SeedSequence([self.seed, self.index]).generate_state(1)[0])
+
+
+class ParentLink:
+    """The worker's end of the pipe.
+
+    :param connection: the pipe
+    :param stop_signals: hear that the run is to end
+    """
+
+    def __init__(self, connection: Connection, stop_signals: StopSignals):
+        self._connection = connection
+        self._stop_signals = stop_signals
+        self._has_finished = False
+        self._memory: Attach | None = None
+        self._statistics: list[Statistics] = []
+
+    def send(self, message: Any) -> None:
+        """Tell the parent; if it has gone, the worker stops."""
+        try:
+            self._connection.send(message)
+        except (BrokenPipeError, ConnectionError):
+            self._stop()
+
+    def line(self, text: str, style: str | None, prefix: str) -> None:
+        """Have a line printed; a run that has reached its goal was not interrupted, and says no such thing."""
+        if not self._has_finished:
+            self.send(Line(text, style, prefix))
+
+    def listen(self, seconds: float = 0.0) -> None:
+        """Take what the parent has said since the last time.
+
+        :param seconds: wait so long for a first word
+        """
+        try:
+            while self._connection.poll(seconds):
+                self._connection.recv().tell(self)
+                seconds = 0.0
+        except (EOFError, ConnectionError):
+            self._stop()
+
+    def wait_for_memory(self) -> Attach:
+        """The place of the shared memory, once it is there.
+
+        :raises SystemExit: the run is to end before that
+        """
+        while self._memory is None:
+            self._stop_signals.stop_if_asked()
+            self.listen(_SECONDS_BETWEEN_LOOKS)
+        return self._memory
+
+    def heard_statistics(self) -> list[Statistics]:
+        """Statistics that other workers' filters have gathered since the last call."""
+        heard, self._statistics = self._statistics, []
+        return heard
+
+    def take_memory(self, message: Attach) -> None:
+        self._memory = message
+
+    def take_statistics(self, message: Statistics) -> None:
+        self._statistics.append(message)
+
+    def end(self, message: Stop) -> None:
+        self._has_finished = self._has_finished or message.has_finished
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._stop_signals.asked is None:
+            self._stop_signals.ask(signal.SIGTERM)
+
+
+class ReportedProgress(Progress):
+    """Progress that is reported to the parent instead of shown, a few times a second.
+
+    :param link: to the parent
+    :param exchange: called at each report
+    """
+
+    def __init__(self, link: ParentLink, exchange: Callable[[], None]):
+        super().__init__()
+        self._link = link
+        self._exchange = exchange
+
+    def start(self) -> None:
+        super().start()
+        self._display = NoDisplay()
+
+    def update(self, status: Status) -> None:
+        rewards = (self._rewards[-1], sum(self._rewards) / len(self._rewards)) if self._rewards else None
+        last, best = self.last_evaluation, self.best_evaluation
+        self._link.send(Report(status, rewards, None if last is None or best is None else (last, best)))
+        self._link.listen()
+        self._exchange()
+
+    def add_evaluation(self, reward: float, episodes: int, status: Status) -> None:
+        super().add_evaluation(reward, episodes, status)
+        self.update(status)
+
+
+class Worker:
+    """Builds the graph, shares its networks, and runs it.
+
+    :param plan: its part in the run
+    :param connection: the pipe to the parent
+    """
+
+    def __init__(self, plan: WorkerPlan, connection: Connection):
+        self._plan = plan
+        self._stop_signals = StopSignals(announces=False)
+        self._link = ParentLink(connection, self._stop_signals)
+        self._file: SharedFile | None = None
+        self._graph: Any = None
+
+    def run(self) -> None:
+        """Run to the end, and tell the parent how it ended."""
+        screen.forward(self._link.line)
+        try:
+            with self._stop_signals.listening():
+                self._build()
+                self._attach()
+            self._train_or_evaluate()
+            self._link.send(Ended(self._graph.should_stop()))
+        except (KeyboardInterrupt, SystemExit):
+            self._link.send(Ended())
+        except (CoachError, TrainingError) as error:
+            self._link.send(Failed(" ".join(str(error).split()), isinstance(error, CoachError)))
+        except Exception as error:  # the parent says it in a line, the traceback is for us
+            traceback.print_exc()
+            self._link.send(Failed(f"{type(error).__name__}: {error}", False))
+        finally:
+            if self._file is not None and self._plan.trains:
+                self._file.leave(self._plan.index)
+
+    def _build(self) -> None:
+        plan = self._plan
+        graph = self._graph = plan.make_graph()
+        task = plan.make_task(graph)
+        task.task_index = plan.index
+        task.seed = plan.own_seed()
+        if not plan.is_first:
+            task.checkpoint_restore_path = None
+        if not plan.trains:
+            task.evaluate_only = 0
+        elif plan.is_evaluated_apart:
+            graph.evaluation_steps = EnvironmentEpisodes(0)
+        if graph.env_params.seed is not None:
+            graph.env_params.seed += plan.index * getattr(graph.env_params, "num_environments", 1)
+        graph.prints_summary = False
+        graph.stop_signals = self._stop_signals
+        graph.progress = ReportedProgress(self._link, self._exchange_statistics)
+        graph.create_graph(task)
+
+    @property
+    def _agent(self) -> Any:
+        return self._graph.get_agent()
+
+    def _attach(self) -> None:
+        """Share the networks: those of the first worker become everybody's."""
+        learner = self._agent.update_loop.learner
+        block = SharedBlock(learner.networks, self._plan.num_training)
+        self._link.send(Built(block.num_bytes, self._filters("get_state")))
+        attach = self._link.wait_for_memory()
+        file = SharedFile(attach.path, self._plan.num_training)
+        shared = SharedNetworks(block, file, learner.step, self._plan.index)
+        if self._plan.is_first:
+            shared.publish(learner.networks)
+        else:
+            for name, state in attach.filters.items():
+                getattr(self._agent, name).set_state(state)
+        self._filters("take_gathered")
+        self._agent.update_loop.share(shared)
+        if not self._plan.is_first:
+            for network in self._agent.networks.values():
+                if network.has_target:
+                    network.update_target_network()
+        self._file = file
+        if self._plan.trains:
+            file.join(self._plan.index)
+        self._link.send(Attached())
+
+    def _filters(self, method: str) -> dict[str, Any]:
+        return {name: getattr(getattr(self._agent, name), method)() for name in FILTERS}
+
+    def _exchange_statistics(self) -> None:
+        """Send what this worker's filters have gathered, and take what the others' have. An evaluation puts the
+        statistics aside and takes them back afterwards, so nothing is exchanged meanwhile."""
+        if self._file is None or self._graph.phase is RunPhase.TEST:
+            return
+        gathered = {name: states for name, states in self._filters("take_gathered").items() if states}
+        if gathered:
+            self._link.send(Statistics(gathered))
+        for message in self._link.heard_statistics():
+            for name, states in message.filters.items():
+                getattr(self._agent, name).merge_gathered(states)
+
+    def _train_or_evaluate(self) -> None:
+        try:
+            if self._plan.trains:
+                self._graph.improve()
+            else:
+                self._graph.keep_evaluating()
+        finally:
+            self._graph.close()
+
+
+def work(plan: WorkerPlan, connection: Connection) -> None:
+    """The process of a worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, too, and says what is to be done
+    Worker(plan, connection).run()

@@ -1,0 +1,340 @@
+"""Several workers of one machine that train one agent on shared weights: started, shown and ended together."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import shutil
+import signal
+import tempfile
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from types import FrameType
+from typing import Any, Callable, Iterator
+
+import numpy as np
+
+from rl_coach.architectures.shared_networks import CAN_SHARE, SharedFile
+from rl_coach.base_parameters import TaskParameters
+from rl_coach.logger import screen
+from rl_coach.orchestrators.asynchronous_worker import WorkerPlan, work
+from rl_coach.orchestrators.worker_messages import Attach, Built, Ended, Failed, Line, Report, Statistics, Stop
+from rl_coach.runs.live_region import Fields
+from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Rate, display_on
+from rl_coach.utils import CoachError, TrainingError, short_dynamic_import
+
+_SECONDS_TO_DIE = 5.0
+_IN_MEMORY = "/dev/shm"  # a file there takes no disk
+_FIRST = 0  # the worker that restores and writes checkpoints
+
+
+def trains_asynchronously(graph_manager: Any) -> bool:
+    """True if several workers of one machine can train a graph's agent on shared weights."""
+    agent = getattr(graph_manager, "agent_params", None)
+    if agent is None:
+        return False
+    kind = short_dynamic_import(agent.path)
+    return bool(kind.trains_asynchronously and kind.learns_by_rule)
+
+
+@dataclass
+class _Running:
+    """A worker that has been started.
+
+    :param name: how it is called in lines
+    :param process: its process
+    :param connection: the pipe to it
+    :ivar steps: its speed
+    :ivar report: the newest report
+    :ivar has_attached: it shares the networks
+    :ivar has_ended: it has said how it ended
+    :ivar is_over: its process has gone
+    """
+
+    name: str
+    process: Any
+    connection: Connection
+    steps: Rate = field(default_factory=Rate)
+    report: Report | None = None
+    has_attached: bool = False
+    has_ended: bool = False
+    is_over: bool = False
+
+    def tell(self, message: Any) -> None:
+        """Send a message; a worker that has gone hears nothing."""
+        with contextlib.suppress(BrokenPipeError, ConnectionError):
+            self.connection.send(message)
+
+
+class AsynchronousWorkers:
+    """A run of several workers, each the ordinary graph in a process of its own.
+
+    :param num_workers: number of those that train
+    :param is_evaluated_apart: start one more, which only evaluates
+    :param seed: the run's; None draws one
+    :param make_graph: gives the graph manager, in each worker's process
+    :param make_task: gives the task of a run of one process, there too
+    :ivar seed: the run's
+    """
+
+    def __init__(
+        self,
+        num_workers: int,
+        is_evaluated_apart: bool,
+        seed: int | None,
+        make_graph: Callable[[], Any],
+        make_task: Callable[[Any], TaskParameters],
+    ):
+        self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+        self._num_training = num_workers
+        self._plans = [
+            WorkerPlan(index, num_workers, is_evaluated_apart, self.seed, make_graph, make_task)
+            for index in range(num_workers + is_evaluated_apart)
+        ]
+        self._running: list[_Running] = []
+        self._path = ""
+        self._file: SharedFile | None = None
+        self._filters: dict[str, Any] = {}
+        self._stop: Stop | None = None
+        self._signal: int | None = None
+        self._failure: Exception | None = None
+        self._display: Any = None
+        self._time = Rate()
+
+    def run(self) -> None:
+        """Start the workers, show them, and return when all have ended.
+
+        :raises CoachError: a worker found the settings bad
+        :raises TrainingError: a worker failed, or the first one died
+        :raises KeyboardInterrupt: Ctrl-C; the first worker has saved a checkpoint
+        :raises SystemExit: SIGTERM, likewise
+        """
+        if not CAN_SHARE:
+            raise CoachError("workers that share weights need Linux or macOS: act in several copies instead")
+        try:
+            with self._listening():
+                self._start()
+                self._display = display_on(screen)
+                while any(not worker.is_over for worker in self._running):
+                    self._look()
+        finally:
+            if self._display is not None:
+                self._display.close()
+            self._clear_up()
+        self._print_summary()
+        if self._signal is not None:
+            raise KeyboardInterrupt if self._signal == signal.SIGINT else SystemExit(128 + self._signal)
+        if self._failure is not None:
+            raise self._failure
+
+    # processes
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")  # a training framework does not live through a fork
+        for plan in self._plans:
+            here, there = context.Pipe()
+            process = context.Process(target=work, args=(plan, there), daemon=True)
+            process.start()
+            there.close()
+            name = f"worker {plan.index}" if plan.trains else f"worker {plan.index} (evaluation)"
+            self._running.append(_Running(name, process, here))
+
+    def _look(self) -> None:
+        """Take what the workers say, wait for it a moment, and notice who has ended."""
+        alive = [worker for worker in self._running if not worker.is_over]
+        wait([*(w.connection for w in alive), *(w.process.sentinel for w in alive)], SECONDS_BETWEEN_REDRAWS)
+        for index, worker in enumerate(self._running):
+            if not worker.is_over:
+                is_dead = worker.process.exitcode is not None  # asked first: what it said before is still in the pipe
+                self._hear(index, worker)
+                if is_dead:
+                    self._bury(index, worker)
+        self._display.show(self._fields())
+
+    def _hear(self, index: int, worker: _Running) -> None:
+        with contextlib.suppress(EOFError, ConnectionError):
+            while worker.connection.poll():
+                worker.connection.recv().deliver(self, index)
+
+    def _bury(self, index: int, worker: _Running) -> None:
+        worker.is_over = True
+        worker.connection.close()
+        if self._file is not None and index < self._num_training:
+            self._file.leave(index)
+        if not worker.has_ended:
+            self._tell_of_death(index, worker)
+        if all(other.is_over for other in self._running[: self._num_training]):
+            self._end_all(Stop(has_finished=True))
+
+    def _tell_of_death(self, index: int, worker: _Running) -> None:
+        code = worker.process.exitcode
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        others = [one for one in self._running[: self._num_training] if not one.is_over]
+        if index != _FIRST and worker.has_attached and others:
+            screen.warning(f"{worker.name} {how}; the others go on")
+            return
+        what = "which writes the checkpoints, " if index == _FIRST else ""
+        self._fail(TrainingError(f"{worker.name}{', ' + what if what else ' '}{how}"))
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = self._failure or error
+        self._end_all(Stop(has_finished=True))
+
+    def _end_all(self, stop: Stop) -> None:
+        if self._stop is None or not stop.has_finished:
+            self._stop = stop
+            for worker in self._running:
+                if not worker.is_over:
+                    worker.tell(stop)
+
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _ask(self, number: int, frame: FrameType | None = None) -> None:
+        if self._signal is not None:
+            self._kill()
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+        self._signal = number
+        screen.warning("stopping all workers after this step; once more to exit at once, without a checkpoint")
+        self._end_all(Stop(has_finished=False))
+
+    def _kill(self) -> None:
+        for worker in self._running:
+            if worker.process.exitcode is None:
+                worker.process.kill()
+                worker.process.join(_SECONDS_TO_DIE)
+
+    def _clear_up(self) -> None:
+        self._kill()
+        self._delete_file()
+
+    # the shared memory
+
+    def is_built(self, index: int, message: Built) -> None:
+        """Make the shared memory, once the first worker knows how much."""
+        if index == _FIRST:
+            self._filters = message.filters
+            self._path = _make_file(message.num_bytes)
+            self._running[_FIRST].tell(Attach(self._path, {}))
+
+    def is_attached(self, index: int) -> None:
+        """Have the others share the networks once the first worker's lie there."""
+        self._running[index].has_attached = True
+        if index == _FIRST:
+            self._file = SharedFile(self._path, self._num_training)
+            for worker in self._running[_FIRST + 1 :]:
+                worker.tell(Attach(self._path, self._filters))
+        if all(worker.has_attached or worker.is_over for worker in self._running):
+            self._delete_file()
+
+    def _delete_file(self) -> None:
+        """All have opened it, or will not: nothing is left behind, however the run ends."""
+        if self._path:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self._path)
+
+    def relay(self, index: int, message: Statistics) -> None:
+        """Pass on what a worker's filters have gathered."""
+        for other, worker in enumerate(self._running):
+            if other != index and worker.has_attached and not worker.is_over:
+                worker.tell(message)
+
+    # how it goes
+
+    def print_line(self, index: int, message: Line) -> None:
+        """Print a worker's line; those for programs name the worker themselves."""
+        name = "" if screen.is_read_by_programs else f"{self._running[index].name}: "
+        screen.print_forwarded(name + message.text, message.style, message.prefix)
+
+    def take_report(self, index: int, message: Report) -> None:
+        """Remember where a worker stands, and tell of an evaluation that has ended."""
+        worker = self._running[index]
+        before = worker.report and worker.report.evaluation
+        worker.report = message
+        worker.steps.sample(message.status.steps)
+        if message.evaluation is not None and message.evaluation != before:
+            last, best = message.evaluation
+            self._display.say(f"{worker.name}: evaluation {last:.5g} (best {best:.5g}) | steps {self._steps:,}")
+
+    def has_ended(self, index: int, message: Ended) -> None:
+        """Have all end once one has reached the goal: they share what it was reached with."""
+        self._running[index].has_ended = True
+        if message.is_goal_reached:
+            screen.success("the stop condition holds: the success rate has reached its target")
+            self._end_all(Stop(has_finished=True))
+
+    def has_failed(self, index: int, message: Failed) -> None:
+        """Have all end."""
+        worker = self._running[index]
+        worker.has_ended = True
+        kind = CoachError if message.is_input_bad else TrainingError
+        self._fail(kind(message.reason if message.is_input_bad else f"{worker.name}: {message.reason}"))
+
+    @property
+    def _steps(self) -> int:
+        return sum(worker.report.status.steps for worker in self._running if worker.report is not None)
+
+    def _fields(self) -> Fields:
+        self._time.sample(self._steps)
+        reports = [worker.report for worker in self._running if worker.report is not None]
+        alive = sum(not worker.is_over for worker in self._running)
+        speed = self._time.per_second
+        fields = [
+            ("", "Training" if reports else "starting"),
+            ("workers", f"{alive} of {len(self._running)}"),
+            ("steps", f"{self._steps:,}"),
+            ("steps/s", "-" if speed is None else f"{speed:,.0f}"),
+            ("updates", f"{sum(report.status.updates for report in reports):,}"),
+        ]
+        return fields + [(w.name, _state_of(w)) for w in self._running if w.report is not None]
+
+    def _print_summary(self) -> None:
+        for worker in self._running:
+            if worker.report is not None:
+                screen.print(f"{worker.name}: {_summary_of(worker.report)}")
+
+
+def _state_of(worker: _Running) -> str:
+    """The worker in a few words, for the display."""
+    assert worker.report is not None
+    speed, rewards = worker.steps.per_second, worker.report.rewards
+    words = [worker.report.status.phase.value.lower() if not worker.is_over else "ended"]
+    words += [] if speed is None else [f"{speed:,.0f}/s"]
+    words += [] if rewards is None else [f"reward {rewards[0]:.5g} (mean {rewards[1]:.5g})"]
+    return " ".join(words)
+
+
+def _summary_of(report: Report) -> str:
+    """A worker's results in a line."""
+    status = report.status
+    line = f"{status.episodes:,} episodes, {status.steps:,} steps, {status.updates:,} updates"
+    if report.evaluation is None:
+        return line
+    last, best = report.evaluation
+    return f"{line}; evaluation reward {last:.5g} (best {best:.5g})"
+
+
+def _make_file(num_bytes: int) -> str:
+    """A file of zeros that has its room already.
+
+    :raises CoachError: there is no room for it
+    """
+    has_room = os.path.isdir(_IN_MEMORY) and shutil.disk_usage(_IN_MEMORY).free > num_bytes
+    handle, path = tempfile.mkstemp(prefix="coach-networks-", dir=_IN_MEMORY if has_room else None)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(bytes(num_bytes))
+    except OSError as error:
+        os.remove(path)
+        raise CoachError(
+            f"no room for the {num_bytes / 1e6:,.0f} MB that workers share, in '{_IN_MEMORY}' or "
+            f"'{tempfile.gettempdir()}': {error.strerror}"
+        ) from error
+    return path

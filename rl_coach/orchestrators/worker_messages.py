@@ -1,0 +1,165 @@
+"""The words that asynchronous workers and the process that started them exchange over a pipe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rl_coach.runs.progress import Status
+
+
+class Supervisor(Protocol):
+    """The process that started the workers, as their messages see it."""
+
+    def is_built(self, worker: int, message: Built) -> None: ...
+
+    def is_attached(self, worker: int) -> None: ...
+
+    def print_line(self, worker: int, message: Line) -> None: ...
+
+    def take_report(self, worker: int, message: Report) -> None: ...
+
+    def relay(self, worker: int, message: Statistics) -> None: ...
+
+    def has_ended(self, worker: int, message: Ended) -> None: ...
+
+    def has_failed(self, worker: int, message: Failed) -> None: ...
+
+
+class ToSupervisor(Protocol):
+    """A message from a worker."""
+
+    def deliver(self, supervisor: Supervisor, worker: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Built:
+    """The graph stands.
+
+    :param num_bytes: the memory that its shared networks take
+    :param filters: the state of its filters, by the agent's attribute
+    """
+
+    num_bytes: int
+    filters: dict[str, Any]
+
+    def deliver(self, supervisor: Supervisor, worker: int) -> None:
+        supervisor.is_built(worker, self)
+
+
+@dataclass(frozen=True)
+class Attached:
+    """The worker shares its networks; the first worker's are in the shared memory."""
+
+    def deliver(self, supervisor: Supervisor, worker: int) -> None:
+        supervisor.is_attached(worker)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line for the screen; see ``ScreenLogger.print_forwarded``."""
+
+    text: str
+    style: str | None
+    prefix: str
+
+    def deliver(self, supervisor: Supervisor, worker: int) -> None:
+        supervisor.print_line(worker, self)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The state of a worker.
+
+    :param rewards: the newest training episode's total reward and the mean of the last ones; None before the first
+    :param evaluation: the last evaluation's mean reward and the best; None before the first
+    """
+
+    status: Status
+    rewards: tuple[float, float] | None = None
+    evaluation: tuple[float, float] | None = None
+
+    def deliver(self, supervisor: Supervisor, worker: int) -> None:
+        supervisor.take_report(worker, self)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Statistics that a worker's filters have gathered since the last time; also to a worker.
+
+    :param filters: by the agent's attribute
+    """
+
+    filters: dict[str, Any]
+
+    def deliver(self, supervisor: Supervisor, worker: int) -> None:
+        supervisor.relay(worker, self)
+
+    def tell(self, listener: Listener) -> None:
+        listener.take_statistics(self)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A worker has done what it had to do, or was stopped.
+
+    :param is_goal_reached: the stop condition holds
+    """
+
+    is_goal_reached: bool = False
+
+    def deliver(self, supervisor: Supervisor, worker: int) -> None:
+        supervisor.has_ended(worker, self)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A worker cannot go on.
+
+    :param reason: in one line
+    :param is_input_bad: the user's settings are the reason
+    """
+
+    reason: str
+    is_input_bad: bool
+
+    def deliver(self, supervisor: Supervisor, worker: int) -> None:
+        supervisor.has_failed(worker, self)
+
+
+class Listener(Protocol):
+    """A worker, as the messages to it see it."""
+
+    def take_memory(self, message: Attach) -> None: ...
+
+    def take_statistics(self, message: Statistics) -> None: ...
+
+    def end(self, message: Stop) -> None: ...
+
+
+@dataclass(frozen=True)
+class Attach:
+    """To a worker: the shared memory is there.
+
+    :param path: the file that it is
+    :param filters: the state of the first worker's filters, by the agent's attribute
+    """
+
+    path: str
+    filters: dict[str, Any]
+
+    def tell(self, listener: Listener) -> None:
+        listener.take_memory(self)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """To a worker: end after this step.
+
+    :param has_finished: the run has reached its goal; otherwise its user wants it to end
+    """
+
+    has_finished: bool
+
+    def tell(self, listener: Listener) -> None:
+        listener.end(self)

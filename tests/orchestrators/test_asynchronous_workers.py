@@ -1,0 +1,160 @@
+"""Several workers on shared weights, as ``coach -n N`` starts them: real processes, stopped and killed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import pathlib
+import signal
+
+import pytest
+
+from tests.faults.processes import Run
+
+PRESET = '''\
+import os, time
+
+import gymnasium as gym
+import numpy as np
+from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+
+
+class Light(gym.Env):
+    """Press the button that is lit, ten times. Says its process's number at the thirtieth step."""
+
+    observation_space = gym.spaces.Box(-1, 2, (4,))
+    action_space = gym.spaces.Discrete(4)
+    total = 0
+
+    def _look(self):
+        self.lit = int(self.np_random.integers(4))
+        return np.eye(4, dtype=np.float32)[self.lit]
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self._look(), {}
+
+    def step(self, action):
+        reward = float(action == self.lit)
+        self.steps += 1
+        Light.total += 1
+        if Light.total == 30:
+            os.write(1, f"process {os.getpid()}{os.linesep}".encode())
+        if Light.total == 40 and os.environ.get("FAULT") == "raise":
+            raise ValueError("the bulb is gone")
+        time.sleep(float(os.environ.get("PAUSE", "0")))
+        return self._look(), reward, False, self.steps >= 10, {}
+
+
+schedule = ScheduleParameters()
+schedule.heatup_steps = EnvironmentSteps(0)
+schedule.evaluation_steps = EnvironmentEpisodes(2)
+schedule.steps_between_evaluation_periods = EnvironmentEpisodes(20)
+schedule.improve_steps = EnvironmentSteps(int(os.environ.get("STEPS", "100000")))
+agent = ActorCriticAgentParameters()
+agent.algorithm.apply_gradients_every_x_episodes = 1
+agent.algorithm.num_steps_between_gradient_updates = 5
+agent.algorithm.discount = 0.5
+agent.network_wrappers["main"].learning_rate = 0.003
+agent.network_wrappers["main"].async_training = os.environ.get("SYNC") is None
+agent.input_filter = InputFilter()
+agent.input_filter.add_observation_filter("observation", "normalize", ObservationNormalizationFilter())
+environment = GymVectorEnvironment(level=f"{os.path.abspath(__file__)}:Light")
+environment.custom_reward_threshold = 10
+graph_manager = BasicRLGraphManager(agent, environment, schedule)
+'''
+
+
+def start(directory: pathlib.Path, *arguments: str, **environment: str) -> Run:
+    (directory / "lights.py").write_text(PRESET)
+    return Run(directory, "-p", "lights.py", "-e", "run", "--seed", "1", *arguments, **environment)
+
+
+def experiment(directory: pathlib.Path) -> pathlib.Path:
+    (found,) = (directory / "run").iterdir()
+    return found
+
+
+def rows(directory: pathlib.Path, worker: int) -> list[dict[str, str]]:
+    (path,) = experiment(directory).glob(f"worker_{worker}.simple_rl_graph.main_level.main_level.agent_0.csv")
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def state(directory: pathlib.Path) -> str:
+    return json.loads((experiment(directory) / "status.json").read_text())["state"]
+
+
+def test_two_workers_and_one_that_evaluates_reach_the_goal(tmp_path):
+    code, text = start(tmp_path, "-n", "2", "-ew", "-asc").end()
+    assert code == 0, text
+    assert "the stop condition holds" in text and "Traceback" not in text
+    summary = [line for line in text.splitlines() if line.startswith("worker ") and " updates" in line]
+    assert [line.split(":")[0] for line in summary] == ["worker 0", "worker 1", "worker 2 (evaluation)"]
+    assert state(tmp_path) == "finished"
+    for worker in (0, 1):
+        episodes = rows(tmp_path, worker)
+        assert len(episodes) > 3 and all(float(row["Training Reward"]) <= 10 for row in episodes[:-1])
+        assert not any(row["Evaluation Reward"] for row in episodes)
+    assert max(float(row["Evaluation Reward"]) for row in rows(tmp_path, 2) if row["Evaluation Reward"]) == 10
+    firsts = [[row["Training Reward"] for row in rows(tmp_path, worker)[:8]] for worker in (0, 1)]
+    assert firsts[0] != firsts[1], "each worker draws from streams of its own"
+
+
+def test_synchronous_workers_make_their_updates_together(tmp_path):
+    code, text = start(tmp_path, "-n", "2", STEPS="400", SYNC="1").end()
+    assert code == 0, text
+    last = [int(float(rows(tmp_path, worker)[-1]["Training Iter"])) for worker in (0, 1)]
+    assert last[0] == last[1] > 70
+
+
+def test_ctrl_c_ends_all_and_saves(tmp_path):
+    run = start(tmp_path, "-n", "2", PAUSE="0.002")
+    run.wait_for("process")
+    run.wait_for("process")
+    run.signal_group(signal.SIGINT)
+    code, text = run.end()
+    assert code == 130, text
+    assert "interrupted; saved" in text and "Traceback" not in text
+    assert list(experiment(tmp_path).glob("checkpoint/*.ckpt")) and state(tmp_path) == "stopped"
+    assert run.group_is_gone()
+
+
+def test_a_worker_that_is_killed_is_a_line_and_the_other_goes_on(tmp_path):
+    run = start(tmp_path, "-n", "2", PAUSE="0.002", STEPS="1500")
+    numbers = [int(run.wait_for("process")[-1].split()[1]) for _ in range(2)]
+    os.kill(max(numbers), signal.SIGKILL)  # started last, so it is not the first worker
+    code, text = run.end()
+    assert code == 0, text
+    assert "worker 1 was killed by signal 9; the others go on" in text
+    assert rows(tmp_path, 0)[-1]["Total steps"] == "1500" and run.group_is_gone()
+
+
+def test_an_environment_that_raises_ends_all_with_one_line(tmp_path):
+    code, text = start(tmp_path, "-n", "2", FAULT="raise").end()
+    assert code == 1 and "Traceback" not in text
+    last = text.strip().splitlines()[-1]
+    assert last.startswith("coach: worker ") and "ValueError: the bulb is gone" in last
+    assert state(tmp_path) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["-p", "CartPole_DQN", "-n", "2"], "workers that share weights train actor-critic agents"),
+        (["-p", "CartPole_A3C", "-n", "2", "--play"], "leave out --play"),
+        (["-p", "CartPole_A3C", "-ew", "-cp", "evaluation_steps=EnvironmentEpisodes(0)"], "-ew: evaluation_steps is 0"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(arguments, line, tmp_path):
+    code, text = Run(tmp_path, *arguments).end()
+    assert code == 2 and line in text.strip().splitlines()[-1], text
+    assert not [path for path in tmp_path.rglob("*") if path.is_dir()]
