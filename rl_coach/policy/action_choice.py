@@ -122,6 +122,16 @@ class GaussianChoice(ActionChoice):
 
 
 @dataclass(frozen=True)
+class DeterministicChoice(ActionChoice):
+    """The network's action [B, D], whether the choice is deterministic or not."""
+
+    def choose(
+        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
+    ) -> np.ndarray:
+        return outputs[0]
+
+
+@dataclass(frozen=True)
 class SquashedGaussianChoice(ActionChoice):
     """centre + radius tanh(u), where u is the network's mean [B, D], or a draw around it with its log deviation [B, D]
     where the choice is not deterministic (Haarnoja et al. 2018, "Soft Actor-Critic", appendix C).
@@ -149,6 +159,7 @@ CHOICES: dict[str, type[ActionChoice]] = {
     "softmax": SoftmaxChoice,
     "categorical": CategoricalChoice,
     "gaussian": GaussianChoice,
+    "deterministic": DeterministicChoice,
     "squashed_gaussian": SquashedGaussianChoice,
 }
 
