@@ -231,7 +231,7 @@ class NECAgent(ValueOptimizationAgent):
         self.dnd.add(embeddings, [step.action for step in steps], [step.n_step_discounted_rewards for step in steps])
 
     def _embeddings_and_bootstrap_values(self, buffer: Episode) -> np.ndarray:
-        """[T, F], the embeddings of an episode's states; each step gets the value that a return is bootstrapped from."""
+        """[T, F], the embeddings of an episode's states; steps get the values that returns are bootstrapped from."""
         states = [self.run_pre_network_filter_for_inference(step.state, False) for step in buffer.transitions]
         embeddings = super().get_all_q_values_for_states(states)
         later = buffer.transitions[buffer.n_step :] if buffer.n_step > 0 else []

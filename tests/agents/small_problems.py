@@ -14,6 +14,8 @@ from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.mmc_agent import MixedMonteCarloAgentParameters
 from rl_coach.agents.n_step_q_agent import NStepQAgentParameters
+from rl_coach.agents.naf_agent import NAFAgentParameters
+from rl_coach.agents.nec_agent import NECAgentParameters
 from rl_coach.agents.pal_agent import PALAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgentParameters
@@ -32,6 +34,7 @@ from rl_coach.base_parameters import (
 )
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.environment import Environment, EnvironmentParameters
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.ucb import UCBParameters
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
@@ -273,6 +276,24 @@ def upper_confidence_bounds() -> AgentParameters:
     return agent
 
 
+def neural_episodic_control() -> AgentParameters:
+    agent = shrink(NECAgentParameters(), 0.003)
+    agent.algorithm.dnd_size, agent.algorithm.number_of_knn, agent.algorithm.n_step = 150, 5, 4
+    agent.algorithm.discount = 0.5
+    agent.exploration.epsilon_schedule = ConstantSchedule(0.3)
+    agent.exploration.evaluation_epsilon = 0.0
+    return agent
+
+
+def normalized_advantages() -> AgentParameters:
+    agent = shrink(NAFAgentParameters(), 0.01)
+    agent.algorithm.discount = 0.3
+    agent.algorithm.num_consecutive_training_steps = 2
+    agent.algorithm.rate_for_copying_weights_to_target = 0.1
+    agent.exploration = AdditiveNoiseParameters()
+    return agent
+
+
 def policy_gradients() -> AgentParameters:
     agent = shrink(PolicyGradientsAgentParameters(), 0.05)
     agent.algorithm.apply_gradients_every_x_episodes = 2
@@ -317,6 +338,8 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "n_step_q": (n_step_q, Bandit, 600, 9.5),
     "bootstrapped": (bootstrapped, Bandit, 400, 9.5),
     "upper_confidence_bounds": (upper_confidence_bounds, Bandit, 400, 9.5),
+    "neural_episodic_control": (neural_episodic_control, Bandit, 400, 9.5),
+    "normalized_advantages": (normalized_advantages, Target, 400, -2.5),
     "policy_gradients": (policy_gradients, Bandit, 600, 9.5),
     "actor_critic": (actor_critic, Bandit, 600, 9.5),
     "clipped_ppo": (clipped_ppo, Bandit, 640, 9.5),

@@ -60,7 +60,6 @@ class NearestKeys:
         width = self._keys.shape[1]
         lists = int(4 * np.sqrt(size))
         self._index = self._faiss.IndexIVFFlat(self._faiss.IndexFlatL2(width), width, lists)
-        self._index.own_fields = True
         self._index.nprobe = self.PROBES
         self._index.train(self._keys[:size])
         self._index.add_with_ids(self._keys[:size], np.arange(size))
@@ -69,17 +68,15 @@ class NearestKeys:
     def nearest(self, queries: np.ndarray, k: int, size: int) -> tuple[np.ndarray, np.ndarray]:
         """The squared distances [B, k] to the nearest rows, nearest first, and these rows [B, k].
 
-        Fewer than k vectors in the lists that are looked into leave distances of infinity.
-
         :param queries: [B, width] float32
         :param k: at most ``size``, the number of rows in use
         """
-        if self._index is None:
-            _, rows = self._faiss.knn(queries, self._keys[:size], k)
-        else:
-            _, rows = self._index.search(queries, k)
+        queries = np.ascontiguousarray(queries)
+        rows = np.full((len(queries), k), -1) if self._index is None else self._index.search(queries, k)[1]
+        missing = np.flatnonzero((rows < 0).any(axis=1))  # all, or those whose lists hold fewer than k
+        if missing.size:
+            rows[missing] = self._faiss.knn(queries[missing], self._keys[:size], k)[1]
         distances = np.square(self._keys[rows] - queries[:, None]).sum(axis=2)
-        distances[rows < 0] = np.inf
         order = np.argsort(distances, axis=1, kind="stable")
         return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
 
