@@ -29,35 +29,10 @@ from rl_coach.architectures.head_parameters import (
     QuantileRegressionQHeadParameters,
 )
 from rl_coach.architectures.layers import Dense
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, LSTMMiddlewareParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.update import TrainingStep, UpdateRule
 from rl_coach.base_parameters import EmbedderScheme, Frameworks, MiddlewareScheme
-from rl_coach.core_types import Batch, EnvironmentSteps, RunPhase, Transition
-from rl_coach.exploration_policies.e_greedy import EGreedyParameters
-from rl_coach.policy.export import policy_of
-from rl_coach.policy.policy import Policy
-from rl_coach.utils import CoachError
-from tests.agents.small_problems import (
-    Bandit,
-    Target,
-    graph,
-    n_step_q,
-    neural_episodic_control,
-    normalized_advantages,
-    persistent_advantage_learning,
-    quantile_regression,
-    rainbow,
-    upper_confidence_bounds,
-)
-from tests.agents.small_problems import (
-    bootstrapped as bootstrapped_agent,
-)
-from tests.agents.small_problems import (
-    categorical as categorical_agent,
-)
-from tests.agents.small_problems import (
-    mixed_monte_carlo as mixed_agent,
-)
+from tests.agents.small_problems import Bandit, graph, neural_episodic_control
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces, wrap
 from tests.frameworks import FRAMEWORK, run_on
 
@@ -365,114 +340,6 @@ def test_what_moves_keys_and_values_is_the_gradient_of_that_loss(tmp_path):
     found = agent._gradients(h, keys, values, returns)
     np.testing.assert_allclose(found[0], by_keys, atol=1e-6)
     np.testing.assert_allclose(found[1], by_values, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "problem", "change", "message"),
-    [
-        (categorical_agent, Bandit, lambda a: setattr(a.algorithm, "v_min", 10.0), r"algorithm.v_min is 10.0; it must be below"),
-        (categorical_agent, Bandit, lambda a: setattr(a.algorithm, "atoms", 1), r"algorithm.atoms is 1; it must be a whole"),
-        (rainbow, Bandit, lambda a: setattr(a.algorithm, "n_step", -2), r"algorithm.n_step is -2; it must be a whole"),
-        (quantile_regression, Bandit, lambda a: setattr(a.algorithm, "huber_loss_interval", -1), r"huber_loss_interval is"),
-        (n_step_q, Bandit, lambda a: setattr(a.algorithm, "targets_horizon", "3-Step"), r"targets_horizon is '3-Step'"),
-        (bootstrapped_agent, Bandit, lambda a: setattr(a.exploration, "architecture_num_q_heads", 4), r"num_q_heads is 4; it must"),
-        (bootstrapped_agent, Bandit, lambda a: setattr(a, "exploration", EGreedyParameters()), r"architecture_num_q_heads is None"),
-        (neural_episodic_control, Bandit, lambda a: setattr(a.algorithm, "number_of_knn", 151), r"number_of_knn is 151"),
-        (mixed_agent, Bandit, lambda a: setattr(a.algorithm, "monte_carlo_mixing_rate", 1.5), r"mixing_rate is 1.5"),
-        (persistent_advantage_learning, Bandit, lambda a: setattr(a.algorithm, "pal_alpha", -1), r"pal_alpha is -1"),
-        (normalized_advantages, Bandit, lambda a: None, r"need continuous actions with finite bounds"),
-        (categorical_agent, Target, lambda a: None, r"cannot explore|CategoricalQHead needs a DiscreteActionSpace"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_refused_by_name(parameters, problem, change, message, tmp_path):
-    agent = parameters()
-    change(agent)
-    with pytest.raises(CoachError, match=message) as caught:
-        graph(agent, problem, tmp_path)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_recurrent_network_is_refused_by_n_step_q(tmp_path):
-    agent = n_step_q()
-    agent.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters()
-    with pytest.raises(CoachError, match="learns from single transitions"):
-        graph(agent, Bandit, tmp_path)
-
-
-def test_segments_of_n_step_q_end_in_the_value_of_their_last_state(tmp_path):
-    agent = graph(n_step_q(), Bandit, tmp_path).get_agent()
-    states = np.random.default_rng(0).random((4, 2)).astype(np.float32)
-    steps = [
-        Transition({"observation": states[t]}, t % 2, float(t + 1), {"observation": states[t + 1]}) for t in range(3)
-    ]
-    columns = agent.learning_columns(Batch(steps))
-    np.testing.assert_allclose(columns["rewards"], [1 + 0.5 * 2 + 0.25 * 3, 2 + 0.5 * 3, 3])
-    np.testing.assert_allclose(columns["discounts"], [0.125, 0.25, 0.5])
-    np.testing.assert_array_equal(columns["next_states/observation"], states[[3, 3, 3]])
-    np.testing.assert_allclose(columns["weights"].sum(), 1.0)
-    steps[-1].game_over = True  # terminated, and not truncated
-    np.testing.assert_array_equal(agent.learning_columns(Batch(steps))["discounts"], [0, 0, 0])
-    agent.ap.algorithm.targets_horizon = "1-Step"
-    columns = agent.learning_columns(Batch(steps))
-    np.testing.assert_array_equal(columns["rewards"], [1, 2, 3])
-    np.testing.assert_allclose(columns["discounts"], [0.5, 0.5, 0])
-    np.testing.assert_array_equal(columns["next_states/observation"], states[1:])
-
-
-def test_each_head_of_an_ensemble_has_its_own_share_of_what_is_played(tmp_path):
-    parameters = bootstrapped_agent()
-    parameters.exploration.bootstrapped_data_sharing_probability = 0.25
-    manager = graph(parameters, Bandit, tmp_path)
-    manager.heatup(EnvironmentSteps(400))
-    masks = manager.get_agent().memory.transitions.info("mask")
-    assert masks.shape == (400, 3)
-    np.testing.assert_allclose(masks.mean(axis=0), 0.25, atol=0.08)
-
-
-@pytest.mark.parametrize(
-    "parameters", [bootstrapped_agent, upper_confidence_bounds, categorical_agent, quantile_regression, rainbow]
-)
-def test_the_exported_policy_acts_as_the_evaluated_agent(parameters, tmp_path):
-    manager = graph(parameters(), Bandit, tmp_path / "run")
-    agent = manager.get_agent()
-    facts = {"framework": "tensorflow"}
-    for name, data in policy_of(agent, facts).items():
-        (tmp_path / name).write_bytes(data)
-    policy = Policy.load(tmp_path)
-    agent.phase = RunPhase.TEST
-    for seed in range(20):
-        state = np.random.default_rng(seed).random(2).astype(np.float32)
-        for network in agent.networks.values():  # without noise, as the exported one
-            q = network.online_network.predict({"observation": state[None]}, outputs=list(network.outputs_named("q")))
-        if parameters is not rainbow:
-            expected = agent.choose_action({"observation": state}).action
-            assert policy.act(state) == expected
-        assert np.shape(q)[-1] == 2
-
-
-def test_the_entries_of_an_episode_are_its_embeddings_and_returns(tmp_path):
-    parameters = neural_episodic_control()
-    manager = graph(parameters, Bandit, tmp_path)
-    agent = manager.get_agent()
-    manager.heatup(EnvironmentSteps(10))  # one episode
-    played = agent.memory.get_last_complete_episode().transitions
-    states = np.stack([step.state["observation"] for step in played])
-    h = agent.networks["main"].online_network.predict({"observation": states})
-    # no entry was there yet, so that what follows four rewards was worth nothing
-    expected = [sum(0.5**k * reward for k, reward in enumerate(rewards_of(states, played, t))) for t in range(10)]
-    for t, step in enumerate(played):
-        keys, values, _ = agent.dnd.query(h[t : t + 1], int(step.action), 1, touch=False)
-        np.testing.assert_array_equal(keys[0, 0], h[t])
-        same = [i for i in range(10) if played[i].action == step.action and np.array_equal(states[i], states[t])]
-        moved = expected[same[0]]
-        for i in same[1:]:
-            moved += 0.1 * (expected[i] - moved)
-        assert values[0, 0] == pytest.approx(moved, rel=1e-5)
-
-
-def rewards_of(states: np.ndarray, played: list, t: int) -> list[float]:
-    """The four rewards from step t on, by the problem's own rule: the arm whose light is on pays."""
-    return [float(states[i][played[i].action]) for i in range(t, min(t + 4, 10))]
 
 
 @pytest.mark.skipif(FRAMEWORK is not Frameworks.tensorflow, reason="starts the other framework itself")
