@@ -14,7 +14,7 @@ from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import custom_parameters, preset_catalogue
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "algorithms").glob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# file: (\S+)\n")
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")

@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
+from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.n_step_q_agent import NStepQAgentParameters
+from rl_coach.agents.naf_agent import NAFAgentParameters
+from rl_coach.agents.nec_agent import NECAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
+from rl_coach.agents.rainbow_dqn_agent import RainbowDQNAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
@@ -88,6 +93,28 @@ def _actor_critic() -> AgentParameters:
     return parameters
 
 
+def _rainbow() -> AgentParameters:
+    parameters = RainbowDQNAgentParameters()
+    parameters.memory.max_size = (MemoryGranularity.Transitions, 256)
+    parameters.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(70)
+    return parameters
+
+
+def _bootstrapped() -> AgentParameters:
+    parameters = BootstrappedDQNAgentParameters()
+    parameters.exploration.bootstrapped_data_sharing_probability = 0.5
+    parameters.memory.max_size = (MemoryGranularity.Transitions, 300)
+    return parameters
+
+
+def _neural_episodic_control() -> AgentParameters:
+    parameters = NECAgentParameters()
+    parameters.algorithm.dnd_size, parameters.algorithm.number_of_knn = 120, 5
+    parameters.algorithm.propagate_updates_to_DND = True
+    parameters.algorithm.n_step = 10
+    return parameters
+
+
 AGENTS = {
     "DQN": (_dqn, "CartPole-v1"),
     "DQN with prioritized replay": (_prioritized_dqn, "CartPole-v1"),
@@ -95,6 +122,11 @@ AGENTS = {
     "ClippedPPO": (_clipped_ppo, "CartPole-v1"),
     "DDQN with noisy layers": (_ddqn, "CartPole-v1"),
     "actor-critic with an LSTM": (_actor_critic, "CartPole-v1"),
+    "Rainbow": (_rainbow, "CartPole-v1"),
+    "bootstrapped DQN": (_bootstrapped, "CartPole-v1"),
+    "N-step Q": (NStepQAgentParameters, "CartPole-v1"),
+    "NEC": (_neural_episodic_control, "CartPole-v1"),
+    "NAF": (NAFAgentParameters, "Pendulum-v1"),
     "SAC": (_soft_actor_critic, "Pendulum-v1"),
     "DQN in several environments": (_prioritized_dqn, "CartPole-v1"),
     "ClippedPPO in several environments": (_clipped_ppo, "CartPole-v1"),
