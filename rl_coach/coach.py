@@ -422,7 +422,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         if launcher.shows_tracebacks and error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
-        print(f"coach: {' '.join(str(error).split())}", file=sys.stderr)
+        _print_error(" ".join(str(error).split()))
         return code
 
 
@@ -436,6 +436,12 @@ def dashboard(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         return _without_package("dashboard", error)
     return app.main(arguments)
+
+
+def _print_error(text: str) -> None:
+    from rl_coach.logger import screen
+
+    print(f"{'!!!! ' if screen.is_read_by_programs else ''}coach: {text}", file=sys.stderr)
 
 
 def _without_package(name: str, error: ModuleNotFoundError) -> int:

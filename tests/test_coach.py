@@ -15,6 +15,7 @@ from rl_coach import __version__, coach
 from rl_coach.base_parameters import Frameworks, PresetValidationParameters
 from rl_coach.coach import BAD_INPUT, DONE, STOPPED, TRAINING_FAILED, CoachInterface, main
 from rl_coach.core_types import EnvironmentSteps, MaxDumpFilter
+from rl_coach.logger import screen
 from rl_coach.utils import CoachError
 
 PRESET = """\
@@ -342,3 +343,10 @@ def test_keras_imported_first_does_not_flood_the_screen(tmp_path):
     run = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
     note, *lines = run.stderr.partition("imported\n")[2].splitlines()
     assert note.startswith("level 'CartPole-v0' is today's") and lines == ["a line of the user's"]
+
+
+@pytest.mark.parametrize("flags, mark", [((), ""), (("--nocolor",), "!!!! ")])
+def test_an_error_is_marked_for_programs(capsys, monkeypatch, flags, mark):
+    monkeypatch.setattr(screen, "_use_colors", True)
+    assert main(["-p", "no_such_preset", *flags]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"{mark}coach: no preset 'no_such_preset'")
