@@ -25,7 +25,7 @@ from rl_coach.core_types import Batch, EnvironmentSteps, Episode, RunPhase, Stat
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.memories.memory import MemoryGranularity
-from rl_coach.memories.non_episodic.differentiable_neural_dictionary import QDND
+from rl_coach.memories.non_episodic.differentiable_neural_dictionary import QDND, gradients_of_squared_errors, looked_up
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, number, whole
 from rl_coach.utils import CoachError
@@ -109,17 +109,6 @@ class NECAgentParameters(AgentParameters):
         return "rl_coach.agents.nec_agent:NECAgent"
 
 
-def looked_up(ops: Any, embeddings: Any, keys: Any, values: Any, delta: float) -> Any:
-    """[B], the mean of values weighed by 1 / (|h - h_i|^2 + delta) (equations 1, 2 and 5).
-
-    :param embeddings: h, [B, F]
-    :param keys: h_i, [B, k, F]
-    :param values: [B, k]
-    """
-    kernel = 1.0 / (ops.sum(ops.square(embeddings[:, None, :] - keys), axis=-1) + delta)
-    return ops.sum(kernel * values, axis=-1) / ops.sum(kernel, axis=-1)
-
-
 def neural_episodic_control_rule(delta: float, is_huber: bool, loss_weight: float = 1.0) -> UpdateRule:
     """The errors of values that are looked up, towards n-step returns (algorithm 1).
 
@@ -185,7 +174,8 @@ class NECAgent(ValueOptimizationAgent):
         keys, values, indices = self.dnd.query_each(embeddings, actions, self.ap.algorithm.number_of_knn)
         if self.ap.algorithm.propagate_updates_to_DND:
             self.dnd.learning_rate = main.learning_rate_at(self.training_iteration)
-            by_keys, by_values = self._gradients(embeddings, keys, values, returns)
+            delta = self.ap.algorithm.l2_norm_added_delta
+            by_keys, by_values = gradients_of_squared_errors(embeddings, keys, values, returns, delta)
             self.dnd.update_keys_and_values(actions, by_keys, by_values, indices)
         return {
             **{f"states/{name}": column for name, column in states.items()},
@@ -195,30 +185,13 @@ class NECAgent(ValueOptimizationAgent):
             "weights": np.ones(len(batch), np.float32),
         }
 
-    def _gradients(
-        self, embeddings: np.ndarray, keys: np.ndarray, values: np.ndarray, returns: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The gradients of the mean squared error by keys [B, k, F] and values [B, k]."""
-        difference = embeddings[:, None, :] - keys
-        kernel = 1.0 / (np.square(difference).sum(axis=-1) + self.ap.algorithm.l2_norm_added_delta)
-        shares = kernel / kernel.sum(axis=1, keepdims=True)
-        q = (shares * values).sum(axis=1, keepdims=True)
-        slope = 2.0 * (q - returns[:, None]) / len(returns)
-        by_kernel = slope * (values - q) / kernel.sum(axis=1, keepdims=True)
-        return (2.0 * by_kernel * kernel**2)[..., None] * difference, slope * shares
-
     def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
         return self._values(super().get_all_q_values_for_states(states))
 
     def _values(self, embeddings: np.ndarray) -> np.ndarray:
-        """[B, A], the values looked up for embeddings [B, F]; 0 for an action that has no entries yet."""
-        found, algorithm = np.zeros((len(embeddings), self.dnd.num_actions), np.float32), self.ap.algorithm
-        for action, dictionary in enumerate(self.dnd.dicts):
-            k = min(algorithm.number_of_knn, dictionary.curr_size)
-            if k:
-                keys, values, _ = self.dnd.query(embeddings, action, k, touch=self._phase is not RunPhase.TEST)[:3]
-                found[:, action] = looked_up(np, embeddings, keys, values, algorithm.l2_norm_added_delta)
-        return found
+        """[B, A], the values looked up for embeddings [B, F]. An evaluation leaves no trace in the dictionary."""
+        algorithm, touch = self.ap.algorithm, self._phase is not RunPhase.TEST
+        return self.dnd.action_values(embeddings, algorithm.number_of_knn, algorithm.l2_norm_added_delta, touch)
 
     def handle_episode_ended(self) -> None:
         buffer = self.episode.buffer

@@ -17,7 +17,7 @@ from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import greedy_by_target
 from rl_coach.agents.mmc_agent import mixed_monte_carlo_rule
 from rl_coach.agents.naf_agent import normalized_advantage_rule
-from rl_coach.agents.nec_agent import looked_up, neural_episodic_control_rule
+from rl_coach.agents.nec_agent import neural_episodic_control_rule
 from rl_coach.agents.pal_agent import PALAlgorithmParameters, advantage_learning_rule
 from rl_coach.agents.qr_dqn_agent import quantile_regression_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -32,7 +32,7 @@ from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.update import TrainingStep, UpdateRule
 from rl_coach.base_parameters import EmbedderScheme, Frameworks, MiddlewareScheme
-from tests.agents.small_problems import Bandit, graph, neural_episodic_control
+from rl_coach.memories.non_episodic.differentiable_neural_dictionary import gradients_of_squared_errors, looked_up
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces, wrap
 from tests.frameworks import FRAMEWORK, run_on
 
@@ -327,17 +327,16 @@ def test_neural_episodic_control():
     assert_same(trained(parameters, spaces(VECTOR, DISCRETE), rule, columns), episodic, columns)
 
 
-def test_what_moves_keys_and_values_is_the_gradient_of_that_loss(tmp_path):
-    agent = graph(neural_episodic_control(), Bandit, tmp_path).get_agent()
-    rng, delta = np.random.default_rng(0), agent.ap.algorithm.l2_norm_added_delta
+def test_what_moves_keys_and_values_is_the_gradient_of_that_loss():
+    rng = np.random.default_rng(0)
     h, returns = rng.normal(size=(B, WIDTH)), rng.normal(size=B)
     keys, values = rng.normal(size=(B, NEIGHBOURS, WIDTH)), rng.normal(size=(B, NEIGHBOURS))
 
     def loss(moved: Weights) -> float:
-        return float(np.mean((looked_up(np, h, moved[0], moved[1], delta) - returns) ** 2))
+        return float(np.mean((looked_up(np, h, moved[0], moved[1], DELTA) - returns) ** 2))
 
     by_keys, by_values = gradient(loss, [keys, values])
-    found = agent._gradients(h, keys, values, returns)
+    found = gradients_of_squared_errors(h, keys, values, returns, DELTA)
     np.testing.assert_allclose(found[0], by_keys, atol=1e-6)
     np.testing.assert_allclose(found[1], by_values, atol=1e-6)
 

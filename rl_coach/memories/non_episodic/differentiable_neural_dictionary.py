@@ -29,6 +29,34 @@ def _faiss() -> ModuleType:
     return faiss
 
 
+def looked_up(ops: Any, embeddings: Any, keys: Any, values: Any, delta: float) -> Any:
+    """[B], the mean of values weighed by 1 / (|h - h_i|^2 + delta) (equations 1, 2 and 5).
+
+    :param ops: array operations: a framework's, or NumPy
+    :param embeddings: h, [B, F]
+    :param keys: h_i, [B, k, F]
+    :param values: [B, k]
+    """
+    kernel = 1.0 / (ops.sum(ops.square(embeddings[:, None, :] - keys), axis=-1) + delta)
+    return ops.sum(kernel * values, axis=-1) / ops.sum(kernel, axis=-1)
+
+
+def gradients_of_squared_errors(
+    embeddings: np.ndarray, keys: np.ndarray, values: np.ndarray, targets: np.ndarray, delta: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The gradients of the mean squared error of ``looked_up`` values by keys [B, k, F] and values [B, k].
+
+    :param targets: [B]
+    """
+    difference = embeddings[:, None, :] - keys
+    kernel = 1.0 / (np.square(difference).sum(axis=-1) + delta)
+    total = kernel.sum(axis=1, keepdims=True)
+    q = (kernel * values).sum(axis=1, keepdims=True) / total
+    slope = 2.0 * (q - targets[:, None]) / len(targets)
+    by_kernel = slope * (values - q) / total
+    return (2.0 * by_kernel * kernel**2)[..., None] * difference, slope * kernel / total
+
+
 class NearestKeys:
     """Search for the nearest of many vectors that change a few at a time.
 
@@ -321,6 +349,17 @@ class QDND:
             rows = np.flatnonzero(actions == action)
             keys[rows], values[rows], indices[rows] = self.query(embeddings[rows], int(action), k)[:3]
         return keys, values, indices
+
+    def action_values(self, embeddings: np.ndarray, k: int, delta: float, touch: bool = True) -> np.ndarray:
+        """[B, A], ``looked_up`` values of embeddings [B, F] among the k nearest entries of each action, or among as many
+        as it has; 0 where there is none."""
+        found = np.zeros((len(embeddings), self.num_actions), np.float32)
+        for action, dictionary in enumerate(self.dicts):
+            neighbours = min(k, dictionary.curr_size)
+            if neighbours:
+                keys, values, _, _ = dictionary.query(embeddings, neighbours, touch)
+                found[:, action] = looked_up(np, embeddings, keys, values, delta)
+        return found
 
     def has_enough_entries(self, k: int) -> bool:
         """True if each action has k entries."""
