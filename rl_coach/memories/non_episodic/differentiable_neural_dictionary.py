@@ -351,8 +351,8 @@ class QDND:
         return keys, values, indices
 
     def action_values(self, embeddings: np.ndarray, k: int, delta: float, touch: bool = True) -> np.ndarray:
-        """[B, A], ``looked_up`` values of embeddings [B, F] among the k nearest entries of each action, or among as many
-        as it has; 0 where there is none."""
+        """[B, A], ``looked_up`` values of embeddings [B, F] among the k nearest entries of each action, or as
+        many as it has; 0 where there is none."""
         found = np.zeros((len(embeddings), self.num_actions), np.float32)
         for action, dictionary in enumerate(self.dicts):
             neighbours = min(k, dictionary.curr_size)
