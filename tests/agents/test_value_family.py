@@ -282,15 +282,21 @@ D = 2
 CENTRE, RADIUS = (BOX.high + BOX.low) / 2, (BOX.high - BOX.low) / 2
 
 
+def layer(weights: Weights, state: np.ndarray, width: int) -> np.ndarray:
+    """The output of the layer of that many units."""
+    first = next(i for i, array in enumerate(weights) if array.ndim == 2 and array.shape[1] == width)
+    return state.astype(np.float64) @ weights[first] + weights[first + 1]
+
+
 def normalized_advantage(weights: Weights, target: Weights, fixed: Weights, row: Row) -> float:
     """Gu et al. 2016, equations 4 and 5."""
-    v, mean, entries = (outputs(weights, row["state"], part) for part in range(3))
+    v, mean, entries = (layer(weights, row["state"], width) for width in (1, D, D * (D + 1) // 2))
     lower = np.zeros((D, D))
     lower[np.tril_indices(D)] = entries
     lower[np.diag_indices(D)] = np.exp(np.diag(lower))
     difference = row["action"] - (CENTRE + RADIUS * np.tanh(mean))
     q = v[0] - difference @ lower @ lower.T @ difference / 2
-    return (row["reward"] + row["discount"] * outputs(target, row["next_state"], 0)[0] - q) ** 2
+    return (row["reward"] + row["discount"] * layer(target, row["next_state"], 1)[0] - q) ** 2
 
 
 def test_normalized_advantage_functions():
