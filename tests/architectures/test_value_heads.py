@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,8 @@ def test_a_categorical_head():
 def test_a_rainbow_head():
     head = network(with_support(RainbowQHeadParameters()))
     weights = head.get_weights()
-    hidden = [np.maximum(STATES @ w + b, 0) for w, b in zip(weights, weights[1:]) if w.shape == (3, 512)]
-    outputs = {w.shape[1]: (w, b) for w, b in zip(weights, weights[1:]) if w.ndim == 2 and w.shape[0] == 512}
+    hidden = [np.maximum(STATES @ w + b, 0) for w, b in itertools.pairwise(weights) if w.shape == (3, 512)]
+    outputs = {w.shape[1]: (w, b) for w, b in itertools.pairwise(weights) if w.ndim == 2 and w.shape[0] == 512}
     candidates = []  # the order of the two streams is the framework's
     for of_value, of_advantage in (hidden, hidden[::-1]):
         value = (of_value @ outputs[N][0] + outputs[N][1])[:, None, :]
