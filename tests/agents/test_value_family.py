@@ -33,6 +33,7 @@ from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.update import TrainingStep, UpdateRule
 from rl_coach.base_parameters import EmbedderScheme, Frameworks, MiddlewareScheme
 from rl_coach.memories.non_episodic.differentiable_neural_dictionary import gradients_of_squared_errors, looked_up
+from tests.agents.numpy_rules import batch, run
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces, wrap
 from tests.frameworks import FRAMEWORK, run_on
 
@@ -351,3 +352,55 @@ def test_what_moves_keys_and_values_is_the_gradient_of_that_loss():
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
 def test_the_same_on_jax():
     run_on("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "equations or neural or normalized", __file__)
+
+
+class Values:
+    """A network with given values of actions, for states and next states, online and as a target alike.
+
+    :param q: [B, A] by state and next state
+    """
+
+    def __init__(self, q: dict[str, np.ndarray]):
+        self.q = q
+
+    def online(self, states: dict[str, Any], training: bool = True) -> list[dict[str, np.ndarray]]:
+        q = self.q[states["which"]].astype(np.float32)
+        distribution = np.tile(np.linspace(0.1, 0.3, N), (*q.shape, 1)) + np.arange(q.shape[1])[:, None] / 10
+        distribution = (distribution / distribution.sum(axis=2, keepdims=True)).astype(np.float32)
+        quantiles = np.linspace(-1, 1, N) * (1 + np.arange(q.shape[1]))[:, None] + q[..., None]
+        outputs = {"distribution": distribution, "log_distribution": np.log(distribution)}
+        return [{"q": q, "quantiles": quantiles.astype(np.float32), **outputs}] * K
+
+    target = online
+
+
+MASKED_RULES: dict[str, Callable[[str | None], UpdateRule]] = {
+    "mixed monte carlo": lambda mask: mixed_monte_carlo_rule(MIXING, False, mask),
+    "persistent advantage learning": lambda mask: advantage_learning_rule(advantage_parameters(True), False, mask),
+    "categorical": lambda mask: categorical_rule(SUPPORT, mask, greedy_by_target, False),
+    "double categorical": lambda mask: categorical_rule(SUPPORT, mask, greedy_by_online, True),
+    "quantile regression": lambda mask: quantile_regression_rule(N, KAPPA, mask),
+    "bootstrapped": lambda mask: bootstrapped_rule(False, mask),
+}
+
+
+@pytest.mark.parametrize("name", MASKED_RULES)
+def test_a_masked_action_of_huge_value_is_as_one_that_is_not_there(name):
+    rng = np.random.default_rng(5)
+    q = {which: rng.normal(size=(4, 3)) for which in ("states", "next_states")}
+    tempting = {which: np.append(values, np.full((4, 1), 50.0), axis=1) for which, values in q.items()}
+    columns = {
+        "actions": np.array([0, 1, 2, 0]),
+        "rewards": rng.normal(size=4),
+        "discounts": [0.9, 0.9, 0.0, 0.9],
+        "extra": {"returns": rng.normal(size=4), "mask": np.ones((4, K))},
+    }
+    mask = {"mask": np.tile([1, 1, 1, 0], (4, 1))}
+    without = run(MASKED_RULES[name](None), {"main": Values(q)}, batch(**columns))
+    masked = run(
+        MASKED_RULES[name]("mask"), {"main": Values(tempting)}, batch(**columns, states=mask, next_states=mask)
+    )
+    np.testing.assert_allclose(masked.losses["main"], without.losses["main"], rtol=1e-5)
+    np.testing.assert_allclose(masked.errors, without.errors, rtol=1e-5, atol=1e-6)
+    tempted = run(MASKED_RULES[name](None), {"main": Values(tempting)}, batch(**columns))
+    assert not np.allclose(tempted.losses["main"], without.losses["main"])

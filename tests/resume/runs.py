@@ -130,6 +130,8 @@ AGENTS = {
     "SAC": (_soft_actor_critic, "Pendulum-v1"),
     "DQN in several environments": (_prioritized_dqn, "CartPole-v1"),
     "ClippedPPO in several environments": (_clipped_ppo, "CartPole-v1"),
+    "bootstrapped DQN in several environments": (_bootstrapped, "CartPole-v1"),
+    "NEC in several environments": (_neural_episodic_control, "CartPole-v1"),
 }
 
 
