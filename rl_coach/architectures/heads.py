@@ -171,7 +171,7 @@ class NAFHead(Head):
         centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
         value = layers.ops.squeeze(layers.dense(features, 1), -1)
         squashed = layers.activate(self.parameters.activation_function, layers.dense(features, self.num_actions))
-        return {"mean": centre + radius * squashed, "v": value, "factor": self._factor(layers, features)}
+        return {"mean": squashed * radius + centre, "v": value, "factor": self._factor(layers, features)}
 
     def _factor(self, layers: Layers, features: Any) -> Any:
         size = self.num_actions
