@@ -248,7 +248,7 @@ class CoachLauncher:
             raise CoachError(f"'{args.experiment_path}' cannot be written: {error.strerror or error}") from error
 
     def create_task_parameters(self, graph_manager: GraphManager, args: argparse.Namespace) -> TaskParameters:
-        """What this process does in the run."""
+        """Task of this process in the run."""
         from rl_coach.base_parameters import TaskParameters
 
         return TaskParameters(
@@ -544,7 +544,7 @@ def _defaults(parser: argparse.ArgumentParser) -> dict[str, Any]:
 
 
 def _set_process_environment(args: argparse.Namespace) -> None:
-    """What libraries read when they are imported."""
+    """Set the environment variables that libraries read when they are imported."""
     if args.tf_verbosity is not None:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = str(args.tf_verbosity)
     if args.verbosity == "low" and not sys.warnoptions:
@@ -653,7 +653,7 @@ class ExperimentDirectory:
             raise
 
     def has_signals(self) -> bool:
-        """Whether a run has got so far that it wrote signals."""
+        """True once a run has got so far that it wrote signals."""
         return any(self.path.rglob("*.csv"))
 
     def release(self) -> None:

@@ -303,7 +303,7 @@ class Agent(DelegatedAttributes):
         return bool(transition.game_over)
 
     def handle_episode_ended(self) -> None:
-        """Close the episode: compute returns, store it where memories keep episodes, and take it down."""
+        """Close the episode: compute returns, store it where memories keep episodes, and write its row."""
         episode = self.episode
         episode.buffer.is_complete = True
         if self._phase is RunPhase.TEST:

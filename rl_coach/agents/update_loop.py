@@ -182,7 +182,7 @@ class UpdateLoop:
             self._networks[name].update_target_network(self._agent.ap.algorithm.rate_for_copying_weights_to_target)
 
     def close_phase(self) -> None:
-        """Take down the learning rate, and the updates so far."""
+        """Record the learning rate, and the updates so far."""
         network = next(iter(self._networks.values()))
         self._agent.books.note_learning_rate(network.learning_rate_at(self._agent.training_iteration))
 

@@ -309,7 +309,7 @@ class GraphManager(Constrained):
         return self.level_managers[-1].active_environment.current_episode_steps_counter >= ENDLESS_EPISODE
 
     def _step(self) -> EnvResponse:
-        """One step of the top level, at an episode's start also the reset, at its end also the bookkeeping."""
+        """Step the top level; at an episode's start reset it first, at its end do the bookkeeping too."""
         if self.reset_required:
             self._check_that_it_acts()
             self.reset_internal_state(self.force_next_reset)

@@ -36,7 +36,7 @@ class Reports:
         self._wanted[phase] = (self._graph.total_steps_counters[phase][type(steps)], steps)
 
     def status(self) -> Status:
-        """How far the run is."""
+        """Progress of the run so far."""
         graph = self._graph
         shown = [graph.total_steps_counters[phase] for phase in self._shown]
         return Status(
@@ -49,7 +49,7 @@ class Reports:
         )
 
     def _goal(self) -> Goal | None:
-        """Where the present phase ends."""
+        """End of the present phase."""
         graph, task = self._graph, self._graph.task_parameters
         if graph.phase is RunPhase.TRAIN:
             return graph.improvement.goal(task.apply_stop_condition)

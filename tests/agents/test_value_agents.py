@@ -15,12 +15,12 @@ from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.policy.export import policy_of
 from rl_coach.policy.policy import Policy
 from rl_coach.utils import CoachError
-from tests.agents.small_problems import (
-    Bandit,
-    Target,
+from tests.frameworks import FRAMEWORK
+from tests.zoo.environments import Bandit, Target
+from tests.zoo.graphs import graph
+from tests.zoo.parameters import (
     bootstrapped,
     categorical,
-    graph,
     mixed_monte_carlo,
     n_step_q,
     neural_episodic_control,
@@ -30,7 +30,6 @@ from tests.agents.small_problems import (
     rainbow,
     upper_confidence_bounds,
 )
-from tests.frameworks import FRAMEWORK
 
 
 def setting(part: str, name: str, value: Any) -> Callable[[AgentParameters], None]:

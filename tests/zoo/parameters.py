@@ -1,10 +1,8 @@
-"""Problems that are learned in seconds, and graphs of agents on small networks that learn them."""
+"""Parameters of Coach's agents, on networks so small that they learn the zoo's problems in seconds."""
 
 from __future__ import annotations
 
 from typing import Any, Callable
-
-import numpy as np
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters
@@ -25,165 +23,55 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
 from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.base_parameters import (
-    AgentParameters,
-    Frameworks,
-    MiddlewareScheme,
-    TaskParameters,
-    VisualizationParameters,
-)
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
-from rl_coach.environments.environment import Environment, EnvironmentParameters
+from rl_coach.base_parameters import AgentParameters, MiddlewareScheme
+from rl_coach.core_types import EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.ucb import UCBParameters
-from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
-from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
-from rl_coach.spaces import (
-    ActionMaskSpace,
-    ActionSpace,
-    BoxActionSpace,
-    DiscreteActionSpace,
-    StateSpace,
-    VectorObservationSpace,
-)
-from tests.frameworks import FRAMEWORK
+from tests.zoo.environments import Bandit, SmallEnvironment, Target
 
 
-class SmallEnvironment(Environment):
-    """A base that says how a step goes in ``outcome``.
+def shrink(
+    parameters: AgentParameters,
+    learning_rate: float = 0.01,
+    embedders: dict[str, list[Any]] | None = None,
+    middleware: Any = MiddlewareScheme.Empty,
+) -> AgentParameters:
+    """Small networks that learn fast.
 
-    :ivar steps: how many steps the episode has had
+    :param embedders: the layers for each observation; 16 units for the only one if it is None
+    :param middleware: the layers behind them, in networks that have any there
     """
-
-    def __init__(self, **settings: Any):
-        super().__init__(**settings)
-        self.rng = np.random.default_rng(self.seed)
-        self.state_space = StateSpace(self.observations())
-        self.action_space = self.actions()
-        self.action_space.seed(self.seed)
-        self.steps = 0
-        self.reset_internal_state(True)
-
-    def observations(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def actions(self) -> ActionSpace:
-        raise NotImplementedError
-
-    def outcome(self, action: Any) -> tuple[float, bool, bool]:
-        """Change ``state``. :return: reward, terminated, truncated"""
-        raise NotImplementedError
-
-    def first_state(self) -> dict[str, np.ndarray]:
-        raise NotImplementedError
-
-    def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
-        self.steps = 0
-        self.state = self.first_state()
-
-    def _take_action(self, action: Any) -> None:
-        self.steps += 1
-        self.reward, terminated, truncated = self.outcome(action)
-        self.done, self.truncated = terminated or truncated, truncated and not terminated
-
-    def _update_state(self) -> None:
-        pass
-
-    def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "rng": self.rng.bit_generator.state}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        super().set_state(state)
-        self.rng.bit_generator.state = state["rng"]
-
-
-class Bandit(SmallEnvironment):
-    """Ten pulls; the arm to pull is the one whose light is on. The best return is 10, a random one 5."""
-
-    def observations(self) -> dict[str, Any]:
-        return {"observation": VectorObservationSpace(2)}
-
-    def actions(self) -> ActionSpace:
-        return DiscreteActionSpace(2)
-
-    def first_state(self) -> dict[str, np.ndarray]:
-        return {"observation": np.eye(2, dtype=np.float32)[self.rng.integers(2)]}
-
-    def outcome(self, action: Any) -> tuple[float, bool, bool]:
-        reward = float(self.state["observation"][action])
-        self.state = self.first_state()
-        return reward, False, self.steps >= 10
-
-
-class Target(SmallEnvironment):
-    """Five shots at a target that is seen; the reward is how near they come, 0 at best."""
-
-    def observations(self) -> dict[str, Any]:
-        return {"observation": VectorObservationSpace(1)}
-
-    def actions(self) -> ActionSpace:
-        return BoxActionSpace(1, low=np.array([-2.0]), high=np.array([4.0]))
-
-    def first_state(self) -> dict[str, np.ndarray]:
-        return {"observation": self.rng.uniform(-1, 1, 1).astype(np.float32)}
-
-    def outcome(self, action: Any) -> tuple[float, bool, bool]:
-        reward = -abs(float(action[0]) - 1.0 - 2.0 * float(self.state["observation"][0]))
-        self.state = self.first_state()
-        return reward, False, self.steps >= 5
-
-
-class MaskedChain(SmallEnvironment):
-    """Five states in a row. Right leads on to a reward of 1 at the end; the third action is never allowed, and is a
-    mistake of the agent if it is ever taken."""
-
-    def observations(self) -> dict[str, Any]:
-        return {"observation": VectorObservationSpace(5), "mask": ActionMaskSpace(3)}
-
-    def actions(self) -> ActionSpace:
-        return DiscreteActionSpace(3)
-
-    def _state(self, position: int) -> dict[str, np.ndarray]:
-        self.position = position
-        return {"observation": np.eye(5, dtype=np.float32)[position], "mask": np.array([1.0, 1.0, 0.0], np.float32)}
-
-    def first_state(self) -> dict[str, np.ndarray]:
-        return self._state(0)
-
-    def outcome(self, action: Any) -> tuple[float, bool, bool]:
-        assert action != 2, "a masked action was taken"
-        self.state = self._state(max(0, self.position + (1 if action == 1 else -1)))
-        at_end = self.position == 4
-        return float(at_end), at_end, self.steps >= 20
-
-
-class SmallEnvironmentParameters(EnvironmentParameters):
-    """:param problem: the class of the environment"""
-
-    def __init__(self, problem: type[SmallEnvironment]):
-        super().__init__(level=problem.__name__)
-        self.frame_skip = 1
-        self._problem = problem
-
-    @property
-    def path(self) -> str:
-        return f"{self._problem.__module__}:{self._problem.__name__}"
-
-
-def shrink(parameters: AgentParameters, learning_rate: float = 0.01) -> AgentParameters:
-    """Small networks that learn fast."""
     for network in parameters.network_wrappers.values():
         network.learning_rate = learning_rate
         network.batch_size = 16
         activation = next(iter(network.input_embedders_parameters.values())).activation_function
         network.input_embedders_parameters = {
-            "observation": InputEmbedderParameters(activation_function=activation, scheme=[Dense(16)])
+            name: InputEmbedderParameters(activation_function=activation, scheme=layers)
+            for name, layers in (embedders or {"observation": [Dense(16)]}).items()
         }
-        network.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Empty)
+        if network.middleware_parameters.scheme != MiddlewareScheme.Empty:
+            network.middleware_parameters = FCMiddlewareParameters(scheme=middleware)
     return parameters
+
+
+def with_normalized_observations(parameters: AgentParameters) -> AgentParameters:
+    """The parameters, with running statistics between memory and networks."""
+    parameters.pre_network_filter = InputFilter()
+    parameters.pre_network_filter.add_observation_filter(
+        "observation", "normalize", ObservationNormalizationFilter(name="normalize")
+    )
+    return parameters
+
+
+def with_statistics(parameters: AgentParameters) -> AgentParameters:
+    """The same, with statistics that learning updates."""
+    parameters.algorithm.update_pre_network_filters_state_on_train = True
+    return with_normalized_observations(parameters)
 
 
 def dqn(parameters: AgentParameters | None = None) -> AgentParameters:
@@ -345,35 +233,3 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "clipped_ppo": (clipped_ppo, Bandit, 640, 9.5),
     "soft_actor_critic": (soft_actor_critic, Target, 400, -2.5),
 }
-
-
-def schedule(improve: int, heatup: int = 40, evaluate_every: int = 10**9, episodes: int = 0) -> ScheduleParameters:
-    parameters = ScheduleParameters()
-    parameters.heatup_steps = EnvironmentSteps(heatup)
-    parameters.improve_steps = EnvironmentSteps(improve)
-    parameters.steps_between_evaluation_periods = EnvironmentSteps(evaluate_every)
-    parameters.evaluation_steps = EnvironmentEpisodes(episodes)
-    return parameters
-
-
-def graph(
-    agent: AgentParameters,
-    problem: type[SmallEnvironment],
-    directory: Any,
-    schedule_parameters: ScheduleParameters | None = None,
-    seed: int = 1,
-    framework: Frameworks = FRAMEWORK,
-) -> BasicRLGraphManager:
-    """A graph that writes to a directory, made and ready."""
-    visualization = VisualizationParameters(dump_parameters_documentation=False, dump_csv=False)
-    manager = BasicRLGraphManager(
-        agent, SmallEnvironmentParameters(problem), schedule_parameters or schedule(100), visualization
-    )
-    manager.create_graph(TaskParameters(framework, experiment_path=str(directory), seed=seed))
-    return manager
-
-
-def weights_of(manager: BasicRLGraphManager) -> list[np.ndarray]:
-    """All numbers of the agent's networks, targets and optimizers included."""
-    states = [network.state for network in manager.get_agent().networks.values()]
-    return [np.array(array) for state in states for group in state.groups() for array in state.arrays(group)]
