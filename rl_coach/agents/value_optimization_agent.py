@@ -36,12 +36,12 @@ class ValueOptimizationAgent(Agent):
         inputs = self.prepare_batch_for_inference(states, "main")
         return self.networks["main"].online_network.predict(inputs, outputs=self._q_outputs)
 
-    def get_prediction(self, states: StateType | list[StateType], outputs: list[str] | None = None) -> np.ndarray:
+    def get_prediction(self, states: StateType | list[StateType], outputs: list[str] | None = None) -> Any:
         """The network's outputs for one state or a list of them."""
         inputs = self.prepare_batch_for_inference(states, "main")
         return self.networks["main"].online_network.predict(inputs, outputs=outputs)
 
-    def predict_states(self, states: list[StateType]) -> np.ndarray:
+    def predict_states(self, states: list[StateType]) -> Any:
         return self.get_all_q_values_for_states(states)
 
     def update_transition_priorities_and_get_weights(self, TD_errors: np.ndarray, batch: Batch) -> np.ndarray | None:
