@@ -57,14 +57,14 @@ def mixed_monte_carlo_rule(
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        returns = batch.extra.get("returns")
-        assert_rank(1, actions=batch.actions, rewards=batch.rewards, discounts=batch.discounts, returns=returns)
+        assert_rank(1, actions=batch.actions, rewards=batch.rewards, discounts=batch.discounts)
+        assert_rank(1, returns=batch.extra.get("returns"), weights=batch.weights)
         main = networks["main"]
         q_tm1 = main.online(batch.states)[0]["q"]
         q_t = main.target(batch.next_states)[0]["q"]
         q_t_online = allowed_values(ops, main.online(batch.next_states)[0]["q"], batch.next_states, mask_name)
         one_step = batch.rewards + batch.discounts * select(ops, q_t, greedy_by_online(ops, q_t_online, q_t, batch))
-        target_tm1 = (1.0 - mixing_rate) * one_step + mixing_rate * returns
+        target_tm1 = (1.0 - mixing_rate) * one_step + mixing_rate * batch.extra["returns"]
         return q_learning_update(ops, target_tm1, q_tm1, batch, is_huber, loss_weight)
 
     return rule

@@ -205,7 +205,7 @@ class NECAgent(ValueOptimizationAgent):
 
     def _embeddings_and_bootstrap_values(self, buffer: Episode) -> np.ndarray:
         """[T, F], the embeddings of an episode's states; steps get the values that returns are bootstrapped from."""
-        states = [self.run_pre_network_filter_for_inference(step.state, False) for step in buffer.transitions]
+        states = [self.run_pre_network_filter_for_inference(step.state or {}, False) for step in buffer.transitions]
         embeddings = super().get_all_q_values_for_states(states)
         later = buffer.transitions[buffer.n_step :] if buffer.n_step > 0 else []
         if later:

@@ -67,8 +67,8 @@ def advantage_learning_rule(
     alpha, mixing_rate = algorithm.pal_alpha, algorithm.monte_carlo_mixing_rate
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        returns = batch.extra.get("returns")
-        assert_rank(1, actions=batch.actions, rewards=batch.rewards, discounts=batch.discounts, returns=returns)
+        assert_rank(1, actions=batch.actions, rewards=batch.rewards, discounts=batch.discounts)
+        assert_rank(1, returns=batch.extra.get("returns"), weights=batch.weights)
         main = networks["main"]
         q_tm1 = main.online(batch.states)[0]["q"]
         q_tm1_target = allowed_values(ops, main.target(batch.states)[0]["q"], batch.states, mask_name)
@@ -79,7 +79,7 @@ def advantage_learning_rule(
             gap_t = ops.where(batch.discounts > 0, action_gap(ops, q_t, batch.actions), 0.0)
             gap = ops.minimum(gap, gap_t)
         one_step = batch.rewards + batch.discounts * select(ops, q_t, greedy_by_online(ops, q_t_online, q_t, batch))
-        target_tm1 = (1.0 - mixing_rate) * (one_step - alpha * gap) + mixing_rate * returns
+        target_tm1 = (1.0 - mixing_rate) * (one_step - alpha * gap) + mixing_rate * batch.extra["returns"]
         return q_learning_update(ops, target_tm1, q_tm1, batch, is_huber, loss_weight)
 
     return rule

@@ -176,7 +176,7 @@ class AnnoyDictionary:
         data = [None] * len(keys) if additional_data is None else list(additional_data)[-self.max_size :]
         known = self._known_rows(keys)
         self.lru_timestamps[known[known >= 0]] = self.current_timestamp
-        free = iter(self._free_rows(np.count_nonzero(known < 0)))
+        free = iter(self._free_rows(int(np.count_nonzero(known < 0))))
         written: list[int] = []
         row_of: dict[bytes, int] = {}
         for key, value, one, row in zip(keys, values, data, known.tolist()):
