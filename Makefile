@@ -57,7 +57,7 @@ $(VENV)/.run-installed: $(BIN)/python $(METADATA)
 	@touch $@
 
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
-	$(INSTALL) '.[test,docs,jax,atari,mujoco,distributed]'
+	$(INSTALL) '.[test,docs,jax,atari,nec,mujoco,distributed]'
 	@touch $@ $(VENV)/.run-installed
 
 run: $(VENV)/.run-installed

@@ -95,12 +95,34 @@ def selected_before(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch
     return ops.cast(batch.extra["next_actions"], "int32")
 
 
+def allowed_values(ops: Any, q: Any, states: dict[str, Any], mask_name: str | None) -> Any:
+    """The values [B, A], very low where the observation ``mask_name`` of these states forbids an action."""
+    return q if mask_name is None else ops.where(states[mask_name] > 0, q, MASKED_LOGIT)
+
+
+def q_learning_update(
+    ops: Any, target: Any, q: Any, batch: LearningBatch, is_huber: bool, loss_weight: float, mean: Any = weighted_mean
+) -> Update:
+    """The step of Q(s, a) towards a target, through which no gradient passes.
+
+    :param target: [B]
+    :param q: [B, A], the online network's values
+    :param is_huber: Huber instead of squared errors
+    :param loss_weight: the head's
+    :param mean: ``(ops, losses, weights)``, both [B], to the network's loss
+    """
+    td_errors = ops.stop_gradient(target) - select(ops, q, batch.actions)
+    losses = huber(ops, td_errors) if is_huber else td_errors * td_errors
+    return Update({"main": loss_weight * mean(ops, losses, batch.weights)}, errors=td_errors)
+
+
 def q_learning_rule(
     is_huber: bool,
     mask_name: str | None,
     select_actions: SelectActions,
     needs_online: bool,
     loss_weight: float = 1.0,
+    mean: Any = weighted_mean,
 ) -> UpdateRule:
     """y = r + discount_t * Q_target(s', a'), where a' is what ``select_actions`` picks (Mnih et al. 2015, algorithm 1).
 
@@ -109,6 +131,7 @@ def q_learning_rule(
     :param select_actions: ``(ops, online Q(s', .), target Q(s', .), batch)``, the values [B, A], to actions [B]
     :param needs_online: True if it looks at the online network's values
     :param loss_weight: the head's
+    :param mean: see ``q_learning_update``
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -118,14 +141,10 @@ def q_learning_rule(
         q_t = main.target(batch.next_states)[0]["q"]
         q_t_online = main.online(batch.next_states)[0]["q"] if needs_online else q_t
         assert_rank(2, q_tm1=q_tm1, q_t=q_t)
-        if mask_name is not None:
-            allowed = batch.next_states[mask_name] > 0
-            q_t, q_t_online = (ops.where(allowed, q, MASKED_LOGIT) for q in (q_t, q_t_online))
+        q_t, q_t_online = (allowed_values(ops, q, batch.next_states, mask_name) for q in (q_t, q_t_online))
         a_t = select_actions(ops, q_t_online, q_t, batch)
         target_tm1 = batch.rewards + batch.discounts * select(ops, q_t, a_t)
-        td_errors = ops.stop_gradient(target_tm1) - select(ops, q_tm1, batch.actions)
-        losses = huber(ops, td_errors) if is_huber else td_errors * td_errors
-        return Update({"main": loss_weight * weighted_mean(ops, losses, batch.weights)}, errors=td_errors)
+        return q_learning_update(ops, target_tm1, q_tm1, batch, is_huber, loss_weight, mean)
 
     return rule
 

@@ -19,9 +19,13 @@ class ValueOptimizationAgent(Agent):
         super().__init__(agent_parameters, parent)
         self.q_values = self.register_signal("Q")
         self.q_value_for_action: dict[int, Signal] = {}
+        self._q_outputs: list[str] | None = None
 
     def init_environment_dependent_modules(self) -> None:
         super().init_environment_dependent_modules()
+        main = self.networks["main"]
+        names = list(main.outputs_named("q"))
+        self._q_outputs = None if not names or names == main.online_network.output_names else names
         for action in range(getattr(self.spaces.action, "num_actions", 0)):
             self.q_value_for_action[action] = self.register_signal(
                 f"Q for action {action}", dump_one_value_per_episode=False, dump_one_value_per_step=True
@@ -29,14 +33,15 @@ class ValueOptimizationAgent(Agent):
 
     def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
         """[B, A], Q(s, .) for one state or a list of them."""
-        return self.networks["main"].online_network.predict(self.prepare_batch_for_inference(states, "main"))
+        inputs = self.prepare_batch_for_inference(states, "main")
+        return self.networks["main"].online_network.predict(inputs, outputs=self._q_outputs)
 
-    def get_prediction(self, states: StateType | list[StateType], outputs: list[str] | None = None) -> np.ndarray:
+    def get_prediction(self, states: StateType | list[StateType], outputs: list[str] | None = None) -> Any:
         """The network's outputs for one state or a list of them."""
         inputs = self.prepare_batch_for_inference(states, "main")
         return self.networks["main"].online_network.predict(inputs, outputs=outputs)
 
-    def predict_states(self, states: list[StateType]) -> np.ndarray:
+    def predict_states(self, states: list[StateType]) -> Any:
         return self.get_all_q_values_for_states(states)
 
     def update_transition_priorities_and_get_weights(self, TD_errors: np.ndarray, batch: Batch) -> np.ndarray | None:
@@ -50,6 +55,10 @@ class ValueOptimizationAgent(Agent):
         self.memory.update_priorities(batch.info("idx"), np.abs(TD_errors))
         return batch.info("weight")
 
+    def values_of_actions(self, prediction: np.ndarray) -> np.ndarray:
+        """[A], the values of the actions, for the signals. :param prediction: what the exploration policy chose by"""
+        return prediction
+
     def policy_description(self) -> PolicyDescription | None:
         outputs = self.networks["main"].outputs_named("q")
         choice = self.exploration_policy.action_choice()
@@ -60,8 +69,9 @@ class ValueOptimizationAgent(Agent):
         if not self.exploration_policy.requires_action_values():
             action, probabilities = self.exploration_policy.choose(None, mask)
             return ActionInfo(action, all_action_probabilities=probabilities)
-        q_values = self.acting_prediction(curr_state)
-        action, probabilities = self.exploration_policy.choose(q_values, mask)
+        prediction = self.acting_prediction(curr_state)
+        action, probabilities = self.exploration_policy.choose(prediction, mask)
+        q_values = self.values_of_actions(prediction)
         self.q_values.add_sample(q_values)
         if self.ap.visualization.dump_in_episode_signals:
             for index, value in enumerate(q_values):

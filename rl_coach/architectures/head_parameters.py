@@ -186,19 +186,45 @@ class DuelingQHeadParameters(_NamedHead):
     head, default_name = "DuelingQHead", "dueling_q_head_params"
 
 
-class CategoricalQHeadParameters(_HeadWithOutputBias):
+class _Support(HeadParameters):
+    """Returns that a distribution is over; the agent fills them in from its algorithm's parameters.
+
+    :ivar atoms: number of returns
+    :ivar v_min: the smallest; ``v_max`` the largest
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "atoms": whole(2),
+        "v_min": number(),
+        "v_max": number(),
+    }
+
+    atoms = 51
+    v_min = -10.0
+    v_max = 10.0
+
+
+class CategoricalQHeadParameters(_Support, _HeadWithOutputBias):
     """A distribution over fixed returns for each action (Bellemare et al. 2017)."""
 
     head, default_name = "CategoricalQHead", "categorical_q_head_params"
 
 
 class QuantileRegressionQHeadParameters(_HeadWithOutputBias):
-    """Quantiles of the return for each action (Dabney et al. 2018)."""
+    """Quantiles of the return for each action (Dabney et al. 2018).
+
+    :ivar atoms: number of quantiles; the agent fills it in from its algorithm's parameters
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "atoms": whole(1),
+    }
 
     head, default_name = "QuantileRegressionQHead", "quantile_regression_q_head_params"
+    atoms = 200
 
 
-class RainbowQHeadParameters(_NamedHead):
+class RainbowQHeadParameters(_Support, _NamedHead):
     """A dueling distribution over returns for each action (Hessel et al. 2018)."""
 
     head, default_name = "RainbowQHead", "rainbow_q_head_params"

@@ -103,6 +103,100 @@ class DuelingQHead(Head):
         return layers.dense(layers.activate(self.parameters.activation_function, hidden), units)
 
 
+class CategoricalQHead(Head):
+    """``distribution`` [B, A, N], the probabilities of N returns for each action, its logarithm, and ``q`` [B, A], its
+    mean (Bellemare et al. 2017, section 4). The returns lie evenly from ``v_min`` to ``v_max`` of the parameters."""
+
+    public = ("distribution", "q")
+    supported_actions = (DiscreteActionSpace,)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        parameters, ops = self.parameters, layers.ops
+        logits = self._logits(layers, features)
+        distribution = ops.softmax(logits)
+        support = layers.constant(np.linspace(parameters.v_min, parameters.v_max, parameters.atoms))
+        return {
+            "distribution": distribution,
+            "log_distribution": ops.log_softmax(logits),
+            "q": ops.sum(distribution * support, axis=-1),
+        }
+
+    def _logits(self, layers: Layers, features: Any) -> Any:
+        """[B, A, N]"""
+        bias = output_bias(self.parameters.output_bias_initializer)
+        return self._per_action(layers, layers.dense(features, self.num_actions * self.parameters.atoms, bias=bias))
+
+    def _per_action(self, layers: Layers, x: Any) -> Any:
+        """[B, A * N] as [B, A, N]."""
+        return layers.ops.reshape(x, (-1, self.num_actions, self.parameters.atoms))
+
+
+class RainbowQHead(CategoricalQHead):
+    """A categorical head whose logits are those of a state's value and of the actions' advantages, less the mean of
+    these, each from 512 hidden units (Hessel et al. 2018, section 3)."""
+
+    HIDDEN_UNITS = 512
+
+    def _logits(self, layers: Layers, features: Any) -> Any:
+        atoms = self.parameters.atoms
+        value = layers.ops.reshape(self._stream(layers, features, atoms), (-1, 1, atoms))
+        advantage = self._per_action(layers, self._stream(layers, features, self.num_actions * atoms))
+        return value + advantage - layers.ops.mean(advantage, axis=1, keepdims=True)
+
+    def _stream(self, layers: Layers, features: Any, units: int) -> Any:
+        hidden = layers.dense(features, self.HIDDEN_UNITS)
+        return layers.dense(layers.activate(self.parameters.activation_function, hidden), units)
+
+
+class QuantileRegressionQHead(Head):
+    """``quantiles`` [B, A, N] of the return of each action, and ``q`` [B, A], their mean (Dabney et al. 2018)."""
+
+    public = ("quantiles", "q")
+    supported_actions = (DiscreteActionSpace,)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        atoms, bias = self.parameters.atoms, output_bias(self.parameters.output_bias_initializer)
+        quantiles = layers.dense(features, self.num_actions * atoms, bias=bias)
+        quantiles = layers.ops.reshape(quantiles, (-1, self.num_actions, atoms))
+        return {"quantiles": quantiles, "q": layers.ops.mean(quantiles, axis=-1)}
+
+
+class DNDQHead(Head):
+    """``embedding`` [B, F]: the features themselves, by which an agent looks Q(s, a) up in its dictionary of
+    embeddings and values (Pritzel et al. 2017)."""
+
+    public = ("embedding",)
+    supported_actions = (DiscreteActionSpace,)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {"embedding": features}
+
+
+class NAFHead(Head):
+    """``mean`` [B, D], the best action, ``v`` [B], its value, and ``factor`` [B, D, D], the lower-triangular L of
+    Q(s, a) = v - |L^T (a - mean)|^2 / 2, with a positive diagonal (Gu et al. 2016, section 4)."""
+
+    public = ("mean", "v")
+    supported_actions = (BoxActionSpace,)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        low, high = self.spaces.action.low, self.spaces.action.high
+        centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
+        value = layers.ops.squeeze(layers.dense(features, 1), -1)
+        squashed = layers.activate(self.parameters.activation_function, layers.dense(features, self.num_actions))
+        return {"mean": squashed * radius + centre, "v": value, "factor": self._factor(layers, features)}
+
+    def _factor(self, layers: Layers, features: Any) -> Any:
+        size = self.num_actions
+        rows, columns = np.tril_indices(size)
+        place = np.zeros((len(rows), size * size))
+        place[np.arange(len(rows)), rows * size + columns] = 1.0
+        on_diagonal = layers.constant(rows == columns)
+        entries = layers.dense(features, len(rows))
+        entries = layers.ops.exp(entries * on_diagonal) * on_diagonal + entries * (1.0 - on_diagonal)
+        return layers.ops.reshape(layers.ops.matmul(entries, layers.constant(place)), (-1, size, size))
+
+
 class PPOVHead(Head):
     """``v`` [B]: V(s)."""
 
@@ -276,6 +370,11 @@ class RNDHead(Head):
 HEADS: dict[str, type[Head]] = {
     "QHead": QHead,
     "DuelingQHead": DuelingQHead,
+    "CategoricalQHead": CategoricalQHead,
+    "RainbowQHead": RainbowQHead,
+    "QuantileRegressionQHead": QuantileRegressionQHead,
+    "DNDQHead": DNDQHead,
+    "NAFHead": NAFHead,
     "VHead": VHead,
     "PPOVHead": PPOVHead,
     "DDPGVHead": DDPGVHead,

@@ -83,7 +83,7 @@ class NetworkStructure:
         return [
             (index, name)
             for index, head in enumerate(self._heads)
-            for name in (*head.public, EMBEDDING)
+            for name in dict.fromkeys((*head.public, EMBEDDING))
             if name in outputs[index]
         ]
 

@@ -150,6 +150,16 @@ def select(ops: Any, values: Any, actions: Any) -> Any:
     return ops.sum(values * ops.one_hot(actions, values.shape[-1], dtype="float32"), axis=-1)
 
 
+def select_rows(ops: Any, values: Any, actions: Any) -> Any:
+    """values[b, actions[b], :]: [B, A, N] and [B] give [B, N]."""
+    return ops.sum(values * ops.one_hot(actions, values.shape[1], dtype="float32")[:, :, None], axis=1)
+
+
+def weighted_sum(ops: Any, values: Any, weights: Any) -> Any:
+    """The sum of ``values`` [B], each times its weight."""
+    return ops.sum(values * weights)
+
+
 class Optimizer:
     """Gradient descent on a list of weights.
 

@@ -9,6 +9,7 @@ import numpy as np
 from rl_coach.core_types import RunPhase
 from rl_coach.exploration_policies.e_greedy import EGreedy, EGreedyParameters
 from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
+from rl_coach.policy.action_choice import VotingChoice, votes
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace
 from rl_coach.utilities.constraints import FRACTION, Constraint, whole
@@ -77,9 +78,13 @@ class Bootstrapped(EGreedy):
         if action_values is not None:
             heads = np.reshape(action_values, (self.num_heads, -1))
             training = self.phase == RunPhase.TRAIN
-            action_values = heads[self.selected_head] if training else _votes(heads, action_mask)
+            mask = None if action_mask is None else np.asarray(action_mask)[None]
+            action_values = heads[self.selected_head] if training else votes(heads[None], mask)[0]
         self.last_action_values = action_values
         return super().get_action(action_values, action_mask)
+
+    def action_choice(self) -> VotingChoice:
+        return VotingChoice(float(self.evaluation_epsilon))
 
     def get_control_param(self) -> int:
         """The head of this episode."""
@@ -91,11 +96,3 @@ class Bootstrapped(EGreedy):
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self.selected_head = state["selected_head"]
-
-
-def _votes(heads: np.ndarray, action_mask: np.ndarray | None) -> np.ndarray:
-    """[A], how many of the heads [heads, A] prefer each action; a head divides its vote among its best actions."""
-    if action_mask is not None:
-        heads = np.where(np.asarray(action_mask, dtype=bool), heads, -np.inf)
-    is_best = heads == heads.max(axis=1, keepdims=True)
-    return (is_best / is_best.sum(axis=1, keepdims=True)).sum(axis=0)

@@ -9,6 +9,7 @@ import numpy as np
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.exploration_policies.e_greedy import EGreedy, EGreedyParameters
 from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
+from rl_coach.policy.action_choice import EnsembleMeanChoice
 from rl_coach.schedules import LinearSchedule, PieceWiseSchedule, Schedule
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace
 from rl_coach.utilities.constraints import FRACTION, Constraint, number, whole
@@ -86,6 +87,9 @@ class UCB(EGreedy):
                 action_values = action_values + self.lamb * self.std
             self.last_action_values = action_values
         return super().get_action(action_values, action_mask)
+
+    def action_choice(self) -> EnsembleMeanChoice:
+        return EnsembleMeanChoice(float(self.evaluation_epsilon))
 
     def get_control_param(self) -> float:
         """The mean standard deviation among the heads in training, otherwise 0."""

@@ -58,6 +58,26 @@ class GreedyChoice(ActionChoice):
 
 
 @dataclass(frozen=True)
+class VotingChoice(GreedyChoice):
+    """The discrete action that most of several heads' values, each [B, A], are highest for."""
+
+    def choose(
+        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
+    ) -> np.ndarray:
+        return super().choose([votes(np.stack(outputs, axis=1), masks)], masks, rng, deterministic)
+
+
+@dataclass(frozen=True)
+class EnsembleMeanChoice(GreedyChoice):
+    """The discrete action of the highest mean of several heads' values, each [B, A]."""
+
+    def choose(
+        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
+    ) -> np.ndarray:
+        return super().choose([np.mean(outputs, axis=0)], masks, rng, deterministic)
+
+
+@dataclass(frozen=True)
 class SoftmaxChoice(ActionChoice):
     """A discrete action drawn with probabilities proportional to exp(value / temperature); the best one where the
     choice is deterministic.
@@ -134,6 +154,8 @@ class SquashedGaussianChoice(ActionChoice):
 
 CHOICES: dict[str, type[ActionChoice]] = {
     "greedy": GreedyChoice,
+    "voting": VotingChoice,
+    "ensemble_mean": EnsembleMeanChoice,
     "softmax": SoftmaxChoice,
     "categorical": CategoricalChoice,
     "gaussian": GaussianChoice,
@@ -167,6 +189,17 @@ def best_actions(values: np.ndarray, masks: np.ndarray | None) -> np.ndarray:
     if not allowed.any(axis=1).all():
         raise CoachError("the action mask allows no action at all")
     return np.where(allowed, values, -np.inf).argmax(axis=1)
+
+
+def votes(heads: np.ndarray, masks: np.ndarray | None) -> np.ndarray:
+    """[B, A], how many of the heads [B, K, A] prefer each action; a head divides its vote among its best actions.
+
+    :param masks: [B, A] of 0 and 1, the actions that may be preferred; None allows all
+    """
+    if masks is not None:
+        heads = np.where(np.asarray(masks, dtype=bool)[:, None, :], heads, -np.inf)
+    is_best = heads == heads.max(axis=2, keepdims=True)
+    return (is_best / is_best.sum(axis=2, keepdims=True)).sum(axis=1)
 
 
 def sampled_actions(weights: np.ndarray, masks: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:

@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
+from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters
+from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.mmc_agent import MixedMonteCarloAgentParameters
+from rl_coach.agents.n_step_q_agent import NStepQAgentParameters
+from rl_coach.agents.naf_agent import NAFAgentParameters
+from rl_coach.agents.nec_agent import NECAgentParameters
+from rl_coach.agents.pal_agent import PALAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
+from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgentParameters
+from rl_coach.agents.rainbow_dqn_agent import RainbowDQNAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
@@ -16,6 +25,8 @@ from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters, MiddlewareScheme
 from rl_coach.core_types import EnvironmentSteps
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
+from rl_coach.exploration_policies.ucb import UCBParameters
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.memories.memory import MemoryGranularity
@@ -93,6 +104,85 @@ def prioritized() -> AgentParameters:
     return agent
 
 
+def mixed_monte_carlo() -> AgentParameters:
+    agent = dqn(MixedMonteCarloAgentParameters())
+    agent.algorithm.discount = 0.5
+    return agent
+
+
+def persistent_advantage_learning() -> AgentParameters:
+    agent = dqn(PALAgentParameters())
+    agent.algorithm.discount = 0.5
+    agent.algorithm.persistent_advantage_learning = True
+    return agent
+
+
+def categorical() -> AgentParameters:
+    agent = dqn(CategoricalDQNAgentParameters())
+    agent.algorithm.v_min, agent.algorithm.v_max, agent.algorithm.atoms = 0.0, 10.0, 21
+    return agent
+
+
+def quantile_regression() -> AgentParameters:
+    agent = dqn(QuantileRegressionDQNAgentParameters())
+    agent.algorithm.atoms = 8
+    return agent
+
+
+def rainbow() -> AgentParameters:
+    agent = shrink(RainbowDQNAgentParameters(), 0.002)
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(2)
+    agent.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(20)
+    agent.algorithm.discount = 0.5
+    agent.algorithm.v_min, agent.algorithm.v_max, agent.algorithm.atoms = 0.0, 3.0, 13
+    agent.memory.max_size = (MemoryGranularity.Transitions, 512)
+    return agent
+
+
+def n_step_q() -> AgentParameters:
+    agent = shrink(NStepQAgentParameters(), 0.02)
+    agent.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(20)
+    agent.algorithm.discount = 0.5
+    agent.exploration.epsilon_schedule = ConstantSchedule(0.3)
+    agent.exploration.evaluation_epsilon = 0.0
+    return agent
+
+
+def bootstrapped() -> AgentParameters:
+    agent = dqn(BootstrappedDQNAgentParameters())
+    agent.network_wrappers["main"].heads_parameters[0].num_output_head_copies = 3
+    agent.exploration.architecture_num_q_heads = 3
+    agent.exploration.bootstrapped_data_sharing_probability = 0.7
+    return agent
+
+
+def upper_confidence_bounds() -> AgentParameters:
+    parameters = BootstrappedDQNAgentParameters()
+    parameters.exploration = UCBParameters()
+    agent = dqn(parameters)
+    agent.network_wrappers["main"].heads_parameters[0].num_output_head_copies = 3
+    agent.exploration.architecture_num_q_heads = 3
+    return agent
+
+
+def neural_episodic_control() -> AgentParameters:
+    agent = shrink(NECAgentParameters(), 0.003)
+    agent.algorithm.dnd_size, agent.algorithm.number_of_knn, agent.algorithm.n_step = 150, 5, 4
+    agent.algorithm.discount = 0.5
+    agent.exploration.epsilon_schedule = ConstantSchedule(0.3)
+    agent.exploration.evaluation_epsilon = 0.0
+    return agent
+
+
+def normalized_advantages() -> AgentParameters:
+    agent = shrink(NAFAgentParameters(), 0.01)
+    agent.algorithm.discount = 0.3
+    agent.algorithm.num_consecutive_training_steps = 2
+    agent.algorithm.rate_for_copying_weights_to_target = 0.1
+    agent.exploration = AdditiveNoiseParameters()
+    return agent
+
+
 def policy_gradients() -> AgentParameters:
     agent = shrink(PolicyGradientsAgentParameters(), 0.05)
     agent.algorithm.apply_gradients_every_x_episodes = 2
@@ -129,6 +219,16 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "ddqn": (ddqn, Bandit, 400, 9.5),
     "dueling": (dueling, Bandit, 400, 9.5),
     "prioritized": (prioritized, Bandit, 400, 9.5),
+    "mixed_monte_carlo": (mixed_monte_carlo, Bandit, 400, 9.5),
+    "persistent_advantage_learning": (persistent_advantage_learning, Bandit, 400, 9.5),
+    "categorical": (categorical, Bandit, 400, 9.5),
+    "quantile_regression": (quantile_regression, Bandit, 400, 9.5),
+    "rainbow": (rainbow, Bandit, 400, 9.5),
+    "n_step_q": (n_step_q, Bandit, 600, 9.5),
+    "bootstrapped": (bootstrapped, Bandit, 400, 9.5),
+    "upper_confidence_bounds": (upper_confidence_bounds, Bandit, 400, 9.5),
+    "neural_episodic_control": (neural_episodic_control, Bandit, 400, 9.5),
+    "normalized_advantages": (normalized_advantages, Target, 400, -2.5),
     "policy_gradients": (policy_gradients, Bandit, 600, 9.5),
     "actor_critic": (actor_critic, Bandit, 600, 9.5),
     "clipped_ppo": (clipped_ppo, Bandit, 640, 9.5),

@@ -85,6 +85,19 @@ def _breakout() -> AgentParameters:
     return agent
 
 
+def _rainbow() -> AgentParameters:
+    agent = parameters.rainbow()
+    agent.memory.max_size = (MemoryGranularity.Transitions, 256)
+    return agent
+
+
+def _neural_episodic_control() -> AgentParameters:
+    agent = parameters.neural_episodic_control()
+    agent.algorithm.propagate_updates_to_DND = True
+    agent.algorithm.n_step = 10
+    return agent
+
+
 # the agent, the level and the number of its copies
 RUNS: dict[str, tuple[Any, str, int]] = {
     "DQN": (_dqn, "CartPole-v1", 1),
@@ -93,9 +106,16 @@ RUNS: dict[str, tuple[Any, str, int]] = {
     "ClippedPPO": (_clipped_ppo, "CartPole-v1", 1),
     "DDQN with noisy layers": (_noisy_ddqn, "CartPole-v1", 1),
     "actor-critic with an LSTM": (_recurrent_actor_critic, "CartPole-v1", 1),
+    "Rainbow": (_rainbow, "CartPole-v1", 1),
+    "N-step Q": (parameters.n_step_q, "CartPole-v1", 1),
+    "bootstrapped DQN": (parameters.bootstrapped, "CartPole-v1", 1),
+    "NEC": (_neural_episodic_control, "CartPole-v1", 1),
+    "NAF": (parameters.normalized_advantages, "Pendulum-v1", 1),
     "SAC": (_soft_actor_critic, "Pendulum-v1", 1),
     "DQN in several environments": (_prioritized_dqn, "CartPole-v1", 3),
     "ClippedPPO in several environments": (_clipped_ppo, "CartPole-v1", 3),
+    "bootstrapped DQN in several environments": (parameters.bootstrapped, "CartPole-v1", 3),
+    "NEC in several environments": (_neural_episodic_control, "CartPole-v1", 3),
 }
 
 # those that between them have every kind of memory, filter, network state and several environments

@@ -1,0 +1,41 @@
+"""N-step Q-learning plays an Atari game: ``coach -p Atari_NStepQ -lvl breakout``."""
+
+from rl_coach.agents.n_step_q_agent import NStepQAgentParameters
+from rl_coach.architectures.layers import Conv2d, Dense
+from rl_coach.base_parameters import PresetValidationParameters, VisualizationParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.environments.environment import SingleLevelSelection
+from rl_coach.environments.gym_environment import Atari, atari_deterministic_v4
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+
+# Schedule
+schedule_params = ScheduleParameters()
+schedule_params.improve_steps = TrainingSteps(10000000000)
+schedule_params.steps_between_evaluation_periods = EnvironmentEpisodes(100)
+schedule_params.evaluation_steps = EnvironmentEpisodes(3)
+schedule_params.heatup_steps = EnvironmentSteps(0)
+
+# Agent
+agent_params = NStepQAgentParameters()
+agent_params.network_wrappers["main"].learning_rate = 0.0001
+agent_params.network_wrappers["main"].input_embedders_parameters["observation"].scheme = [
+    Conv2d(16, 8, 4),
+    Conv2d(32, 4, 2),
+]
+agent_params.network_wrappers["main"].middleware_parameters.scheme = [Dense(256)]
+
+# Environment
+env_params = Atari(level=SingleLevelSelection(atari_deterministic_v4))
+
+# What its trace tests play
+preset_validation_params = PresetValidationParameters()
+preset_validation_params.trace_test_levels = ["breakout", "pong", "space_invaders"]
+
+graph_manager = BasicRLGraphManager(
+    agent_params=agent_params,
+    env_params=env_params,
+    schedule_params=schedule_params,
+    vis_params=VisualizationParameters(),
+    preset_validation_params=preset_validation_params,
+)

@@ -1,0 +1,47 @@
+"""Neural episodic control balances a pole on a cart."""
+
+from rl_coach.agents.nec_agent import NECAgentParameters
+from rl_coach.base_parameters import PresetValidationParameters, VisualizationParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.reward import RewardRescaleFilter
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.schedules import LinearSchedule
+
+# Schedule
+schedule_params = ScheduleParameters()
+schedule_params.improve_steps = TrainingSteps(10000000000)
+schedule_params.steps_between_evaluation_periods = EnvironmentEpisodes(10)
+schedule_params.evaluation_steps = EnvironmentEpisodes(1)
+schedule_params.heatup_steps = EnvironmentSteps(1300)
+
+# Agent
+agent_params = NECAgentParameters()
+agent_params.network_wrappers["main"].learning_rate = 0.00025
+agent_params.exploration.epsilon_schedule = LinearSchedule(0.5, 0.1, 1000)
+agent_params.exploration.evaluation_epsilon = 0
+agent_params.algorithm.discount = 0.99
+agent_params.memory.max_size = (MemoryGranularity.Episodes, 200)
+agent_params.input_filter = InputFilter()
+agent_params.input_filter.add_reward_filter("rescale", RewardRescaleFilter(1 / 200.0))
+
+# Environment
+env_params = GymVectorEnvironment(level="CartPole-v0")
+
+# What it must reach
+preset_validation_params = PresetValidationParameters()
+preset_validation_params.test = True
+preset_validation_params.min_reward_threshold = 150
+preset_validation_params.max_episodes_to_achieve_reward = 300
+preset_validation_params.test_using_a_trace_test = False
+
+graph_manager = BasicRLGraphManager(
+    agent_params=agent_params,
+    env_params=env_params,
+    schedule_params=schedule_params,
+    vis_params=VisualizationParameters(),
+    preset_validation_params=preset_validation_params,
+)

@@ -1,0 +1,142 @@
+"""Bootstrapped DQN (Osband et al. 2016, "Deep exploration via bootstrapped DQN"), which with ``UCBParameters`` as its
+exploration is the algorithm of Chen et al. 2017, "UCB exploration via Q-ensembles"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.ddqn_agent import greedy_by_online
+from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNNetworkParameters, allowed_values
+from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
+from rl_coach.architectures.network_wrapper import NetworkWrapper
+from rl_coach.architectures.update import (
+    LearningBatch,
+    NetworkView,
+    Update,
+    UpdateRule,
+    assert_rank,
+    huber,
+    select,
+    weighted_mean,
+)
+from rl_coach.core_types import Batch, StateType, Transition
+from rl_coach.exploration_policies.bootstrapped import BootstrappedParameters
+from rl_coach.policy.action_choice import PolicyDescription
+from rl_coach.utils import CoachError
+
+
+class BootstrappedDQNNetworkParameters(DQNNetworkParameters):
+    """A network of ten Q heads, whose gradients are averaged in what they have in common."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads_parameters[0].num_output_head_copies = 10
+        self.heads_parameters[0].rescale_gradient_from_head_by_factor = 1.0 / 10
+
+
+class BootstrappedDQNAgentParameters(DQNAgentParameters):
+    """Bootstrapped DQN; set as many heads in the network as ``exploration.architecture_num_q_heads``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.exploration = BootstrappedParameters()
+        self.network_wrappers = {"main": BootstrappedDQNNetworkParameters()}
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.bootstrapped_dqn_agent:BootstrappedDQNAgent"
+
+
+def bootstrapped_rule(is_huber: bool, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:
+    """Double Q-learning of each of K heads on the rows that are its own, the losses added up (appendix D).
+
+    ``extra['mask']`` [B, K] is 1 where a row is a head's. Errors are the heads' mean absolute errors.
+
+    :param is_huber: Huber instead of squared errors
+    :param mask_name: the observation that masks actions, if there is one
+    :param loss_weight: each head's
+    """
+
+    def stacked(ops: Any, heads: list[dict[str, Any]]) -> Any:
+        """[B, K, A]"""
+        return ops.stack([head["q"] for head in heads], axis=1)
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, actions=batch.actions, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+        assert_rank(2, mask=batch.extra.get("mask"))
+        main = networks["main"]
+        q_tm1 = stacked(ops, main.online(batch.states))
+        q_t = stacked(ops, main.target(batch.next_states))
+        q_t_online = stacked(ops, main.online(batch.next_states))
+        if mask_name is not None:
+            states = {mask_name: batch.next_states[mask_name][:, None, :]}
+            q_t_online = allowed_values(ops, q_t_online, states, mask_name)
+        v_t = select(ops, q_t, greedy_by_online(ops, q_t_online, q_t, batch))
+        target_tm1 = ops.stop_gradient(batch.rewards[:, None] + batch.discounts[:, None] * v_t)
+        taken = ops.one_hot(batch.actions, q_tm1.shape[-1], dtype="float32")[:, None, :]
+        errors = batch.extra["mask"] * (target_tm1 - ops.sum(q_tm1 * taken, axis=-1))
+        losses = ops.sum(huber(ops, errors) if is_huber else errors * errors, axis=-1)
+        loss = loss_weight * weighted_mean(ops, losses, batch.weights)
+        return Update({"main": loss}, errors=ops.mean(ops.abs(errors), axis=-1))
+
+    return rule
+
+
+class BootstrappedDQNAgent(ValueOptimizationAgent):
+    """See the module."""
+
+    @property
+    def is_on_policy(self) -> bool:
+        return False
+
+    @property
+    def num_heads(self) -> int:
+        """K, the number of heads that the exploration policy chooses from."""
+        return self.ap.exploration.architecture_num_q_heads
+
+    def create_networks(self) -> dict[str, NetworkWrapper]:
+        networks = super().create_networks()
+        heads = len(networks["main"].outputs_named("q"))
+        wanted = getattr(self.ap.exploration, "architecture_num_q_heads", None)
+        if wanted != heads:
+            raise CoachError(
+                f"exploration.architecture_num_q_heads is {wanted}; it must be {heads}, the network's Q heads "
+                f"(num_output_head_copies), in BootstrappedParameters or UCBParameters"
+            )
+        return networks
+
+    def make_update_rule(self) -> UpdateRule:
+        main = self.ap.network_wrappers["main"]
+        return bootstrapped_rule(
+            main.replace_mse_with_huber_loss, self.spaces.action_mask_name, main.heads_parameters[0].loss_weight
+        )
+
+    def reset_internal_state(self) -> None:
+        super().reset_internal_state()
+        self.exploration_policy.select_head()
+
+    def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
+        """Draw the heads that learn from the transition, ``info['mask']`` [K]."""
+        shared = self.ap.exploration.bootstrapped_data_sharing_probability
+        transition.info["mask"] = (self.rng.random(self.num_heads) < shared).astype(np.uint8)
+        return transition
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        mask = batch.info_columns.get("mask")  # what was recorded elsewhere is every head's
+        mask = np.ones((len(batch), self.num_heads)) if mask is None else mask
+        return {**super().learning_columns(batch), "extra/mask": mask.astype(np.float32)}
+
+    def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
+        """[B, K, A], each head's Q(s, .)."""
+        inputs = self.prepare_batch_for_inference(states, "main")
+        values = self.networks["main"].online_network.predict(inputs, outputs=self._q_outputs, squeeze_output=False)
+        return np.stack(values, axis=1)
+
+    def values_of_actions(self, prediction: np.ndarray) -> np.ndarray:
+        return prediction.mean(axis=0)
+
+    def policy_description(self) -> PolicyDescription | None:
+        choice = self.exploration_policy.action_choice()
+        return None if choice is None else PolicyDescription("main", self.networks["main"].outputs_named("q"), choice)

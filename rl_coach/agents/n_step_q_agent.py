@@ -1,0 +1,117 @@
+"""N-step Q-learning (Mnih et al. 2016, "Asynchronous methods for deep reinforcement learning", algorithm S2)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Mapping
+
+import numpy as np
+
+from rl_coach.agents.dqn_agent import greedy_by_target, q_learning_rule
+from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
+from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import QHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.update import UpdateRule, weighted_sum
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.core_types import Batch, EnvironmentSteps, n_step_returns
+from rl_coach.exploration_policies.e_greedy import EGreedyParameters
+from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
+from rl_coach.utilities.constraints import Constraint, one_of, whole
+
+N_STEP, ONE_STEP = "N-Step", "1-Step"
+
+
+class NStepQNetworkParameters(NetworkParameters):
+    """A Q-network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
+        self.middleware_parameters = FCMiddlewareParameters()
+        self.heads_parameters = [QHeadParameters()]
+        self.optimizer_type = "Adam"
+        self.async_training = True
+        self.shared_optimizer = True
+        self.create_target_network = True
+
+
+class NStepQAlgorithmParameters(AlgorithmParameters):
+    """Hyperparameters of n-step Q-learning.
+
+    :ivar num_steps_between_copying_online_weights_to_target: steps between two updates of the target network
+    :ivar apply_gradients_every_x_episodes: number of episodes that one update sums; with 1 each segment is an update
+    :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
+    :ivar targets_horizon: ``'N-Step'`` sums rewards up to the end of the segment, ``'1-Step'`` bootstraps at once
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "num_steps_between_gradient_updates": whole(1),
+        "targets_horizon": one_of(N_STEP, ONE_STEP),
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(10000)
+        self.apply_gradients_every_x_episodes = 1
+        self.num_steps_between_gradient_updates = 5
+        self.targets_horizon = N_STEP
+
+
+class NStepQAgentParameters(AgentParameters):
+    """N-step Q-learning with epsilon-greedy exploration; it replays nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=NStepQAlgorithmParameters(),
+            exploration=EGreedyParameters(),
+            memory=SingleEpisodeBufferParameters(),
+            networks={"main": NStepQNetworkParameters()},
+        )
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.n_step_q_agent:NStepQAgent"
+
+
+class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
+    """Learns the segment that was just played: y_t = r_t + ... + discount^(T - t) max_a Q_target(s_T, a)."""
+
+    learns_from_sequences = False
+    explores_by_parameter = True
+
+    @property
+    def is_on_policy(self) -> bool:
+        return False
+
+    def make_update_rule(self) -> UpdateRule:
+        main = self.ap.network_wrappers["main"]
+        return q_learning_rule(
+            main.replace_mse_with_huber_loss,
+            self.spaces.action_mask_name,
+            greedy_by_target,
+            needs_online=False,
+            loss_weight=main.heads_parameters[0].loss_weight,
+            mean=weighted_sum,  # a segment's rows weigh 1 / T each
+        )
+
+    def train(self) -> float:
+        self.update_loop.update_targets_if_due()
+        return super().train()
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        """The columns of a segment: for each row its n-step return and the state that it is bootstrapped from."""
+        discount, following = self.ap.algorithm.discount, batch.next_state_columns
+        if self.ap.algorithm.targets_horizon == N_STEP:
+            left = np.arange(len(batch), 0, -1)
+            rewards = n_step_returns(batch.reward_column, discount)
+            discounts = discount**left * (1.0 - batch.terminated_column[-1])
+            following = {name: np.repeat(column[-1:], len(batch), axis=0) for name, column in following.items()}
+        else:
+            rewards, discounts = batch.reward_column, discount * (1.0 - batch.terminated_column)
+        return {
+            **super().learning_columns(batch),
+            **{f"next_states/{name}": following[name] for name in self.update_loop.input_names},
+            "rewards": np.asarray(rewards, np.float32),
+            "discounts": np.asarray(discounts, np.float32),
+        }

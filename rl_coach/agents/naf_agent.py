@@ -1,0 +1,143 @@
+"""Normalized advantage functions (Gu et al. 2016, "Continuous deep Q-learning with model-based acceleration")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import NAFHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.update import (
+    LearningBatch,
+    NetworkView,
+    Update,
+    UpdateRule,
+    assert_rank,
+    huber,
+    weighted_mean,
+)
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.core_types import ActionInfo, EnvironmentSteps, StateType
+from rl_coach.exploration_policies.ou_process import OUProcessParameters
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.policy.action_choice import DeterministicChoice, PolicyDescription
+from rl_coach.spaces import BoxActionSpace
+from rl_coach.utils import CoachError
+
+
+class NAFNetworkParameters(NetworkParameters):
+    """A network of the best action, its value, and the shape of the advantage around it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
+        self.middleware_parameters = FCMiddlewareParameters()
+        self.heads_parameters = [NAFHeadParameters()]
+        self.optimizer_type = "Adam"
+        self.learning_rate = 0.001
+        self.async_training = True
+        self.create_target_network = True
+
+
+class NAFAlgorithmParameters(AlgorithmParameters):
+    """Hyperparameters of normalized advantage functions.
+
+    :ivar num_consecutive_training_steps: number of updates after each step
+    :ivar num_steps_between_copying_online_weights_to_target: steps between two updates of the target network
+    :ivar rate_for_copying_weights_to_target: the target's share of the newest weights at each of its updates
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_consecutive_training_steps = 5
+        self.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(1)
+        self.rate_for_copying_weights_to_target = 0.001
+
+
+class NAFAgentParameters(AgentParameters):
+    """Normalized advantage functions with Ornstein-Uhlenbeck noise."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=NAFAlgorithmParameters(),
+            exploration=OUProcessParameters(),
+            memory=EpisodicExperienceReplayParameters(),
+            networks={"main": NAFNetworkParameters()},
+        )
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.naf_agent:NAFAgent"
+
+
+def advantages(ops: Any, head: dict[str, Any], actions: Any) -> Any:
+    """[B], -(a - mean)^T L L^T (a - mean) / 2 of actions [B, D] (equations 4 and 5).
+
+    :param head: ``mean`` [B, D] and ``factor`` L [B, D, D]
+    """
+    projected = ops.sum(head["factor"] * (actions - head["mean"])[:, :, None], axis=1)
+    return -0.5 * ops.sum(ops.square(projected), axis=-1)
+
+
+def normalized_advantage_rule(is_huber: bool, loss_weight: float = 1.0) -> UpdateRule:
+    """y = r + discount_t V_target(s'), and Q(s, a) = V(s) + A(s, a) (algorithm 1).
+
+    :param is_huber: Huber instead of squared errors
+    :param loss_weight: the head's
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+        assert_rank(2, actions=batch.actions)
+        head = networks["main"].online(batch.states)[0]
+        v_t = networks["main"].target(batch.next_states)[0]["v"]
+        target_tm1 = ops.stop_gradient(batch.rewards + batch.discounts * v_t)
+        errors = target_tm1 - (head["v"] + advantages(ops, head, batch.actions))
+        losses = huber(ops, errors) if is_huber else errors * errors
+        return Update({"main": loss_weight * weighted_mean(ops, losses, batch.weights)}, errors=errors)
+
+    return rule
+
+
+class NAFAgent(ValueOptimizationAgent):
+    """See the module."""
+
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self.mu_values = self.register_signal("Action")
+        self.v_values = self.register_signal("V")
+
+    @property
+    def is_on_policy(self) -> bool:
+        return False
+
+    def init_environment_dependent_modules(self) -> None:
+        action = self.spaces.action
+        if not isinstance(action, BoxActionSpace) or not np.all(np.isfinite([action.low, action.high])):
+            raise CoachError(
+                f"normalized advantage functions need continuous actions with finite bounds, not {action!r}: "
+                f"choose another agent or environment"
+            )
+        super().init_environment_dependent_modules()
+
+    def make_update_rule(self) -> UpdateRule:
+        main = self.ap.network_wrappers["main"]
+        return normalized_advantage_rule(main.replace_mse_with_huber_loss, main.heads_parameters[0].loss_weight)
+
+    def predict_states(self, states: list[StateType]) -> list[list[np.ndarray]]:
+        outputs = self.get_prediction(states)
+        return [[output[row] for output in outputs] for row in range(len(states))]
+
+    def choose_action(self, curr_state: StateType) -> ActionInfo:
+        mean, value = self.acting_prediction(curr_state)
+        # the memory holds what was done: the advantage is a parabola, for which an action out of bounds is another one
+        action = self.spaces.action.clip_action_to_space(self.exploration_policy.choose(mean, None))
+        self.mu_values.add_sample(mean)
+        self.v_values.add_sample(value)
+        return ActionInfo(action, action_value=float(value))
+
+    def policy_description(self) -> PolicyDescription:
+        return PolicyDescription("main", self.networks["main"].outputs_named("mean"), DeterministicChoice())

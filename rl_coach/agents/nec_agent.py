@@ -1,0 +1,225 @@
+"""Neural episodic control (Pritzel et al. 2017, "Neural episodic control")."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Mapping
+
+import numpy as np
+
+from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import DNDQHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.policies import MASKED_LOGIT
+from rl_coach.architectures.update import (
+    LearningBatch,
+    NetworkView,
+    Update,
+    UpdateRule,
+    assert_rank,
+    huber,
+    weighted_mean,
+)
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.core_types import Batch, EnvironmentSteps, Episode, RunPhase, StateType
+from rl_coach.exploration_policies.e_greedy import EGreedyParameters
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.memories.non_episodic.differentiable_neural_dictionary import QDND, gradients_of_squared_errors, looked_up
+from rl_coach.schedules import ConstantSchedule
+from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, number, whole
+from rl_coach.utils import CoachError
+
+
+class NECNetworkParameters(NetworkParameters):
+    """A network of embeddings."""
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "should_get_softmax_probabilities": FLAG,
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
+        self.middleware_parameters = FCMiddlewareParameters()
+        self.heads_parameters = [DNDQHeadParameters()]
+        self.optimizer_type = "Adam"
+        self.should_get_softmax_probabilities = False
+
+
+class NECAlgorithmParameters(AlgorithmParameters):
+    """Hyperparameters of neural episodic control.
+
+    :ivar dnd_size: number of entries that each action's dictionary keeps; beyond it those looked up least recently go
+    :ivar l2_norm_added_delta: added to squared distances; near 0 the nearest entry decides, large ones count alike
+    :ivar new_value_shift_coefficient: the step towards a new value of a key that is there; 1 replaces the old one
+    :ivar number_of_knn: number of nearest entries that make a value
+    :ivar DND_key_error_threshold: the distance up to which two keys are the same; 0 for equal ones
+    :ivar propagate_updates_to_DND: learning also moves the keys and values that were looked up
+    :ivar n_step: number of rewards before the bootstrapped value
+    :ivar bootstrap_total_return_from_old_policy: bootstrap at all; otherwise returns sum ``n_step`` rewards alone
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "dnd_size": whole(1),
+        "l2_norm_added_delta": number(above=0),
+        "new_value_shift_coefficient": FRACTION,
+        "number_of_knn": whole(1),
+        "DND_key_error_threshold": number(0),
+        "propagate_updates_to_DND": FLAG,
+        "bootstrap_total_return_from_old_policy": FLAG,
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dnd_size = 500000
+        self.l2_norm_added_delta = 0.001
+        self.new_value_shift_coefficient = 0.1
+        self.number_of_knn = 50
+        self.DND_key_error_threshold: float = 0
+        self.num_consecutive_playing_steps = EnvironmentSteps(4)
+        self.propagate_updates_to_DND = False
+        self.n_step = 100
+        self.bootstrap_total_return_from_old_policy = True
+
+
+class NECMemoryParameters(EpisodicExperienceReplayParameters):
+    """The episodes that the embeddings are learned from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.max_size = (MemoryGranularity.Transitions, 100000)
+
+
+class NECAgentParameters(AgentParameters):
+    """Neural episodic control with epsilon-greedy exploration."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=NECAlgorithmParameters(),
+            exploration=EGreedyParameters(),
+            memory=NECMemoryParameters(),
+            networks={"main": NECNetworkParameters()},
+        )
+        self.exploration.epsilon_schedule = ConstantSchedule(0.1)
+        self.exploration.evaluation_epsilon = 0.01
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.nec_agent:NECAgent"
+
+
+def neural_episodic_control_rule(delta: float, is_huber: bool, loss_weight: float = 1.0) -> UpdateRule:
+    """The errors of values that are looked up, towards n-step returns (algorithm 1).
+
+    ``extra`` has ``keys`` [B, k, F] and ``values`` [B, k] of the nearest entries, and ``returns`` [B].
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        extra = batch.extra
+        assert_rank(1, returns=extra.get("returns"), weights=batch.weights)
+        embeddings = networks["main"].online(batch.states)[0]["embedding"]
+        errors = extra["returns"] - looked_up(ops, embeddings, extra["keys"], extra["values"], delta)
+        losses = huber(ops, errors) if is_huber else errors * errors
+        return Update({"main": loss_weight * weighted_mean(ops, losses, batch.weights)}, errors=errors)
+
+    return rule
+
+
+class NECAgent(ValueOptimizationAgent):
+    """See the module. Each episode's embeddings and returns are added when it ends, under the newest weights."""
+
+    learns_one_by_one = True  # which entries are nearest depends on the weights
+    dnd: QDND
+
+    @property
+    def is_on_policy(self) -> bool:
+        return False
+
+    def init_environment_dependent_modules(self) -> None:
+        super().init_environment_dependent_modules()
+        algorithm, main = self.ap.algorithm, self.networks["main"]
+        if algorithm.number_of_knn > algorithm.dnd_size:
+            raise CoachError(
+                f"algorithm.number_of_knn is {algorithm.number_of_knn}; it must be at most dnd_size "
+                f"({algorithm.dnd_size})"
+            )
+        (name,) = main.outputs_named("embedding")
+        self.dnd = QDND(
+            algorithm.dnd_size,
+            main.exported().output_shapes[name][0],
+            self.spaces.action.num_actions,
+            algorithm.new_value_shift_coefficient,
+            algorithm.DND_key_error_threshold,
+            num_neighbors=algorithm.number_of_knn,
+            override_existing_keys=True,
+        )
+
+    def make_update_rule(self) -> UpdateRule:
+        main = self.ap.network_wrappers["main"]
+        return neural_episodic_control_rule(
+            self.ap.algorithm.l2_norm_added_delta,
+            main.replace_mse_with_huber_loss,
+            main.heads_parameters[0].loss_weight,
+        )
+
+    def should_train(self) -> bool:
+        return super().should_train() and self.dnd.has_enough_entries(self.ap.algorithm.number_of_knn)
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        main = self.networks["main"]
+        states = {name: batch.state_columns[name] for name in self.update_loop.input_names}
+        actions, returns = batch.action_column, np.asarray(batch.n_step_discounted_rewards(), np.float32)
+        embeddings = main.online_network.predict({name: states[name] for name in main.input_names})
+        keys, values, indices = self.dnd.query_each(embeddings, actions, self.ap.algorithm.number_of_knn)
+        if self.ap.algorithm.propagate_updates_to_DND:
+            self.dnd.learning_rate = main.learning_rate_at(self.training_iteration)
+            delta = self.ap.algorithm.l2_norm_added_delta
+            by_keys, by_values = gradients_of_squared_errors(embeddings, keys, values, returns, delta)
+            self.dnd.update_keys_and_values(actions, by_keys, by_values, indices)
+        return {
+            **{f"states/{name}": column for name, column in states.items()},
+            "extra/keys": keys,
+            "extra/values": values,
+            "extra/returns": returns,
+            "weights": np.ones(len(batch), np.float32),
+        }
+
+    def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
+        return self._values(super().get_all_q_values_for_states(states))
+
+    def _values(self, embeddings: np.ndarray) -> np.ndarray:
+        """[B, A], the values looked up for embeddings [B, F]. An evaluation leaves no trace in the dictionary."""
+        algorithm, touch = self.ap.algorithm, self._phase is not RunPhase.TEST
+        return self.dnd.action_values(embeddings, algorithm.number_of_knn, algorithm.l2_norm_added_delta, touch)
+
+    def handle_episode_ended(self) -> None:
+        buffer = self.episode.buffer
+        if self._phase is RunPhase.TEST or buffer.is_empty():
+            super().handle_episode_ended()
+            return
+        embeddings = self._embeddings_and_bootstrap_values(buffer)
+        super().handle_episode_ended()
+        steps = buffer.transitions
+        self.dnd.add(embeddings, [step.action for step in steps], [step.n_step_discounted_rewards for step in steps])
+
+    def _embeddings_and_bootstrap_values(self, buffer: Episode) -> np.ndarray:
+        """[T, F], the embeddings of an episode's states; steps get the values that returns are bootstrapped from."""
+        states = [self.run_pre_network_filter_for_inference(step.state or {}, False) for step in buffer.transitions]
+        embeddings = super().get_all_q_values_for_states(states)
+        later = buffer.transitions[buffer.n_step :] if buffer.n_step > 0 else []
+        if later:
+            values = self._values(embeddings[-len(later) :])
+            if self.spaces.action_mask_name is not None:
+                masks = np.stack([self.spaces.action_mask(state) for state in states[-len(later) :]])
+                values = np.where(masks > 0, values, MASKED_LOGIT)
+            for step, value in zip(later, values.max(axis=1)):
+                step.info["max_action_value"] = float(value)
+        return embeddings
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "dnd": self.dnd.get_state()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self.dnd.set_state(state["dnd"])

@@ -1,0 +1,105 @@
+"""Advantage learning and persistent advantage learning (Bellemare et al. 2016, "Increasing the action gap")."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Mapping
+
+import numpy as np
+
+from rl_coach.agents.ddqn_agent import greedy_by_online
+from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters, allowed_values, q_learning_update
+from rl_coach.agents.mmc_agent import columns_with_returns
+from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, select
+from rl_coach.core_types import Batch
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint
+
+
+class PALAlgorithmParameters(DQNAlgorithmParameters):
+    """Hyperparameters of advantage learning.
+
+    :ivar pal_alpha: the share of the action gap that is taken off the target; 0 is double DQN, near 1 the gap is widest
+    :ivar persistent_advantage_learning: also favour actions that would be repeated in the next state
+    :ivar monte_carlo_mixing_rate: the return's share of the target; 0 takes none
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "pal_alpha": FRACTION,
+        "persistent_advantage_learning": FLAG,
+        "monte_carlo_mixing_rate": FRACTION,
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pal_alpha = 0.9
+        self.persistent_advantage_learning = False
+        self.monte_carlo_mixing_rate = 0.1
+
+
+class PALAgentParameters(DQNAgentParameters):
+    """Advantage learning; settings as DQN's, with a memory that knows the returns of its episodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.algorithm = PALAlgorithmParameters()
+        self.memory = EpisodicExperienceReplayParameters()
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.pal_agent:PALAgent"
+
+
+def action_gap(ops: Any, q: Any, actions: Any) -> Any:
+    """[B], max Q(s, .) - Q(s, a) of values [B, A] and actions [B]; 0 for the best action."""
+    return ops.max(q, axis=-1) - select(ops, q, actions)
+
+
+def advantage_learning_rule(
+    algorithm: PALAlgorithmParameters, is_huber: bool, mask_name: str | None, loss_weight: float = 1.0
+) -> UpdateRule:
+    """y = (1 - m) (r + discount_t Q_target(s', a') - alpha * gap) + m G, where a' is the online network's choice.
+
+    The gap is max Q_target(s, .) - Q_target(s, a), or the smaller of that and the same at s', of the same action, if
+    learning is persistent (section 3.2 and equation 9). Behind a terminal state all actions are worth 0, and the gap
+    there is 0. ``extra['returns']`` G is [B].
+    """
+    alpha, mixing_rate = algorithm.pal_alpha, algorithm.monte_carlo_mixing_rate
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, actions=batch.actions, rewards=batch.rewards, discounts=batch.discounts)
+        assert_rank(1, returns=batch.extra.get("returns"), weights=batch.weights)
+        main = networks["main"]
+        q_tm1 = main.online(batch.states)[0]["q"]
+        q_tm1_target = allowed_values(ops, main.target(batch.states)[0]["q"], batch.states, mask_name)
+        q_t = allowed_values(ops, main.target(batch.next_states)[0]["q"], batch.next_states, mask_name)
+        q_t_online = allowed_values(ops, main.online(batch.next_states)[0]["q"], batch.next_states, mask_name)
+        gap = action_gap(ops, q_tm1_target, batch.actions)
+        if algorithm.persistent_advantage_learning:
+            gap_t = ops.where(batch.discounts > 0, action_gap(ops, q_t, batch.actions), 0.0)
+            gap = ops.minimum(gap, gap_t)
+        one_step = batch.rewards + batch.discounts * select(ops, q_t, greedy_by_online(ops, q_t_online, q_t, batch))
+        target_tm1 = (1.0 - mixing_rate) * (one_step - alpha * gap) + mixing_rate * batch.extra["returns"]
+        return q_learning_update(ops, target_tm1, q_tm1, batch, is_huber, loss_weight)
+
+    return rule
+
+
+class PALAgent(ValueOptimizationAgent):
+    """See the module."""
+
+    @property
+    def is_on_policy(self) -> bool:
+        return False
+
+    def make_update_rule(self) -> UpdateRule:
+        main = self.ap.network_wrappers["main"]
+        return advantage_learning_rule(
+            self.ap.algorithm,
+            main.replace_mse_with_huber_loss,
+            self.spaces.action_mask_name,
+            main.heads_parameters[0].loss_weight,
+        )
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        return columns_with_returns(super().learning_columns(batch), batch)

@@ -1,0 +1,61 @@
+"""Rainbow (Hessel et al. 2018, "Rainbow: combining improvements in deep reinforcement learning")."""
+
+from __future__ import annotations
+
+from rl_coach.agents.categorical_dqn_agent import (
+    CategoricalDQNAgent,
+    CategoricalDQNAgentParameters,
+    CategoricalDQNAlgorithmParameters,
+)
+from rl_coach.agents.ddqn_agent import greedy_by_online
+from rl_coach.agents.dqn_agent import DQNNetworkParameters
+from rl_coach.architectures.head_parameters import RainbowQHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.base_parameters import MiddlewareScheme
+from rl_coach.exploration_policies.parameter_noise import ParameterNoiseParameters
+from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
+
+
+class RainbowDQNNetworkParameters(DQNNetworkParameters):
+    """A network of dueling distributions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads_parameters = [RainbowQHeadParameters()]
+        self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Empty)
+
+
+class RainbowDQNAlgorithmParameters(CategoricalDQNAlgorithmParameters):
+    """Hyperparameters of Rainbow: those of categorical DQN, and the steps that a return sums.
+
+    :ivar n_step: number of rewards before the bootstrapped value; 1 is one-step learning
+    :ivar store_transitions_only_when_episodes_are_terminated: store an episode's n-step transitions when it ends
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n_step = 3
+        self.store_transitions_only_when_episodes_are_terminated = True
+
+
+class RainbowDQNAgentParameters(CategoricalDQNAgentParameters):
+    """Rainbow: a dueling categorical network with noisy layers, double Q-learning, n-step returns and prioritized
+    replay."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.algorithm = RainbowDQNAlgorithmParameters()
+        self.network_wrappers = {"main": RainbowDQNNetworkParameters()}
+        self.exploration = ParameterNoiseParameters(self)
+        self.memory = PrioritizedExperienceReplayParameters()
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.rainbow_dqn_agent:RainbowDQNAgent"
+
+
+class RainbowDQNAgent(CategoricalDQNAgent):
+    """The online network chooses the next action, whose distribution the target network gives (section 3); the rest
+    stands in the parameters."""
+
+    bootstrap_actions = (greedy_by_online, True)

@@ -1,0 +1,417 @@
+"""The differentiable neural dictionary: values by embeddings, looked up among the nearest (Pritzel et al. 2017, "Neural
+episodic control", section 3.1)."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from rl_coach.utilities.files import read_data, write_data
+from rl_coach.utils import CoachError
+
+FILE = "dictionary.npz"
+
+
+def _faiss() -> ModuleType:
+    """
+    :raises CoachError: it is not installed
+    """
+    try:
+        import faiss
+    except ImportError as error:
+        raise CoachError(
+            "a neural dictionary looks neighbours up with faiss, which is not installed: pip install 'coach-rl[nec]'"
+        ) from error
+    return faiss
+
+
+def looked_up(ops: Any, embeddings: Any, keys: Any, values: Any, delta: float) -> Any:
+    """[B], the mean of values weighed by 1 / (|h - h_i|^2 + delta) (equations 1, 2 and 5).
+
+    :param ops: array operations: a framework's, or NumPy
+    :param embeddings: h, [B, F]
+    :param keys: h_i, [B, k, F]
+    :param values: [B, k]
+    """
+    kernel = 1.0 / (ops.sum(ops.square(embeddings[:, None, :] - keys), axis=-1) + delta)
+    return ops.sum(kernel * values, axis=-1) / ops.sum(kernel, axis=-1)
+
+
+def gradients_of_squared_errors(
+    embeddings: np.ndarray, keys: np.ndarray, values: np.ndarray, targets: np.ndarray, delta: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The gradients of the mean squared error of ``looked_up`` values by keys [B, k, F] and values [B, k].
+
+    :param targets: [B]
+    """
+    difference = embeddings[:, None, :] - keys
+    kernel = 1.0 / (np.square(difference).sum(axis=-1) + delta)
+    total = kernel.sum(axis=1, keepdims=True)
+    q = (kernel * values).sum(axis=1, keepdims=True) / total
+    slope = 2.0 * (q - targets[:, None]) / len(targets)
+    by_kernel = slope * (values - q) / total
+    return (2.0 * by_kernel * kernel**2)[..., None] * difference, slope * kernel / total
+
+
+class NearestKeys:
+    """Search for the nearest of many vectors that change a few at a time.
+
+    Up to ``EXHAUSTIVE`` vectors all are compared. Beyond, they lie in lists around centres, and those of the nearest
+    centres are compared (faiss's ``IndexIVFFlat``); the centres are found anew whenever the number of vectors has
+    doubled. All of it is determined by the calls alone, and a saved index goes on to the last bit.
+
+    :param keys: [capacity, width] float32, which the caller writes to
+    """
+
+    EXHAUSTIVE = 10000
+    PROBES = 16
+
+    def __init__(self, keys: np.ndarray):
+        self._faiss: Any = _faiss()
+        self._keys = keys
+        self._index: Any = None
+        self._size_at_training = 0
+
+    def changed(self, rows: np.ndarray, size: int) -> None:
+        """Take note of rows [B] that have been written, of which some may be new. :param size: rows in use"""
+        if size > max(self.EXHAUSTIVE, 2 * self._size_at_training):
+            self._train(size)
+        elif self._index is not None:
+            self._index.remove_ids(rows.astype(np.int64))
+            self._index.add_with_ids(self._keys[rows], rows.astype(np.int64))
+
+    def _train(self, size: int) -> None:
+        width = self._keys.shape[1]
+        lists = int(4 * np.sqrt(size))
+        self._index = self._faiss.IndexIVFFlat(self._faiss.IndexFlatL2(width), width, lists)
+        self._index.nprobe = self.PROBES
+        self._index.train(self._keys[:size])
+        self._index.add_with_ids(self._keys[:size], np.arange(size))
+        self._size_at_training = size
+
+    def nearest(self, queries: np.ndarray, k: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """The squared distances [B, k] to the nearest rows, nearest first, and these rows [B, k].
+
+        :param queries: [B, width] float32
+        :param k: at most ``size``, the number of rows in use
+        """
+        queries = np.ascontiguousarray(queries)
+        rows = np.full((len(queries), k), -1) if self._index is None else self._index.search(queries, k)[1]
+        missing = np.flatnonzero((rows < 0).any(axis=1))  # all, or those whose lists hold fewer than k
+        if missing.size:
+            rows[missing] = self._faiss.knn(queries[missing], self._keys[:size], k)[1]
+        distances = np.square(self._keys[rows] - queries[:, None]).sum(axis=2)
+        order = np.argsort(distances, axis=1, kind="stable")
+        return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
+
+    def get_state(self) -> dict[str, Any]:
+        """The index as plain data."""
+        index = None if self._index is None else self._faiss.serialize_index(self._index)
+        return {"index": index, "size_at_training": self._size_at_training}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from ``get_state``."""
+        index = state["index"]
+        self._index = None if index is None else self._faiss.deserialize_index(np.array(index, np.uint8))
+        self._size_at_training = state["size_at_training"]
+
+
+class AnnoyDictionary:
+    """Keys and values of one action; when it is full, the entries looked up least recently go.
+
+    It bears Coach's name, though neighbours are found by ``NearestKeys``, not by the Annoy library.
+
+    :param dict_size: number of entries that are kept
+    :param key_width: F, the size of a key
+    :param new_value_shift_coefficient: the step towards a new value of a key that is there; 1 replaces the old one
+    :param batch_size: not used; new entries are found at once
+    :param key_error_threshold: the distance up to which two keys are the same; 0 for equal ones
+    :param num_neighbors: not used; ``query`` says how many it wants
+    :param override_existing_keys: change the value of a key that is there; otherwise it is there twice
+    :param rebuild_on_every_update: not used; new entries are found at once
+    """
+
+    def __init__(
+        self,
+        dict_size: int,
+        key_width: int,
+        new_value_shift_coefficient: float = 0.1,
+        batch_size: int = 100,
+        key_error_threshold: float = 0.01,
+        num_neighbors: int = 50,
+        override_existing_keys: bool = True,
+        rebuild_on_every_update: bool = False,
+    ):
+        self.max_size = dict_size
+        self.key_dimension = key_width
+        self.new_value_shift_coefficient = new_value_shift_coefficient
+        self.key_error_threshold = key_error_threshold
+        self.override_existing_keys = override_existing_keys
+        self.curr_size = 0
+        self.current_timestamp = 0
+        self.embeddings = np.zeros((dict_size, key_width), np.float32)
+        self.values = np.zeros(dict_size, np.float32)
+        self.lru_timestamps = np.zeros(dict_size, np.int64)
+        self.additional_data: dict[int, Any] = {}
+        self._index = NearestKeys(self.embeddings)
+
+    def has_enough_entries(self, k: int) -> bool:
+        """True if there are k entries."""
+        return self.curr_size >= k
+
+    def add(self, keys: Any, values: Any, additional_data: Any = None, force_rebuild_tree: bool = False) -> None:
+        """Add entries, or move the values of keys that are there towards new ones. Of more entries than there is room
+        for, the last ones stay.
+
+        :param keys: [B, F]
+        :param values: [B]
+        :param additional_data: something for each, which ``query`` gives back
+        """
+        keys = np.asarray(keys, np.float32).reshape(-1, self.key_dimension)[-self.max_size :]
+        values = np.asarray(values, np.float32).reshape(-1)[-self.max_size :]
+        data = [None] * len(keys) if additional_data is None else list(additional_data)[-self.max_size :]
+        known = self._known_rows(keys)
+        self.lru_timestamps[known[known >= 0]] = self.current_timestamp
+        free = iter(self._free_rows(int(np.count_nonzero(known < 0))))
+        written: list[int] = []
+        row_of: dict[bytes, int] = {}
+        for key, value, one, row in zip(keys, values, data, known.tolist()):
+            if row < 0:
+                row = row_of.get(key.tobytes(), -1)
+            if row >= 0:
+                self.values[row] += self.new_value_shift_coefficient * (value - self.values[row])
+            else:
+                row = int(next(free))
+                self.embeddings[row], self.values[row] = key, value
+                self.lru_timestamps[row] = self.current_timestamp
+                written.append(row)
+                if self.override_existing_keys:
+                    row_of[key.tobytes()] = row
+            self._keep_data(row, one)
+        self.curr_size = max(self.curr_size, max(written, default=-1) + 1)
+        self._index.changed(np.array(written, np.int64), self.curr_size)
+        self.current_timestamp += 1
+
+    def _known_rows(self, keys: np.ndarray) -> np.ndarray:
+        """[B] the entries whose keys these are, -1 where there is none."""
+        if not (self.override_existing_keys and self.curr_size and len(keys)):
+            return np.full(len(keys), -1)
+        distances, rows = self._index.nearest(keys, 1, self.curr_size)
+        return np.where(distances[:, 0] <= self.key_error_threshold**2, rows[:, 0], -1)
+
+    def _free_rows(self, count: int) -> np.ndarray:
+        """[count] rows to write to: unused ones, then those looked up least recently."""
+        unused = np.arange(self.curr_size, min(self.curr_size + count, self.max_size))
+        if len(unused) == count:
+            return unused
+        oldest = np.argsort(self.lru_timestamps[: self.curr_size], kind="stable")
+        return np.concatenate([unused, oldest[: count - len(unused)]])
+
+    def _keep_data(self, row: int, data: Any) -> None:
+        self.additional_data.pop(row, None)
+        if data is not None:
+            self.additional_data[row] = data
+
+    def query(self, keys: Any, k: int, touch: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray, list]:
+        """The nearest entries: keys [B, k, F], values [B, k], their indices [B, k] and their additional data.
+
+        :param keys: [B, F]
+        :param k: at most as many as there are entries
+        :param touch: they count as looked up, and stay longer
+        :raises CoachError: there are fewer entries
+        """
+        if not self.has_enough_entries(k):
+            raise CoachError(f"the dictionary has {self.curr_size} entries; {k} neighbours were asked for")
+        keys = np.ascontiguousarray(keys, np.float32).reshape(-1, self.key_dimension)
+        _, rows = self._index.nearest(keys, k, self.curr_size)
+        if touch:
+            self.lru_timestamps[rows] = self.current_timestamp
+            self.current_timestamp += 1
+        data = (
+            [[self.additional_data.get(row) for row in some] for some in rows.tolist()] if self.additional_data else []
+        )
+        return self.embeddings[rows], self.values[rows], rows, data
+
+    def move(self, rows: np.ndarray, key_steps: np.ndarray, value_steps: np.ndarray) -> None:
+        """Add steps to the keys [R, F] and the values [R] of entries [R], of which some may come twice."""
+        np.add.at(self.embeddings, rows, key_steps)
+        np.add.at(self.values, rows, value_steps)
+        self._index.changed(np.unique(rows), self.curr_size)
+
+    def sample_embeddings(self, num_embeddings: int, rng: np.random.Generator | None = None) -> np.ndarray:
+        """[num_embeddings, F], keys drawn with replacement."""
+        rng = np.random.default_rng() if rng is None else rng
+        return self.embeddings[rng.integers(self.curr_size, size=num_embeddings)]
+
+    def get_state(self) -> dict[str, Any]:
+        """All that an exact continuation needs, as plain data."""
+        size = self.curr_size
+        return {
+            "keys": self.embeddings[:size].copy(),
+            "values": self.values[:size].copy(),
+            "looked_up": self.lru_timestamps[:size].copy(),
+            "timestamp": self.current_timestamp,
+            "index": self._index.get_state(),
+            "data": {str(row): data for row, data in self.additional_data.items()},
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Become what ``get_state`` saw.
+
+        :raises CoachError: its keys are of another size, or too many
+        """
+        keys = np.asarray(state["keys"])
+        if keys.shape[1] != self.key_dimension or len(keys) > self.max_size:
+            raise CoachError(
+                f"the saved dictionary has {len(keys)} keys of {keys.shape[1]} numbers; this one has room for "
+                f"{self.max_size} of {self.key_dimension}"
+            )
+        size = self.curr_size = len(keys)
+        self.embeddings[:size], self.values[:size] = keys, state["values"]
+        self.lru_timestamps[:size] = state["looked_up"]
+        self.current_timestamp = state["timestamp"]
+        self._index.set_state(state["index"])
+        self.additional_data = {int(row): data for row, data in state["data"].items()}
+
+
+class QDND:
+    """A dictionary for each action.
+
+    :param dict_size: number of entries that each keeps
+    :param key_width: F, the size of a key
+    :param num_actions: A
+    :param learning_rate: the step of ``update_keys_and_values``
+    :param return_additional_data: ``query`` gives the additional data too
+
+    The other parameters are those of ``AnnoyDictionary``.
+    """
+
+    def __init__(
+        self,
+        dict_size: int,
+        key_width: int,
+        num_actions: int,
+        new_value_shift_coefficient: float = 0.1,
+        key_error_threshold: float = 0.01,
+        learning_rate: float = 0.01,
+        num_neighbors: int = 50,
+        return_additional_data: bool = False,
+        override_existing_keys: bool = False,
+        rebuild_on_every_update: bool = False,
+    ):
+        self.dict_size = dict_size
+        self.key_width = key_width
+        self.num_actions = num_actions
+        self.new_value_shift_coefficient = new_value_shift_coefficient
+        self.key_error_threshold = key_error_threshold
+        self.learning_rate = learning_rate
+        self.num_neighbors = num_neighbors
+        self.return_additional_data = return_additional_data
+        self.override_existing_keys = override_existing_keys
+        self.clean()
+
+    def clean(self) -> None:
+        """Forget everything."""
+        self.dicts = [
+            AnnoyDictionary(
+                self.dict_size,
+                self.key_width,
+                self.new_value_shift_coefficient,
+                key_error_threshold=self.key_error_threshold,
+                override_existing_keys=self.override_existing_keys,
+            )
+            for _ in range(self.num_actions)
+        ]
+
+    def add(self, embeddings: Any, actions: Any, values: Any, additional_data: Any = None) -> None:
+        """Add entries: keys [B, F], actions [B], values [B] and, if given, something for each."""
+        embeddings, actions, values = np.asarray(embeddings), np.asarray(actions), np.asarray(values)
+        for action, dictionary in enumerate(self.dicts):
+            rows = np.flatnonzero(actions == action)
+            if rows.size:
+                data = None if additional_data is None else [additional_data[row] for row in rows]
+                dictionary.add(embeddings[rows], values[rows], data)
+
+    def query(self, embeddings: Any, action: int, k: int, touch: bool = True) -> tuple:
+        """The k nearest entries of an action; see ``AnnoyDictionary.query``."""
+        found = self.dicts[action].query(embeddings, k, touch)
+        return found if self.return_additional_data else found[:3]
+
+    def query_each(self, embeddings: np.ndarray, actions: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
+        """For each row the k nearest entries of its own action: keys [B, k, F], values [B, k], indices [B, k]."""
+        keys = np.empty((len(actions), k, self.key_width), np.float32)
+        values, indices = np.empty((len(actions), k), np.float32), np.empty((len(actions), k), np.int64)
+        for action in np.unique(actions):
+            rows = np.flatnonzero(actions == action)
+            keys[rows], values[rows], indices[rows] = self.query(embeddings[rows], int(action), k)[:3]
+        return keys, values, indices
+
+    def action_values(self, embeddings: np.ndarray, k: int, delta: float, touch: bool = True) -> np.ndarray:
+        """[B, A], ``looked_up`` values of embeddings [B, F] among the k nearest entries of each action, or as
+        many as it has; 0 where there is none."""
+        found = np.zeros((len(embeddings), self.num_actions), np.float32)
+        for action, dictionary in enumerate(self.dicts):
+            neighbours = min(k, dictionary.curr_size)
+            if neighbours:
+                keys, values, _, _ = dictionary.query(embeddings, neighbours, touch)
+                found[:, action] = looked_up(np, embeddings, keys, values, delta)
+        return found
+
+    def has_enough_entries(self, k: int) -> bool:
+        """True if each action has k entries."""
+        return all(dictionary.has_enough_entries(k) for dictionary in self.dicts)
+
+    def update_keys_and_values(self, actions: Any, key_gradients: Any, value_gradients: Any, indices: Any) -> None:
+        """Take a step of gradient descent.
+
+        :param actions: [B]; the gradients by keys are [B, k, F], those by values [B, k], of the entries [B, k]
+        """
+        actions, indices = np.asarray(actions), np.asarray(indices)
+        for action in np.unique(actions):
+            rows = np.flatnonzero(actions == action)
+            self.dicts[int(action)].move(
+                indices[rows].ravel(),
+                -self.learning_rate * np.asarray(key_gradients)[rows].reshape(-1, self.key_width),
+                -self.learning_rate * np.asarray(value_gradients)[rows].ravel(),
+            )
+
+    def sample_embeddings(self, num_embeddings: int, rng: np.random.Generator | None = None) -> np.ndarray:
+        """[num_embeddings, F], keys drawn from all actions alike."""
+        shares = np.full(self.num_actions, num_embeddings // self.num_actions)
+        shares[: num_embeddings % self.num_actions] += 1
+        pairs = zip(self.dicts, shares.tolist())
+        return np.concatenate([dictionary.sample_embeddings(share, rng) for dictionary, share in pairs])
+
+    def get_state(self) -> dict[str, Any]:
+        """All that an exact continuation needs, as plain data."""
+        return {str(action): dictionary.get_state() for action, dictionary in enumerate(self.dicts)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Become what ``get_state`` saw."""
+        for action, dictionary in enumerate(self.dicts):
+            dictionary.set_state(state[str(action)])
+
+    def save(self, directory: str | os.PathLike) -> None:
+        """Write the dictionary to a directory, for ``load_dnd``."""
+        names: tuple[str, ...] = (
+            "dict_size",
+            "key_width",
+            "num_actions",
+            "new_value_shift_coefficient",
+            "key_error_threshold",
+        )
+        names += ("learning_rate", "num_neighbors", "return_additional_data", "override_existing_keys")
+        settings = {name: getattr(self, name) for name in names}
+        write_data(pathlib.Path(directory) / FILE, {"settings": settings, "state": self.get_state()})
+
+
+def load_dnd(model_dir: str | os.PathLike) -> QDND:
+    """The dictionary that ``QDND.save`` wrote to a directory."""
+    found = read_data(pathlib.Path(model_dir) / FILE, "neural dictionary")
+    dictionary = QDND(**found["settings"])
+    dictionary.set_state(found["state"])
+    return dictionary

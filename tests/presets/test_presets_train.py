@@ -1,0 +1,60 @@
+"""Every preset whose environment is installed starts, heats up and trains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rl_coach.base_parameters import TaskParameters
+from rl_coach.command_line import preset_catalogue
+from rl_coach.core_types import EnvironmentSteps
+from rl_coach.environments.environment import SingleLevelSelection
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.utils import CoachError
+from tests.frameworks import FRAMEWORK
+
+LEVELS = {"Atari": "pong", "Mujoco": "inverted_pendulum"}
+
+
+def shortened(preset: str) -> Any:
+    """The preset's graph manager with one of its levels, small batches, small memories and short playing phases."""
+    manager = preset_catalogue.load(preset)
+    level = manager.env_params.level
+    if isinstance(level, SingleLevelSelection):
+        level.select(LEVELS[preset.split("_")[0]])
+    agent = manager.agent_params
+    for network in agent.network_wrappers.values():
+        network.batch_size = min(network.batch_size, 8)
+    if getattr(agent.memory, "max_size", None) and agent.memory.max_size[0] is MemoryGranularity.Transitions:
+        agent.memory.max_size = (MemoryGranularity.Transitions, 2048)
+    period = agent.algorithm.num_consecutive_playing_steps
+    period.num_steps = min(period.num_steps, 64 if isinstance(period, EnvironmentSteps) else 1)
+    agent.algorithm.apply_gradients_every_x_episodes = 1
+    if hasattr(agent.algorithm, "dnd_size"):
+        agent.algorithm.dnd_size, agent.algorithm.number_of_knn = 500, 3
+    return manager
+
+
+@pytest.mark.parametrize("preset", preset_catalogue.list_all_presets())
+def test_starts_heats_up_and_trains(preset, tmp_path):
+    manager = shortened(preset)
+    try:
+        manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=3))
+    except CoachError as error:
+        if not any(hint in str(error) for hint in ("pip install", "not installed")):
+            raise
+        pytest.skip(str(error))
+    agent = manager.get_agent()
+    manager.heatup(EnvironmentSteps(80))
+    before = [array for network in agent.networks.values() for array in network.online_network.get_weights()]
+    for _ in range(40):
+        manager.train_and_act(EnvironmentSteps(64))
+        if agent.training_iteration:
+            break
+    after = [array for network in agent.networks.values() for array in network.online_network.get_weights()]
+    manager.close()
+    assert agent.training_iteration > 0
+    assert all(np.isfinite(array).all() for array in after)
+    assert any(not np.array_equal(one, other) for one, other in zip(before, after))
