@@ -51,16 +51,22 @@ class Agent(DelegatedAttributes):
     :cvar learns_from_sequences: a batch is a stretch of an episode in order, which a recurrent network learns from
     :cvar learns_by_rule: it learns by its update rule, not by a ``learn_from_batch`` of its own
     :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
+    :cvar most_updates_per_call: a phase of more updates makes several compiled calls; None for no bound
     :cvar trains_asynchronously: several workers of one machine may train it at once on weights that they share
     :cvar explores_by_parameter: the exploration policy's control parameter says how much the agent explores
     :cvar episode_class: the class of its episodes
     :cvar counters: attributes that count, which a checkpoint holds
+
+    :ivar spaces: the environment's spaces behind the filters
+    :ivar policy_spaces: those of the networks and of exploration, which may see actions in another form
+    :ivar learning_periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
     """
 
     acting_networks: tuple[str, ...] | None = None
     learns_from_sequences = False
     learns_by_rule = True
     learns_one_by_one = False
+    most_updates_per_call: int | None = None
     trains_asynchronously = False
     explores_by_parameter = True
     episode_class: type[EpisodeInProgress] = EpisodeInProgress
@@ -94,9 +100,11 @@ class Agent(DelegatedAttributes):
         self.pre_network_filter = agent_parameters.pre_network_filter
         self.networks: dict[str, NetworkWrapper] = {}
         self.spaces: Any = None
+        self.policy_spaces: Any = None
         self.environment_spaces: Any = None
         self.in_action_space = algorithm.in_action_space
         self.exploration_policy: Any = None
+        self.learning_periods: dict[str, int] = {}
         self.is_recurrent = False
         self.can_train = False
         self.acts_by_networks = True
@@ -137,6 +145,7 @@ class Agent(DelegatedAttributes):
         """Take the environment's spaces, as the filters change them, and build what depends on them."""
         self.environment_spaces = spaces
         self.spaces = filtered_spaces(spaces, self.input_filter, self.pre_network_filter, self.output_filter)
+        self.policy_spaces = self.spaces
         if isinstance(self.in_action_space, GoalsSpace):
             self.in_action_space.set_target_space(spaces.state[self.in_action_space.goal_name])
         self.init_environment_dependent_modules()
@@ -180,11 +189,6 @@ class Agent(DelegatedAttributes):
             )
             for name, parameters in self.ap.network_wrappers.items()
         }
-
-    @property
-    def policy_spaces(self) -> SpacesDefinition:
-        """The spaces of the networks and of exploration: the agent's, unless networks see actions in another form."""
-        return self.spaces
 
     def make_update_rule(self) -> UpdateRule:
         """The algorithm's update as a pure function; see ``rl_coach.architectures.update``."""
@@ -329,10 +333,6 @@ class Agent(DelegatedAttributes):
         """Remember what the environment got instead of this agent's choice, as an action of the agent's own space."""
         self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
 
-    def call_memory(self, func: str, args: Any = ()) -> Any:
-        """Call a method of the memory by name."""
-        return getattr(self.memory, func)(*(args if isinstance(args, tuple) else (args,)))
-
     # acting
 
     def act(self, action: ActionType | None = None) -> ActionInfo | None:
@@ -436,15 +436,6 @@ class Agent(DelegatedAttributes):
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule needs; see ``Learner.train``."""
         return columns_of(batch, self.update_loop.input_names, self.ap.algorithm.discount)
-
-    @property
-    def most_updates_of_a_call(self) -> int:
-        """The most updates that one compiled call makes; a phase with more of them makes several calls."""
-        return self.ap.algorithm.num_consecutive_training_steps * self.clock.most_phases
-
-    def networks_that_learn(self, updates: range) -> dict[str, list[bool]]:
-        """For each network that not all updates teach, True for those of ``updates``, numbered from 1 on, that do."""
-        return {}
 
     def learning_scalars(self) -> dict[str, float]:
         """Numbers that change between updates and that the rule needs."""

@@ -134,9 +134,6 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
         values = self.networks["main"].online_network.predict(inputs, outputs=self._q_outputs, squeeze_output=False)
         return np.stack(values, axis=1)
 
-    def values_of_actions(self, prediction: np.ndarray) -> np.ndarray:
-        return prediction.mean(axis=0)
-
     def policy_description(self) -> PolicyDescription | None:
         choice = self.exploration_policy.action_choice()
         return None if choice is None else PolicyDescription("main", self.networks["main"].outputs_named("q"), choice)

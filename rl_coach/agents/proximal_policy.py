@@ -163,7 +163,7 @@ class ProximalPolicyAgent(ActorCriticAgent):
         columns = padded(columns)
         compiled = np.full((epochs * -(-len(columns["weights"]) // size), size), -1, np.int32)
         compiled[: epochs * per_epoch] = indices.reshape(-1, size)
-        masks: Masks = {n: np.arange(len(compiled)) < e * per_epoch for n, e in (learning or {}).items()}
+        masks: Masks = {n: [k < e * per_epoch for k in range(len(compiled))] for n, e in (learning or {}).items()}
         result = self.update_loop.update(
             columns,
             indices=compiled,

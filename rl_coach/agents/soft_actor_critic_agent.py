@@ -166,6 +166,9 @@ class SoftActorCriticAgent(Agent):
             centre=((action.high + action.low) / 2).astype(np.float32),
             radius=((action.high - action.low) / 2).astype(np.float32),
         )
+        period = self.ap.algorithm.update_policy_every_x_training_steps
+        names = ("policy", "temperature")
+        self.learning_periods = {name: period for name in names if name in self.ap.network_wrappers}
         super().init_environment_dependent_modules()
 
     @property
@@ -211,13 +214,6 @@ class SoftActorCriticAgent(Agent):
             has_subset=algorithm.num_critics_in_target is not None,
         )
         return maximum_entropy_rule(settings)
-
-    def networks_that_learn(self, updates: range) -> dict[str, list[bool]]:
-        period = self.ap.algorithm.update_policy_every_x_training_steps
-        if period == 1:
-            return {}
-        learns = [number % period == 0 for number in updates]
-        return {name: learns for name in ("policy", "temperature") if name in self.networks}
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns = super().learning_columns(batch)

@@ -187,6 +187,9 @@ class TD3Agent(DDPGAgent):
                 f"num_q_networks of agent '{self.name}' is {self.ap.algorithm.num_q_networks}, and its critic has "
                 f"{streams} streams: set num_streams of the critic's middleware_parameters likewise"
             )
+        self.learning_periods = {"actor": self.ap.algorithm.update_policy_every_x_episode_steps}
+        if self.ap.algorithm.act_for_full_episodes:  # whose length differs: calls are compiled once
+            self.most_updates_per_call = UPDATES_OF_A_CALL
         super().init_environment_dependent_modules()
 
     def make_update_rule(self) -> UpdateRule:
@@ -200,15 +203,6 @@ class TD3Agent(DDPGAgent):
         columns = super().learning_columns(batch)
         columns["extra/noise"] = self.rng.standard_normal(columns["actions"].shape, np.float32)
         return columns
-
-    def networks_that_learn(self, updates: range) -> dict[str, list[bool]]:
-        period = self.ap.algorithm.update_policy_every_x_episode_steps
-        return {} if period == 1 else {"actor": [number % period == 0 for number in updates]}
-
-    @property
-    def most_updates_of_a_call(self) -> int:
-        """The calls of an episode are compiled once, whatever its length."""
-        return UPDATES_OF_A_CALL if self.ap.algorithm.act_for_full_episodes else super().most_updates_of_a_call
 
     def updates_of_full_episodes(self, steps: int) -> int:
         """Number of updates that follow episodes of ``steps`` steps in all."""

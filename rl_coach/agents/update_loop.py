@@ -94,8 +94,9 @@ class UpdateLoop:
         """All updates in compiled calls, split only where targets are to be updated in between."""
         losses: list[LearningResult] = []
         agent, done = self._agent, 0
+        most = agent.most_updates_per_call or updates
         while done < updates:
-            count, with_targets = min(updates - done, agent.most_updates_of_a_call), False
+            count, with_targets = min(updates - done, most), False
             if self._targets:
                 count, with_targets = agent.clock.updates_before_targets(count, agent.training_iteration)
             losses.append(self._update_on(self._sample(count), count, with_targets))
@@ -148,7 +149,7 @@ class UpdateLoop:
         :param with_targets: the call updates the targets too, after each update or after those that the clock says
         """
         agent, clock, first = self._agent, self._agent.clock, self._agent.training_iteration
-        compiled = 1 if count == 1 else agent.most_updates_of_a_call
+        compiled = 1 if count == 1 else self._updates_per_call
         columns = agent.learning_columns(batch)
         if compiled != count:
             columns = pad(columns, self.batch_size * compiled)
@@ -161,12 +162,18 @@ class UpdateLoop:
             num_updates=compiled,
             count=count,
             target_rates=target_rates,
-            learning=agent.networks_that_learn(range(first + 1, first + 1 + compiled)),
             moving={} if due is None else dict.fromkeys(self._targets, due),
         )
         agent.training_iteration += count
         self.update_targets_if_due(are_updated=with_targets)
         return result
+
+    @property
+    def _updates_per_call(self) -> int:
+        agent = self._agent
+        return (
+            agent.most_updates_per_call or agent.ap.algorithm.num_consecutive_training_steps * agent.clock.most_phases
+        )
 
     def update(self, columns: dict[str, np.ndarray], batch: Batch | None = None, **how: Any) -> LearningResult:
         """Call the learner and record losses, gradients, and what the rule wants logged.
@@ -174,21 +181,27 @@ class UpdateLoop:
         :param columns: [N, ...] by name; see ``Learner.train``, which ``how`` is for
         :param batch: the batch that they are of, whose priorities change if the memory has any
         """
-        result = self._train(columns, batch, **how)
+        result = self._train(columns, batch, self._agent.training_iteration + 1, **how)
         self._agent.loss.add_sample(LazyArray(lambda: sum(result.losses.values())))
         self._agent.unclipped_grads.add_sample(LazyArray(lambda: next(iter(result.gradient_norms.values()))))
         return result
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
         """Make a single update, for a ``learn_from_batch`` whose caller records the loss and the gradients."""
-        number = self._agent.training_iteration
-        learning = self._agent.networks_that_learn(range(number, number + 1))
-        result = self._train(padded(columns), batch, learning=learning)
+        result = self._train(padded(columns), batch, self._agent.training_iteration)
         losses = [float(loss[0]) for loss in result.losses.values()]
         return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])
 
-    def _train(self, columns: dict[str, np.ndarray], batch: Batch | None, **how: Any) -> LearningResult:
+    def _train(self, columns: dict[str, np.ndarray], batch: Batch | None, first: int, **how: Any) -> LearningResult:
+        """:param first: the number of the first of these updates, from 1 on"""
         agent = self._agent
+        if agent.learning_periods:
+            numbers = range(first, first + how.get("num_updates", 1))
+            how["learning"] = {
+                name: [number % period == 0 for number in numbers]
+                for name, period in agent.learning_periods.items()
+                if period > 1
+            }
         learner = self._shared_learner or self.learner
         result = learner.train(columns, agent.learning_scalars(), **how)
         if result.signal_names:

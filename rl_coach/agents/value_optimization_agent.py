@@ -55,10 +55,6 @@ class ValueOptimizationAgent(Agent):
         self.memory.update_priorities(batch.info("idx"), np.abs(TD_errors))
         return batch.info("weight")
 
-    def values_of_actions(self, prediction: np.ndarray) -> np.ndarray:
-        """[A], the values of the actions, for the signals. :param prediction: what the exploration policy chose by"""
-        return prediction
-
     def policy_description(self) -> PolicyDescription | None:
         outputs = self.networks["main"].outputs_named("q")
         choice = self.exploration_policy.action_choice()
@@ -71,7 +67,7 @@ class ValueOptimizationAgent(Agent):
             return ActionInfo(action, all_action_probabilities=probabilities)
         prediction = self.acting_prediction(curr_state)
         action, probabilities = self.exploration_policy.choose(prediction, mask)
-        q_values = self.values_of_actions(prediction)
+        q_values = prediction if prediction.ndim == 1 else prediction.mean(axis=0)  # over the heads of an ensemble
         self.q_values.add_sample(q_values)
         if self.ap.visualization.dump_in_episode_signals:
             for index, value in enumerate(q_values):

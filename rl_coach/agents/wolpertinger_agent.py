@@ -144,12 +144,11 @@ class WolpertingerAgent(DDPGAgent):
             space, np.asarray(targets[0]) if targets else None, self.ap.algorithm.action_embedding_width
         )
 
-    @cached_property
-    def policy_spaces(self) -> SpacesDefinition:
-        """The spaces, with embeddings for actions."""
+    def init_environment_dependent_modules(self) -> None:
         width = self.embedding.points.shape[1]
         box = BoxActionSpace(width, low=np.full(width, -1.0), high=np.full(width, 1.0))
-        return SpacesDefinition(self.spaces.state, self.spaces.goal, box, self.spaces.reward)
+        self.policy_spaces = SpacesDefinition(self.spaces.state, self.spaces.goal, box, self.spaces.reward)
+        super().init_environment_dependent_modules()
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns = super().learning_columns(batch)
