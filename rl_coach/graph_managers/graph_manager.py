@@ -6,7 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import time
-from typing import Any, ClassVar, Iterator, Mapping
+from typing import Any, Callable, ClassVar, Iterator, Mapping
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from rl_coach.graph_managers.stop_signals import StopSignals
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import Logger, screen
 from rl_coach.runs.evaluation import EvaluationStatistics
+from rl_coach.runs.live_region import Fields
 from rl_coach.runs.notebook import directory_html
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Goal, Progress, Status
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
@@ -73,6 +74,7 @@ class GraphManager(Constrained):
     :ivar playback_hint: how the user can play the trained agent back, for the summary
     :ivar resume_hint: how the user can go on with this run, for one that is interrupted
     :ivar prints_summary: say at the end what came of the run
+    :ivar other_fields: gives what else is shown beside the progress; called a few times a second
     :ivar evaluation_rewards: the total reward of each episode of the last evaluation
     """
 
@@ -104,6 +106,7 @@ class GraphManager(Constrained):
         self.progress = Progress()
         self.run_status = RunStatus(None)
         self.stop_signals = StopSignals()
+        self.other_fields: Callable[[], Fields] = tuple
         self.evaluation_rewards: list[float] = []
         self._phase = RunPhase.UNDEFINED
         self._counts = self.total_steps_counters[RunPhase.UNDEFINED].counters
@@ -322,7 +325,7 @@ class GraphManager(Constrained):
     def _check_that_it_acts(self) -> None:
         """:raises CoachError: this process is there for training alone"""
         role = self.task_parameters.role
-        if not role.acts:
+        if not (role.acts or self.top_level_manager.is_fed):
             raise CoachError(f"graph '{self.name}' does not act: its task's role is {role.value}")
 
     def _end_episode(self, response: EnvResponse) -> None:
@@ -634,6 +637,7 @@ class GraphManager(Constrained):
             updates=shown[-1][TrainingSteps] if self._can_train else 0,
             goal=self._goal(),
             evaluation_steps=self.total_steps_counters[RunPhase.TEST][EnvironmentSteps],
+            others=tuple(self.other_fields()),
         )
 
     def _goal(self) -> Goal | None:

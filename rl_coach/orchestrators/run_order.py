@@ -125,3 +125,8 @@ class RunOrder:
 def new_run_id() -> str:
     """An id that no other run has."""
     return uuid.uuid4().hex[:12]
+
+
+_PACKAGE = __name__.partition(".")[0]
+TRAINING_PROGRAM, ROLLOUT_PROGRAM = f"{_PACKAGE}.training_worker", f"{_PACKAGE}.rollout_worker"
+"""The modules that run as programs: ``python -m MODULE --order FILE``."""
