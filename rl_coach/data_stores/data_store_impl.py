@@ -51,7 +51,9 @@ def open_data_store(kind: str, settings: dict[str, Any], run: str, connection: A
     from rl_coach.data_stores.redis_data_store import RedisDataStore, RedisDataStoreParameters
 
     if kind == "redis":
-        return RedisDataStore(RedisDataStoreParameters(DataStoreParameters(kind, "", {}), redis_channel=run), connection)
+        return RedisDataStore(
+            RedisDataStoreParameters(DataStoreParameters(kind, "", {}), redis_channel=run), connection
+        )
     params = construct_data_store_params(
         {"store_type": kind, "orchestrator_type": "", "orchestrator_params": {"namespace": ""}, **settings}
     )

@@ -49,7 +49,9 @@ class RedisDataStore(DataStore):
     def connection(self) -> Connection:
         """The connection, made when it is first needed."""
         if self._connection is None:
-            self._connection = Connection(f"redis://{self.params.redis_address or 'localhost'}:{self.params.redis_port}", None)
+            self._connection = Connection(
+                f"redis://{self.params.redis_address or 'localhost'}:{self.params.redis_port}", None
+            )
         return self._connection
 
     def deploy(self) -> bool:

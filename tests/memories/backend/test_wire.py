@@ -92,7 +92,10 @@ class Exploit:
 def frames_that_are_not_there():
     stack = FrameStacks(np.zeros((2, 3, 3), np.uint8), np.full((ROWS, 4), 1), -1)
     fields = sent(columns(states={"observation": stack}, next_states={"observation": stack}))
-    bad = {name: np.full(ROWS * 4, 9, np.uint16).tobytes() if len(value) == ROWS * 8 else value for name, value in fields.items()}
+    bad = {
+        name: np.full(ROWS * 4, 9, np.uint16).tobytes() if len(value) == ROWS * 8 else value
+        for name, value in fields.items()
+    }
     return bad
 
 
