@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 from rl_coach.core_types import Batch
+from rl_coach.memories.backend.connection import Connection
 from rl_coach.memories.backend.wire import Chunk, EncodedChunk
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
-from tests.orchestrators.distributed_runs import ROOT, SLOW_POLE, SMALL, TOO_LONG, DistributedRun, wait_until
+from rl_coach.orchestrators.run_order import RunOrder
+from tests.orchestrators.distributed_runs import PROGRAM, ROOT, SLOW_POLE, SMALL, TOO_LONG, DistributedRun, wait_until
 
 pytestmark = pytest.mark.faults
 
@@ -151,83 +153,46 @@ def fill(disk: pathlib.Path) -> None:
             return
 
 
-def refusal(directory, redis=None, **changes):
-    """Start a run that cannot be. :return: exit code, seconds, what it said last"""
+def refusal(directory, url, password_file=None):
+    """Start a run that cannot be. :return: exit code, seconds, what it said on standard error"""
+    password = None if password_file is None else str(password_file)
+    RunOrder("x", ["-p", "CartPole_DQN"], url, 1, str(directory / "e"), password).write(directory / "order.json")
     started = time.monotonic()
-    with DistributedRun(directory, *PLAYING, redis=redis, **changes) as run:
-        code = run.process.wait(TOO_LONG)
-        return code, time.monotonic() - started, run.text().strip().split("\n")
+    command = [sys.executable, "-c", PROGRAM, str(directory / "order.json")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=TOO_LONG)
+    return done.returncode, time.monotonic() - started, done.stderr
 
 
-def test_a_wrong_password_is_said_at_once(tmp_path):
-    redis = EmbeddedRedis(tmp_path)
-    redis.start()
-    redis.password_file = tmp_path / "wrong"
-    redis.password_file.write_text("wrong\n")
-    code, seconds, lines = refusal(tmp_path, redis)
-    assert code == 2 and seconds < 10 and len(lines) == 1
-    assert lines[0].startswith("coach: Redis at 127.0.0.1:") and "refuses the password" in lines[0]
+@pytest.fixture
+def redis(tmp_path):
+    server = EmbeddedRedis(tmp_path)
+    server.start()
+    connection = Connection(server.url, server.password)
+    connection.check(10)
+    yield server, connection.client
+    server.stop()
+
+
+def test_a_wrong_password_is_said_at_once(tmp_path, redis):
+    (tmp_path / "wrong").write_text("wrong\n")
+    code, seconds, error = refusal(tmp_path, redis[0].url, tmp_path / "wrong")
+    assert code == 2 and seconds < 10 and error.count("\n") == 1
+    assert error.startswith("coach: Redis at 127.0.0.1:") and "refuses the password" in error
 
 
 @pytest.mark.parametrize("place", ["127.0.0.1:1", "no-such-host.invalid:6379"])
 def test_a_wrong_host_is_said_within_ten_seconds(tmp_path, place):
-    class Elsewhere(EmbeddedRedis):
-        url = f"redis://{place}/0"
-
-    redis = EmbeddedRedis(tmp_path)
-    redis.start()
-    here = redis.url
-    run = None
-    try:
-        redis.__class__ = Elsewhere
-        started = time.monotonic()
-        program = (
-            "import sys; from rl_coach.coach import exit_code_of; "
-            "from rl_coach.orchestrators.local_orchestrator import LocalOrchestrator; "
-            "from rl_coach.orchestrators.run_order import RunOrder; "
-            f"order = RunOrder('x', ['-p', 'CartPole_DQN'], {redis.url!r}, 1, {str(tmp_path / 'e')!r}); "
-            "sys.exit(exit_code_of(lambda: LocalOrchestrator(order).run()))"
-        )
-        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=60)
-    finally:
-        redis.stop()
-    assert here != redis.url
-    assert run.returncode == 2 and time.monotonic() - started < 13  # the imports included
-    assert run.stderr.startswith(f"coach: no Redis at {place}") and run.stderr.count("\n") == 1
+    code, seconds, error = refusal(tmp_path, f"redis://{place}/0")
+    assert code == 2 and seconds < 13, "the imports included"
+    assert error.startswith(f"coach: no Redis at {place}") and error.count("\n") == 1
 
 
-def test_a_redis_that_evicts_is_refused(tmp_path):
-    redis = EmbeddedRedis(tmp_path)
-    redis.start()
-    run = DistributedRun.__new__(DistributedRun)
-    from rl_coach.memories.backend.connection import Connection
-
-    connection = Connection(redis.url, redis.password)
-    connection.check(10)
-    connection.client.config_set("maxmemory-policy", "allkeys-lru")
-    connection.close()
-    del run
-    with pytest.raises(Exception, match=r"evicts \(allkeys-lru\)"):
-        Connection(redis.url, redis.password).check(1)
-    code, seconds, lines = refusal_of_evicting(tmp_path, redis)
-    assert code == 2 and seconds < 10 and "set maxmemory-policy noeviction" in lines
-
-
-def refusal_of_evicting(directory, redis):
-    program = (
-        "import sys; from rl_coach.coach import exit_code_of; "
-        "from rl_coach.orchestrators.local_orchestrator import LocalOrchestrator; "
-        "from rl_coach.orchestrators.run_order import RunOrder; "
-        f"order = RunOrder('x', ['-p', 'CartPole_DQN'], {redis.url!r}, 1, {str(directory / 'e')!r}, "
-        f"{str(redis.password_file)!r}); "
-        "sys.exit(exit_code_of(lambda: LocalOrchestrator(order).run()))"
-    )
-    started = time.monotonic()
-    try:
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=60)
-    finally:
-        redis.stop()
-    return done.returncode, time.monotonic() - started, done.stderr
+def test_a_redis_that_evicts_is_refused(tmp_path, redis):
+    server, client = redis
+    client.config_set("maxmemory-policy", "allkeys-lru")
+    code, seconds, error = refusal(tmp_path, server.url, server.password_file)
+    assert code == 2 and seconds < 10 and error.count("\n") == 1
+    assert "evicts (allkeys-lru)" in error and "set maxmemory-policy noeviction" in error
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 
 import msgpack
@@ -150,7 +151,5 @@ def test_no_damaged_byte_does_anything_but_be_refused_or_change_a_number(seed):
     header = bytearray(fields[b"header"])
     for _ in range(3):
         header[rng.integers(len(header))] = rng.integers(256)
-    try:
+    with contextlib.suppress(ChunkError):
         decode({**fields, b"header": bytes(header)}, "run")
-    except ChunkError:
-        pass
