@@ -500,6 +500,8 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     ):
         if is_asked:
             parser.error(f"{what} is not in this version yet")
+    if args.dump_worker_logs and not args.distributed_coach:
+        parser.error("--dump_worker_logs goes with -dc")
     if args.distributed_coach and (args.play or args.evaluate is not None):
         parser.error(f"-dc trains: leave out --{'play' if args.play else 'evaluate'}")
     if args.open_dashboard and not is_installed("panel"):

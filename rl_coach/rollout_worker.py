@@ -399,8 +399,9 @@ def play_order(order: RunOrder, name: str) -> int:
         store = open_data_store(order.data_store.kind, order.data_store.settings, order.run, connection)
         try:
             rollout_worker(
-                graph_manager, store, order.num_workers, task, link, order.run, name, order.limits, stop.if_asked
-            )
+                graph_manager, store, order.num_workers, task, link=link, run=order.run, name=name,
+                limits=order.limits, stop_if_asked=stop.if_asked,
+            )  # fmt: skip
         except StopAsked:
             return coach.DONE
         except Silence:

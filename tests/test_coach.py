@@ -212,9 +212,10 @@ def test_what_is_said_at_the_end():
         (["-p", "Atari_DQN", "-lvl", "pongg"], "no level 'pongg'; did you mean 'pong'"),
         (["-p", "recorder.py", "-n", "4"], "-n 4: several workers"),
         (["-p", "recorder.py", "-ew"], "-ew: an evaluation worker"),
-        (["-p", "recorder.py", "-dc"], "distributed training is not in this version"),
-        (["-p", "recorder.py", "-dcp", "x.cfg"], "distributed training is not in this version"),
-        (["-p", "recorder.py", "--dump_worker_logs"], "distributed training is not in this version"),
+        (["-p", "recorder.py", "-dc", "--play"], "-dc trains: leave out --play"),
+        (["-p", "recorder.py", "-dc", "--evaluate"], "-dc trains: leave out --evaluate"),
+        (["-p", "recorder.py", "-dcp", "x.cfg"], "-dcp: a configured distributed run"),
+        (["-p", "recorder.py", "--dump_worker_logs"], "--dump_worker_logs goes with -dc"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(capsys, arguments, part):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pathlib
+import pty
+import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 
+import pyte
 import pytest
 
 from tests.orchestrators.distributed_runs import ROOT, SLOW_POLE, SMALL, TOO_LONG, wait_until
-from tests.terminal import Terminal
 
 pytestmark = pytest.mark.faults
 
@@ -100,14 +105,21 @@ def test_processes_do_not_outlive_a_killed_orchestrator(tmp_path):
     run.stdout.close()
 
 
-@pytest.mark.slow
-def test_one_display_shows_trainer_and_workers_and_ends_with_the_terminal(tmp_path):
+def test_one_display_shows_all_and_everything_ends_with_the_terminal(tmp_path):
     command = [sys.executable, "-m", "rl_coach.coach", "-p", "CartPole_DQN", "-dc", "-n", "2", "-ep", str(tmp_path)]
-    command += [*PLAYING]
-    os.environ["COACH_TEST"] = str(tmp_path)
-    try:
-        with Terminal(command, columns=160) as terminal:
-            terminal.wait_for(lambda text: "worker-1" in text and "lag" in text and "discarded" in text, TOO_LONG)
-    finally:
-        del os.environ["COACH_TEST"]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        settings = {"PYTHONPATH": str(ROOT), "COACH_TEST": str(tmp_path), "TERM": "xterm-256color"}
+        os.execve(sys.executable, [*command, *PLAYING], {**os.environ, **settings})
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+    screen = pyte.Screen(200, 50)
+    stream = pyte.ByteStream(screen)
+    deadline = time.monotonic() + TOO_LONG
+    wanted = ("worker-0", "worker-1", "lag", "discarded", "steps/s", "reward", "/s playing")
+    while not all(text in "\n".join(screen.display) for text in wanted):
+        assert time.monotonic() < deadline, "\n".join(screen.display)
+        if select.select([terminal], [], [], 1.0)[0]:
+            stream.feed(os.read(terminal, 1 << 16))
+    os.close(terminal)
+    os.waitpid(pid, 0)
     wait_until(lambda: not processes_of(tmp_path), "the end of all", 30)
