@@ -87,7 +87,7 @@ class ColumnCache:
         self._bytes += self._put(self._file(file.path), sink.getvalue())
 
     def read_summaries(self) -> dict[str, Any]:
-        """What ``write_summaries`` kept, by the CSV's path; empty if there is nothing, or it is damaged."""
+        """Read the kept summaries, by the CSV's path; empty if there are none, or they are damaged."""
         try:
             return read_json(self.directory / "summaries.json")
         except (FileNotFoundError, CoachError):

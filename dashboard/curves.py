@@ -22,7 +22,7 @@ _NEARLY_TOGETHER = 0.05
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of the plot; every array is float64 [points].
+    """Line of the plot; every array is float64 [points].
 
     :param key: what the line stays with over updates
     :param raw: the values before smoothing, None if they are what is drawn
@@ -51,7 +51,7 @@ class Curve:
 
 
 def x_values(file: SignalFile, axis: str, counts_minutes: bool) -> np.ndarray | None:
-    """Where a run's rows lie on an axis [rows], None if the run has no such column.
+    """Places of a run's rows on an axis [rows], None if the run has no such column.
 
     :param axis: a key of ``view.X_AXES``
     :param counts_minutes: as in ``RunDescription``
@@ -157,7 +157,7 @@ def _grid(xs: Sequence[np.ndarray], log_x: bool) -> np.ndarray:
 
 
 def _ends(xs: Sequence[np.ndarray], log_x: bool) -> tuple[float, float]:
-    """Where a mean over runs begins and ends. Over a mere fraction of the axis, in which some runs have not begun or
+    """Begin and end of a mean over runs. Over a mere fraction of the axis, in which some runs have not begun or
     are through, it would only jump from run to run."""
     starts, ends = [float(x[0]) for x in xs], [float(x[-1]) for x in xs]
     first, common_first, common_last, last = min(starts), max(starts), min(ends), max(ends)

@@ -1,4 +1,4 @@
-"""Which lines a view asks for: of runs, or of groups of runs."""
+"""Lines that a view asks for: of runs, or of groups of runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .view import X_AXES, View
 
 @dataclass(frozen=True)
 class Drawing:
-    """What to draw, and what to say where there is nothing to draw."""
+    """Curves and their axes, and a message where there is nothing to draw."""
 
     curves: tuple[Curve, ...]
     x_label: str

@@ -40,7 +40,7 @@ class MediaHandler(StaticFileHandler):
 
 
 def is_media(path: pathlib.Path, root: pathlib.Path) -> bool:
-    """Whether a resolved path is a GIF or a video of a run below ``root``."""
+    """True if a resolved path is a GIF or a video of a run below ``root``."""
     return path.is_relative_to(root) and path.suffix in SUFFIXES and path.parent.name in VIDEO_DIRECTORIES
 
 

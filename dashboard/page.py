@@ -1,4 +1,4 @@
-"""One open page: its widgets, and what happens when one of them is used or a run grows."""
+"""Open page: its widgets, and the answers to their use and to runs that grow."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _logger = logging.getLogger(__name__)
 
 
 class _Superseded(Exception):
-    """What is being read is no longer wanted."""
+    """Raised in a reader whose result is no longer wanted."""
 
 
 class Page:
@@ -584,7 +584,7 @@ class Page:
             self.wall.sent = sent
 
     def _result_of(self, future: Future) -> Any:
-        """What was computed; None if it could not be, which is said on the page and in the log."""
+        """Result of a computation; None if it failed, which is said on the page and in the log."""
         if future.cancelled():
             return None
         error = future.exception()
@@ -786,8 +786,8 @@ class EpisodesPanel:
 
 
 def _age_of(run: Run) -> tuple[bool, bool, bool, float, float]:
-    """What is larger for newer runs; one that failed, only evaluated, is archived or without a signal, is older than
-    any other."""
+    """Key that is larger for newer runs; one that failed, only evaluated, is archived or without a signal, is older
+    than any other."""
     trained = not run.description.evaluates_only and not run.annotation.archived
     return len(run.names) > 1, trained, run.state != FAILED, run.description.start or run.modified, run.modified
 
@@ -819,7 +819,7 @@ def _segments(options: dict[str, str], common: dict[str, Any]) -> pn.widgets.Rad
 
 
 def _switch(text: str, **settings: Any) -> pn.widgets.CheckBoxGroup:
-    """One checkbox whose words can be clicked too, which those of a ``Checkbox`` cannot."""
+    """Checkbox whose words can be clicked too, which those of a ``Checkbox`` cannot."""
     return pn.widgets.CheckBoxGroup(options=[text], css_classes=["check"], **settings)
 
 

@@ -26,7 +26,7 @@ def message(text: str) -> str:
 
 
 def no_experiments(root: pathlib.Path, exists: bool) -> str:
-    """What the page says before there is a run: how to make one."""
+    """Text of the page before there is a run: the way to make one."""
     where = html.escape(str(root))
     said = f"There are no runs in <code>{where}</code> yet." if exists else f"<code>{where}</code> does not exist yet."
     return f"""

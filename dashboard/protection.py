@@ -1,4 +1,4 @@
-"""Who may ask the server, and what the page may run: nothing but its own scripts, on no other site's behalf."""
+"""Rules of who may ask the server and of what the page may run: its own scripts alone, on no other site's behalf."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _addresses() -> set[str]:
 
 
 def origins(hosts: Iterable[str]) -> list[str]:
-    """Whose pages may talk to the server: those of these hosts under any port, so that SSH forwarding works."""
+    """Origins whose pages may talk to the server: these hosts under any port, so that SSH forwarding works."""
     return [f"[{host}]:*" if ":" in host else f"{host}:*" for host in sorted(hosts)]
 
 

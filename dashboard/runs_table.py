@@ -208,7 +208,7 @@ def comparison(
 
 
 def detail_of(run: Run) -> str:
-    """What tells a run from the others in its directory: its worker and its agent."""
+    """Worker and agent, which tell a run from the others in its directory."""
     about = run.description
     source = about.source.rpartition(".")[2]
     worker = f"worker {about.worker}" if about.worker is not None else ""

@@ -90,19 +90,19 @@ class Run:
 
     @property
     def title(self) -> str:
-        """What it is called: by people, or else by its experiment."""
+        """Name that people gave it, or else its experiment's."""
         return self.annotation.name or self.description.experiment
 
     @property
     def remark(self) -> str:
-        """What is wrong with its CSV, in a line; empty if nothing is."""
+        """Line about what is wrong with its CSV; empty if nothing is."""
         lines = f"{self.left_out:,} damaged line{'s' if self.left_out > 1 else ''} left out" if self.left_out else ""
         large = f"more than {MOST_ROWS:,} rows: each stretch's extremes are drawn" if self.is_condensed else ""
         return "; ".join(part for part in (self.trouble, lines, large) if part)
 
     @property
     def is_large(self) -> bool:
-        """Whether only some of its columns are read, and of many rows those that draw alike."""
+        """True if only some of its columns are read, and of many rows those that draw alike."""
         return self.size > LARGEST_WHOLE_BYTES or len(self.names) > MOST_WHOLE_COLUMNS
 
     @property

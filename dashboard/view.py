@@ -1,4 +1,4 @@
-"""What a page shows, as one value, and its form in the page's address."""
+"""View of a page as one value, and its form in the page's address."""
 
 from __future__ import annotations
 

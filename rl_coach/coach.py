@@ -267,7 +267,7 @@ class CoachLauncher:
             raise CoachError(f"'{args.experiment_path}' cannot be written: {error.strerror or error}") from error
 
     def create_task_parameters(self, graph_manager: GraphManager, args: argparse.Namespace) -> TaskParameters:
-        """What this process does in the run."""
+        """Task of this process in the run."""
         from rl_coach.base_parameters import TaskParameters
 
         return TaskParameters(
@@ -450,7 +450,7 @@ def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[
             raise
         if shows_tracebacks() and error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
-        print(f"coach: {' '.join(str(error).split())}", file=sys.stderr)
+        _print_error(" ".join(str(error).split()))
         return code
 
 
@@ -464,6 +464,12 @@ def dashboard(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         return _without_package("dashboard", error)
     return app.main(arguments)
+
+
+def _print_error(text: str) -> None:
+    from rl_coach.logger import screen
+
+    print(f"{'!!!! ' if screen.is_read_by_programs else ''}coach: {text}", file=sys.stderr)
 
 
 def _without_package(name: str, error: ModuleNotFoundError) -> int:
@@ -569,7 +575,7 @@ def _defaults(parser: argparse.ArgumentParser) -> dict[str, Any]:
 
 
 def _set_process_environment(args: argparse.Namespace) -> None:
-    """What libraries read when they are imported."""
+    """Set the environment variables that libraries read when they are imported."""
     if args.tf_verbosity is not None:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = str(args.tf_verbosity)
     if args.verbosity == "low" and not sys.warnoptions:
@@ -678,7 +684,7 @@ class ExperimentDirectory:
             raise
 
     def has_signals(self) -> bool:
-        """Whether a run has got so far that it wrote signals."""
+        """True once a run has got so far that it wrote signals."""
         return any(self.path.rglob("*.csv"))
 
     def release(self) -> None:

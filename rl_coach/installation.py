@@ -46,12 +46,12 @@ def install_command(extra: str) -> str:
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package can be imported; it is not imported for that."""
+    """True if a package can be imported; it is not imported for that."""
     return importlib.util.find_spec(package) is not None
 
 
 def missing_package(error: ModuleNotFoundError) -> str:
-    """One line about a package that is not installed, and what installs it."""
+    """Line about a package that is not installed, with the command that installs it."""
     package = (error.name or "").partition(".")[0]
     extra = _EXTRAS_OF_PACKAGES.get(package)
     command = install_command(extra) if extra else f"pip install {package}"
@@ -59,7 +59,7 @@ def missing_package(error: ModuleNotFoundError) -> str:
 
 
 def predecessor_warning() -> str | None:
-    """One line about Intel's rl-coach beside this package; None if it is not installed."""
+    """Line about Intel's rl-coach beside this package; None if it is not installed."""
     try:
         version = metadata.version(PREDECESSOR)
     except metadata.PackageNotFoundError:

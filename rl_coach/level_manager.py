@@ -201,8 +201,9 @@ class LevelManager(EnvironmentInterface):
             self.active_environment.training_steps = self.training_steps
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
-        """Let the evaluation that begins draw its episodes from a stream of its own; an environment that it shares with
-        training goes on with training's. The agents' streams are their own matter."""
+        """Let the evaluation that begins draw from streams of its own; an environment that it shares with training
+        goes on with training's."""
+        self.agent.seed_evaluation(seed.spawn(1)[0])
         if self.has_real_environment and self.evaluation_environment is not None:
             self.evaluation_environment.seed_episodes(int(seed.generate_state(1)[0]))
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pathlib
 import subprocess
 import sys
 
+import pytest
+
 from rl_coach.base_parameters import Frameworks
+from rl_coach.installation import install_command
 
 FRAMEWORK = Frameworks[os.environ.get("COACH_TEST_FRAMEWORK", "tensorflow")]
+
+
+def where_installed(framework: str) -> pytest.MarkDecorator:
+    """Mark of tests that run only where the framework is installed."""
+    reason = f"{framework} is not installed: {install_command(framework)}"
+    return pytest.mark.skipif(importlib.util.find_spec(framework) is None, reason=reason)
 
 
 def run_on(framework: str, *arguments: str) -> None:

@@ -15,44 +15,9 @@ from rl_coach import __version__, coach
 from rl_coach.base_parameters import Frameworks, PresetValidationParameters
 from rl_coach.coach import BAD_INPUT, DONE, STOPPED, TRAINING_FAILED, CoachInterface, main
 from rl_coach.core_types import EnvironmentSteps, MaxDumpFilter
+from rl_coach.logger import screen
 from rl_coach.utils import CoachError
-
-PRESET = """\
-import pathlib
-
-from rl_coach.agents.dqn_agent import DQNAgentParameters
-from rl_coach.environments.gym_environment import GymVectorEnvironment
-from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
-from rl_coach.graph_managers.graph_manager import GraphManager, SimpleSchedule
-from rl_coach.utils import CoachError, TrainingError
-
-
-class Recorder(BasicRLGraphManager):
-    \"\"\"Builds and trains nothing, but writes down what it was asked to do.\"\"\"
-
-    def create_graph(self, task_parameters):
-        self.task_parameters = task_parameters
-        self._fail("build")
-        return self
-
-    def run(self):
-        self._fail("run")
-        (pathlib.Path(self.task_parameters.experiment_path) / "signals.csv").write_text("done")
-
-    def _fail(self, when):
-        error = {"bad": CoachError, "nan": TrainingError, "bug": ZeroDivisionError, "stop": KeyboardInterrupt}
-        what = self.env_params.additional_simulator_parameters.get(when)
-        if what:
-            raise error[what](f"{what} in {when}")
-
-
-class Bare(GraphManager):
-    \"\"\"Has neither agent nor environment parameters.\"\"\"
-
-
-bare = Bare("bare", SimpleSchedule())
-graph_manager = Recorder(DQNAgentParameters(), GymVectorEnvironment("CartPole-v0"), SimpleSchedule())
-"""
+from tests.zoo.presets import RECORDER
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +26,7 @@ def experiment(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES", ""))
-    (tmp_path / "recorder.py").write_text(PRESET)
+    (tmp_path / "recorder.py").write_text(RECORDER)
     return tmp_path
 
 
@@ -343,3 +308,10 @@ def test_keras_imported_first_does_not_flood_the_screen(tmp_path):
     run = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
     note, *lines = run.stderr.partition("imported\n")[2].splitlines()
     assert note.startswith("level 'CartPole-v0' is today's") and lines == ["a line of the user's"]
+
+
+@pytest.mark.parametrize("flags, mark", [((), ""), (("--nocolor",), "!!!! ")])
+def test_an_error_is_marked_for_programs(capsys, monkeypatch, flags, mark):
+    monkeypatch.setattr(screen, "_use_colors", True)
+    assert main(["-p", "no_such_preset", *flags]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"{mark}coach: no preset 'no_such_preset'")

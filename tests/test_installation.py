@@ -18,7 +18,7 @@ import pytest
 from rl_coach import installation
 from rl_coach.coach import BAD_INPUT, DONE, CoachInterface, dashboard, main
 from rl_coach.policy.export import export
-from tests.test_coach import PRESET
+from tests.zoo.presets import RECORDER
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SETTINGS = "heatup_steps=EnvironmentSteps(60); improve_steps=EnvironmentSteps(60)"
@@ -74,7 +74,7 @@ def test_no_text_installs_the_predecessor():
 
 def test_a_run_beside_the_predecessor_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "recorder.py").write_text(PRESET)
+    (tmp_path / "recorder.py").write_text(RECORDER)
     assert main(["-p", "recorder.py"]) == DONE
     assert "Intel" not in capsys.readouterr().out
     intels = tmp_path / "rl_coach-1.0.1.dist-info"
@@ -105,7 +105,7 @@ def test_an_extra_is_installed_by_the_packages_it_brings(monkeypatch):
 @pytest.mark.parametrize("program, name", [(main, "coach"), (dashboard, "dashboard")])
 def test_a_missing_package_is_one_line(program, name, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "needy.py").write_text(PRESET.replace("def run(self):", "def run(self):\n        import panel"))
+    (tmp_path / "needy.py").write_text(RECORDER.replace("def run(self):", "def run(self):\n        import panel"))
     monkeypatch.setitem(sys.modules, "panel", None)
     for module in [module for module in sys.modules if module.startswith("rl_coach.dashboard")]:
         monkeypatch.delitem(sys.modules, module)

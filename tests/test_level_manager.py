@@ -7,13 +7,14 @@ from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.level_manager import LevelManager
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import CoachError
-from tests.graph_managers.counting import CountingEnvironmentParameters, schedule
-from tests.level_manager_parts import agent_named, environment_of
+from tests.zoo.agents import counting_agent
+from tests.zoo.environments import CountingEnvironmentParameters, environment_of
+from tests.zoo.graphs import schedule
 
 
 def level_of(agent=None, episode_length=5, **settings):
     environment = environment_of(CountingEnvironmentParameters(episode_length))
-    level = LevelManager("level", agent or agent_named("agent"), environment, **settings)
+    level = LevelManager("level", agent or counting_agent("agent"), environment, **settings)
     level.phase = RunPhase.TRAIN
     level.reset_internal_state()
     return level
@@ -22,12 +23,12 @@ def level_of(agent=None, episode_length=5, **settings):
 def two_levels(steps_limit=3, episode_length=7, **settings):
     """A level whose agent chooses goals for the agent of the level below."""
     environment = environment_of(CountingEnvironmentParameters(episode_length))
-    bottom_agent = agent_named("bottom")
+    bottom_agent = counting_agent("bottom")
     bottom_agent.in_action_space = DiscreteActionSpace(4)
     bottom_agent.directives = []
     bottom_agent.set_incoming_directive = bottom_agent.directives.append
     bottom = LevelManager("bottom", bottom_agent, environment, steps_limit=EnvironmentSteps(steps_limit), **settings)
-    top = LevelManager("top", agent_named("top"), bottom, real_environment=environment)
+    top = LevelManager("top", counting_agent("top"), bottom, real_environment=environment)
     return top, bottom, environment
 
 
@@ -50,11 +51,11 @@ def test_a_step_acts_and_shows_the_agent_the_answer():
 
 
 def test_an_agent_that_only_imitates_does_not_move_the_environment():
-    agent = agent_named("agent")
+    agent = counting_agent("agent")
     agent.act = lambda: None
     level = level_of(agent)
     assert level.step(None) is level.environment.last_env_response
-    assert level.environment.steps == level.environment_steps == 0
+    assert level.environment.total_steps == level.environment_steps == 0
 
 
 def test_an_agent_may_end_its_episode_before_the_environment_does():
@@ -176,7 +177,7 @@ def test_the_state_comes_back():
     assert [level.step(None).next_state["observation"][1]] == [again.step(None).next_state["observation"][1]]
 
 
-@pytest.mark.parametrize("agents", [[], {}, [agent_named("a"), agent_named("b")], None])
+@pytest.mark.parametrize("agents", [[], {}, [counting_agent("a"), counting_agent("b")], None])
 def test_a_level_has_one_agent(agents):
     with pytest.raises(CoachError, match="takes one agent"):
         LevelManager("level", agents, environment_of(CountingEnvironmentParameters()))

@@ -10,7 +10,7 @@ import pytest
 
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent
 from rl_coach.agents.dqn_agent import DQNAgent
-from rl_coach.base_parameters import AgentParameters, TaskParameters, VisualizationParameters
+from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import Batch, EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.environments.environment import Environment
 from rl_coach.environments.gym_environment import GymVectorEnvironment
@@ -19,34 +19,28 @@ from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.utils import CoachError
-from tests.agents.small_problems import (
+from tests.zoo.environments import Bandit, SmallEnvironmentParameters, Target
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import (
     PROBLEMS,
-    Bandit,
-    SmallEnvironmentParameters,
-    Target,
     actor_critic,
     clipped_ppo,
     dqn,
     policy_gradients,
     prioritized,
-    schedule,
     soft_actor_critic,
-    weights_of,
 )
-from tests.frameworks import FRAMEWORK
+from tests.zoo.states import weights_of
 
 
 def vector_graph(
     agent: AgentParameters, environment: Any, directory: Any, copies: int, steps: Any = None, **settings: Any
 ) -> BasicRLGraphManager:
+    """A graph in several copies; ``settings`` go to the environment."""
     parameters = SmallEnvironmentParameters(environment) if isinstance(environment, type) else environment
-    parameters.num_environments = copies
     for name, value in settings.items():
         setattr(parameters, name, value)
-    visualization = VisualizationParameters(dump_parameters_documentation=False)
-    manager = BasicRLGraphManager(agent, parameters, steps or schedule(100), visualization)
-    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(directory), seed=3))
-    return manager
+    return graph(agent, parameters, directory, steps, seed=3, copies=copies, writes_csv=True)
 
 
 def rows_of(directory: Any) -> list[dict[str, str]]:
@@ -192,10 +186,10 @@ def test_the_return_of_an_episode_that_was_cut_is_that_of_all_of_it(tmp_path):
 
 
 def test_evaluation_takes_place_in_one_environment_and_changes_nothing(tmp_path):
-    with_evaluations = schedule(200, evaluate_every=50, episodes=2)
+    with_evaluations = schedule(200, evaluate_every=50, evaluation=2, heatup=40)
     runs = [
         vector_graph(dqn(), Bandit, tmp_path / str(i), 4, steps)
-        for i, steps in enumerate((schedule(200), with_evaluations))
+        for i, steps in enumerate((schedule(200, heatup=40), with_evaluations))
     ]
     for manager in runs:
         manager.improve()
@@ -218,7 +212,8 @@ def test_one_seed_gives_equal_weights(agent, tmp_path):
 @pytest.mark.parametrize("name", ["dqn", "policy_gradients", "actor_critic", "clipped_ppo", "soft_actor_critic"])
 def test_agents_learn(name, tmp_path):
     agent, problem, steps, reward = PROBLEMS[name]
-    manager = vector_graph(agent(), problem, tmp_path, 4, schedule(2 * steps, evaluate_every=2 * steps, episodes=20))
+    plan = schedule(2 * steps, evaluate_every=2 * steps, evaluation=20, heatup=40)
+    manager = vector_graph(agent(), problem, tmp_path, 4, plan)
     manager.improve()
     assert manager.progress.last_evaluation >= reward
 

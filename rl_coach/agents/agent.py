@@ -7,38 +7,36 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from rl_coach.agents.agent_interface import AgentInterface
-from rl_coach.agents.before_evaluation import FILTERS, BeforeEvaluation, seed_as_data, seed_from_data
+from rl_coach.agents.agent_state import restore, state_of
+from rl_coach.agents.before_evaluation import BeforeEvaluation
 from rl_coach.agents.books import Books
-from rl_coach.agents.episode import Delegated, EpisodeInProgress, attributes_set_by
+from rl_coach.agents.delegated_attributes import Delegated, DelegatedAttributes
+from rl_coach.agents.episode import EpisodeInProgress, attributes_set_by
 from rl_coach.agents.experience import Experience, Played
 from rl_coach.agents.parallel_episodes import ParallelEpisodes
 from rl_coach.agents.training_clock import TrainingClock
-from rl_coach.agents.update_loop import Outcome, UpdateLoop
-from rl_coach.architectures.network_wrapper import NetworkWrapper
+from rl_coach.agents.update_loop import Outcome, UpdateLoop, columns_of
+from rl_coach.architectures.network_wrapper import NetworkWrapper, predictions_of
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import (
     ActionInfo,
-    ActionProbabilities,
     ActionType,
     Batch,
     EnvResponse,
     PredictionType,
-    QActionStateValue,
     RunPhase,
     StateType,
     Transition,
-    VStateValue,
 )
 from rl_coach.exploration_policies.exploration_policy import make_exploration_policy
-from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
+from rl_coach.filters.filter import NoInputFilter, NoOutputFilter, filtered_spaces
 from rl_coach.logger import screen
 from rl_coach.spaces import GoalsSpace, SpacesDefinition
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
 
-class Agent(AgentInterface):
+class Agent(DelegatedAttributes):
     """Acts, observes, remembers and learns.
 
     A subclass gives an update rule (``make_update_rule``) and chooses actions (``choose_action``); or it overrides
@@ -55,6 +53,7 @@ class Agent(AgentInterface):
     :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
     :cvar explores_by_parameter: the exploration policy's control parameter says how much the agent explores
     :cvar episode_class: the class of its episodes
+    :cvar counters: attributes that count, which a checkpoint holds
 
     :ivar is_played_elsewhere: other processes play for it, and it learns from what they send (``take_in``)
     """
@@ -66,25 +65,7 @@ class Agent(AgentInterface):
     explores_by_parameter = True
     episode_class: type[EpisodeInProgress] = EpisodeInProgress
     _attributes_of_episode: frozenset[str] = frozenset()
-    _counters: tuple[str, ...] = ("total_steps_counter", "current_episode", "training_iteration")
-
-    curr_state = Delegated("episode", "curr_state")
-    last_action_info = Delegated("episode", "last_action_info")
-    current_episode_buffer = Delegated("episode", "buffer")
-    current_episode_steps_counter = Delegated("episode", "steps")
-    total_reward_in_current_episode = Delegated("episode", "total_reward")
-    total_shaped_reward_in_current_episode = Delegated("episode", "total_shaped_reward")
-    last_training_phase_step = Delegated("clock", "last_phase")
-    last_target_network_update_step = Delegated("clock", "last_target_update")
-    agent_logger = Delegated("books", "logger")
-    agent_episode_logger = Delegated("books", "step_logger")
-    episode_signals = Delegated("books", "episode_signals")
-    step_signals = Delegated("books", "step_signals")
-    log_to_screen = Delegated("books", "print_episode")
-    num_evaluation_episodes_completed = Delegated("books.evaluation", "episodes")
-    num_successes_across_evaluation_episodes = Delegated("books.evaluation", "successes")
-    accumulated_rewards_across_evaluation_episodes = Delegated("books.evaluation", "reward")
-    accumulated_shaped_rewards_across_evaluation_episodes = Delegated("books.evaluation", "shaped_reward")
+    counters: tuple[str, ...] = ("total_steps_counter", "current_episode", "training_iteration")
 
     def __init_subclass__(cls) -> None:
         """Find out, once for each class, by what it learns and which of its attributes belong to an episode."""
@@ -125,7 +106,7 @@ class Agent(AgentInterface):
         self.episode = self.episode_class(algorithm)
         self.parallel: ParallelEpisodes | None = None
         self.clock = TrainingClock(algorithm, self.name)
-        self.experience = Experience(self.memory, algorithm)
+        self.experience = Experience(self)
         self.books = Books(self)
         self.update_loop: Any = None
         self.total_steps_counter = 0
@@ -133,7 +114,7 @@ class Agent(AgentInterface):
         self.training_iteration = 0
         self._before_evaluation: BeforeEvaluation | None = None
         self.is_played_elsewhere = False
-        self._is_evaluating_only = getattr(self.ap.task_parameters, "evaluate_only", None) is not None
+        self.evaluates_only = getattr(self.ap.task_parameters, "evaluate_only", None) is not None
 
         self.loss = self.register_signal("Loss")
         self.curr_learning_rate = self.register_signal("Learning Rate")
@@ -156,23 +137,9 @@ class Agent(AgentInterface):
     def set_environment_parameters(self, spaces: SpacesDefinition) -> None:
         """Take the environment's spaces, as the filters change them, and build what depends on them."""
         self.environment_spaces = spaces
-        state = spaces.state
-        filtered = type(state)(
-            {
-                name: self.pre_network_filter.get_filtered_observation_space(
-                    name, self.input_filter.get_filtered_observation_space(name, space)
-                )
-                for name, space in state.sub_spaces.items()
-            }
-        )
-        self.spaces = SpacesDefinition(
-            state=filtered,
-            goal=spaces.goal,
-            action=self.output_filter.get_unfiltered_action_space(spaces.action),
-            reward=self.input_filter.get_filtered_reward_space(spaces.reward),
-        )
+        self.spaces = filtered_spaces(spaces, self.input_filter, self.pre_network_filter, self.output_filter)
         if isinstance(self.in_action_space, GoalsSpace):
-            self.in_action_space.set_target_space(state[self.in_action_space.goal_name])
+            self.in_action_space.set_target_space(spaces.state[self.in_action_space.goal_name])
         self.init_environment_dependent_modules()
 
     def init_environment_dependent_modules(self) -> None:
@@ -244,7 +211,7 @@ class Agent(AgentInterface):
     def phase(self, value: RunPhase) -> None:
         is_built = self.exploration_policy is not None
         if is_built and value is RunPhase.TEST and self._before_evaluation is None:
-            self._before_evaluation = BeforeEvaluation(self, self._seeds)
+            self._before_evaluation = BeforeEvaluation(self)
         if self._phase is not value:
             self.reset_evaluation_state(value)
         self._phase = value
@@ -254,6 +221,10 @@ class Agent(AgentInterface):
         if value is not RunPhase.TEST and self._before_evaluation is not None:
             self._before_evaluation.restore()
             self._before_evaluation = None
+
+    def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
+        assert self._before_evaluation is not None
+        self._before_evaluation.seed(seed)
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Begin an evaluation if ``val`` is ``TEST``; otherwise close the one that ran and log its results."""
@@ -278,31 +249,16 @@ class Agent(AgentInterface):
 
     def put_episode_aside(self) -> EpisodeInProgress:
         """The present episode, for ``take_up_episode`` to go on with after another one, or in another run."""
-        episode = self.episode
-        episode.filter_histories = self.input_filter.suspend()
-        episode.exploration = self.exploration_policy.suspend()
-        if self.is_recurrent:
-            states = {name: network.online_network.recurrent_state for name, network in self.networks.items()}
-            episode.recurrent_states = states
-        if self._attributes_of_episode:
-            own = vars(self)
-            episode.attributes = {name: own[name] for name in self._attributes_of_episode if name in own}
-        return episode
+        self.episode.gather(self, self._attributes_of_episode)
+        return self.episode
 
     def take_up_episode(self, episode: EpisodeInProgress, is_restored: bool = False) -> None:
         """Go on with an episode that was put aside."""
         self.episode = episode
-        if episode.filter_histories is not None:
-            self.input_filter.resume(episode.filter_histories)
-            self.exploration_policy.resume(episode.exploration)
-        for name, state in (episode.recurrent_states or {}).items():
-            self.networks[name].online_network.recurrent_state = state
-        vars(self).update(episode.attributes)
+        episode.spread(self)
         if is_restored:
             self.books.resume_steps()
-            if not self.experience.stores_whole_episodes:
-                # the frames that it will stack are those of the present state, and the memory knows them as such
-                self.memory.intern_frames(episode.curr_state)
+            self.experience.go_on_with(episode)
 
     def observe(self, env_response: EnvResponse) -> bool:
         """Take in what the environment answered: the first state of an episode, or the outcome of the last action.
@@ -350,7 +306,7 @@ class Agent(AgentInterface):
         return bool(transition.game_over)
 
     def handle_episode_ended(self) -> None:
-        """Close the episode: compute returns, store it where memories keep episodes, and take it down."""
+        """Close the episode: compute returns, store it where memories keep episodes, and write its row."""
         episode = self.episode
         episode.buffer.is_complete = True
         if self._phase is RunPhase.TEST:
@@ -359,7 +315,7 @@ class Agent(AgentInterface):
             discounted_return = self.experience.finish(episode)
             if discounted_return is not None:
                 self.discounted_return.add_sample(discounted_return)
-        if self._phase is not RunPhase.TEST or self._is_evaluating_only:
+        if self._phase is not RunPhase.TEST or self.evaluates_only:
             self.current_episode += 1
             self.update_log()
         if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
@@ -384,7 +340,7 @@ class Agent(AgentInterface):
             return None
         episode = self.episode
         episode.steps += 1
-        if self._phase is not RunPhase.TEST or self._is_evaluating_only:
+        if self._phase is not RunPhase.TEST or self.evaluates_only:
             self.count_played(1)
         if action is not None:
             chosen = ActionInfo(action)
@@ -476,18 +432,7 @@ class Agent(AgentInterface):
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule needs; see ``Learner.train``."""
-        names = self.update_loop.input_names
-        columns = {f"states/{name}": batch.state_columns[name] for name in names}
-        columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in names}
-        columns["actions"] = batch.action_column
-        columns["rewards"] = batch.reward_column
-        discount = self.ap.algorithm.discount
-        if batch.n_step_column is not None:
-            discount = discount**batch.n_step_column
-        columns["discounts"] = (discount * (1.0 - batch.terminated_column)).astype(np.float32)
-        weights = batch.info_columns.get("weight")
-        columns["weights"] = np.ones(len(batch.reward_column), np.float32) if weights is None else weights
-        return columns
+        return columns_of(batch, self.update_loop.input_names, self.ap.algorithm.discount)
 
     def learning_scalars(self) -> dict[str, float]:
         """Numbers that change between updates and that the rule needs."""
@@ -501,31 +446,7 @@ class Agent(AgentInterface):
 
         :raises CoachError: its columns are not those that the memory holds; nothing has been changed then
         """
-        self._merge_statistics(played)
-        self.clock.steps_at_once = max(self.clock.steps_at_once, played.steps)  # a step is compiled for the most
-        self.count_played(played.steps)
-        self.exploration_policy.advance(played.steps)
-        for report in played.reports:
-            self.current_episode += 1
-            self.books.begin_episode()
-            self.books.write_episode(report)
-            if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
-                self.books.print_episode(report)
-
-    def _merge_statistics(self, played: Played) -> None:
-        """Store the columns and add to the filters' statistics: both or neither."""
-        before = {name: getattr(self, name).get_state() for name in played.filters}
-        try:
-            for name, gathered in played.filters.items():
-                getattr(self, name).merge_gathered(gathered)
-            if played.columns is not None:
-                self.memory.store_columns(played.columns, played.episode_lengths or None)
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
-            for name, state in before.items():
-                getattr(self, name).set_state(state)
-            if isinstance(error, CoachError):
-                raise
-            raise CoachError(f"what was played does not fit: {error}") from error
+        self.experience.take_in(played)
 
     def reason_not_to_split(self) -> str | None:
         """Reason why other processes cannot play for this agent, and what to do instead; None if they can."""
@@ -540,11 +461,7 @@ class Agent(AgentInterface):
 
         :raises CoachError: no network predicts that
         """
-        outputs = {VStateValue: ("v",), QActionStateValue: ("q",), ActionProbabilities: ("probabilities", "mean")}
-        for network in self.networks.values():
-            for name in network.outputs_named(*outputs.get(prediction_type, ())):
-                return network.online_network.predict(states, outputs=[name])
-        raise CoachError(f"agent '{self.name}' has no network that predicts {prediction_type.__name__}")
+        return predictions_of(self.networks, states, prediction_type)
 
     def set_incoming_directive(self, action: ActionType) -> None:
         """Take a goal from the level above: until the next one it is the ``desired_goal`` of the agent's states. The
@@ -566,36 +483,11 @@ class Agent(AgentInterface):
 
     def get_state(self) -> dict[str, Any]:
         """Networks, optimizers, memory, filters, exploration, counters and random streams."""
-        task = self.ap.task_parameters
-        return {
-            "networks": {name: network.get_state() for name, network in self.networks.items()},
-            "memory": self.memory.get_state() if task is None or task.checkpoint_memory else None,
-            "exploration": self.exploration_policy.get_state(),
-            "filters": {name: getattr(self, name).get_state() for name in FILTERS},
-            "rng": self.rng.bit_generator.state,
-            "seed": seed_as_data(self._seeds),  # evaluations draw by it
-            "action_rng": self.spaces.action.rng.bit_generator.state,
-            "books": self.books.get_state(),
-            "clock": self.clock.get_state(),
-            "counters": {name: getattr(self, name) for name in self._counters},
-        }
+        return state_of(self)
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from ``get_state``, with a new episode."""
-        for name, network in self.networks.items():
-            network.set_state(state["networks"][name])
-        if state["memory"] is not None and not self._is_evaluating_only:
-            self.memory.set_state(state["memory"])
-        self.exploration_policy.set_state(state["exploration"])
-        for name in FILTERS:
-            getattr(self, name).set_state(state["filters"][name])
-        self.rng.bit_generator.state = state["rng"]
-        self._seeds = seed_from_data(state["seed"])
-        self.spaces.action.rng.bit_generator.state = state["action_rng"]
-        self.books.set_state(state["books"])
-        self.clock.set_state(state["clock"])
-        for name in self._counters:
-            setattr(self, name, state["counters"][name])
+        restore(self, state)
 
     def fits(self) -> dict[str, str]:
         return {**super().fits(), **{f"network {name}": network.layout for name, network in self.networks.items()}}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, SupportsFloat
 
+import numpy as np
+
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, PredictionType, RunPhase
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import ActionSpace
@@ -140,6 +142,9 @@ class AgentInterface:
 
         :param is_restored: it comes from a checkpoint, whose ``set_state`` came before
         """
+
+    def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
+        """Let the evaluation that has begun draw from streams of its own; training's go on afterwards."""
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Prepare for the phase ``val``: with ``TEST``, forget all evaluation episodes so far."""

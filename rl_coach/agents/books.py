@@ -48,7 +48,7 @@ class Evaluation:
 
 
 class Books:
-    """Takes down what an agent does.
+    """Records what an agent does.
 
     A signal is a list of samples. An episode's row is opened when it ends and closed when the next one begins, an
     evaluation starts or the run stops: what is learned after an episode belongs to its row, and each statistic is
@@ -94,7 +94,7 @@ class Books:
         self._rule_signals[name] = signal
 
     def add_learning(self, result: LearningResult) -> None:
-        """Take down the signals of an update rule; nothing is computed yet."""
+        """Record the signals of an update rule; nothing is computed yet."""
         for name in result.signal_names:
             self._rule_signal(name).add_sample(LazyArray(partial(_signal_of, result, name)))
 
@@ -104,7 +104,7 @@ class Books:
         return self._rule_signals[name]
 
     def note_target_update(self) -> None:
-        """Take down that target networks were updated, in the row of the episode in which it happens."""
+        """Record that target networks were updated, in the row of the episode in which it happens."""
         self._are_targets_updated = True
 
     # the row of an episode
@@ -188,7 +188,7 @@ class Books:
                 log(f"{signal.name}/{name}", value)
 
     def note_learning_rate(self, learning_rate: float) -> None:
-        """Take down a training phase; if it follows an episode that has just ended, it belongs to that one's row."""
+        """Record a training phase; if it follows an episode that has just ended, it belongs to that one's row."""
         self._agent.curr_learning_rate.add_sample(learning_rate)
         if self._is_row_open:
             self.logger.create_signal_value("Training Iter", self._agent.training_iteration)

@@ -308,6 +308,10 @@ class CompositeAgent(AgentInterface):
         for name, agent in self.agents.items():
             agent.take_up_episode(episode.agents[name], is_restored)
 
+    def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
+        for agent, own in zip(self.agents.values(), seed.spawn(len(self.agents))):
+            agent.seed_evaluation(own)
+
     def reset_evaluation_state(self, val: RunPhase) -> None:
         for agent in self.agents.values():
             agent.reset_evaluation_state(val)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dis
 import itertools
-import operator
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 import numpy as np
 
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Episode, RunPhase, StateType
 from rl_coach.utilities import plain_data
+
+if TYPE_CHECKING:
+    from rl_coach.agents.agent import Agent
 
 
 @dataclass
@@ -74,6 +76,28 @@ class EpisodeInProgress:
         self.recurrent_states: dict[str, Any] | None = None
         self.attributes: dict[str, Any] = {}
 
+    def gather(self, agent: Agent, attributes: Iterable[str]) -> None:
+        """Take over what the parts of an agent hold of this episode, which is put aside.
+
+        :param attributes: the agent's own attributes that belong to an episode
+        """
+        self.filter_histories = agent.input_filter.suspend()
+        self.exploration = agent.exploration_policy.suspend()
+        if agent.is_recurrent:
+            states = {name: network.online_network.recurrent_state for name, network in agent.networks.items()}
+            self.recurrent_states = states
+        own = vars(agent)
+        self.attributes = {name: own[name] for name in attributes if name in own}
+
+    def spread(self, agent: Agent) -> None:
+        """Give back to the parts of an agent what they held of this episode."""
+        if self.filter_histories is not None:
+            agent.input_filter.resume(self.filter_histories)
+            agent.exploration_policy.resume(self.exploration)
+        for name, state in (self.recurrent_states or {}).items():
+            agent.networks[name].online_network.recurrent_state = state
+        vars(agent).update(self.attributes)
+
     def report(self, phase: RunPhase) -> EpisodeReport:
         """The episode in figures. :param phase: the phase that it was played in"""
         return EpisodeReport(phase, self.steps, self.total_reward, self.total_shaped_reward)
@@ -103,24 +127,6 @@ def new_buffer(algorithm: AlgorithmParameters) -> Episode:
     """An empty buffer that sums returns as the algorithm wants them."""
     bootstraps = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
     return Episode(algorithm.discount, bootstraps, algorithm.n_step)
-
-
-class Delegated:
-    """An attribute of an agent that lives in one of its parts, by the name that Coach gave it.
-
-    :param part: the agent's attribute that holds it; a dot leads on to a part of the part
-    :param name: its name there
-    """
-
-    def __init__(self, part: str, name: str):
-        self._part = operator.attrgetter(part)
-        self._name = name
-
-    def __get__(self, agent: Any, owner: type | None = None) -> Any:
-        return self if agent is None else getattr(self._part(agent), self._name)
-
-    def __set__(self, agent: Any, value: Any) -> None:
-        setattr(self._part(agent), self._name, value)
 
 
 def attributes_set_by(method: Callable[..., Any]) -> set[str]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rl_coach.agents.episode import EpisodeInProgress, EpisodeReport, new_buffer
-from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition
 from rl_coach.filters.filter import InputFilter
-from rl_coach.memories.memory import Memory
+from rl_coach.logger import screen
 from rl_coach.utils import CoachError
+
+if TYPE_CHECKING:
+    from rl_coach.agents.agent import Agent
 
 
 @dataclass
@@ -37,26 +39,27 @@ class Played:
 class Experience:
     """Turns the steps of an episode into what a memory keeps.
 
-    :param memory: the agent's
-    :param algorithm: the agent's, for returns and n-step rewards
+    :param agent: whose steps they are, and whose memory
     """
 
-    def __init__(self, memory: Memory, algorithm: AlgorithmParameters):
-        self._memory = memory
-        self._algorithm = algorithm
-        self.stores_whole_episodes = (
-            memory.stores_episodes or algorithm.store_transitions_only_when_episodes_are_terminated
-        )
-        self.remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
+    def __init__(self, agent: Agent):
+        self._agent = agent
+        self._algorithm = algorithm = agent.ap.algorithm
+        self._remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
         if algorithm.n_step != -1 and algorithm.n_step < 1:
             raise CoachError(f"algorithm.n_step is {algorithm.n_step}: it counts steps from 1 on, or is -1")
+
+    @property
+    def _stores_whole_episodes(self) -> bool:
+        waits = self._algorithm.store_transitions_only_when_episodes_are_terminated
+        return waits or self._agent.memory.stores_episodes
 
     def load(self, recorded: Any, input_filter: InputFilter) -> None:
         """Fill the memory with recorded transitions.
 
         :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, or the path of what a memory's ``save`` wrote
         """
-        memory: Any = self._memory
+        memory: Any = self._agent.memory
         if isinstance(recorded, CsvDataset):
             memory.load_csv(recorded, input_filter)
         elif isinstance(recorded, PickledReplayBuffer):
@@ -66,16 +69,17 @@ class Experience:
 
     def add(self, transition: Transition, episode: EpisodeInProgress) -> None:
         """Take in one step."""
-        if self.remembers_action_info:
+        if self._remembers_action_info:
             self._add_action_info(transition, episode)
         buffer = episode.buffer
         buffer.insert(transition)
-        if self.stores_whole_episodes:
+        memory, algorithm = self._agent.memory, self._algorithm
+        if memory.stores_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
             return
-        if self._algorithm.n_step <= 1:
-            self._memory.store(transition)
-        elif len(buffer.transitions) - episode.num_stored >= self._algorithm.n_step:
-            self._memory.store(buffer.n_step_transition(episode.num_stored))
+        if algorithm.n_step <= 1:
+            memory.store(transition)
+        elif len(buffer.transitions) - episode.num_stored >= algorithm.n_step:
+            memory.store(buffer.n_step_transition(episode.num_stored))
             episode.num_stored += 1
 
     @staticmethod
@@ -95,9 +99,9 @@ class Experience:
         :return: its discounted return; None if nothing was played since it was last cut
         """
         buffer = episode.buffer
-        if not self.stores_whole_episodes and self._algorithm.n_step > 1:
+        if not self._stores_whole_episodes and self._algorithm.n_step > 1:
             for row in range(episode.num_stored, buffer.length()):
-                self._memory.store(buffer.n_step_transition(row))
+                self._agent.memory.store(buffer.n_step_transition(row))
             episode.num_stored = buffer.length()
         self._compute_returns(buffer)
         total = None
@@ -129,12 +133,48 @@ class Experience:
                 transition.reward = last
         # returns first: once rewards are n-step sums they would be summed a second time
         buffer.update_discounted_rewards()
-        if self.stores_whole_episodes:
+        if self._stores_whole_episodes:
             buffer.update_transitions_rewards_and_bootstrap_data()
 
     def _store_episode(self, buffer: Episode) -> None:
-        if self._memory.stores_episodes:
-            self._memory.store_episode(buffer)
-        elif self.stores_whole_episodes:
+        if self._agent.memory.stores_episodes:
+            self._agent.memory.store_episode(buffer)
+        elif self._stores_whole_episodes:
             for transition in buffer.transitions:
-                self._memory.store(transition)
+                self._agent.memory.store(transition)
+
+    def go_on_with(self, episode: EpisodeInProgress) -> None:
+        """Go on with an episode of a checkpoint."""
+        if not self._stores_whole_episodes:
+            # the frames that it will stack are those of the present state, and the memory knows them as such
+            self._agent.memory.intern_frames(episode.curr_state)
+
+    def take_in(self, played: Played) -> None:
+        """Take in what another process has played; see ``Agent.take_in``."""
+        agent = self._agent
+        self._store_and_merge(played)
+        agent.clock.steps_at_once = max(agent.clock.steps_at_once, played.steps)  # a step is compiled for the most
+        agent.count_played(played.steps)
+        agent.exploration_policy.advance(played.steps)
+        for report in played.reports:
+            agent.current_episode += 1
+            agent.books.begin_episode()
+            agent.books.write_episode(report)
+            if screen.is_read_by_programs and agent.ap.is_a_highest_level_agent:
+                agent.books.print_episode(report)
+
+    def _store_and_merge(self, played: Played) -> None:
+        """Store the columns and add to the filters' statistics: both or neither."""
+        agent = self._agent
+        before = {name: getattr(agent, name).get_state() for name in played.filters}
+        try:
+            for name, gathered in played.filters.items():
+                getattr(agent, name).merge_gathered(gathered)
+            if played.columns is not None:
+                agent.memory.store_columns(played.columns, played.episode_lengths or None)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            for name, state in before.items():
+                getattr(agent, name).set_state(state)
+            if isinstance(error, CoachError):
+                raise
+            raise CoachError(f"what was played does not fit: {error}") from error

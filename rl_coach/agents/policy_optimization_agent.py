@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.episode import Delegated, SegmentedEpisode
+from rl_coach.agents.delegated_attributes import Delegated
+from rl_coach.agents.episode import SegmentedEpisode
 from rl_coach.architectures.packing import padded
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
 from rl_coach.policy.action_choice import PolicyDescription
@@ -60,8 +61,8 @@ class PolicyOptimizationAgent(Agent):
     episode_class = SegmentedEpisode
     episode: SegmentedEpisode
     last_gradient_update_step_idx = Delegated("episode", "num_learned")
-    _counters: tuple[str, ...] = (
-        *Agent._counters, "mean_discounted_return", "std_discounted_return", "_episodes_gathered",
+    counters: tuple[str, ...] = (
+        *Agent.counters, "mean_discounted_return", "std_discounted_return", "_episodes_gathered",
     )  # fmt: skip
 
     def __init__(self, agent_parameters: Any, parent: Any = None):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, Iterable, SupportsFloat
 
 import numpy as np
 
@@ -136,10 +136,7 @@ class UpdateLoop:
         target_rates = dict.fromkeys(self._targets, rate) if targets_after_each else {}
         result = self.update(columns, batch=batch, num_updates=compiled, count=count, target_rates=target_rates)
         agent.training_iteration += count
-        if self._targets and clock.targets_due(agent.total_steps_counter, agent.training_iteration):
-            if not targets_after_each:
-                self.update_targets()
-            agent.books.note_target_update()
+        self.update_targets_if_due(are_updated=targets_after_each)
         return result
 
     def update(self, columns: dict[str, np.ndarray], batch: Batch | None = None, **how: Any) -> LearningResult:
@@ -168,11 +165,15 @@ class UpdateLoop:
             agent.memory.update_priorities(batch.info("idx"), np.abs(result.errors).ravel()[: len(batch)])
         return result
 
-    def update_targets_if_due(self) -> None:
-        """Update the target networks, if there are any and it is time."""
+    def update_targets_if_due(self, are_updated: bool = False) -> None:
+        """Update the target networks, if there are any and it is time.
+
+        :param are_updated: the last update of the networks has updated them already, if it was time
+        """
         agent = self._agent
         if self._targets and agent.clock.targets_due(agent.total_steps_counter, agent.training_iteration):
-            self.update_targets()
+            if not are_updated:
+                self.update_targets()
             agent.books.note_target_update()
 
     def update_targets(self) -> None:
@@ -181,6 +182,23 @@ class UpdateLoop:
             self._networks[name].update_target_network(self._agent.ap.algorithm.rate_for_copying_weights_to_target)
 
     def close_phase(self) -> None:
-        """Take down the learning rate, and the updates so far."""
+        """Record the learning rate, and the updates so far."""
         network = next(iter(self._networks.values()))
         self._agent.books.note_learning_rate(network.learning_rate_at(self._agent.training_iteration))
+
+
+def columns_of(batch: Batch, input_names: Iterable[str], discount: float) -> dict[str, np.ndarray]:
+    """The columns of a batch that most update rules need; see ``Learner.train``.
+
+    :param input_names: the observations that the networks or the rule look at
+    :param discount: of one step; the columns' ``discounts`` are of as many steps as each transition has
+    """
+    columns = {f"states/{name}": batch.state_columns[name] for name in input_names}
+    columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in input_names}
+    columns["actions"] = batch.action_column
+    columns["rewards"] = batch.reward_column
+    over_steps = discount if batch.n_step_column is None else discount**batch.n_step_column
+    columns["discounts"] = (over_steps * (1.0 - batch.terminated_column)).astype(np.float32)
+    weights = batch.info_columns.get("weight")
+    columns["weights"] = np.ones(len(batch.reward_column), np.float32) if weights is None else weights
+    return columns

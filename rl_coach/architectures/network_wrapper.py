@@ -19,6 +19,7 @@ from rl_coach.architectures.packing import padded
 from rl_coach.architectures.threads import set_num_threads
 from rl_coach.architectures.update import Optimizer, TrainingStep
 from rl_coach.base_parameters import AgentParameters, Frameworks, NetworkParameters
+from rl_coach.core_types import ActionProbabilities, PredictionType, QActionStateValue, VStateValue
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError
 
@@ -266,3 +267,19 @@ class NetworkWrapper:
     def summary(self) -> str:
         """The layers with their shapes and numbers of parameters, as text."""
         return self.state.function.summary()
+
+
+_PREDICTED = {VStateValue: ("v",), QActionStateValue: ("q",), ActionProbabilities: ("probabilities", "mean")}
+
+
+def predictions_of(
+    networks: dict[str, NetworkWrapper], states: dict[str, np.ndarray], prediction_type: type[PredictionType]
+) -> Any:
+    """Prediction of the first of several networks that makes one of a kind, for states [B, ...].
+
+    :raises CoachError: no network does
+    """
+    for network in networks.values():
+        for name in network.outputs_named(*_PREDICTED.get(prediction_type, ())):
+            return network.online_network.predict(states, outputs=[name])
+    raise CoachError(f"none of the networks ({', '.join(networks)}) predicts {prediction_type.__name__}")

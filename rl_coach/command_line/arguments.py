@@ -126,14 +126,24 @@ def get_argument_parser() -> Parser:
     return parser
 
 
-def get_export_parser() -> Parser:
-    """The parser of ``coach export``."""
-    parser = Parser(
-        prog="coach export",
-        description="Write a trained policy into a folder of its own, which NumPy and ONNX Runtime are enough to use.",
-        epilog=EXPORT_EXAMPLES,
+def _command(name: str, description: str, epilog: str, usage: str | None = None) -> Parser:
+    """The parser of one of Coach's commands, without arguments yet."""
+    return Parser(
+        prog=f"coach {name}",
+        usage=usage,
+        description=description,
+        epilog=epilog,
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
+    )
+
+
+def get_export_parser() -> Parser:
+    """The parser of ``coach export``."""
+    parser = _command(
+        "export",
+        description="Write a trained policy into a folder of its own, which NumPy and ONNX Runtime are enough to use.",
+        epilog=EXPORT_EXAMPLES,
     )
     parser.add_argument(
         "experiment",
@@ -147,12 +157,10 @@ def get_export_parser() -> Parser:
 
 def get_check_environment_parser() -> Parser:
     """The parser of ``coach check-env``."""
-    parser = Parser(
-        prog="coach check-env",
+    parser = _command(
+        "check-env",
         description="Play an environment at random and say what is wrong with what it answers.",
         epilog=CHECK_ENVIRONMENT_EXAMPLES,
-        formatter_class=_HelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("level", metavar="LEVEL", help="an id of Gymnasium, module:Class or file.py:Class")
     parser.add_argument(
@@ -168,13 +176,11 @@ def get_check_environment_parser() -> Parser:
 
 def get_evaluate_parser() -> Parser:
     """The parser of ``coach evaluate``; the flags it does not know are those of ``coach``."""
-    parser = Parser(
-        prog="coach evaluate",
+    parser = _command(
+        "evaluate",
         usage="coach evaluate EXPERIMENT [--steps STEPS] [flags of coach]",
         description="Evaluate what a run has trained, with the preset, framework and settings of that run.",
         epilog=EVALUATE_EXAMPLES,
-        formatter_class=_HelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("experiment", metavar="EXPERIMENT", help="the run's directory")
     parser.add_argument(

@@ -41,7 +41,7 @@ CONSTRUCTORS = {
     "FCMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
     "LSTMMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
 }
-"""What may be constructed, and its module. The layers may also stand as classes, without a call."""
+"""Names that may be constructed, and their modules. The layers may also stand as classes, without a call."""
 
 ENUMS = {
     "RunPhase": "rl_coach.core_types",
@@ -69,7 +69,7 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg,
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a path: an attribute's name, or the key or index of an item."""
+    """Step of a path: an attribute's name, or the key or index of an item."""
 
     key: Union[str, int]
     is_item: bool = False
@@ -80,7 +80,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Assignment:
-    """One setting: the path as steps, as the user wrote it, and the value."""
+    """Setting: the path as steps, as the user wrote it, and the value."""
 
     path: tuple[Step, ...]
     value: Any
@@ -298,7 +298,7 @@ class _Target:
         return isinstance(self.holder, list) and isinstance(key, int) and -len(self.holder) <= key < len(self.holder)
 
     def is_new(self) -> bool:
-        """Whether it is a new key of a dictionary of plain values; that of networks or embedders takes none."""
+        """True for a new key of a dictionary of plain values; that of networks or embedders takes none."""
         is_free = isinstance(self.holder, dict) and not any(hasattr(item, "__dict__") for item in self.holder.values())
         return self.last.is_item and is_free
 
@@ -328,7 +328,7 @@ class _Target:
         return isinstance(attribute, property) and attribute.fset is None
 
     def names(self) -> list[str]:
-        """What could stand in the place of the last step."""
+        """Names or keys that could stand in the place of the last step."""
         if not self.last.is_item:
             return [name for name in getattr(self.holder, "__dict__", {}) if not name.startswith("_")]
         if isinstance(self.holder, list):
@@ -337,7 +337,7 @@ class _Target:
 
 
 def _wanted_kind(current: Any, value: Any) -> str | None:
-    """What should stand where ``value`` does not fit in the place of ``current``; None where it fits."""
+    """Description of a value that fits in the place of ``current``; None where ``value`` does."""
     if isinstance(current, StepMethod) and not isinstance(value, StepMethod):
         return f"a number of steps such as {current!r}"
     if isinstance(current, bool) and not isinstance(value, bool):

@@ -23,7 +23,7 @@ DEFAULT_VARIABLE = "graph_manager"
 
 @dataclass(frozen=True)
 class PresetSummary:
-    """What ``coach --list`` shows of a preset: its name, the environment and the algorithm."""
+    """Line of ``coach --list`` about a preset: its name, the environment and the algorithm."""
 
     name: str
     environment: str
@@ -31,7 +31,7 @@ class PresetSummary:
 
 
 def preset_directory() -> pathlib.Path:
-    """Where the presets are that come with Coach."""
+    """Directory of the presets that come with Coach."""
     specification = importlib.util.find_spec("rl_coach.presets")
     if specification is None or not specification.submodule_search_locations:
         raise FileNotFoundError("rl_coach.presets is not installed; run: pip install -e .")

@@ -13,7 +13,7 @@ import numpy as np
 
 from rl_coach.core_types import ActionInfo, EnvResponse, Transition
 from rl_coach.filters.base_filter import Filter
-from rl_coach.spaces import ActionSpace, RewardSpace, Space
+from rl_coach.spaces import ActionSpace, RewardSpace, Space, SpacesDefinition
 from rl_coach.utilities.plain_data import State
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -435,3 +435,21 @@ class NoInputFilter(InputFilter):
 
     def __init__(self) -> None:
         super().__init__(is_a_reference_filter=False)
+
+
+def filtered_spaces(
+    spaces: SpacesDefinition, input_filter: InputFilter, pre_network_filter: InputFilter, output_filter: OutputFilter
+) -> SpacesDefinition:
+    """The spaces of an environment as an agent behind filters sees them."""
+    state = {
+        name: pre_network_filter.get_filtered_observation_space(
+            name, input_filter.get_filtered_observation_space(name, space)
+        )
+        for name, space in spaces.state.sub_spaces.items()
+    }
+    return SpacesDefinition(
+        state=type(spaces.state)(state),
+        goal=spaces.goal,
+        action=output_filter.get_unfiltered_action_space(spaces.action),
+        reward=input_filter.get_filtered_reward_space(spaces.reward),
+    )

@@ -25,7 +25,7 @@ from rl_coach.vector_level_manager import VectorLevelManager
 
 
 class BasicRLGraphManager(GraphManager):
-    """One agent in one environment.
+    """Graph of one agent in one environment.
 
     The graph works on copies of the parameters, made when it is created: two graphs made from one preset share
     nothing, and a preset may still change its parameters after it has made the graph manager.

@@ -53,7 +53,7 @@ class GraphCheckpoints:
 
     @property
     def directory(self) -> str:
-        """Where checkpoints are written: the task's directory for them, or ``checkpoint`` of the experiment's."""
+        """Directory that checkpoints are written to: the task's own for them, or ``checkpoint`` of the experiment's."""
         task = self._task
         return str(task.checkpoint_save_dir or os.path.join(str(task.experiment_path), CHECKPOINT_DIRECTORY))
 

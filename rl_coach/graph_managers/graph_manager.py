@@ -23,14 +23,15 @@ from rl_coach.core_types import (
     TrainingSteps,
 )
 from rl_coach.graph_managers.checkpointing import GraphCheckpoints
+from rl_coach.graph_managers.clean_ending import CleanEnding
 from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
+from rl_coach.graph_managers.graph_state import lost_episode, restore, restore_episode, state_of
 from rl_coach.graph_managers.improvement import Improvement
 from rl_coach.graph_managers.memory_needs import check_networks, check_replay
+from rl_coach.graph_managers.reports import Reports
 from rl_coach.graph_managers.run_seeds import RunSeeds
 from rl_coach.graph_managers.schedule_parameters import (
     PARTS,
-    PLURALS,
-    UNITS,
     HumanPlayScheduleParameters,
     SimpleSchedule,
     SimpleScheduleWithoutEvaluation,
@@ -42,11 +43,11 @@ from rl_coach.memories.backend.wire import pack, unpack
 from rl_coach.runs.evaluation import EvaluationStatistics
 from rl_coach.runs.live_region import Fields
 from rl_coach.runs.notebook import directory_html
-from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Goal, Progress, Status
-from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
-from rl_coach.runs.summary import Counts, Summary
+from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress
+from rl_coach.runs.status import RunStatus
+from rl_coach.runs.summary import Counts
 from rl_coach.utilities.constraints import Constrained, Constraint, check_constraints, steps, whole
-from rl_coach.utils import CheckpointError, CoachError, TrainingError
+from rl_coach.utils import CoachError
 
 __all__ = [
     "GraphManager",
@@ -57,7 +58,6 @@ __all__ = [
 ]
 
 _ONE_STEP = EnvironmentSteps(1)
-_PAUSES_BETWEEN_TRIES = (0.5, 2.0)  # seconds, before the last checkpoint of a run is written elsewhere
 ENDLESS_EPISODE = 100_000
 """An episode of so many steps is taken for one without an end; those of Atari games have 27,000 at most."""
 
@@ -78,6 +78,9 @@ class GraphManager(Constrained):
     :ivar prints_summary: say at the end what came of the run
     :ivar other_fields: gives what else is shown beside the progress; called a few times a second
     :ivar evaluation_rewards: the total reward of each episode of the last evaluation
+    :ivar reset_required: the next step begins an episode
+    :ivar force_next_reset: it does so where the simulator would go on, too
+    :ivar can_train: there is something to train, and it is trained in this process
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
@@ -112,20 +115,20 @@ class GraphManager(Constrained):
         self.evaluation_rewards: list[float] = []
         self._phase = RunPhase.UNDEFINED
         self._counts = self.total_steps_counters[RunPhase.UNDEFINED].counters
-        self._improvement = Improvement(self.total_steps_counters[RunPhase.TRAIN])
-        self._checkpoints = self._make_checkpoints()
-        self._seeds: RunSeeds | None = None
-        self._parked_reset_required = True
-        self._force_next_reset = True
-        self._can_train = True
+        self.improvement = Improvement(self.total_steps_counters[RunPhase.TRAIN])
+        self.checkpoints = self._make_checkpoints()
+        self.seeds: RunSeeds | None = None
+        self._training_episode_is_over = True
+        self.force_next_reset = True
+        self.can_train = True
         self._is_played = False
-        self._shown_phases: tuple[RunPhase, ...] = (RunPhase.HEATUP, RunPhase.TRAIN)
-        self._wanted: dict[RunPhase, tuple[int, StepMethod]] = {}
+        self._reports = Reports(self)
+        self._ending = CleanEnding(self)
         self._continues = False
         self._is_episode_kept = False
         self._warned_of_endless_episode = False
         self._attention_at = 0.0
-        self._seeds_evaluations = True
+        self._evaluations_in_place = 0
 
     def set_schedule_params(self, schedule_params: ScheduleParameters) -> None:
         """Take another schedule."""
@@ -147,18 +150,18 @@ class GraphManager(Constrained):
         check_networks(self)
         if self.task_parameters.checkpoint_keep is not None:
             self.checkpoints_to_keep = self.task_parameters.checkpoint_keep
-        self._seeds = RunSeeds(self.task_parameters.seed)
-        self.task_parameters.seed = self._seeds.seed
-        self._seeds.seed_global_generators(0)
+        self.seeds = RunSeeds(self.task_parameters.seed)
+        self.task_parameters.seed = self.seeds.seed
+        self.seeds.seed_global_generators(0)
         screen.announce(f"Creating graph - name: {type(self).__name__}")
         framework = self.task_parameters.framework_type.name
         with screen.waiting_for(f"building the graph on {framework}"), quiet_native_code():
             self.level_managers, self.environments = self._create_graph(self.task_parameters)
-        self._seeds.seed_global_generators(1)
+        self.seeds.seed_global_generators(1)
         self.top_level_manager = self.level_managers[0]
         check_replay(self)
-        self._checkpoints = self._make_checkpoints()
-        self._can_train = self.task_parameters.role.trains and any(level.can_train for level in self.level_managers)
+        self.checkpoints = self._make_checkpoints()
+        self.can_train = self.task_parameters.role.trains and any(level.can_train for level in self.level_managers)
         self._is_played = any(level.agent.is_person for level in self.level_managers)
         for level in self.level_managers:
             level.connect(self.name, self.documentation, self.stop_signals.stop_if_asked)
@@ -179,12 +182,12 @@ class GraphManager(Constrained):
     @property
     def seed(self) -> int | None:
         """The run's seed, which may have been drawn; None before the graph is created."""
-        return None if self._seeds is None else self._seeds.seed
+        return None if self.seeds is None else self.seeds.seed
 
     def spawn_seed(self) -> np.random.SeedSequence:
         """The seed of one more component, while the graph is being created."""
-        assert self._seeds is not None
-        return self._seeds.spawn()
+        assert self.seeds is not None
+        return self.seeds.spawn()
 
     def verify_graph_was_created(self) -> None:
         """Create the graph with the default task parameters, if nobody has created it."""
@@ -226,15 +229,15 @@ class GraphManager(Constrained):
     def phase(self, value: RunPhase) -> None:
         evaluated = self._phase is RunPhase.TEST
         if value is RunPhase.TEST and not evaluated:
-            self._parked_reset_required = self.reset_required
-            self.reset_required = self._force_next_reset = True
+            self._training_episode_is_over = self.reset_required
+            self.require_reset()
         trained = sum(self.total_steps_counters[phase][EnvironmentSteps] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
         for level in self.level_managers:
             level.training_steps = trained
             level.phase = value
         if evaluated and value is not RunPhase.TEST:
             shared = any(level.shares_environment_with_evaluation for level in self.level_managers)
-            self.reset_required = self._force_next_reset = self._parked_reset_required or shared
+            self.reset_required = self.force_next_reset = self._training_episode_is_over or shared
         self._phase = value
         self._counts = self.total_steps_counters[value].counters
 
@@ -259,13 +262,17 @@ class GraphManager(Constrained):
 
     # acting and training
 
+    def require_reset(self) -> None:
+        """Begin the next step with a new episode, also where the simulator would go on."""
+        self.reset_required = self.force_next_reset = True
+
     def reset_internal_state(self, force_environment_reset: bool = False) -> None:
         """Begin an episode, in the environment and for the agents.
 
         :param force_environment_reset: begin anew even where the simulator would go on (a game with lives left)
         """
         self.verify_graph_was_created()
-        self.reset_required = self._force_next_reset = False
+        self.reset_required = self.force_next_reset = False
         for level in self.level_managers:
             level.reset_environment(force_environment_reset)
         for level in self.level_managers:
@@ -307,10 +314,10 @@ class GraphManager(Constrained):
         return self.level_managers[-1].active_environment.current_episode_steps_counter >= ENDLESS_EPISODE
 
     def _step(self) -> EnvResponse:
-        """One step of the top level, at an episode's start also the reset, at its end also the bookkeeping."""
+        """Step the top level; at an episode's start reset it first, at its end do the bookkeeping too."""
         if self.reset_required:
             self._check_that_it_acts()
-            self.reset_internal_state(self._force_next_reset)
+            self.reset_internal_state(self.force_next_reset)
         top, bottom = self.top_level_manager, self.level_managers[-1]
         before = bottom.environment_steps
         response = top.step(None)
@@ -334,13 +341,13 @@ class GraphManager(Constrained):
         self.handle_episode_ended()
         self.reset_required = True
         # where the agent, not the environment, ended the episode, the environment would only go on
-        self._force_next_reset = not response.game_over
+        self.force_next_reset = not response.game_over
 
     def attend(self) -> None:
         """Show the progress, on the screen and to others. Steps do a few times a second; a loop that waits between two
         steps calls it itself."""
         self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
-        self.progress.update(self._status())
+        self.progress.update(self._reports.status())
         self._warn_of_endless_episode()
         if self.progress.is_running:
             self.run_status.keep_alive()
@@ -363,10 +370,10 @@ class GraphManager(Constrained):
                 self.train()
             return
         counts = self._counts
-        if not self._can_train:
+        if not self.can_train:
             counts[TrainingSteps] += 1
             return
-        end = self._improvement.end_in_updates
+        end = self.improvement.end_in_updates
         for level in self.level_managers:
             counts[TrainingSteps] += level.train(None if end is None else end - counts[TrainingSteps])
 
@@ -380,12 +387,12 @@ class GraphManager(Constrained):
         if steps.num_steps <= 0:
             return
         screen.announce(f"{self.name}: Starting heatup")
-        self._wanted[RunPhase.HEATUP] = (self.total_steps_counters[RunPhase.HEATUP][type(steps)], steps)
+        self._reports.expect(RunPhase.HEATUP, steps)
         with self.phase_context(RunPhase.HEATUP):
             if not self._is_episode_kept:
-                self.reset_required = self._force_next_reset = True
+                self.require_reset()
             self.act(steps, wait_for_full_episodes=True)
-            self._force_next_reset = True
+            self.force_next_reset = True
 
     def train_and_act(self, steps: StepMethod) -> None:
         """Act and learn in turn for exactly ``steps``, at most as long as ``improve`` wants. An episode that is in
@@ -396,9 +403,9 @@ class GraphManager(Constrained):
         with self.phase_context(RunPhase.TRAIN):
             counts, unit = self._counts, type(steps)
             end = counts[unit] + steps.num_steps
-            last = self._improvement.end or type(steps)(end)
+            last = self.improvement.end or type(steps)(end)
             last_unit, last_end = type(last), last.num_steps
-            saves, signals = self._checkpoints.schedule.is_regular, self.stop_signals
+            saves, signals = self.checkpoints.schedule.is_regular, self.stop_signals
             while counts[unit] < end and counts[last_unit] < last_end:
                 self._step()
                 self.train()
@@ -427,8 +434,8 @@ class GraphManager(Constrained):
         with self.phase_context(RunPhase.TEST):
             self.sync()
             self._seed_evaluation()
-            self._wanted[RunPhase.TEST] = (self._counts[type(steps)], steps)
-            self.progress.begin_evaluation(self._status())
+            self._reports.expect(RunPhase.TEST, steps)
+            self.progress.begin_evaluation(self._reports.status())
             try:
                 self._evaluation_episodes(steps, rewards)
             except BaseException:
@@ -438,20 +445,19 @@ class GraphManager(Constrained):
                 self.progress.end_evaluation()
             best = self.progress.best_evaluation
             reward = float(np.mean(rewards))
-            self.progress.add_evaluation(reward, len(rewards), self._status())
+            self.progress.add_evaluation(reward, len(rewards), self._reports.status())
         self.evaluation_rewards = rewards
-        self._improvement.evaluation_held()
+        self.improvement.evaluation_held()
         is_best = best is None or reward > best
-        if is_best and self._improvement.end is not None and self._checkpoints.schedule.is_regular:
+        if is_best and self.improvement.end is not None and self.checkpoints.schedule.is_regular:
             self.save_checkpoint()
         return self.should_stop()
 
     def _seed_evaluation(self) -> None:
-        """Give the evaluation streams of its own; a run that does nothing but evaluate goes on with those of its
-        first."""
-        if self.seed is None or not self._seeds_evaluations:
-            return
-        seed = evaluation_seed(self.seed, self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps])
+        """Give the evaluation streams of its own."""
+        assert self.seed is not None
+        trained = self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
+        seed = evaluation_seed(self.seed, trained, self._evaluations_in_place)
         for level, child in zip(self.level_managers, seed.spawn(len(self.level_managers))):
             level.seed_evaluation(child)
 
@@ -496,34 +502,34 @@ class GraphManager(Constrained):
             good checkpoints
         """
         self.verify_graph_was_created()
-        with self._running(saves_checkpoints=not self._is_played):
+        with self._ending.running(not self._is_played, self._is_played):
             self.sync()
             self._heat_up_and_begin()
             screen.announce(f"Starting to improve {self.name} task index {self.task_parameters.task_index or 0}")
-            self._improvement.set_end(self.improve_steps)
-            if self._improvement.is_over:
+            self.improvement.set_end(self.improve_steps)
+            if self.improvement.is_over:
                 screen.warning(f"{self.improve_steps!r} are done already: ask for more improve_steps to go on")
                 return
-            while not self._improvement.is_over:
-                self.train_and_act(self._improvement.left_of_period(self.steps_between_evaluation_periods))
+            while not self.improvement.is_over:
+                self.train_and_act(self.improvement.left_of_period(self.steps_between_evaluation_periods))
                 if self.evaluate(self.evaluation_steps):
                     screen.success("the stop condition holds: every agent's success rate has reached its target")
                     break
-                self._improvement.evaluation_held()
+                self.improvement.evaluation_held()
             if not self._is_played:
-                self._save_whatever_happens()
+                self._ending.save_last()
         trained = Counts.of(self.total_steps_counters[RunPhase.TRAIN])
         # where nothing is trained, the calls count as training steps: no updates
-        self._summarize(trained if self._can_train else dataclasses.replace(trained, updates=0))
+        self._print_summary(trained if self.can_train else dataclasses.replace(trained, updates=0))
 
     def _heat_up_and_begin(self) -> None:
         """Heatup, or what is left of it where a run goes on."""
         if not self._continues:
-            self._improvement.forget()
+            self.improvement.forget()
             self._is_episode_kept = False
-        if not self._improvement.has_begun:
+        if not self.improvement.has_begun:
             self._heat_up()
-            self._improvement.begin()
+            self.improvement.begin()
         self._continues = self._is_episode_kept = False
 
     def _heat_up(self) -> None:
@@ -534,139 +540,30 @@ class GraphManager(Constrained):
         else:
             with self.phase_context(RunPhase.HEATUP):
                 self.act(unit(0), wait_for_full_episodes=True)
-                self._force_next_reset = True
+                self.force_next_reset = True
 
     def _evaluate_only(self, num_steps: int) -> None:
         """:param num_steps: environment steps, in whole episodes; 0 goes on until interrupted"""
-        self._shown_phases = (RunPhase.TEST,)
-        # what came with the checkpoint is of the run that trained
-        self.progress.set_state(Progress().get_state())
-        self.run_status.evaluation = {}
+        self._reports.show_only_evaluation()
         rewards: list[float] = []
         steps_before = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps]
         try:
-            with self._running(saves_checkpoints=False):
+            with self._ending.running(saves_checkpoints=False, is_played=self._is_played):
                 while True:
                     self.evaluate(EnvironmentSteps(num_steps) if num_steps else EnvironmentEpisodes(1))
                     rewards += self.evaluation_rewards
                     self.run_status.evaluation = EvaluationStatistics.of(rewards).as_dict()
                     if num_steps:
                         break
-                    self._seeds_evaluations = False
+                    self._evaluations_in_place += 1
         finally:
             if rewards:
                 steps = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps] - steps_before
-                self._summarize(Counts(len(rewards), steps, 0), EvaluationStatistics.of(rewards))
+                self._print_summary(Counts(len(rewards), steps, 0), EvaluationStatistics.of(rewards))
 
-    @contextlib.contextmanager
-    def _running(self, saves_checkpoints: bool) -> Iterator[None]:
-        """Show the progress, and end cleanly whatever happens: the display closed, signals written, a checkpoint
-        saved, and how it ended said in ``status.json``."""
-        self._checkpoints.schedule.restart()
-        self.progress.start()
-        self.run_status.set(RUNNING)
-        try:
-            with self._ending_cleanly(saves_checkpoints):
-                yield
-        except BaseException as error:
-            self.run_status.set_by(error)
-            raise
-        self.run_status.set(FINISHED)
-
-    @contextlib.contextmanager
-    def _ending_cleanly(self, saves_checkpoints: bool) -> Iterator[None]:
-        try:
-            with self.stop_signals.listening(announces=not self._is_played):
-                yield
-        except (KeyboardInterrupt, SystemExit) as stop:
-            # a second signal comes in the middle of a step: what lies in memory then is not worth keeping
-            self.progress.stop()
-            if saves_checkpoints and self.stop_signals.stopped_between_steps:
-                self._save_after_interrupt()
-            if not (self._is_played and isinstance(stop, KeyboardInterrupt)):
-                raise
-        except CheckpointError:
-            raise
-        except TrainingError:
-            if saves_checkpoints:
-                self._save_after_failure()
-            raise
-        finally:
-            self._improvement.clear_end()
-            self.progress.stop()
-            self.flush()
-
-    def _save_after_interrupt(self) -> None:
-        try:
-            path = self._save_whatever_happens()
-        except CheckpointError as error:
-            screen.warning(f"interrupted; {error}")
-            return
-        if path is not None:
-            screen.warning(f"interrupted; saved {path}")
-            if self.resume_hint:
-                screen.print(f"go on with it: {self.resume_hint}")
-
-    def _save_whatever_happens(self) -> str | None:
-        """Save the last checkpoint of a run: try again where it cannot be written, and at last write it elsewhere.
-
-        :return: its path; None if another worker writes checkpoints
-        :raises CheckpointError: it lies elsewhere, or nowhere
-        """
-        if self.task_parameters.task_index or not self.task_parameters.role.trains:
-            return None
-        for pause in (0.0, *_PAUSES_BETWEEN_TRIES):
-            time.sleep(pause)
-            path = self.save_checkpoint()
-            if path is not None:
-                return path
-        self._checkpoints.save_elsewhere(self.get_state(), self.progress.last_evaluation)
-
-    def _save_after_failure(self) -> None:
-        try:
-            self.save_checkpoint(failed=True)
-        except TrainingError as error:
-            # what failed cannot even say its state, such as a copy of the environment whose process is gone
-            self.progress.stop()
-            screen.warning(f"the state of the failed run cannot be saved: {error}")
-
-    def _status(self) -> Status:
-        shown = [self.total_steps_counters[phase] for phase in self._shown_phases]
-        return Status(
-            phase=self._phase,
-            episodes=shown[-1][EnvironmentEpisodes],
-            steps=sum(counter[EnvironmentSteps] for counter in shown),
-            updates=shown[-1][TrainingSteps] if self._can_train else 0,
-            goal=self._goal(),
-            evaluation_steps=self.total_steps_counters[RunPhase.TEST][EnvironmentSteps],
-            others=tuple(self.other_fields()),
-        )
-
-    def _goal(self) -> Goal | None:
-        """Where the present phase ends."""
-        if self._phase is RunPhase.TRAIN:
-            return self._improvement.goal(self.task_parameters.apply_stop_condition)
-        if self._phase not in self._wanted:
-            return None
-        start, steps = self._wanted[self._phase]
-        unit = type(steps)
-        total = None if self.task_parameters.evaluate_only == 0 else steps.num_steps
-        return Goal(self._counts[unit] - start, total, PLURALS[unit])
-
-    def _summarize(self, counted: Counts, evaluation: EvaluationStatistics | None = None) -> None:
+    def _print_summary(self, counted: Counts, evaluation: EvaluationStatistics | None = None) -> None:
         if self.prints_summary:
-            self._summary(counted, evaluation).print()
-
-    def _summary(self, counted: Counts, evaluation: EvaluationStatistics | None) -> Summary:
-        return Summary(
-            progress=self.progress,
-            counted=counted,
-            heatup=Counts.of(self.total_steps_counters[RunPhase.HEATUP]),
-            evaluation=evaluation,
-            experiment_path=str(self.task_parameters.experiment_path),
-            has_tensorboard=self.visualization_parameters.tensorboard,
-            playback_hint=self.playback_hint,
-        )
+            self._reports.print_summary(counted, evaluation)
 
     def _repr_html_(self) -> str:
         return directory_html(self.task_parameters.experiment_path)
@@ -692,18 +589,23 @@ class GraphManager(Constrained):
     # checkpoints
 
     @property
+    def writes_checkpoints(self) -> bool:
+        """True if it is this process that saves the run's state; of several workers, the first that trains does."""
+        return not self.task_parameters.task_index and self.task_parameters.role.trains
+
+    @property
     def checkpoint_dir(self) -> str:
         """The directory that checkpoints are written to."""
-        return self._checkpoints.directory
+        return self.checkpoints.directory
 
     @property
     def last_checkpoint_path(self) -> str | None:
         """The checkpoint that was written last, None before the first."""
-        return self._checkpoints.last_path
+        return self.checkpoints.last_path
 
     def occasionally_save_checkpoint(self) -> None:
         """Save a checkpoint if one is due."""
-        if self._checkpoints.schedule.is_due(self.reset_required):
+        if self.checkpoints.schedule.is_due(self.reset_required):
             self.save_checkpoint()
 
     def save_checkpoint(self, failed: bool = False) -> str | None:
@@ -713,64 +615,30 @@ class GraphManager(Constrained):
         :return: the checkpoint's path; None if it could not be written, or if another process writes checkpoints
         """
         self.verify_graph_was_created()
-        self._checkpoints.schedule.restart()
-        if self.task_parameters.task_index or not self.task_parameters.role.trains:
+        self.checkpoints.schedule.restart()
+        if not self.writes_checkpoints:
             return None
         with screen.waiting_for("saving a checkpoint", leaves_line=False):
             state, last, best = self.get_state(), self.progress.last_evaluation, self.progress.best_evaluation
             is_best = last is not None and best is not None and last >= best
-            path = self._checkpoints.save(state, last, is_best, self.checkpoints_to_keep, failed)
-        lost = not self.reset_required and any(level["episode"] is None for level in state["levels"].values())
-        if path is not None and lost:
-            self._checkpoints.warn_of_lost_episode()
+            path = self.checkpoints.save(state, last, is_best, self.checkpoints_to_keep, failed)
+        if path is not None and lost_episode(state):
+            self.checkpoints.warn_of_lost_episode()
         return path
 
     def get_state(self) -> dict[str, Any]:
         """All that is needed to go on exactly."""
-        assert self._seeds is not None
-        return {
-            "counters": {
-                phase.name: {unit.__name__: count for unit, count in counter.counters.items()}
-                for phase, counter in self.total_steps_counters.items()
-            },
-            "reset_required": [self.reset_required, self._force_next_reset],
-            "levels": {level.name: level.get_state() for level in self.level_managers},
-            "progress": self.progress.get_state(),
-            **self._improvement.get_state(),
-            **self._seeds.get_state(),
-        }
+        return state_of(self)
 
     def set_state(self, state: dict[str, Any], with_episode: bool = False) -> None:
         """Go on from ``get_state``.
 
         :param with_episode: in the middle of the episode, if there was one; otherwise with a new one
         """
-        assert self._seeds is not None
-        for phase, counts in state["counters"].items():
-            for unit, count in counts.items():
-                self.total_steps_counters[RunPhase[phase]][UNITS[unit]] = count
-        for level in self.level_managers:
-            level.set_state(state["levels"][level.name])
-        self._improvement.set_state(state)
-        self.progress.set_state(state["progress"])
-        self._seeds.set_state(state)
-        self.reset_required = self._force_next_reset = True
+        restore(self, state)
         if with_episode:
-            self._resume_episode(state)
-        self._checkpoints.schedule.restart()
-
-    def _resume_episode(self, state: dict[str, Any]) -> None:
-        is_over, is_forced = state["reset_required"]
-        if is_over:
-            self._force_next_reset = is_forced
-            return
-        levels = {level: state["levels"][level.name] for level in self.level_managers}
-        # the environment stands at the bottom; if it cannot go on, no level does
-        resumed = all(level.resume_saved_episode(saved) for level, saved in reversed(levels.items()))
-        self._is_episode_kept = resumed
-        self.reset_required = self._force_next_reset = not resumed
-        if not resumed:
-            screen.warning("the episode in which the checkpoint was saved cannot be taken up again: a new one begins")
+            self._is_episode_kept = restore_episode(self, state)
+        self.checkpoints.schedule.restart()
 
     def restore_checkpoint(self, path: str | None = None, continue_run: bool = False) -> None:
         """Go on from a checkpoint.
@@ -782,7 +650,7 @@ class GraphManager(Constrained):
         :raises CoachError: there is none, it is damaged, of another preset, or does not fit this graph
         """
         self.verify_graph_was_created()
-        path, state = self._checkpoints.load(path)
+        path, state = self.checkpoints.load(path)
         self._set_state_or_nothing(path, state, continue_run)
         self._continues = continue_run
 

@@ -79,7 +79,7 @@ class Improvement:
         self._next_evaluation = None
 
     def goal(self, may_end_before: bool) -> Goal | None:
-        """How much of ``improve_steps`` is done; None while no ``improve`` runs.
+        """Part of ``improve_steps`` that is done; None while no ``improve`` runs.
 
         :param may_end_before: it also ends once the stop condition holds
         """

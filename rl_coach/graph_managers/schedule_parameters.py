@@ -13,7 +13,7 @@ UNITS: dict[str, type[StepMethod]] = {
 PLURALS: dict[type[StepMethod], str] = {
     EnvironmentSteps: "steps", EnvironmentEpisodes: "episodes", TrainingSteps: "training steps",
 }  # fmt: skip
-"""What users read of these units."""
+"""Names of these units for users, in the plural."""
 
 PARTS = ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps")
 

@@ -371,16 +371,14 @@ class TransitionStore:
             self.game_overs.take(rows),
             next_states,
             self.terminateds.take(rows),
-            self._known_returns(rows),
+            None if self.returns is None else self._known_returns(self.returns.take(rows)),
             None,
             columns,
             None if self.n_steps is None else self.n_steps.take(rows),
         )
 
-    def _known_returns(self, rows: np.ndarray) -> np.ndarray | None:
-        if self.returns is None:
-            return None
-        returns = self.returns.take(rows)
+    @staticmethod
+    def _known_returns(returns: np.ndarray) -> np.ndarray | None:
         known = returns.astype(np.float32)
         return None if np.isnan(known).any() else known
 

@@ -1,1 +1,1 @@
-"""What a run leaves behind, and how it is read."""
+"""Files that a run leaves behind, and their readers."""

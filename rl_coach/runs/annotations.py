@@ -1,4 +1,4 @@
-"""What people say of runs: names, tags, notes, archived or not; and the trash, from which a run can be taken back.
+"""Names, tags and notes that people give to runs, archived ones; and the trash, from which a run can be taken back.
 
 It lies beside the signals, in ``annotations.json``, so that it travels with the run:
 
@@ -27,7 +27,7 @@ _MOST_TAGS = 20
 
 @dataclass(frozen=True)
 class Annotation:
-    """What was said of one run.
+    """Name, tags and note of one run.
 
     :param name: what it is called instead of its experiment's name; empty for that one
     :param archived: whether it is kept out of sight

@@ -25,7 +25,7 @@ _NAMES_OF_TODAY = {
 
 
 def read_document(csv_path: str | os.PathLike) -> dict[str, Any]:
-    """What is written of the run that a CSV is of; empty if there is nothing, or only a part.
+    """Read the document about the run that a CSV is of; empty if there is none, or only a part.
 
     It lies in a file of the graph's name, ``worker_0.<graph>_0.json`` for ``worker_0.<graph>.<level>.<agent>_0.csv``,
     or in one of the CSV's own name. What Coach 1.0.1 wrote gets the names that it has today.

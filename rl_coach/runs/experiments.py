@@ -110,7 +110,7 @@ def videos(signal_file: str | os.PathLike) -> list[pathlib.Path]:
 
 @dataclass(frozen=True)
 class RunDescription:
-    """What a run is, as its files' names and the JSON beside its CSV tell.
+    """Description of a run, from its files' names and the JSON beside its CSV.
 
     :param id: the CSV's path below the root, without ``.csv``; only the directory if it holds one run alone
     :param experiment: the experiment's name
@@ -209,7 +209,7 @@ def _preset(record: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
 
 
 def _flag(record: Mapping[str, Any], *names: str) -> str:
-    """What a flag was given on the recorded command line; empty if it was not."""
+    """Value of a flag on the recorded command line; empty if it was not given."""
     words = record.get("command_line")
     if isinstance(words, list):
         for flag, value in itertools.pairwise(map(str, words)):
@@ -282,7 +282,7 @@ def wall_clock_minutes(names: Iterable[str], column: Callable[[str], np.ndarray]
 
 @dataclass
 class Summary:
-    """Where a run stands; NaN for what it has not said.
+    """State of a run; NaN for what it has not said.
 
     :param steps: environment steps so far
     :param minutes: wall-clock time so far
@@ -368,8 +368,8 @@ def _number(cell: str) -> float:
 
 
 def last_growth(description: RunDescription, summary: Summary, modified: float) -> float:
-    """When a run last wrote, seconds since the epoch: when its CSV was modified or, where by its own clock it had
-    ended long before, then. The file of a run that was copied is as new as the copy."""
+    """Time of a run's last write, seconds since the epoch: that of its CSV or, where by its own clock it had ended long
+    before, that of its end. The file of a run that was copied is as new as the copy."""
     if description.start is None or not np.isfinite(summary.minutes):
         return modified
     ended = description.start + 60.0 * summary.minutes
@@ -392,7 +392,7 @@ def run_ids(root: str | os.PathLike, paths: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Experiments:
-    """One or many runs as data frames.
+    """Runs as data frames.
 
     :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, worker, framework,
         kind (``training`` or ``evaluation``), state, steps, steps_per_second, last_evaluation_reward,
@@ -406,7 +406,7 @@ class Experiments:
     parameters: pd.DataFrame
 
     def tidy(self, *names: str) -> pd.DataFrame:
-        """One value a row: run, episode, iteration, steps and minutes, then ``signal`` and ``value``, without NaN.
+        """Give each value a row: run, episode, iteration, steps, minutes, then ``signal`` and ``value``, without NaN.
 
         :param names: the signals wanted; all if none is named
         """

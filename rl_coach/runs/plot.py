@@ -18,7 +18,7 @@ _MOST_POINTS = 600
 
 @dataclass(frozen=True)
 class Line:
-    """One signal of one run.
+    """Signal of a run.
 
     :param label: names it in the legend
     :param x: environment steps [points]

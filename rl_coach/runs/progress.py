@@ -23,7 +23,7 @@ _AS_GOOD_AS_ENDLESS = 10**9
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """Where the present part of a run ends.
+    """End of the present part of a run.
 
     :param done: how much of it is done
     :param total: how much it is in all; None if nobody has said
@@ -38,7 +38,7 @@ class Goal:
 
     @property
     def is_endless(self) -> bool:
-        """Whether it goes on until it is stopped; presets say so by a number that nobody waits for."""
+        """True if it goes on until it is stopped; presets say so by a number that nobody waits for."""
         return self.total is None or self.total >= _AS_GOOD_AS_ENDLESS
 
     @property
@@ -52,7 +52,7 @@ class Goal:
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-    """Where a run stands.
+    """State of a run.
 
     :param phase: what it is doing
     :param episodes: training episodes ended
@@ -172,16 +172,16 @@ class Progress:
 
     @property
     def is_running(self) -> bool:
-        """Whether it is shown."""
+        """True while it is shown."""
         return self._display is not None
 
     @property
     def seconds(self) -> float:
-        """Since the start of the run, not counting breaks."""
+        """Seconds since the start of the run, not counting breaks."""
         return self._seconds_before + time.monotonic() - self._started
 
     def get_state(self) -> dict[str, Any]:
-        """What a resumed run shows and goes by."""
+        """State that a resumed run shows and goes by."""
         return {
             "last_evaluation": self.last_evaluation,
             "best_evaluation": self.best_evaluation,

@@ -84,7 +84,7 @@ class SignalFile:
 
     @property
     def rows(self) -> int:
-        """How many rows are kept."""
+        """Number of rows that are kept."""
         return self.table.num_rows if self.table is not None else 0
 
     @property
@@ -93,7 +93,7 @@ class SignalFile:
         return self.table.nbytes if self.table is not None else 0
 
     def has(self, names: Collection[str]) -> bool:
-        """Whether these columns were read, as far as the file has them."""
+        """True if these columns were read, as far as the file has them."""
         return self.wanted is None or self.wanted.issuperset(names)
 
     def column(self, name: str) -> np.ndarray:

@@ -32,7 +32,7 @@ FOREIGN_RUN_ENDS_AFTER_SECONDS = 120.0
 
 
 class RunStatus:
-    """What a run says of itself in its directory. A file that cannot be written does not end the run.
+    """Status that a run writes to its directory. A file that cannot be written does not end the run.
 
     :param directory: where the run's CSVs are; None for a run that writes none: then nothing is said
     :ivar evaluation: what came of a run that only evaluates, empty so far; None for one that trains
@@ -85,7 +85,7 @@ class RunStatus:
 
 
 def read_status(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a run in this directory says; empty if there is no status or only a part of one."""
+    """Read the status of the run in this directory; empty if there is none or only a part of one."""
     try:
         status = json.loads((pathlib.Path(directory) / STATUS_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -94,7 +94,7 @@ def read_status(directory: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def is_evaluation(status: Mapping[str, Any]) -> bool:
-    """Whether the run only evaluates what another one has trained.
+    """True if the run only evaluates what another one has trained.
 
     :param status: as ``read_status`` gives it
     """
@@ -102,7 +102,7 @@ def is_evaluation(status: Mapping[str, Any]) -> bool:
 
 
 def state_of(status: Mapping[str, Any], modified: float, now: float) -> str:
-    """Whether a run is running, finished, failed, stopped or stalled.
+    """State of a run: running, finished, failed, stopped or stalled.
 
     A run that says ``running`` but whose process on this machine has gone has failed; one that is silent for
     ``STALLED_AFTER_SECONDS`` is stalled. Without a status, a run whose CSV has not grown for
@@ -130,7 +130,7 @@ def _has_lost_its_process(status: Mapping[str, Any]) -> bool:
 
 
 def process_is_gone(pid: int) -> bool:
-    """Whether there is no process of that number on this machine."""
+    """True if there is no process of that number on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -16,7 +16,7 @@ from rl_coach.utils import program
 
 @dataclass(frozen=True)
 class Counts:
-    """What a phase of a run has come to."""
+    """Episodes, steps and updates of a phase."""
 
     episodes: int
     steps: int
@@ -33,7 +33,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Summary:
-    """What is said of a run that has ended.
+    """Summary of a run that has ended.
 
     :param progress: its evaluations and its duration
     :param counted: in training; for a run that only evaluated, in its evaluations
@@ -72,7 +72,7 @@ class Summary:
             screen.print(f"play it back: {self.playback_hint}")
 
     def _counted(self) -> list[str]:
-        """What was counted: training and heatup apart, and both together as the CSV has them."""
+        """Lines of the counts: training and heatup apart, and both together as the CSV has them."""
         took = duration(self.progress.seconds)
         if self.evaluation is not None:
             return [f"evaluated {self.counted} in {took}"]

@@ -11,8 +11,10 @@ from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.level_manager import LevelManager
 from rl_coach.spaces import DiscreteActionSpace
-from tests.agents.small_problems import Bandit, dqn, graph, schedule
 from tests.frameworks import FRAMEWORK
+from tests.zoo.environments import Bandit
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import dqn
 
 
 class SeveralInOne(GraphManager):

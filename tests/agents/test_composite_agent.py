@@ -18,8 +18,8 @@ from rl_coach.core_types import ActionInfo, EnvResponse, RunPhase
 from rl_coach.level_manager import LevelManager
 from rl_coach.spaces import AgentSelection, DiscreteActionSpace, GoalsSpace, ReachingGoal, SpacesDefinition, StateSpace
 from rl_coach.utils import CoachError
-from tests.graph_managers.counting import CountingAgentParameters, CountingEnvironmentParameters
-from tests.level_manager_parts import environment_of
+from tests.zoo.agents import CountingAgentParameters
+from tests.zoo.environments import CountingEnvironmentParameters, environment_of
 
 SPACES = SpacesDefinition(state=StateSpace({}), goal=None, action=DiscreteActionSpace(3), reward=None)
 

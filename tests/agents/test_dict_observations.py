@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from rl_coach.coach import CoachInterface
+from tests.frameworks import FRAMEWORK
 
 ENVIRONMENT = """\
     import gymnasium as gym
@@ -57,7 +58,7 @@ def test_they_train_without_more_words(tmp_path, monkeypatch, caplog, module, ag
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rover.py").write_text(textwrap.dedent(ENVIRONMENT))
     (tmp_path / "preset.py").write_text(textwrap.dedent(PRESET).format(module=module, agent=agent))
-    manager = CoachInterface(preset="preset.py", seed=0, no_summary=True).run()
+    manager = CoachInterface(preset="preset.py", seed=0, no_summary=True, framework=FRAMEWORK.name).run()
     assert sorted(manager.get_agent().networks["main"].input_names) == ["camera", "gear", "position"]
     assert manager.get_agent().training_iteration > 0 or agent == "ClippedPPO"
     lines = [record.getMessage() for record in caplog.records]

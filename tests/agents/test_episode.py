@@ -9,12 +9,13 @@ import numpy as np
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.dqn_agent import DQNAgent
 from rl_coach.agents.episode import EpisodeInProgress, attributes_set_by
-from rl_coach.base_parameters import TaskParameters, VisualizationParameters
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.schedules import ConstantSchedule
-from tests.agents.small_problems import Bandit, SmallEnvironmentParameters, dqn, schedule
-from tests.frameworks import FRAMEWORK
+from tests.zoo.agents import of_class
+from tests.zoo.environments import Bandit
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import dqn
 
 
 class OptionInProgress(EpisodeInProgress):
@@ -57,21 +58,10 @@ class CoachOptionAgent(DQNAgent):
         return super().choose_action(curr_state)
 
 
-def of_class(agent: type) -> Any:
-    parameters = dqn()
-    path = property(lambda self: f"{__name__}:{agent.__name__}")
-    parameters.__class__ = type("Parameters", (type(parameters),), {"path": path})
+def greedy_graph(agent: type, directory: Any, copies: int = 1) -> BasicRLGraphManager:
+    parameters = of_class(dqn(), agent)
     parameters.exploration.epsilon_schedule = ConstantSchedule(0)
-    return parameters
-
-
-def graph(agent: type, directory: Any, copies: int = 1, **task: Any) -> BasicRLGraphManager:
-    environment = SmallEnvironmentParameters(Bandit)
-    environment.num_environments = copies
-    manager = BasicRLGraphManager(
-        of_class(agent), environment, schedule(100, heatup=0), VisualizationParameters(dump_csv=False)
-    )
-    return manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(directory), seed=3, **task))
+    return graph(parameters, Bandit, directory, schedule(100), seed=3, copies=copies)
 
 
 def options_of(agent: Any) -> list[tuple[int, list[int]]]:
@@ -85,14 +75,14 @@ def options_of(agent: Any) -> list[tuple[int, list[int]]]:
 
 def test_three_copies_each_keep_their_own(tmp_path):
     for kind in (OptionAgent, CoachOptionAgent):
-        manager = graph(kind, tmp_path / kind.__name__, copies=3)
+        manager = greedy_graph(kind, tmp_path / kind.__name__, copies=3)
         manager.train_and_act(EnvironmentSteps(12))
         assert options_of(manager.get_agent()) == [(1, [1] * 4), (2, [2] * 4), (3, [3] * 4)]
 
 
 def test_an_evaluation_in_between_leaves_it_as_it_was(tmp_path):
     for kind in (OptionAgent, CoachOptionAgent):
-        manager = graph(kind, tmp_path / kind.__name__)
+        manager = greedy_graph(kind, tmp_path / kind.__name__)
         manager.train_and_act(EnvironmentSteps(4))
         manager.evaluate(EnvironmentSteps(15))
         assert manager.get_agent().options == 3
@@ -104,10 +94,10 @@ def test_a_checkpoint_holds_it(tmp_path):
     for kind in (OptionAgent, CoachOptionAgent):
         for copies in (1, 3):
             place = tmp_path / f"{kind.__name__}{copies}"
-            manager = graph(kind, place, copies)
+            manager = greedy_graph(kind, place, copies)
             manager.train_and_act(EnvironmentSteps(6 * copies))
             path = manager.save_checkpoint()
-            again = graph(kind, place / "again", copies)
+            again = greedy_graph(kind, place / "again", copies)
             again.restore_checkpoint(path, continue_run=True)
             assert options_of(again.get_agent()) == options_of(manager.get_agent())
             assert len(options_of(again.get_agent())) == copies
@@ -136,7 +126,7 @@ def test_attributes_that_a_method_sets():
 
 
 def test_coach_names_are_the_fields_of_the_episode(tmp_path):
-    manager = graph(CoachOptionAgent, tmp_path)
+    manager = greedy_graph(CoachOptionAgent, tmp_path)
     manager.train_and_act(EnvironmentSteps(3))
     agent = manager.get_agent()
     episode = agent.episode

@@ -13,7 +13,8 @@ from rl_coach.filters.observation.observation_normalization_filter import Observ
 from rl_coach.filters.reward.reward_ewma_normalization_filter import RewardEwmaNormalizationFilter
 from rl_coach.filters.reward.reward_normalization_filter import RewardNormalizationFilter
 from tests.frameworks import FRAMEWORK
-from tests.resume.runs import differences, leaves, plan_of
+from tests.zoo.runs import graph_of
+from tests.zoo.states import differences, leaves
 
 TRAINED = ("networks", "memory", "exploration", "filters", "rng", "action_rng", "counters")
 
@@ -59,8 +60,8 @@ def filters():
     return chain
 
 
-def graph_of(name, directory, evaluation=0, between=37, **changes):
-    graph = plan_of(name, 150)
+def created_graph(name, directory, evaluation=0, between=37, **changes):
+    graph = graph_of(name, 150)
     graph.evaluation_steps = EnvironmentEpisodes(evaluation)
     graph.steps_between_evaluation_periods = EnvironmentSteps(between)
     for attribute, value in changes.items():
@@ -70,7 +71,7 @@ def graph_of(name, directory, evaluation=0, between=37, **changes):
 
 def trained(name, directory, evaluation, **changes):
     """All that training has made, after a run with evaluations in the middle of its episodes."""
-    graph = graph_of(name, directory, evaluation, **changes)
+    graph = created_graph(name, directory, evaluation, **changes)
     graph.improve()
     state = graph.get_agent().get_state()
     return dict(leaves({part: state[part] for part in TRAINED}))
@@ -91,7 +92,7 @@ def test_training_is_the_same_with_and_without(tmp_path, name, changes):
 
 
 def test_statistics_are_of_heatup_and_training_alone(tmp_path):
-    graph = graph_of("DQN", tmp_path, input_filter=filters())
+    graph = created_graph("DQN", tmp_path, input_filter=filters())
     agent = graph.get_agent()
     statistics = agent.input_filter.observation_filters["observation"]["normalize"].running_observation_stats
     graph.heatup(EnvironmentSteps(20))
@@ -107,7 +108,7 @@ def test_statistics_are_of_heatup_and_training_alone(tmp_path):
 
 
 def test_an_evaluated_state_is_normalised_as_the_policy_does(tmp_path):
-    graph = graph_of("DQN", tmp_path, input_filter=filters())
+    graph = created_graph("DQN", tmp_path, input_filter=filters())
     agent = graph.get_agent()
     graph.heatup(EnvironmentSteps(20))
     normalize = agent.input_filter.observation_filters["observation"]["normalize"]
@@ -121,10 +122,10 @@ def test_an_evaluated_state_is_normalised_as_the_policy_does(tmp_path):
 
 
 def test_a_run_that_only_evaluates_changes_no_statistics(tmp_path):
-    before = graph_of("DQN", tmp_path / "trained", input_filter=filters())
+    before = created_graph("DQN", tmp_path / "trained", input_filter=filters())
     before.heatup(EnvironmentSteps(20))
     checkpoint = before.save_checkpoint()
-    graph = plan_of("DQN", 150)
+    graph = graph_of("DQN", 150)
     graph.agent_params.input_filter = filters()
     task = TaskParameters(
         FRAMEWORK, experiment_path=str(tmp_path), evaluate_only=30, checkpoint_restore_path=checkpoint

@@ -7,12 +7,12 @@ import pytest
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
-from tests.resume.runs import agents, make
+from tests.zoo.runs import created, run_names
 
 
 def rewards_of_second_evaluation(directory, name, first):
     """Rewards and the weights after 60 steps with or without an evaluation after 30."""
-    graph = make(name, 1000, directory)
+    graph = created(name, 1000, directory)
     graph.heatup(EnvironmentSteps(40))
     graph.train_and_act(EnvironmentSteps(30))
     for _ in range(first):
@@ -26,7 +26,7 @@ def rewards_of_second_evaluation(directory, name, first):
     return last, episodes, weights
 
 
-@pytest.mark.parametrize("name", agents("PG"))
+@pytest.mark.parametrize("name", run_names("PG"))
 def test_one_evaluation_more_changes_no_other(tmp_path, name):
     without = rewards_of_second_evaluation(tmp_path / "without", name, 0)
     once = rewards_of_second_evaluation(tmp_path / "once", name, 1)

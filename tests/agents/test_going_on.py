@@ -12,19 +12,11 @@ from rl_coach.architectures.layers import NoisyNetDense
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentEpisodes
 from rl_coach.exploration_policies.parameter_noise import ParameterNoiseParameters
-from tests.agents.small_problems import (
-    Bandit,
-    Target,
-    clipped_ppo,
-    dqn,
-    graph,
-    policy_gradients,
-    prioritized,
-    schedule,
-    soft_actor_critic,
-    weights_of,
-)
-from tests.agents.test_agents_of_users import CoachDQN, of_class, with_statistics
+from tests.zoo.agents import CoachDQN, of_class
+from tests.zoo.environments import Bandit, Target
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import clipped_ppo, dqn, policy_gradients, prioritized, soft_actor_critic, with_statistics
+from tests.zoo.states import weights_of
 
 
 def noisy() -> AgentParameters:
@@ -55,11 +47,11 @@ def segments() -> AgentParameters:
     ],
 )
 def test_restored_agents_go_on_exactly(parameters, problem, tmp_path):
-    first = graph(parameters(), problem, tmp_path, schedule(10**6), seed=1)
+    first = graph(parameters(), problem, tmp_path, schedule(10**6, heatup=40), seed=1)
     first.heatup(first.heatup_steps)
     first.train_and_act(EnvironmentEpisodes(8))
     state = copy.deepcopy(first.get_state())
-    second = graph(parameters(), problem, tmp_path, schedule(10**6), seed=2)
+    second = graph(parameters(), problem, tmp_path, schedule(10**6, heatup=40), seed=2)
     second.set_state(state)
     for manager in (first, second):
         manager.train_and_act(EnvironmentEpisodes(9))

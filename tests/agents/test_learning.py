@@ -13,26 +13,20 @@ import pytest
 from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
 from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
-from rl_coach.base_parameters import TaskParameters, VisualizationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps, Transition
-from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.utils import CoachError
-from tests.agents.small_problems import (
+from tests.zoo.environments import Bandit, Lottery, Target
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import (
     PROBLEMS,
-    Bandit,
-    SmallEnvironmentParameters,
-    Target,
     actor_critic,
     clipped_ppo,
     dqn,
-    graph,
     policy_gradients,
     prioritized,
-    schedule,
     soft_actor_critic,
-    weights_of,
 )
-from tests.frameworks import FRAMEWORK
+from tests.zoo.states import weights_of
 
 STATM = pathlib.Path("/proc/self/statm")
 
@@ -40,7 +34,7 @@ STATM = pathlib.Path("/proc/self/statm")
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_agents_learn_and_their_seed_decides_what(name, tmp_path):
     parameters, problem, steps, reward = PROBLEMS[name]
-    one, same, other = (graph(parameters(), problem, tmp_path, schedule(steps), seed) for seed in (1, 1, 2))
+    one, same, other = (graph(parameters(), problem, tmp_path, schedule(steps, heatup=40), seed) for seed in (1, 1, 2))
     assert any(not np.array_equal(a, b) for a, b in zip(weights_of(one), weights_of(other)))
     one.improve()
     same.improve()
@@ -70,8 +64,8 @@ def recurrent() -> Any:
     [(dqn, Bandit), (segments, Bandit), (recurrent, Bandit), (clipped_ppo, Bandit), (actor_critic, Target)],
 )
 def test_evaluations_in_the_middle_of_episodes_change_nothing(parameters, problem, tmp_path):
-    without = graph(parameters(), problem, tmp_path, schedule(85))
-    with_evaluations = graph(parameters(), problem, tmp_path, schedule(85, evaluate_every=7, episodes=1))
+    without = graph(parameters(), problem, tmp_path, schedule(85, heatup=40))
+    with_evaluations = graph(parameters(), problem, tmp_path, schedule(85, evaluate_every=7, evaluation=1, heatup=40))
     without.improve()
     with_evaluations.improve()
     assert without.get_agent().training_iteration == with_evaluations.get_agent().training_iteration > 0
@@ -81,7 +75,7 @@ def test_evaluations_in_the_middle_of_episodes_change_nothing(parameters, proble
 
 def test_continuous_policies_learn(tmp_path):
     agent = clipped_ppo()
-    manager = graph(agent, Target, tmp_path, schedule(640))
+    manager = graph(agent, Target, tmp_path, schedule(640, heatup=40))
     manager.evaluate(EnvironmentEpisodes(10))
     before = manager.progress.last_evaluation
     manager.improve()
@@ -152,7 +146,7 @@ def test_the_last_training_phase_is_cut_to_the_updates_wanted(parameters, tmp_pa
     agent = parameters()
     agent.algorithm.num_consecutive_training_steps = 3
     agent.algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(5)
-    schedule_parameters = schedule(1)
+    schedule_parameters = schedule(1, heatup=40)
     schedule_parameters.improve_steps = TrainingSteps(11)
     manager = graph(agent, Bandit, tmp_path, schedule_parameters)
     manager.improve()
@@ -176,33 +170,17 @@ def test_ppo_over_episodes_of_any_length_compiles_few_steps(tmp_path):
     parameters = clipped_ppo()
     parameters.algorithm.num_consecutive_playing_steps = EnvironmentEpisodes(3)
     parameters.algorithm.act_for_full_episodes = False
-    manager = graph(parameters, Ragged, tmp_path, schedule(120, heatup=0))
+    manager = graph(parameters, Lottery, tmp_path, schedule(120))
     manager.improve()
     agent = manager.get_agent()
     assert agent.training_iteration > 4
     assert agent.update_loop.learner.num_compilations == 1
 
 
-class Ragged(Bandit):
-    """Episodes of three to nine pulls."""
-
-    def first_state(self) -> dict[str, np.ndarray]:
-        if self.steps == 0:
-            self.length = int(self.rng.integers(3, 10))
-        return super().first_state()
-
-    def outcome(self, action: Any) -> tuple[float, bool, bool]:
-        reward, _, _ = super().outcome(action)
-        return reward, False, self.steps >= self.length
-
-
 def test_losses_of_agents_that_learn_between_episodes_are_written(tmp_path):
     parameters = policy_gradients()
     parameters.algorithm.apply_gradients_every_x_episodes = 1
-    manager = BasicRLGraphManager(
-        parameters, SmallEnvironmentParameters(Bandit), schedule(50, heatup=0), VisualizationParameters()
-    )
-    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=0))
+    manager = graph(parameters, Bandit, tmp_path, schedule(50), seed=0, writes_csv=True)
     manager.improve()
     manager.close()
     (path,) = tmp_path.glob("*.csv")
@@ -216,7 +194,7 @@ def test_losses_of_agents_that_learn_between_episodes_are_written(tmp_path):
 def test_memory_stays_flat_over_many_replayed_steps(tmp_path):
     parameters = dqn()
     parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(20)
-    manager = graph(parameters, Bandit, tmp_path, schedule(10**9))
+    manager = graph(parameters, Bandit, tmp_path, schedule(10**9, heatup=40))
     manager.heatup(EnvironmentSteps(500))
     manager.train_and_act(EnvironmentSteps(5_000))
     before = resident_mebibytes()

@@ -8,42 +8,18 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.actor_critic_agent import generalized_advantages
-from rl_coach.agents.dqn_agent import DQNAgent
 from rl_coach.core_types import Batch, Transition
-from tests.agents.small_problems import (
-    Bandit,
-    MaskedChain,
-    actor_critic,
-    clipped_ppo,
-    ddqn,
-    dqn,
-    graph,
-    policy_gradients,
-    prioritized,
-    schedule,
-    weights_of,
-)
+from tests.zoo.agents import SelectingDQN, of_class
+from tests.zoo.environments import Bandit, MaskedChain
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import actor_critic, clipped_ppo, ddqn, dqn, policy_gradients, prioritized
+from tests.zoo.states import weights_of
 
 TEMPTING = 1000.0
 
 
-class OwnSelection(DQNAgent):
-    """As a user of Coach wrote it."""
-
-    def select_actions(self, next_states, q_st_plus_1):
-        return np.argmax(q_st_plus_1, axis=1)
-
-
 def own_selection() -> Any:
-    parameters = dqn()
-
-    class Parameters(type(parameters)):  # type: ignore[misc]
-        @property
-        def path(self) -> str:
-            return "tests.agents.test_masks_and_ends:OwnSelection"
-
-    parameters.__class__ = Parameters
-    return parameters
+    return of_class(dqn(), SelectingDQN)
 
 
 def tempt(manager: Any, value: float) -> None:
@@ -59,7 +35,7 @@ def tempt(manager: Any, value: float) -> None:
 
 @pytest.mark.parametrize("parameters", [dqn, ddqn, prioritized, own_selection])
 def test_a_masked_action_of_huge_value_is_never_bootstrapped_from(parameters, tmp_path):
-    manager = graph(parameters(), MaskedChain, tmp_path, schedule(150))
+    manager = graph(parameters(), MaskedChain, tmp_path, schedule(150, heatup=40))
     tempt(manager, TEMPTING)
     manager.improve()
     states = {"observation": np.eye(5, dtype=np.float32)}
@@ -71,7 +47,7 @@ def test_a_masked_action_of_huge_value_is_never_bootstrapped_from(parameters, tm
 
 @pytest.mark.parametrize("parameters", [policy_gradients, actor_critic, clipped_ppo])
 def test_a_policy_never_takes_a_masked_action(parameters, tmp_path):
-    manager = graph(parameters(), MaskedChain, tmp_path, schedule(150))
+    manager = graph(parameters(), MaskedChain, tmp_path, schedule(150, heatup=40))
     tempt(manager, 15.0)
     manager.improve()  # the environment refuses masked actions
     assert all(np.isfinite(array).all() for array in weights_of(manager))

@@ -10,24 +10,11 @@ import pytest
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.utils import CoachError
-from tests.agents.small_problems import Bandit, dqn, graph, schedule
+from tests.zoo.environments import Bandit, Lottery
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import dqn
 
 N, DISCOUNT = 3, 0.9
-
-
-class Lottery(Bandit):
-    """Episodes of different lengths, with rewards that tell the steps apart; every other one is truncated."""
-
-    def first_state(self) -> dict[str, np.ndarray]:
-        if self.steps == 0:
-            self.length = int(self.rng.integers(1, 8))
-            self.is_cut = bool(self.rng.integers(2))
-        return {"observation": self.rng.random(2).astype(np.float32)}
-
-    def outcome(self, action: Any) -> tuple[float, bool, bool]:
-        self.state = self.first_state()
-        over = self.steps >= self.length
-        return float(self.rng.random()), over and not self.is_cut, over
 
 
 def played(episodic: bool, whole: bool, tmp_path: Any) -> tuple[Any, list[list[tuple]]]:
@@ -39,7 +26,7 @@ def played(episodic: bool, whole: bool, tmp_path: Any) -> tuple[Any, list[list[t
     if episodic:
         parameters.memory = EpisodicExperienceReplayParameters()
         parameters.memory.n_step = N
-    manager = graph(parameters, Lottery, tmp_path, schedule(100))
+    manager = graph(parameters, Lottery, tmp_path, schedule(100, heatup=40))
     agent = manager.get_agent()
     episodes: list[list[tuple]] = [[]]
     take = agent.update_transition_before_adding_to_replay_buffer
@@ -97,7 +84,7 @@ def test_the_loss_is_that_of_the_definition(tmp_path):
 def test_the_last_steps_of_an_open_episode_wait_for_theirs(tmp_path):
     parameters = dqn()
     parameters.algorithm.n_step = N
-    manager = graph(parameters, Bandit, tmp_path, schedule(100, heatup=0))
+    manager = graph(parameters, Bandit, tmp_path, schedule(100))
     agent = manager.get_agent()
     manager.act(EnvironmentSteps(5))
     assert agent.episode.buffer.length() == 5 and agent.memory.num_transitions() == 5 - N + 1

@@ -10,21 +10,11 @@ import pytest
 
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.architectures.policies import log_probability
-from rl_coach.base_parameters import TaskParameters, VisualizationParameters
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
-from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.schedules import LinearSchedule
-from tests.agents.small_problems import (
-    Bandit,
-    SmallEnvironmentParameters,
-    actor_critic,
-    clipped_ppo,
-    dqn,
-    graph,
-    policy_gradients,
-    schedule,
-)  # fmt: skip
-from tests.frameworks import FRAMEWORK
+from tests.zoo.environments import Bandit
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import actor_critic, clipped_ppo, dqn, policy_gradients
 
 
 @pytest.mark.parametrize("copies, steps, updates", [(1, 120, 2), (3, 120, 2), (8, 160, 2)])
@@ -33,12 +23,7 @@ def test_an_update_is_made_of_as_many_episodes_as_were_gathered(copies, steps, u
     with one policy; eight: after 8 and 16."""
     parameters = policy_gradients()
     parameters.algorithm.apply_gradients_every_x_episodes = 5
-    environment = SmallEnvironmentParameters(Bandit)
-    environment.num_environments = copies
-    manager = BasicRLGraphManager(
-        parameters, environment, schedule(steps, heatup=0), VisualizationParameters(dump_csv=False)
-    )
-    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=0))
+    manager = graph(parameters, Bandit, tmp_path, schedule(steps), seed=0, copies=copies)
     rows: list[int] = []
     agent = manager.get_agent()
     update = agent.update_loop.update
@@ -57,7 +42,7 @@ def test_a_recurrent_policy_is_learned_from_the_state_that_acted(length, tmp_pat
     network.middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=8)
     network.learning_rate = 0.0
     parameters.algorithm.num_steps_between_gradient_updates = length
-    manager = graph(parameters, Bandit, tmp_path, schedule(100, heatup=0))
+    manager = graph(parameters, Bandit, tmp_path, schedule(100))
     agent = manager.get_agent()
     acted: list[float] = []
     choose, rule = agent.choose_action, agent.make_update_rule()
@@ -93,11 +78,7 @@ def test_a_training_step_of_ppo_is_all_that_is_learned_before_it_plays_on(tmp_pa
     epochs of minibatches."""
     parameters = clipped_ppo()
     parameters.network_wrappers["main"].learning_rate = LinearSchedule(1e-3, 0, 10)
-    steps = schedule(1, heatup=0)
-    steps.improve_steps = TrainingSteps(4)
-    manager = BasicRLGraphManager(
-        parameters, SmallEnvironmentParameters(Bandit), steps, VisualizationParameters()
-    ).create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=0))
+    manager = graph(parameters, Bandit, tmp_path, schedule(TrainingSteps(4)), seed=0, writes_csv=True)
     manager.improve()
     manager.close()
     agent = manager.get_agent()
@@ -111,7 +92,7 @@ def test_a_training_step_of_ppo_is_all_that_is_learned_before_it_plays_on(tmp_pa
 
 def test_ppo_learns_from_all_that_it_played(tmp_path):
     """64 steps are asked for, and episodes of ten are played to their end: 70 rows."""
-    manager = graph(clipped_ppo(), Bandit, tmp_path, schedule(70, heatup=0))
+    manager = graph(clipped_ppo(), Bandit, tmp_path, schedule(70))
     agent = manager.get_agent()
     rows: list[int] = []
     fill = agent.fill_advantages
@@ -128,9 +109,7 @@ def test_the_update_of_the_targets_is_in_the_row_of_its_episode(tmp_path):
     parameters = dqn()
     parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(1)
     parameters.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(25)
-    manager = BasicRLGraphManager(
-        parameters, SmallEnvironmentParameters(Bandit), schedule(60, heatup=0), VisualizationParameters()
-    ).create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=0))
+    manager = graph(parameters, Bandit, tmp_path, schedule(60), seed=0, writes_csv=True)
     manager.improve()
     manager.close()
     (path,) = tmp_path.glob("*.csv")

@@ -10,7 +10,9 @@ import pytest
 from rl_coach.agents.soft_actor_critic_agent import soft_actor_critic_rule
 from rl_coach.architectures.update import TrainingStep, Update
 from rl_coach.core_types import Batch, RunPhase, Transition
-from tests.agents.small_problems import Target, graph, soft_actor_critic
+from tests.zoo.environments import Target
+from tests.zoo.graphs import graph
+from tests.zoo.parameters import soft_actor_critic
 
 NETWORKS = ("policy", "q", "v")
 

@@ -13,7 +13,9 @@ from rl_coach.filters.observation.observation_normalization_filter import Observ
 from rl_coach.filters.reward.reward_normalization_filter import RewardNormalizationFilter
 from rl_coach.schedules import LinearSchedule
 from rl_coach.utils import CoachError
-from tests.agents.small_problems import Bandit, clipped_ppo, dqn, graph, schedule
+from tests.zoo.environments import Bandit
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import clipped_ppo, dqn
 
 
 def normalized_dqn():
@@ -27,8 +29,8 @@ def normalized_dqn():
 
 
 def test_a_trainer_that_takes_in_what_a_worker_played_stands_where_the_worker_does(tmp_path):
-    worker = graph(normalized_dqn(), Bandit, tmp_path / "worker", schedule(100, heatup=0))
-    trainer = graph(normalized_dqn(), Bandit, tmp_path / "trainer", schedule(100, heatup=0))
+    worker = graph(normalized_dqn(), Bandit, tmp_path / "worker", schedule(100))
+    trainer = graph(normalized_dqn(), Bandit, tmp_path / "trainer", schedule(100))
     player, learner = worker.get_agent(), trainer.get_agent()
     player.can_train = False  # a worker
     player.input_filter.take_gathered()
@@ -60,7 +62,7 @@ def test_a_trainer_that_takes_in_what_a_worker_played_stands_where_the_worker_do
 def test_the_decay_of_ppos_clipping_goes_by_what_others_played(tmp_path):
     parameters = clipped_ppo()
     parameters.algorithm.clipping_decay_schedule = LinearSchedule(1.0, 0.0, 100)
-    manager = graph(parameters, Bandit, tmp_path, schedule(100, heatup=0))
+    manager = graph(parameters, Bandit, tmp_path, schedule(100))
     manager.phase = RunPhase.TRAIN
     agent = manager.get_agent()
     agent.take_in(Played(25))
@@ -68,7 +70,7 @@ def test_the_decay_of_ppos_clipping_goes_by_what_others_played(tmp_path):
 
 
 def test_columns_that_do_not_fit_change_nothing(tmp_path):
-    manager = graph(dqn(), Bandit, tmp_path, schedule(100, heatup=0))
+    manager = graph(dqn(), Bandit, tmp_path, schedule(100))
     manager.train_and_act(EnvironmentSteps(5))
     agent = manager.get_agent()
     columns = agent.memory.transitions

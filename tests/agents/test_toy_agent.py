@@ -9,15 +9,17 @@ import pytest
 
 from rl_coach.core_types import EnvironmentEpisodes
 from rl_coach.utils import CoachError
-from tests.agents.small_problems import Bandit, dqn, graph, schedule
-from tests.agents.toy_agent import QVAgentParameters, qv_rule
-from tests.architectures.test_frameworks import where_installed
-from tests.frameworks import FRAMEWORK, run_on
+from tests.frameworks import FRAMEWORK, run_on, where_installed
+from tests.zoo import qv_agent
+from tests.zoo.environments import Bandit
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import dqn
+from tests.zoo.qv_agent import QVAgentParameters, qv_rule
 
 
 def test_it_is_written_in_at_most_sixty_lines_and_learns(tmp_path):
-    assert len(pathlib.Path(__file__).with_name("toy_agent.py").read_text().splitlines()) <= 60
-    manager = graph(dqn(QVAgentParameters()), Bandit, tmp_path, schedule(400))
+    assert len(pathlib.Path(qv_agent.__file__).read_text().splitlines()) <= 60
+    manager = graph(dqn(QVAgentParameters()), Bandit, tmp_path, schedule(400, heatup=40))
     manager.improve()
     assert manager.get_agent().update_loop.learner.step.rule is qv_rule
     manager.evaluate(EnvironmentEpisodes(5))
@@ -31,7 +33,7 @@ def test_it_learns_on_the_other_frameworks(framework):
 
 
 def test_a_column_of_a_wrong_shape_stops_it_with_its_name(tmp_path):
-    agent = graph(dqn(QVAgentParameters()), Bandit, tmp_path, schedule(10)).get_agent()
+    agent = graph(dqn(QVAgentParameters()), Bandit, tmp_path, schedule(10, heatup=40)).get_agent()
     columns = {
         "states/observation": np.zeros((4, 2), np.float32),
         "next_states/observation": np.zeros((4, 2), np.float32),

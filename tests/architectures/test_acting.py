@@ -17,9 +17,11 @@ from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameter
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, Frameworks, TaskParameters
 from rl_coach.core_types import RunPhase
 from rl_coach.utils import CoachError
-from tests.agents.small_problems import Bandit, dqn, graph
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, random_inputs, spaces, wrap
 from tests.frameworks import run_on
+from tests.zoo.environments import Bandit
+from tests.zoo.graphs import graph
+from tests.zoo.parameters import dqn
 
 FRAMEWORKS = {"tensorflow", "keras", "jax", "mxnet"}
 OBSERVATIONS = np.random.default_rng(0).normal(size=(3, 1, 3)).astype(np.float32)

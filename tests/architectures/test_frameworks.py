@@ -14,14 +14,9 @@ from rl_coach.architectures.frameworks import load_framework
 from rl_coach.base_parameters import Frameworks
 from rl_coach.installation import install_command
 from rl_coach.utils import CoachError
-from tests.frameworks import run_on
+from tests.frameworks import run_on, where_installed
 
 COMPATIBLE_MXNET = "rl_coach.architectures.mxnet_components.compatible_mxnet"
-
-
-def where_installed(framework: str) -> pytest.MarkDecorator:
-    reason = f"{framework} is not installed: {install_command(framework)}"
-    return pytest.mark.skipif(importlib.util.find_spec(framework) is None, reason=reason)
 
 
 @pytest.mark.parametrize(

@@ -9,45 +9,14 @@ from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import MaxDumpFilter, RunPhase, SelectedPhaseOnlyDumpFilter, VideoDumpFilter
 from rl_coach.environments.environment import (
     CustomWrapper,
-    Environment,
     EnvironmentParameters,
     LevelSelection,
     SingleLevelSelection,
 )
 from rl_coach.environments.environment_interface import EnvironmentInterface
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, StateSpace, VectorObservationSpace
+from rl_coach.spaces import BoxActionSpace
 from rl_coach.utils import CoachError
-
-
-class CountingEnvironment(Environment):
-    """As people wrote them for Coach: the hooks set plain attributes, ``done`` means that the episode is over."""
-
-    def __init__(self, visualization=None, actions=None, **kwargs):
-        super().__init__(
-            "counting", None, 1, False, None, visualization or VisualizationParameters(video_dump_methods=[]), **kwargs
-        )
-        self.state_space = StateSpace({"observation": VectorObservationSpace(1)})
-        self.action_space = actions or DiscreteActionSpace(3)
-        self.num_images = 0
-        self.taken = []
-        self.reset_internal_state(True)
-
-    def _take_action(self, action):
-        self.taken.append(action)
-        self.state = {"observation": self.state["observation"] + 1}
-        self.reward = 2.0
-        self.done = self.state["observation"][0] >= 3
-        self.info = {"taken": action}
-
-    def _update_state(self):
-        self.goal = self.state["observation"] * 10
-
-    def _restart_environment_episode(self, force_environment_reset=False):
-        self.state = {"observation": np.zeros(1)}
-
-    def get_rendered_image(self):
-        self.num_images += 1
-        return np.full((32, 32, 3), self.num_images, dtype=np.uint8)
+from tests.zoo.environments import CoachStyleEnvironment
 
 
 def play_episode(environment):
@@ -124,7 +93,7 @@ def test_the_interface_says_what_is_missing():
 
 
 def test_a_step_answers_with_what_the_hooks_set():
-    environment = CountingEnvironment()
+    environment = CoachStyleEnvironment()
     response = environment.step(2)
     assert response is environment.last_env_response
     assert response.next_state["observation"] == [1]
@@ -134,7 +103,7 @@ def test_a_step_answers_with_what_the_hooks_set():
 
 
 def test_done_means_terminated_unless_the_environment_says_truncated():
-    environment = CountingEnvironment()
+    environment = CoachStyleEnvironment()
     play_episode(environment)
     assert environment.last_env_response.terminated
     environment.reset_internal_state()
@@ -143,20 +112,20 @@ def test_done_means_terminated_unless_the_environment_says_truncated():
 
 
 def test_none_repeats_the_last_action():
-    environment = CountingEnvironment()
+    environment = CoachStyleEnvironment()
     environment.step(2)
     environment.step(None)
     assert environment.taken == [2, 2]
 
 
 def test_actions_are_clipped_to_the_action_space():
-    environment = CountingEnvironment(actions=BoxActionSpace(2, -1.0, 1.0))
+    environment = CoachStyleEnvironment(actions=BoxActionSpace(2, -1.0, 1.0))
     environment.step(np.array([3.0, -0.5]))
     np.testing.assert_array_equal(environment.taken[0], [1.0, -0.5])
 
 
 def test_counters_follow_the_episodes_but_in_no_phase():
-    environment = CountingEnvironment()
+    environment = CoachStyleEnvironment()
     play_episode(environment)
     assert (environment.episode_idx, environment.total_steps_counter) == (0, 0)
     environment.phase = RunPhase.TRAIN
@@ -169,28 +138,28 @@ def test_counters_follow_the_episodes_but_in_no_phase():
 
 
 def test_goals_can_be_set():
-    environment = CountingEnvironment()
+    environment = CoachStyleEnvironment()
     environment.set_goal(np.array([7]))
     assert environment.get_goal() == [7]
 
 
 def test_the_keys_of_a_discrete_action_space_are_numbers():
-    assert CountingEnvironment().get_available_keys() == [("0", "1"), ("1", "2"), ("2", "3")]
+    assert CoachStyleEnvironment().get_available_keys() == [("0", "1"), ("1", "2"), ("2", "3")]
 
 
 def test_a_person_needs_human_control():
     with pytest.raises(CoachError, match="--play"):
-        CountingEnvironment().get_action_from_user()
+        CoachStyleEnvironment().get_action_from_user()
 
 
 def test_nothing_is_drawn_when_nothing_shows_it():
-    environment = CountingEnvironment()
+    environment = CoachStyleEnvironment()
     play_episode(environment)
     assert environment.num_images == 0
 
 
 def test_the_image_of_each_step_can_be_added_to_the_info():
-    environment = CountingEnvironment(VisualizationParameters(add_rendered_image_to_env_response=True))
+    environment = CoachStyleEnvironment(VisualizationParameters(add_rendered_image_to_env_response=True))
     assert environment.step(0).info["image"].shape == (32, 32, 3)
     assert environment.num_images == 1
 
@@ -203,7 +172,7 @@ class OddEpisodesDumpFilter(VideoDumpFilter):
 def test_videos_are_written_only_if_all_filters_agree(tmp_path):
     filters = [SelectedPhaseOnlyDumpFilter(RunPhase.TEST), OddEpisodesDumpFilter()]
     visualization = VisualizationParameters(dump_gifs=True, video_dump_methods=filters)
-    environment = CountingEnvironment(visualization, experiment_path=str(tmp_path))
+    environment = CoachStyleEnvironment(visualization, experiment_path=str(tmp_path))
     for phase in (RunPhase.TRAIN, RunPhase.TRAIN, RunPhase.TEST, RunPhase.TEST, RunPhase.TEST):
         environment.phase = phase
         play_episode(environment)
@@ -214,7 +183,7 @@ def test_videos_are_written_only_if_all_filters_agree(tmp_path):
 def test_a_video_that_its_episodes_end_disqualifies_is_dropped(tmp_path):
     best = MaxDumpFilter()
     visualization = VisualizationParameters(dump_gifs=True, video_dump_methods=best)
-    environment = CountingEnvironment(visualization, experiment_path=str(tmp_path))
+    environment = CoachStyleEnvironment(visualization, experiment_path=str(tmp_path))
     best.max_reward_achieved = 100.0
     play_episode(environment)
     environment.handle_episode_ended()
@@ -222,13 +191,13 @@ def test_a_video_that_its_episodes_end_disqualifies_is_dropped(tmp_path):
 
 
 def test_a_video_needs_a_directory():
-    environment = CountingEnvironment(VisualizationParameters(dump_gifs=True))
+    environment = CoachStyleEnvironment(VisualizationParameters(dump_gifs=True))
     with pytest.raises(CoachError, match="experiment_path"):
         environment.step(0)
 
 
 def test_state_is_restored_exactly():
-    environment, other = CountingEnvironment(), CountingEnvironment()
+    environment, other = CoachStyleEnvironment(), CoachStyleEnvironment()
     environment.phase = RunPhase.TRAIN
     play_episode(environment)
     other.set_state(environment.get_state())

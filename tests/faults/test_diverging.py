@@ -10,13 +10,13 @@ from rl_coach.base_parameters import TaskParameters
 from rl_coach.checkpoint import load_checkpoint
 from rl_coach.utils import TrainingError
 from tests.frameworks import FRAMEWORK
-from tests.resume.runs import agents, plan_of
+from tests.zoo.runs import graph_of, run_names
 
 pytestmark = pytest.mark.faults
 
 
 def failing(name, directory):
-    graph = plan_of(name, 300)
+    graph = graph_of(name, 300)
     graph.prints_summary = False
     return graph, TaskParameters(framework_type=FRAMEWORK, experiment_path=str(directory), seed=5)
 
@@ -30,7 +30,7 @@ def assert_fails_and_keeps_its_state(graph, directory):
     assert not list((directory / "checkpoint").glob("*.ckpt"))
 
 
-@pytest.mark.parametrize("name", agents("PG"))
+@pytest.mark.parametrize("name", run_names("PG"))
 def test_rewards_that_are_not_numbers(tmp_path, name):
     graph, task = failing(name, tmp_path)
     graph.create_graph(task)
@@ -51,7 +51,7 @@ def spoil_rewards(environment):
     environment._take_action = spoiled
 
 
-@pytest.mark.parametrize("name", agents("PG"))
+@pytest.mark.parametrize("name", run_names("PG"))
 def test_a_learning_rate_that_is_far_too_large(tmp_path, name):
     graph, task = failing(name, tmp_path)
     for network in graph.agent_params.network_wrappers.values():

@@ -10,7 +10,7 @@ import pytest
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from tests.frameworks import FRAMEWORK
-from tests.resume.runs import plan_of
+from tests.zoo.runs import graph_of
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
@@ -19,7 +19,7 @@ GRAPHS = 10
 
 def train_one(directory):
     """:return: weak references to the graph, its agent and its network"""
-    graph = plan_of("DQN", 10)
+    graph = graph_of("DQN", 10)
     graph.heatup_steps, graph.evaluation_steps = EnvironmentSteps(40), EnvironmentEpisodes(0)
     graph.prints_summary = False
     graph.create_graph(TaskParameters(framework_type=FRAMEWORK, experiment_path=str(directory), seed=1))

@@ -20,12 +20,9 @@ from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters, SimpleSchedule
 from rl_coach.logger import screen
 from rl_coach.utils import CheckpointError, CoachError, TrainingError
-from tests.graph_managers.counting import (
-    CountingAgentParameters,
-    CountingEnvironmentParameters,
-    create,
-    schedule,
-)
+from tests.zoo.agents import CountingAgentParameters
+from tests.zoo.environments import CountingEnvironmentParameters
+from tests.zoo.graphs import counting_graph, schedule
 
 CSV = "worker_0.simple_rl_graph.main_level.main_level.agent_0.csv"
 PHASES = {"heatup": RunPhase.HEATUP, "train": RunPhase.TRAIN, "test": RunPhase.TEST}
@@ -53,13 +50,13 @@ def environments(graph):
     ],
 )
 def test_improve_trains_exactly_improve_steps(tmp_path, improve, expected):
-    graph = create(tmp_path, schedule(improve, EnvironmentSteps(10), EnvironmentEpisodes(1)))
+    graph = counting_graph(tmp_path, schedule(improve, EnvironmentSteps(10), EnvironmentEpisodes(1)))
     graph.improve()
     assert counts(graph, "train") == expected
 
 
 def test_a_training_phase_is_cut_to_the_updates_that_are_left(tmp_path):
-    graph = create(
+    graph = counting_graph(
         tmp_path,
         schedule(TrainingSteps(25)),
         updates_per_training=10,
@@ -70,7 +67,7 @@ def test_a_training_phase_is_cut_to_the_updates_that_are_left(tmp_path):
 
 
 def test_an_agent_without_networks_counts_calls_as_training_steps(tmp_path):
-    graph = create(tmp_path, schedule(TrainingSteps(12)), can_train=False)
+    graph = counting_graph(tmp_path, schedule(TrainingSteps(12)), can_train=False)
     graph.improve()
     assert counts(graph, "train") == (12, 2, 12)
 
@@ -80,13 +77,13 @@ def test_an_agent_without_networks_counts_calls_as_training_steps(tmp_path):
     [(EnvironmentSteps(10), 3), (EnvironmentSteps(23), 1), (EnvironmentEpisodes(2), 3), (TrainingSteps(8), 3)],
 )
 def test_the_last_period_is_cut_and_followed_by_one_evaluation(tmp_path, between, evaluations):
-    graph = create(tmp_path, schedule(EnvironmentSteps(23), between, EnvironmentEpisodes(2)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(23), between, EnvironmentEpisodes(2)))
     graph.improve()
     assert counts(graph, "test")[1] == 2 * evaluations
 
 
 def test_no_evaluation_follows_the_last_one(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(20), EnvironmentSteps(10), EnvironmentEpisodes(1)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(20), EnvironmentSteps(10), EnvironmentEpisodes(1)))
     graph.improve()
     assert counts(graph, "test")[1] == 2
 
@@ -94,7 +91,7 @@ def test_no_evaluation_follows_the_last_one(tmp_path):
 @settings(max_examples=25, deadline=None)
 @given(improve=st.integers(1, 60), between=st.integers(1, 40), episodes=st.integers(1, 3), length=st.integers(1, 7))
 def test_steps_and_evaluations_for_any_schedule(tmp_path_factory, improve, between, episodes, length):
-    graph = create(
+    graph = counting_graph(
         tmp_path_factory.mktemp("run"),
         schedule(EnvironmentSteps(improve), EnvironmentSteps(between), EnvironmentEpisodes(episodes)),
         episode_length=length,
@@ -102,24 +99,24 @@ def test_steps_and_evaluations_for_any_schedule(tmp_path_factory, improve, betwe
     graph.improve()
     assert counts(graph, "train") == (improve, improve // length, improve)
     assert counts(graph, "test")[1] == episodes * -(-improve // between)
-    assert environments(graph)[0].steps == improve
+    assert environments(graph)[0].total_steps == improve
 
 
 def test_heatup_acts_in_whole_episodes_and_does_not_train(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(5), heatup=EnvironmentSteps(12)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(5), heatup=EnvironmentSteps(12)))
     graph.improve()
     assert counts(graph, "heatup") == (15, 3, 0)
     assert graph.get_agent().training_iteration == 5
 
 
 def test_evaluation_in_steps_finishes_its_last_episode(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(1)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(1)))
     graph.evaluate(EnvironmentSteps(7))
     assert counts(graph, "test") == (10, 2, 0)
 
 
 def test_zero_steps_do_nothing(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(1)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(1)))
     graph.heatup(EnvironmentSteps(0))
     graph.train_and_act(EnvironmentSteps(0))
     assert graph.evaluate(EnvironmentEpisodes(0)) is False
@@ -130,19 +127,19 @@ def test_zero_steps_do_nothing(tmp_path):
 
 
 def test_evaluation_has_its_own_environment_built_when_first_needed(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(1)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(1)))
     training, evaluation = environments(graph)
     assert evaluation is None
     before = training.resets
     graph.evaluate(EnvironmentEpisodes(3))
     training, evaluation = environments(graph)
     assert evaluation is not training and evaluation.seed != training.seed
-    assert (training.resets, training.steps, evaluation.steps) == (before, 0, 15)
+    assert (training.resets, training.total_steps, evaluation.total_steps) == (before, 0, 15)
     assert evaluation.phase is RunPhase.TEST
 
 
 def test_an_evaluation_in_the_middle_does_not_disturb_the_training_episode(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(1)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(1)))
     graph.train_and_act(EnvironmentSteps(3))
     in_progress = graph.get_agent().episode
     graph.evaluate(EnvironmentEpisodes(2))
@@ -156,14 +153,14 @@ def test_an_evaluation_in_the_middle_does_not_disturb_the_training_episode(tmp_p
 def test_training_gives_the_same_with_and_without_evaluation(tmp_path):
     observations = []
     for evaluation in (EnvironmentEpisodes(0), EnvironmentEpisodes(1)):
-        graph = create(tmp_path, schedule(EnvironmentSteps(32), EnvironmentSteps(7), evaluation))
+        graph = counting_graph(tmp_path, schedule(EnvironmentSteps(32), EnvironmentSteps(7), evaluation))
         graph.improve()
         observations.append([r.next_state["observation"][1] for e in graph.get_agent().episodes for r in e])
     assert observations[0] == observations[1]
 
 
 def test_where_the_environment_is_shared_the_training_episode_starts_anew(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(1)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(1)))
     graph.level_managers[0]._evaluation_environment_factory = None
     graph.train_and_act(EnvironmentSteps(3))
     graph.evaluate(EnvironmentEpisodes(1))
@@ -173,7 +170,7 @@ def test_where_the_environment_is_shared_the_training_episode_starts_anew(tmp_pa
 
 
 def test_evaluation_reward_and_training_reward_are_in_the_csv(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentEpisodes(5), EnvironmentEpisodes(2), EnvironmentEpisodes(2)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentEpisodes(5), EnvironmentEpisodes(2), EnvironmentEpisodes(2)))
     graph.improve()
     table = pandas.read_csv(tmp_path / CSV)
     assert list(table["Episode #"]) == [1, 2, 3, 4, 5, 6]
@@ -185,7 +182,7 @@ def test_evaluation_reward_and_training_reward_are_in_the_csv(tmp_path):
 
 
 def test_phases_reach_everyone_and_return(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(1)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(1)))
     agent, environment = graph.get_agent(), environments(graph)[0]
     assert graph.phase is RunPhase.UNDEFINED
     with graph.phase_context(RunPhase.TRAIN):
@@ -198,21 +195,21 @@ def test_phases_reach_everyone_and_return(tmp_path):
 
 
 def test_phases_return_after_an_error(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(9)), fails_at_update=3)
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(9)), fails_at_update=3)
     with pytest.raises(TrainingError):
         graph.improve()
     assert graph.phase is RunPhase.UNDEFINED
 
 
 def test_the_agent_sees_an_episode_in_order(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(1)), episode_length=2)
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(1)), episode_length=2)
     graph.train_and_act(EnvironmentSteps(3))
     episode = ["reset", "observe", "act", "observe", "act", "observe", "ended"]
     assert graph.get_agent().calls == [*episode, "reset", "observe", "act", "observe"]
 
 
 def test_training_outside_the_training_phase_is_a_training_phase(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(1)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(1)))
     graph.act(EnvironmentSteps(1))
     graph.train()
     assert graph.phase is RunPhase.UNDEFINED
@@ -220,7 +217,7 @@ def test_training_outside_the_training_phase_is_a_training_phase(tmp_path):
 
 
 def test_it_says_whether_it_would_train(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(1)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(1)))
     assert not graph.should_train()
     with graph.phase_context(RunPhase.TRAIN):
         graph.act(EnvironmentSteps(1))
@@ -230,7 +227,7 @@ def test_it_says_whether_it_would_train(tmp_path):
 
 
 def test_act_may_wait_for_the_end_of_the_episode(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(1)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(1)))
     with graph.phase_context(RunPhase.TRAIN):
         graph.act(EnvironmentSteps(6), wait_for_full_episodes=True)
     assert counts(graph, "train") == (10, 2, 0)
@@ -241,7 +238,7 @@ def test_act_may_wait_for_the_end_of_the_episode(tmp_path):
 
 def test_the_stop_condition_stops_after_an_evaluation(tmp_path):
     plan = schedule(EnvironmentSteps(1000), EnvironmentSteps(10), EnvironmentEpisodes(2))
-    graph = create(tmp_path, plan, apply_stop_condition=True)
+    graph = counting_graph(tmp_path, plan, apply_stop_condition=True)
     graph.improve()
     assert counts(graph, "train")[0] == 10
 
@@ -249,13 +246,13 @@ def test_the_stop_condition_stops_after_an_evaluation(tmp_path):
 @pytest.mark.parametrize("changes", [{"apply_stop_condition": False}, {"episode_length": 4}])
 def test_the_stop_condition_does_not_stop(tmp_path, changes):
     plan = schedule(EnvironmentSteps(30), EnvironmentSteps(10), EnvironmentEpisodes(2))
-    graph = create(tmp_path, plan, **{"apply_stop_condition": True, **changes})
+    graph = counting_graph(tmp_path, plan, **{"apply_stop_condition": True, **changes})
     graph.improve()
     assert counts(graph, "train")[0] == 30
 
 
 def test_evaluate_only_does_not_train_nor_write_checkpoints(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(30)), evaluate_only=12)
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(30)), evaluate_only=12)
     graph.run()
     assert counts(graph, "test") == (15, 3, 0) and counts(graph, "train") == (0, 0, 0)
     assert not (tmp_path / "checkpoint").exists()
@@ -263,7 +260,7 @@ def test_evaluate_only_does_not_train_nor_write_checkpoints(tmp_path):
 
 
 def test_evaluate_only_with_zero_goes_on_until_interrupted(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(30)), evaluate_only=0)
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(30)), evaluate_only=0)
     graph.progress.add_evaluation = lambda reward, episodes, status: status.episodes == 4 and graph.stop_signals.ask(2)
     with pytest.raises(KeyboardInterrupt):
         graph.run()
@@ -274,7 +271,7 @@ def test_evaluate_only_with_zero_goes_on_until_interrupted(tmp_path):
 
 
 def test_one_seed_gives_one_run(tmp_path):
-    graphs = [create(tmp_path, schedule(EnvironmentSteps(20))) for _ in range(2)]
+    graphs = [counting_graph(tmp_path, schedule(EnvironmentSteps(20))) for _ in range(2)]
     for graph in graphs:
         graph.improve()
     assert np.array_equal(graphs[0].get_agent().weights, graphs[1].get_agent().weights)
@@ -322,7 +319,7 @@ def test_a_graph_can_be_copied_before_it_is_created(tmp_path):
 
 
 def test_signals_by_name(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(1)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(1)))
     graph.log_signal("mine", 3)
     assert graph.get_signal_value("mine") == 3 and graph.get_signal_value("other") is None
 
@@ -347,7 +344,7 @@ def test_an_unfinished_schedule_is_named(tmp_path):
 )
 def test_a_schedule_that_cannot_be_kept_is_an_error(tmp_path, plan, message):
     with pytest.raises(CoachError, match=message):
-        create(tmp_path, plan)
+        counting_graph(tmp_path, plan)
 
 
 @pytest.mark.parametrize(
@@ -376,25 +373,25 @@ def test_a_graph_that_nobody_created_is_created_when_it_is_used(tmp_path, monkey
 
 
 def test_a_rollout_acts_and_leaves_training_and_checkpoints_to_others(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(12)), role=TaskRole.ROLLOUT, checkpoint_save_steps=5)
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(12)), role=TaskRole.ROLLOUT, checkpoint_save_steps=5)
     graph.improve()
-    assert environments(graph)[0].steps == 12 and graph.get_agent().training_iteration == 0
+    assert environments(graph)[0].total_steps == 12 and graph.get_agent().training_iteration == 0
     assert graph.last_checkpoint_path is None and not (tmp_path / "checkpoint").exists()
 
 
 def test_a_process_that_only_trains_does_not_act(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(12)), role=TaskRole.TRAINING)
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(12)), role=TaskRole.TRAINING)
     for use in (graph.act, graph.heatup, graph.train_and_act, graph.evaluate):
         with pytest.raises(CoachError, match="does not act: its task's role is training"):
             use(EnvironmentSteps(1))
-    assert environments(graph)[0].steps == 0
+    assert environments(graph)[0].total_steps == 0
     graph.get_agent().total_steps_counter = 1
     graph.train()
     assert counts(graph, "train") == (0, 0, 1)
 
 
 def test_steps_show_the_progress_a_few_times_a_second(tmp_path, monkeypatch):
-    graph = create(tmp_path, schedule(EnvironmentSteps(12)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(12)))
     now, shown = [100.0], []
     monkeypatch.setattr("rl_coach.graph_managers.graph_manager.time.monotonic", lambda: now[0])
     monkeypatch.setattr(graph.progress, "update", shown.append)
@@ -408,21 +405,21 @@ def test_steps_show_the_progress_a_few_times_a_second(tmp_path, monkeypatch):
 
 
 def test_a_run_ends_with_a_checkpoint_that_can_be_played_back(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(20), EnvironmentSteps(10), EnvironmentEpisodes(1)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(20), EnvironmentSteps(10), EnvironmentEpisodes(1)))
     graph.run()
     assert os.path.basename(graph.last_checkpoint_path) == "0_Step-20.ckpt"
-    again = create(tmp_path, schedule(EnvironmentSteps(20)), checkpoint_restore_path=str(tmp_path), evaluate_only=5)
+    again = counting_graph(tmp_path, schedule(20), checkpoint_restore_path=str(tmp_path), evaluate_only=5)
     assert np.array_equal(again.get_agent().weights, graph.get_agent().weights)
     again.run()
 
 
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
-    plan = {"between": EnvironmentSteps(20), "evaluation": EnvironmentEpisodes(1), "heatup": EnvironmentSteps(10)}
-    whole = create(tmp_path / "whole", schedule(EnvironmentSteps(80), **plan))
+    plan = {"evaluate_every": 20, "evaluation": 1, "heatup": 10}
+    whole = counting_graph(tmp_path / "whole", schedule(EnvironmentSteps(80), **plan))
     whole.improve()
-    first = create(tmp_path / "parts", schedule(EnvironmentSteps(40), **plan))
+    first = counting_graph(tmp_path / "parts", schedule(EnvironmentSteps(40), **plan))
     first.improve()
-    second = create(tmp_path / "parts", schedule(EnvironmentSteps(80), **plan), seed=99)
+    second = counting_graph(tmp_path / "parts", schedule(EnvironmentSteps(80), **plan), seed=99)
     second.restore_checkpoint(str(tmp_path / "parts"), continue_run=True)
     second.improve()
     assert np.array_equal(second.get_agent().weights, whole.get_agent().weights)
@@ -431,22 +428,22 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
 
 
 def test_without_continuing_improve_steps_count_from_the_checkpoint(tmp_path):
-    create(tmp_path, schedule(EnvironmentSteps(40))).improve()
-    graph = create(tmp_path, schedule(EnvironmentSteps(30)), checkpoint_restore_path=str(tmp_path / "checkpoint"))
+    counting_graph(tmp_path, schedule(EnvironmentSteps(40))).improve()
+    graph = counting_graph(tmp_path, schedule(30), checkpoint_restore_path=str(tmp_path / "checkpoint"))
     graph.improve()
     assert counts(graph, "train")[0] == 70
 
 
 def test_the_global_generators_are_restored_too(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(20)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(20)))
     graph.save_checkpoint()
     expected = np.random.random(3)
-    create(tmp_path, schedule(EnvironmentSteps(20)), checkpoint_restore_path=str(tmp_path))
+    counting_graph(tmp_path, schedule(EnvironmentSteps(20)), checkpoint_restore_path=str(tmp_path))
     assert np.array_equal(np.random.random(3), expected)
 
 
 def test_checkpoints_are_saved_between_episodes_when_due(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(17)), checkpoint_save_secs=0)
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(17)), checkpoint_save_secs=0)
     graph.improve()
     names = [checkpoint.name for checkpoint in CheckpointStateReader(str(tmp_path / "checkpoint")).get_all()]
     assert names == ["0_Step-5.ckpt", "1_Step-10.ckpt", "2_Step-15.ckpt", "3_Step-17.ckpt"]
@@ -454,7 +451,7 @@ def test_checkpoints_are_saved_between_episodes_when_due(tmp_path):
 
 def test_the_newest_checkpoints_and_the_best_are_kept(tmp_path):
     plan = schedule(EnvironmentSteps(60), EnvironmentSteps(20), EnvironmentEpisodes(1))
-    graph = create(tmp_path, plan, checkpoint_save_secs=3600)
+    graph = counting_graph(tmp_path, plan, checkpoint_save_secs=3600)
     graph.checkpoints_to_keep = 1
     rewards = iter([3.0, 8.0, 1.0])
     graph._evaluation_episodes = lambda steps, collected: collected.append(next(rewards))
@@ -467,7 +464,7 @@ def test_the_newest_checkpoints_and_the_best_are_kept(tmp_path):
 
 
 def test_a_failed_training_keeps_its_state_apart_from_the_good_ones(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(40)), fails_at_update=13)
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(40)), fails_at_update=13)
     graph.save_checkpoint()
     with pytest.raises(TrainingError, match="update 13"):
         graph.improve()
@@ -477,7 +474,7 @@ def test_a_failed_training_keeps_its_state_apart_from_the_good_ones(tmp_path):
 
 @pytest.mark.parametrize("number, error", [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
 def test_a_signal_stops_between_two_steps_with_everything_saved(tmp_path, number, error):
-    graph = create(tmp_path, schedule(EnvironmentSteps(10**9)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(10**9)))
     agent = graph.get_agent()
     train = agent.train
     agent.train = lambda: os.kill(os.getpid(), number) if agent.total_steps_counter == 13 else train()
@@ -491,7 +488,7 @@ def test_a_signal_stops_between_two_steps_with_everything_saved(tmp_path, number
 
 
 def test_a_second_signal_stops_at_once_and_saves_nothing(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(10**9)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(10**9)))
     graph.get_agent().train = lambda: [os.kill(os.getpid(), signal.SIGINT) for _ in range(2)]
     with pytest.raises(KeyboardInterrupt):
         graph.improve()
@@ -500,7 +497,7 @@ def test_a_second_signal_stops_at_once_and_saves_nothing(tmp_path):
 
 
 def test_an_interrupted_evaluation_leaves_no_half_result(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(50), EnvironmentSteps(10), EnvironmentEpisodes(10)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(50), EnvironmentSteps(10), EnvironmentEpisodes(10)))
     sync = graph.sync
     graph.sync = lambda: graph.stop_signals.ask(signal.SIGINT) if counts(graph, "test")[1] == 3 else sync()
     with pytest.raises(KeyboardInterrupt):
@@ -509,7 +506,7 @@ def test_an_interrupted_evaluation_leaves_no_half_result(tmp_path):
 
 
 def test_a_full_disk_is_no_reason_to_stop_before_the_end(tmp_path, monkeypatch, capsys):
-    graph = create(tmp_path, schedule(EnvironmentSteps(10)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(10)))
     good = graph.save_checkpoint()
 
     def full(*arguments):
@@ -526,8 +523,8 @@ def test_a_full_disk_is_no_reason_to_stop_before_the_end(tmp_path, monkeypatch, 
 
 
 def test_a_checkpoint_of_something_else_is_refused_with_the_mismatch(tmp_path):
-    create(tmp_path, schedule(EnvironmentSteps(5))).improve()
-    graph = create(tmp_path, schedule(EnvironmentSteps(5)))
+    counting_graph(tmp_path, schedule(EnvironmentSteps(5))).improve()
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(5)))
     graph.level_managers[0].spaces_definition.state["more"] = graph.level_managers[0].spaces_definition.state[
         "observation"
     ]
@@ -539,7 +536,7 @@ def test_a_checkpoint_of_something_else_is_refused_with_the_mismatch(tmp_path):
 
 def test_the_summary_says_where_everything_is(tmp_path, capsys):
     plan = schedule(EnvironmentEpisodes(2), EnvironmentEpisodes(2), EnvironmentEpisodes(1), EnvironmentSteps(7))
-    graph = create(tmp_path, plan)
+    graph = counting_graph(tmp_path, plan)
     graph.playback_hint = "coach -p Counting -crd there --evaluate 1000"
     graph.run()
     text = capsys.readouterr().out
@@ -558,7 +555,7 @@ def test_the_summary_says_where_everything_is(tmp_path, capsys):
 def test_each_event_is_a_line_for_programs(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(screen, "_use_colors", False)
     plan = schedule(EnvironmentEpisodes(2), EnvironmentEpisodes(2), EnvironmentEpisodes(1), EnvironmentSteps(7))
-    graph = create(tmp_path, plan)
+    graph = counting_graph(tmp_path, plan)
     graph.run()
     titles = [line for line in capsys.readouterr().out.splitlines() if line.startswith("## ")]
     assert titles[:3] == [
@@ -572,7 +569,7 @@ def test_each_event_is_a_line_for_programs(tmp_path, capsys, monkeypatch):
 
 def test_the_status_says_where_each_phase_ends(tmp_path, monkeypatch):
     plan = schedule(EnvironmentEpisodes(2), EnvironmentEpisodes(2), EnvironmentSteps(9), EnvironmentSteps(7))
-    graph = create(tmp_path, plan)
+    graph = counting_graph(tmp_path, plan)
     goals = {}
     monkeypatch.setattr(graph.progress, "update", lambda status: goals.update({status.phase: str(status.goal)}))
     monkeypatch.setattr("rl_coach.graph_managers.graph_manager.SECONDS_BETWEEN_REDRAWS", 0.0)

@@ -29,7 +29,7 @@ from rl_coach.policy import Policy
 from rl_coach.policy import export as policy_export
 from rl_coach.utils import CoachError
 from tests.architectures.networks import random_inputs
-from tests.policy import policies
+from tests.zoo import policies
 
 OPSET = 18
 ROWS = 3

@@ -20,7 +20,7 @@ from rl_coach.policy import Policy
 from rl_coach.policy import export as policy_export
 from rl_coach.policy import files as policy_files
 from rl_coach.utils import CoachError
-from tests.policy import policies
+from tests.zoo import policies
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STEPS = 5

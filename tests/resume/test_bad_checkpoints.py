@@ -12,12 +12,13 @@ import shutil
 import numpy as np
 import pytest
 
-from rl_coach.base_parameters import Frameworks, TaskParameters
+from rl_coach.base_parameters import EmbedderScheme, Frameworks, TaskParameters
 from rl_coach.checkpoint import MANIFEST_FILE, find_checkpoint, load_checkpoint, save_checkpoint
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.utils import CoachError
-from tests.graph_managers.counting import create, schedule
-from tests.resume.runs import differences, leaves, plan_of
+from tests.zoo.graphs import counting_graph, schedule
+from tests.zoo.runs import graph_of
+from tests.zoo.states import differences, leaves
 
 CSV = "worker_0.simple_rl_graph.main_level.main_level.agent_0.csv"
 
@@ -31,7 +32,7 @@ def dqn(tmp_path_factory):
 
 
 def build(name, directory, **changes):
-    graph = plan_of(name, 100)
+    graph = graph_of(name, 100)
     for path, value in changes.items():
         *above, last = path.split("__")
         target = graph
@@ -79,16 +80,16 @@ def test_a_checkpoint_of_another_preset_that_would_fit(tmp_path):
 
 
 def of_preset(name, directory):
-    return plan_of("DQN", 100).create_graph(TaskParameters(experiment_path=str(directory), seed=1, preset=name))
+    return graph_of("DQN", 100).create_graph(TaskParameters(experiment_path=str(directory), seed=1, preset=name))
 
 
 def test_other_layers(dqn, tmp_path):
-    from rl_coach.base_parameters import MiddlewareScheme
 
-    graph = plan_of("DQN", 100)
-    graph.agent_params.network_wrappers["main"].middleware_parameters.scheme = MiddlewareScheme.Shallow
+    graph = graph_of("DQN", 100)
+    embedder = graph.agent_params.network_wrappers["main"].input_embedders_parameters["observation"]
+    embedder.scheme = EmbedderScheme.Shallow
     graph.create_graph(TaskParameters(experiment_path=str(tmp_path), seed=1))
-    assert_refused(graph, dqn[1], "it has 4x16 .* as its network main of main_level/agent, here it is 4x64")
+    assert_refused(graph, dqn[1], "it has 4x16 .* as its network main of main_level/agent, here it is 4x128")
 
 
 def test_what_only_shows_while_it_is_restored_leaves_everything_as_it_was(dqn, tmp_path):
@@ -97,11 +98,11 @@ def test_what_only_shows_while_it_is_restored_leaves_everything_as_it_was(dqn, t
     from rl_coach.memories.memory import MemoryGranularity
     from rl_coach.schedules import ConstantSchedule
 
-    smaller = plan_of("DQN", 100)
+    smaller = graph_of("DQN", 100)
     smaller.agent_params.memory.max_size = (MemoryGranularity.Transitions, 7)
     smaller.create_graph(TaskParameters(experiment_path=str(tmp_path), seed=1))
     assert_refused(smaller, dqn[1], f"'{dqn[1]}' does not fit this graph: the saved memory has room for 300")
-    other = plan_of("DQN", 100)
+    other = graph_of("DQN", 100)
     other.agent_params.exploration = BoltzmannParameters()
     other.agent_params.exploration.temperature_schedule = ConstantSchedule(1)
     other.create_graph(TaskParameters(experiment_path=str(tmp_path), seed=1))
@@ -164,7 +165,7 @@ def little_room():
 
 
 def test_a_disk_that_fills_up_in_the_middle_of_a_save_and_of_a_row(tmp_path, little_room, capsys):
-    graph = create(tmp_path, schedule(EnvironmentSteps(400)), checkpoint_save_steps=50, checkpoint_keep=0)
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(400)), checkpoint_save_steps=50, checkpoint_keep=0)
     good = graph.save_checkpoint()
     train = graph.get_agent().train
 
@@ -191,7 +192,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_save_and_of_a_row(tmp_path, lit
 
 
 def test_weights_are_those_of_the_checkpoint(dqn, tmp_path):
-    graph = plan_of("DQN", 100).create_graph(TaskParameters(experiment_path=str(tmp_path), seed=2))
+    graph = graph_of("DQN", 100).create_graph(TaskParameters(experiment_path=str(tmp_path), seed=2))
     graph.restore_checkpoint(dqn[1])
     for one, other in zip(*(g.get_agent().networks["main"].online_network.get_weights() for g in (graph, dqn[0]))):
         np.testing.assert_array_equal(one, other)

@@ -4,7 +4,8 @@ import signal
 
 import pytest
 
-from tests.resume.runs import agents, differences, final_state, make, resume, rows
+from tests.zoo.runs import created, resumed, run_names
+from tests.zoo.states import differences, final_state, rows
 
 pytestmark = pytest.mark.resume
 
@@ -14,13 +15,13 @@ def assert_equal_runs(one, other):
     assert rows(one) == rows(other)
 
 
-@pytest.mark.parametrize("name", agents())
+@pytest.mark.parametrize("name", run_names())
 def test_twice_n_steps_equal_n_steps_resumed_for_n_more(name, tmp_path):
     """N ends in the middle of an episode."""
-    make(name, 600, tmp_path / "whole").run()
-    first = make(name, 300, tmp_path / "parts")
+    created(name, 600, tmp_path / "whole").run()
+    first = created(name, 300, tmp_path / "parts")
     first.run()
-    second = resume(name, 600, tmp_path / "parts", seed=None)
+    second = resumed(name, 600, tmp_path / "parts", seed=None)
     second.run()
     assert_equal_runs(tmp_path / "whole", tmp_path / "parts")
     assert any(row["Evaluation Reward"] for row in rows(tmp_path / "parts"))
@@ -30,9 +31,9 @@ def test_twice_n_steps_equal_n_steps_resumed_for_n_more(name, tmp_path):
 @pytest.mark.parametrize("name", ["DQN", "PG", "SAC"])
 def test_a_signal_at_any_step_changes_nothing(name, tmp_path):
     """In heatup, in training and in the middle of an evaluation."""
-    make(name, 200, tmp_path / "whole").run()
+    created(name, 200, tmp_path / "whole").run()
     interrupted = 0
-    run = make(name, 200, tmp_path / "parts")
+    run = created(name, 200, tmp_path / "parts")
     for step in (20, 75, 130, 250, 320):
         calls = 0
         environment_step = type(run.environments[0]).step
@@ -53,7 +54,7 @@ def test_a_signal_at_any_step_changes_nothing(name, tmp_path):
             interrupted += 1
         finally:
             type(run.environments[0]).step = environment_step
-        run = resume(name, 200, tmp_path / "parts")
+        run = resumed(name, 200, tmp_path / "parts")
     else:
         run.run()
     assert interrupted >= 2
@@ -61,12 +62,12 @@ def test_a_signal_at_any_step_changes_nothing(name, tmp_path):
 
 
 def test_checkpoints_on_the_way_change_nothing(tmp_path):
-    make("DQN", 200, tmp_path / "whole").run()
-    make("DQN", 200, tmp_path / "saving", checkpoint_save_steps=30, checkpoint_keep=0).run()
+    created("DQN", 200, tmp_path / "whole").run()
+    created("DQN", 200, tmp_path / "saving", checkpoint_save_steps=30, checkpoint_keep=0).run()
     assert_equal_runs(tmp_path / "whole", tmp_path / "saving")
     names = sorted(path.name for path in (tmp_path / "saving" / "checkpoint").glob("*.ckpt"))
     assert {"0_Step-30.ckpt", "1_Step-60.ckpt"} <= set(names)
-    again = make(
+    again = created(
         "DQN", 200, tmp_path / "saving", resume=True,
         checkpoint_restore_path=str(tmp_path / "saving" / "checkpoint" / "1_Step-60.ckpt"),
     )  # fmt: skip
@@ -75,8 +76,8 @@ def test_checkpoints_on_the_way_change_nothing(tmp_path):
 
 
 def test_without_its_memory_a_run_goes_on_all_the_same(tmp_path):
-    make("DQN", 120, tmp_path, checkpoint_memory=False).run()
-    second = resume("DQN", 240, tmp_path, checkpoint_memory=False)
+    created("DQN", 120, tmp_path, checkpoint_memory=False).run()
+    second = resumed("DQN", 240, tmp_path, checkpoint_memory=False)
     assert second.get_agent().memory.num_transitions() == 0
     second.run()
     assert second.get_agent().total_steps_counter >= 240
@@ -85,7 +86,7 @@ def test_without_its_memory_a_run_goes_on_all_the_same(tmp_path):
 @pytest.mark.slow
 def test_atari_in_the_middle_of_a_life_with_each_frame_stored_once(tmp_path):
     pytest.importorskip("ale_py")
-    make("DQN on Breakout", 200, tmp_path / "whole").run()
-    make("DQN on Breakout", 100, tmp_path / "parts").run()
-    resume("DQN on Breakout", 200, tmp_path / "parts").run()
+    created("DQN on Breakout", 200, tmp_path / "whole").run()
+    created("DQN on Breakout", 100, tmp_path / "parts").run()
+    resumed("DQN on Breakout", 200, tmp_path / "parts").run()
     assert_equal_runs(tmp_path / "whole", tmp_path / "parts")

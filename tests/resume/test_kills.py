@@ -13,7 +13,7 @@ import pytest
 
 from rl_coach.checkpoint import best_checkpoint, checkpoint_name, find_checkpoint, load_checkpoint, save_checkpoint
 from tests.resume import saver
-from tests.resume.runs import differences, final_state, rows
+from tests.zoo.states import differences, final_state, rows
 
 pytestmark = [pytest.mark.resume, pytest.mark.slow]
 
@@ -72,9 +72,8 @@ def test_killed_at_random_a_process_that_saves_leaves_a_whole_checkpoint(tmp_pat
 
 
 PRESET = """
-import pathlib
-from tests.resume.runs import plan_of
-graph_manager = plan_of("DQN with prioritized replay", 900)
+from tests.zoo.runs import graph_of
+graph_manager = graph_of("DQN with prioritized replay", 900)
 """
 
 

@@ -11,15 +11,8 @@ import pytest
 from rl_coach.runs import experiments
 from rl_coach.runs.evaluation import EvaluationStatistics
 from rl_coach.runs.status import is_evaluation, read_status
+from tests.zoo.presets import LEVELS
 
-LEVELS = """\
-from rl_coach.environments.gym_environment import GymVectorEnvironment
-
-
-class Swinging(GymVectorEnvironment):
-    def __init__(self):
-        super().__init__(level="Acrobot-v1")
-"""
 SETTINGS = (
     "heatup_steps=EnvironmentSteps(20); improve_steps=EnvironmentSteps(20); evaluation_steps=EnvironmentEpisodes(0);"
     "agent_params.network_wrappers['main'].middleware_parameters.scheme=[Dense(32)]"

@@ -12,7 +12,7 @@ import pytest
 from rl_coach.coach import BAD_INPUT, DONE, main
 from rl_coach.runs.lock import LOCK_FILE, lock, unlock
 from rl_coach.utils import CoachError
-from tests.test_coach import PRESET
+from tests.zoo.presets import RECORDER
 
 HOLDER = """\
 import os, sys, time
@@ -59,7 +59,7 @@ def test_one_process_may_hold_a_directory_twice(tmp_path):
 
 def test_two_resumes_of_one_experiment_at_once(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "recorder.py").write_text(PRESET)
+    (tmp_path / "recorder.py").write_text(RECORDER)
     assert main(["-p", "recorder.py", "-e", "mine"]) == DONE
     (directory,) = (tmp_path / "experiments" / "mine").iterdir()
     before = (directory / "experiment.json").read_text()

@@ -9,23 +9,14 @@ import pathlib
 import pytest
 
 from rl_coach.coach import BAD_INPUT, DONE, CoachInterface, main
-from tests.test_coach import PRESET
-
-LEVELS = """\
-from rl_coach.environments.gym_environment import GymVectorEnvironment
-
-
-class Swinging(GymVectorEnvironment):
-    def __init__(self):
-        super().__init__(level="Acrobot-v1")
-"""
+from tests.zoo.presets import LEVELS, RECORDER
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
-    (tmp_path / "recorder.py").write_text(PRESET)
+    (tmp_path / "recorder.py").write_text(RECORDER)
 
 
 def run(*flags: str) -> pathlib.Path:

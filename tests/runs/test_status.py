@@ -23,7 +23,7 @@ from rl_coach.runs.status import (
     state_of,
 )
 from rl_coach.utils import CoachError, TrainingError
-from tests.graph_managers.counting import create, schedule
+from tests.zoo.graphs import counting_graph, schedule
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def state(directory):
 
 
 def test_a_run_says_that_it_runs_and_that_it_has_finished(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(20)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(20)))
     assert state(tmp_path) is None
     agent, seen = graph.get_agent(), []
     train = agent.train
@@ -118,7 +118,7 @@ def test_a_run_says_that_it_runs_and_that_it_has_finished(tmp_path):
 def test_a_run_goes_on_saying_that_it_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(run_status, "SECONDS_BETWEEN_UPDATES", 0.0)
     monkeypatch.setattr("rl_coach.graph_managers.graph_manager.SECONDS_BETWEEN_REDRAWS", 0.0)
-    graph = create(tmp_path, schedule(EnvironmentSteps(20)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(20)))
     agent, seen = graph.get_agent(), []
     train = agent.train
     agent.train = lambda: [seen.append(read_status(tmp_path)["updated"]), train()][1]
@@ -127,12 +127,12 @@ def test_a_run_goes_on_saying_that_it_runs(tmp_path, monkeypatch):
 
 
 def test_a_failed_run_says_why_and_runs_again_once_it_is_resumed(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(40)), fails_at_update=13)
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(40)), fails_at_update=13)
     graph.save_checkpoint()
     with pytest.raises(TrainingError):
         graph.run()
     assert state(tmp_path) == FAILED and "update 13" in read_status(tmp_path)["error"]
-    resumed = create(
+    resumed = counting_graph(
         tmp_path, schedule(EnvironmentSteps(40)), checkpoint_restore_path=str(tmp_path / "checkpoint"), resume=True
     )
     agent = resumed.get_agent()
@@ -144,7 +144,7 @@ def test_a_failed_run_says_why_and_runs_again_once_it_is_resumed(tmp_path):
 
 
 def test_a_run_that_ends_by_a_bug_has_failed(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(40)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(40)))
     graph.get_agent().train = lambda: [][0]
     with pytest.raises(IndexError):
         graph.run()
@@ -153,7 +153,7 @@ def test_a_run_that_ends_by_a_bug_has_failed(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_interrupted_has_stopped(tmp_path, number):
-    graph = create(tmp_path, schedule(EnvironmentSteps(10**9)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(10**9)))
     graph.get_agent().train = lambda: os.kill(os.getpid(), number)
     with pytest.raises((KeyboardInterrupt, SystemExit)):
         graph.run()
@@ -161,13 +161,13 @@ def test_a_run_that_is_interrupted_has_stopped(tmp_path, number):
 
 
 def test_an_evaluation_says_so_too(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(20), evaluation=EnvironmentEpisodes(1)), evaluate_only=5)
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(20), evaluation=EnvironmentEpisodes(1)), evaluate_only=5)
     graph.run()
     assert state(tmp_path) == FINISHED
 
 
 def test_nothing_is_said_without_csvs_or_by_other_workers(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(20)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(20)))
     graph.task_parameters.task_index = 1
     graph.setup_logger()
     graph.improve()
@@ -179,7 +179,7 @@ def test_nothing_is_said_without_csvs_or_by_other_workers(tmp_path):
 
 
 def test_bad_input_while_running_has_failed(tmp_path):
-    graph = create(tmp_path, schedule(EnvironmentSteps(40)))
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(40)))
 
     def refuse():
         raise CoachError("no such thing")

@@ -76,14 +76,7 @@ class KerasNetwork:
         single_step: bool = False,
         draws_noise: bool = False,
     ) -> tuple[Outputs, dict[str, Any], list]:
-        """The outputs for given weights.
-
-        :param inputs: [B, ...] by name, of any dtype; a recurrent network's state starts at zero if it is not there
-        :param training: batch normalisation over the batch, and dropout
-        :param single_step: each row is a sequence of its own with one step
-        :param draws_noise: NoisyNet layers draw new noise; otherwise they use that of the buffers
-        :return: a dict of outputs for each head, the new recurrent state, the new buffers
-        """
+        """See ``NetworkFunction``."""
         inputs = {name: ops.cast(inputs[name], "float32") for name in self.input_shapes} | self._recurrent(inputs)
         for layer in self._lstm_layers:
             layer.single_step = single_step

@@ -64,14 +64,7 @@ class MXNetNetwork:
         single_step: bool = False,
         draws_noise: bool = False,
     ) -> tuple[Outputs, dict[str, Any], list]:
-        """The outputs for given weights.
-
-        :param inputs: [B, ...] by name, of any dtype; a recurrent network's state starts at zero if it is not there
-        :param training: batch normalisation over the batch, and dropout
-        :param single_step: each row is a sequence of its own with one step
-        :param draws_noise: NoisyNet layers draw new noise; otherwise they use that of the buffers
-        :return: a dict of outputs for each head, the new recurrent state, the new buffers
-        """
+        """See ``NetworkFunction``."""
         values = [ops.convert_to_tensor(weight) for weight in weights]
         # what is no float serves random generators, on the host
         state = [buffer if buffer.dtype == np.uint32 else ops.convert_to_tensor(buffer) for buffer in buffers]

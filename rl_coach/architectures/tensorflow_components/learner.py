@@ -19,6 +19,7 @@ from tensorflow.python.eager import context
 
 from rl_coach.architectures.compilation_cache import forget_compiled_steps
 from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout
+from rl_coach.architectures.tensorflow_components.functions import shared
 from rl_coach.architectures.tensorflow_components.network_state import TensorFlowNetworkState
 from rl_coach.architectures.update import TrainingStep
 from rl_coach.base_parameters import Frameworks
@@ -60,8 +61,9 @@ class TensorFlowLearner(Learner):
         signature += [tf.TensorSpec(shape, dtype) for shape, dtype in packing.large.values()]
         if layout.is_indexed:
             signature.append(tf.TensorSpec((packing.num_updates, layout.batch_size), tf.int32))
-        traced = tf.function(step, jit_compile=not self._has_convolutions, autograph=False)
-        compiled = DirectCall(traced.get_concrete_function(*signature))
+        uses_xla = not self._has_convolutions
+        traced = tf.function(step, jit_compile=uses_xla, autograph=False).get_concrete_function(*signature)
+        compiled = DirectCall(traced, shared(traced, uses_xla))
         held = HeldTensor(packing.size)
 
         places = {
@@ -119,14 +121,15 @@ class TensorFlowLearner(Learner):
 class DirectCall:
     """A traced function of tensors, handed to the runtime at once; nothing records gradients of it.
 
-    :param function: stays alive as long as this object
+    :param traced: holds the tensors that the function captures, and stays alive as long as this object
+    :param function: what is called with them
     """
 
-    def __init__(self, function: Any):
-        self._function = function
-        self._name = function.inference_fn.name
-        self._captured = list(function.captured_inputs)
-        self._num_outputs = len(function.outputs)
+    def __init__(self, traced: Any, function: Any):
+        self._traced = traced
+        self._name = function.name
+        self._captured = list(traced.captured_inputs)
+        self._num_outputs = len(traced.outputs)
         self._context = context.context()
 
     def __call__(self, arguments: list[tf.Tensor]) -> list[tf.Tensor]:

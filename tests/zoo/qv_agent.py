@@ -31,7 +31,7 @@ class QVAgentParameters(DQNAgentParameters):
 
     @property
     def path(self):
-        return "tests.agents.toy_agent:QVAgent"
+        return "tests.zoo.qv_agent:QVAgent"
 
 
 def qv_rule(ops, networks, batch):

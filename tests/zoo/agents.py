@@ -1,4 +1,4 @@
-"""An environment and an agent that are simple enough to predict every number that the control loop should give."""
+"""Agents that count what is asked of them, and agents as people wrote them for Coach."""
 
 from __future__ import annotations
 
@@ -6,67 +6,22 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.agents.agent import Agent
 from rl_coach.agents.agent_interface import AgentInterface
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, TaskParameters, VisualizationParameters
-from rl_coach.core_types import ActionInfo, EnvironmentEpisodes, EnvironmentSteps, EnvResponse, RunPhase, TrainingSteps
-from rl_coach.environments.environment import Environment, EnvironmentParameters
-from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
-from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from rl_coach.agents.dqn_agent import DQNAgent
+from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgent
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
+from rl_coach.core_types import ActionInfo, EnvResponse, RunPhase
 from rl_coach.logger import Logger
-from rl_coach.spaces import DiscreteActionSpace, SpacesDefinition, StateSpace, VectorObservationSpace
+from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import TrainingError
 
 
-class CountingEnvironmentParameters(EnvironmentParameters):
-    """:param episode_length: steps until termination"""
-
-    def __init__(self, episode_length: int = 5):
-        super().__init__(level="counting")
-        self.episode_length = episode_length
-        self.frame_skip = 1
-
-    @property
-    def path(self) -> str:
-        return "tests.graph_managers.counting:CountingEnvironment"
-
-
-class CountingEnvironment(Environment):
-    """Shows how many steps the episode has; each step gives a reward of 1. Counts what is done to it."""
-
-    def __init__(self, episode_length: int, **settings: Any):
-        super().__init__(**settings)
-        self.episode_length = episode_length
-        self.rng = np.random.default_rng(self.seed)
-        self.state_space = StateSpace({"observation": VectorObservationSpace(2)})
-        self.action_space = DiscreteActionSpace(3)
-        self.resets = 0
-        self.steps = 0
-        self.is_closed = False
-        self.reset_internal_state(True)
-
-    def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
-        self.resets += 1
-        self.state = {"observation": np.array([0.0, self.rng.random()])}
-
-    def _take_action(self, action: Any) -> None:
-        self.steps += 1
-        time = self.state["observation"][0] + 1
-        self.state = {"observation": np.array([time, self.rng.random()])}
-        self.reward = 1.0
-        self.done = bool(time >= self.episode_length)
-
-    def _update_state(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "rng": self.rng.bit_generator.state}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        super().set_state(state)
-        self.rng.bit_generator.state = state["rng"]
+def of_class(parameters: AgentParameters, agent: type) -> AgentParameters:
+    """The parameters, of a class that says which agent they are for."""
+    path = property(lambda self: f"{agent.__module__}:{agent.__name__}")
+    parameters.__class__ = type("Parameters", (type(parameters),), {"path": path})
+    return parameters
 
 
 class CountingAlgorithmParameters(AlgorithmParameters):
@@ -84,12 +39,14 @@ class CountingAlgorithmParameters(AlgorithmParameters):
 
 
 class CountingAgentParameters(AgentParameters):
+    """Neither networks nor a memory."""
+
     def __init__(self) -> None:
         super().__init__(algorithm=CountingAlgorithmParameters(), exploration=None, memory=None, networks={})
 
     @property
     def path(self) -> str:
-        return "tests.graph_managers.counting:CountingAgent"
+        return "tests.zoo.agents:CountingAgent"
 
 
 class CountingAgent(AgentInterface):
@@ -227,22 +184,75 @@ class CountingAgent(AgentInterface):
         self.agent_logger.close()
 
 
-def schedule(improve: Any, between: Any = None, evaluation: Any = None, heatup: Any = None) -> ScheduleParameters:
-    parameters = ScheduleParameters()
-    parameters.heatup_steps = heatup or EnvironmentSteps(0)
-    parameters.evaluation_steps = evaluation or EnvironmentEpisodes(0)
-    parameters.steps_between_evaluation_periods = between or TrainingSteps(10**10)
-    parameters.improve_steps = improve
-    return parameters
+def counting_agent(name: str) -> CountingAgent:
+    """An agent without a graph."""
+    parameters = CountingAgentParameters()
+    parameters.name = name
+    return CountingAgent(parameters)
 
 
-def create(tmp_path: Any, schedule_params: ScheduleParameters, **settings: Any) -> BasicRLGraphManager:
-    """A graph of the two; ``settings`` go to the algorithm, the environment or the task, whichever knows them."""
-    agent, environment = CountingAgentParameters(), CountingEnvironmentParameters()
-    task = TaskParameters(experiment_path=str(tmp_path), seed=7)
-    for name, value in settings.items():
-        target = next(holder for holder in (agent.algorithm, environment, task) if hasattr(holder, name))
-        setattr(target, name, value)
-    graph = BasicRLGraphManager(agent, environment, schedule_params, VisualizationParameters())
-    graph.create_graph(task)
-    return graph
+class CoachDQN(DQNAgent):
+    """Computes its targets in NumPy."""
+
+    def learn_from_batch(self, batch):
+        network_keys = self.ap.network_wrappers["main"].input_embedders_parameters.keys()
+        q_st_plus_1, TD_targets = self.networks["main"].parallel_prediction(
+            [
+                (self.networks["main"].target_network, batch.next_states(network_keys)),
+                (self.networks["main"].online_network, batch.states(network_keys)),
+            ]
+        )
+        selected_actions = self.select_actions(batch.next_states(network_keys), q_st_plus_1)
+        TD_errors = []
+        for i in range(batch.size):
+            new_target = (
+                batch.rewards()[i]
+                + (1.0 - batch.terminateds()[i]) * self.ap.algorithm.discount * (q_st_plus_1[i][selected_actions[i]])
+            )
+            TD_errors.append(np.abs(new_target - TD_targets[i, batch.actions()[i]]))
+            TD_targets[i, batch.actions()[i]] = new_target
+        importance_weights = self.update_transition_priorities_and_get_weights(TD_errors, batch)
+        result = self.networks["main"].train_and_sync_networks(
+            batch.states(network_keys), TD_targets, importance_weights=importance_weights
+        )
+        total_loss, losses, unclipped_grads = result[:3]
+        return total_loss, losses, unclipped_grads
+
+
+class SelectingDQN(DQNAgent):
+    """Chooses for itself what to bootstrap from."""
+
+    def select_actions(self, next_states, q_st_plus_1):
+        assert set(next_states) == {"observation"}
+        return np.argmax(q_st_plus_1, axis=1)
+
+
+class CoachPG(PolicyGradientsAgent):
+    """Computes its advantages in NumPy."""
+
+    def learn_from_batch(self, batch):
+        network_keys = self.ap.network_wrappers["main"].input_embedders_parameters.keys()
+        targets = self.rescaled(batch.n_step_discounted_rewards(), self.last_gradient_update_step_idx)
+        result = self.networks["main"].train_and_sync_networks(
+            {**batch.states(network_keys), "output_0_0": batch.actions()}, targets
+        )
+        return result[:3]
+
+
+class ExtendedPG(PolicyGradientsAgent):
+    """Looks on while its parent learns."""
+
+    def learn_from_batch(self, batch):
+        self.seen = getattr(self, "seen", 0) + batch.size
+        return super().learn_from_batch(batch)
+
+
+class Alternating(Agent):
+    """Has no networks and learns nothing."""
+
+    @property
+    def is_on_policy(self) -> bool:
+        return False
+
+    def choose_action(self, curr_state):
+        return ActionInfo(self.current_episode_steps_counter % 2)

@@ -1,4 +1,4 @@
-"""Small agents for tests of what they leave behind: policies and ONNX models."""
+"""Agents without an environment, in evaluation: tests compare them with the policies and ONNX models they leave."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
 from rl_coach.architectures.layers import Conv2d, Dense
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
-from rl_coach.base_parameters import MiddlewareScheme
 from rl_coach.core_types import EnvResponse, RunPhase
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.filters.action.box_discretization import BoxDiscretization
 from rl_coach.filters.filter import InputFilter, OutputFilter
-from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.filters.observation.observation_rescale_to_size_filter import ObservationRescaleToSizeFilter
 from rl_coach.filters.observation.observation_rgb_to_y_filter import ObservationRGBToYFilter
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
@@ -40,6 +37,7 @@ from rl_coach.spaces import (
     VectorObservationSpace,
 )
 from rl_coach.utils import short_dynamic_import
+from tests.zoo.parameters import shrink, with_normalized_observations
 
 VECTOR = {"observation": VectorObservationSpace(3)}
 IMAGE = {"observation": ImageObservationSpace(np.array([20, 16, 3]), high=255)}
@@ -49,22 +47,16 @@ DISCRETE = DiscreteActionSpace(4)
 BOX = BoxActionSpace(2, low=np.array([-1, 0], np.float32), high=np.array([1, 4], np.float32))
 
 
-def small(parameters: Any, **embedders: Any) -> Any:
+def small(agent: Any, **embedders: Any) -> Any:
     """The agent with networks of 8 units in each part, and no exploration when it is evaluated."""
-    for network in parameters.network_wrappers.values():
-        network.input_embedders_parameters = {
-            name: InputEmbedderParameters(scheme=layers)
-            for name, layers in (embedders or {"observation": [Dense(8)]}).items()
-        }
-        if network.middleware_parameters.scheme != MiddlewareScheme.Empty:
-            network.middleware_parameters.scheme = [Dense(8)]
-    exploration = parameters.exploration
+    agent = shrink(agent, embedders=embedders or {"observation": [Dense(8)]}, middleware=[Dense(8)])
+    exploration = agent.exploration
     for one in exploration.values() if isinstance(exploration, dict) else [exploration]:
         if hasattr(one, "evaluation_epsilon"):
             one.evaluation_epsilon = 0.0
         if hasattr(one, "evaluation_noise"):
             one.evaluation_noise = 0.0
-    return parameters
+    return agent
 
 
 def dqn() -> tuple[Any, ...]:
@@ -110,12 +102,9 @@ def actor_critic_with_lstm() -> tuple[Any, ...]:
 
 
 def clipped_ppo() -> tuple[Any, ...]:
-    parameters = small(ClippedPPOAgentParameters())
+    parameters = ClippedPPOAgentParameters()
     parameters.exploration = {DiscreteActionSpace: CategoricalParameters(), BoxActionSpace: AdditiveNoiseParameters()}
-    parameters = small(parameters)
-    parameters.pre_network_filter = InputFilter()
-    parameters.pre_network_filter.add_observation_filter("observation", "normalize", ObservationNormalizationFilter())
-    return parameters, VECTOR, BOX
+    return with_normalized_observations(small(parameters)), VECTOR, BOX
 
 
 def discrete_clipped_ppo() -> tuple[Any, ...]:

@@ -1,0 +1,87 @@
+"""Traced functions that are shared by all who compute the same.
+
+XLA keeps what it has compiled for as long as the process lives, some 7 MB for a training step, and compiles each
+function anew, even if a graph of the same structure was compiled before. So a function is looked up by its nodes first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Callable, Iterable
+
+from tensorflow.core.framework.attr_value_pb2 import AttrValue
+from tensorflow.core.framework.function_pb2 import FunctionDef
+from tensorflow.core.framework.graph_pb2 import GraphDef
+from tensorflow.core.framework.node_def_pb2 import NodeDef
+
+_shared: dict[bytes, Any] = {}
+
+
+def shared(function: Any, is_compiled: bool) -> Any:
+    """The first function of this process that computes the same, to be called with the tensors that ``function`` has
+    captured.
+
+    :param function: a concrete function
+    :param is_compiled: XLA compiles it
+    """
+    key = fingerprint(function.graph.as_graph_def()) + bytes([is_compiled])
+    return _shared.setdefault(key, function.inference_fn)
+
+
+def fingerprint(graph: GraphDef) -> bytes:
+    """A digest of what a graph computes, which does not depend on the names in it: Keras and TensorFlow count names on
+    from one graph to the next."""
+    functions = {function.signature.name: function for function in graph.library.function}
+    known: dict[str, bytes] = {}
+
+    def of_function(name: str) -> bytes:
+        if name not in known:
+            function = functions[name]
+            arguments = [argument.name for argument in function.signature.input_arg]
+            known[name] = _digest(arguments, function.node_def, of_function, _ends(function))
+        return known[name]
+
+    return _digest((), graph.node, of_function, ())
+
+
+def _ends(function: FunctionDef) -> Iterable[tuple[str, str]]:
+    """The outputs of a function, as names of what gives them; and attributes, which say who compiles it."""
+    yield from ((argument.name, function.ret[argument.name]) for argument in function.signature.output_arg)
+    yield from (("", f"{name}={function.attr[name]}") for name in sorted(function.attr))
+
+
+def _digest(
+    arguments: Iterable[str],
+    nodes: Iterable[NodeDef],
+    of_function: Callable[[str], bytes],
+    ends: Iterable[tuple[str, str]],
+) -> bytes:
+    nodes = list(nodes)
+    names = [*arguments, *(node.name for node in nodes)]
+    numbers = {name: str(number) for number, name in enumerate(names)}
+    digest = hashlib.sha256()
+    for node in nodes:
+        copy = NodeDef(op=node.op, device=node.device, input=[_renamed(source, numbers) for source in node.input])
+        for name, value in node.attr.items():
+            if name != "_class":  # a wish to stand beside another node, by its name
+                copy.attr[name].CopyFrom(_without_names(value, of_function))
+        digest.update(copy.SerializeToString(deterministic=True))
+    for _, source in ends:
+        digest.update(_renamed(source, numbers).encode())
+    return digest.digest()
+
+
+def _renamed(source: str, numbers: dict[str, str]) -> str:
+    """An input such as ``^name`` or ``name:output:0`` with the node's number for its name."""
+    mark = "^" if source.startswith("^") else ""
+    name, colon, output = source.removeprefix("^").partition(":")
+    return f"{mark}{numbers.get(name, name)}{colon}{output}"
+
+
+def _without_names(value: AttrValue, of_function: Callable[[str], bytes]) -> AttrValue:
+    if not value.HasField("func"):
+        return value
+    anonymous = AttrValue()
+    anonymous.CopyFrom(value)
+    anonymous.func.name = of_function(value.func.name).hex()
+    return anonymous

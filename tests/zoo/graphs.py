@@ -1,0 +1,77 @@
+"""Graphs of one of the zoo's agents in one of its environments, created and ready."""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+from rl_coach.base_parameters import AgentParameters, Frameworks, TaskParameters, VisualizationParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.environments.environment import EnvironmentParameters
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from tests.frameworks import FRAMEWORK
+from tests.zoo.agents import CountingAgentParameters
+from tests.zoo.environments import CountingEnvironmentParameters, SmallEnvironment, SmallEnvironmentParameters
+
+Steps = Union[int, EnvironmentSteps, EnvironmentEpisodes, TrainingSteps]
+
+
+def schedule(
+    improve: Steps, evaluate_every: Steps | None = None, evaluation: Any = None, heatup: Steps = 0
+) -> ScheduleParameters:
+    """A schedule; numbers are environment steps, those of ``evaluation`` episodes.
+
+    :param improve: the training
+    :param evaluate_every: None evaluates at the end only
+    :param evaluation: None evaluates nothing
+    """
+    parameters = ScheduleParameters()
+    parameters.heatup_steps = _steps(heatup)
+    parameters.improve_steps = _steps(improve)
+    parameters.steps_between_evaluation_periods = _steps(evaluate_every or TrainingSteps(10**10))
+    parameters.evaluation_steps = _steps(evaluation or 0, EnvironmentEpisodes)
+    return parameters
+
+
+def _steps(number: Any, unit: Any = EnvironmentSteps) -> Any:
+    return unit(number) if isinstance(number, int) else number
+
+
+def graph(
+    agent: AgentParameters,
+    environment: type[SmallEnvironment] | EnvironmentParameters,
+    directory: Any,
+    schedule_parameters: ScheduleParameters | None = None,
+    seed: int = 1,
+    framework: Frameworks = FRAMEWORK,
+    copies: int = 1,
+    writes_csv: bool = False,
+    **task: Any,
+) -> BasicRLGraphManager:
+    """A graph that writes to a directory.
+
+    :param schedule_parameters: None trains for 100 steps after a heatup of 40
+    :param copies: of the environment
+    :param task: more of the task's parameters
+    """
+    environment_parameters = SmallEnvironmentParameters(environment) if isinstance(environment, type) else environment
+    environment_parameters.num_environments = copies
+    visualization = VisualizationParameters(dump_parameters_documentation=False, dump_csv=writes_csv)
+    manager = BasicRLGraphManager(
+        agent, environment_parameters, schedule_parameters or schedule(100, heatup=40), visualization
+    )
+    return manager.create_graph(TaskParameters(framework, experiment_path=str(directory), seed=seed, **task))
+
+
+def counting_graph(directory: Any, schedule_parameters: ScheduleParameters, **settings: Any) -> BasicRLGraphManager:
+    """A graph of the counting agent in the counting environment.
+
+    :param settings: for the algorithm, the environment or the task, whichever knows them
+    """
+    agent, environment = CountingAgentParameters(), CountingEnvironmentParameters()
+    task = TaskParameters(experiment_path=str(directory), seed=7)
+    for name, value in settings.items():
+        target = next(holder for holder in (agent.algorithm, environment, task) if hasattr(holder, name))
+        setattr(target, name, value)
+    manager = BasicRLGraphManager(agent, environment, schedule_parameters, VisualizationParameters())
+    return manager.create_graph(task)

@@ -1,0 +1,135 @@
+"""Parameters of Coach's agents, on networks so small that they learn the zoo's problems in seconds."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
+from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+from rl_coach.agents.ddqn_agent import DDQNAgentParameters
+from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
+from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import DuelingQHeadParameters
+from rl_coach.architectures.layers import Dense
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.base_parameters import AgentParameters, MiddlewareScheme
+from rl_coach.core_types import EnvironmentSteps
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
+from rl_coach.schedules import ConstantSchedule
+from tests.zoo.environments import Bandit, SmallEnvironment, Target
+
+
+def shrink(
+    parameters: AgentParameters,
+    learning_rate: float = 0.01,
+    embedders: dict[str, list[Any]] | None = None,
+    middleware: Any = MiddlewareScheme.Empty,
+) -> AgentParameters:
+    """Small networks that learn fast.
+
+    :param embedders: the layers for each observation; 16 units for the only one if it is None
+    :param middleware: the layers behind them, in networks that have any there
+    """
+    for network in parameters.network_wrappers.values():
+        network.learning_rate = learning_rate
+        network.batch_size = 16
+        activation = next(iter(network.input_embedders_parameters.values())).activation_function
+        network.input_embedders_parameters = {
+            name: InputEmbedderParameters(activation_function=activation, scheme=layers)
+            for name, layers in (embedders or {"observation": [Dense(16)]}).items()
+        }
+        if network.middleware_parameters.scheme != MiddlewareScheme.Empty:
+            network.middleware_parameters = FCMiddlewareParameters(scheme=middleware)
+    return parameters
+
+
+def with_normalized_observations(parameters: AgentParameters) -> AgentParameters:
+    """The parameters, with running statistics between memory and networks."""
+    parameters.pre_network_filter = InputFilter()
+    parameters.pre_network_filter.add_observation_filter(
+        "observation", "normalize", ObservationNormalizationFilter(name="normalize")
+    )
+    return parameters
+
+
+def with_statistics(parameters: AgentParameters) -> AgentParameters:
+    """The same, with statistics that learning updates."""
+    parameters.algorithm.update_pre_network_filters_state_on_train = True
+    return with_normalized_observations(parameters)
+
+
+def dqn(parameters: AgentParameters | None = None) -> AgentParameters:
+    agent = shrink(DQNAgentParameters() if parameters is None else parameters)
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(2)
+    agent.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(20)
+    agent.algorithm.discount = 0.9
+    agent.exploration.epsilon_schedule = ConstantSchedule(0.3)
+    agent.exploration.evaluation_epsilon = 0.0
+    agent.memory.max_size = (MemoryGranularity.Transitions, 500)
+    return agent
+
+
+def ddqn() -> AgentParameters:
+    return dqn(DDQNAgentParameters())
+
+
+def dueling() -> AgentParameters:
+    agent = dqn()
+    agent.network_wrappers["main"].heads_parameters = [DuelingQHeadParameters()]
+    agent.network_wrappers["main"].learning_rate = 0.001
+    return agent
+
+
+def prioritized() -> AgentParameters:
+    agent = ddqn()
+    agent.memory = PrioritizedExperienceReplayParameters()
+    agent.memory.max_size = (MemoryGranularity.Transitions, 512)
+    return agent
+
+
+def policy_gradients() -> AgentParameters:
+    agent = shrink(PolicyGradientsAgentParameters(), 0.05)
+    agent.algorithm.apply_gradients_every_x_episodes = 2
+    return agent
+
+
+def actor_critic() -> AgentParameters:
+    agent = shrink(ActorCriticAgentParameters(), 0.03)
+    agent.algorithm.apply_gradients_every_x_episodes = 1
+    agent.algorithm.discount = 0.5
+    return agent
+
+
+def clipped_ppo() -> AgentParameters:
+    agent = shrink(ClippedPPOAgentParameters(), 0.01)
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(64)
+    agent.algorithm.optimization_epochs = 4
+    agent.algorithm.discount = 0.5
+    return agent
+
+
+def soft_actor_critic() -> AgentParameters:
+    agent = shrink(SoftActorCriticAgentParameters(), 0.01)
+    agent.network_wrappers["q"].heads_parameters[0].network_layers_sizes = (16,)
+    agent.algorithm.discount = 0.3
+    agent.algorithm.rate_for_copying_weights_to_target = 0.1
+    agent.memory.max_size = (MemoryGranularity.Transitions, 500)
+    return agent
+
+
+# the agent, the problem, the steps that it learns in, and the return that it then reaches
+PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment], int, float]] = {
+    "dqn": (dqn, Bandit, 400, 9.5),
+    "ddqn": (ddqn, Bandit, 400, 9.5),
+    "dueling": (dueling, Bandit, 400, 9.5),
+    "prioritized": (prioritized, Bandit, 400, 9.5),
+    "policy_gradients": (policy_gradients, Bandit, 600, 9.5),
+    "actor_critic": (actor_critic, Bandit, 600, 9.5),
+    "clipped_ppo": (clipped_ppo, Bandit, 640, 9.5),
+    "soft_actor_critic": (soft_actor_critic, Target, 400, -2.5),
+}

@@ -1,0 +1,133 @@
+"""Small runs to interrupt and resume: between them they have all that a checkpoint holds."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pytest
+
+from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
+from rl_coach.base_parameters import AgentParameters, MiddlewareScheme, TaskParameters, VisualizationParameters
+from rl_coach.core_types import EnvironmentSteps, TrainingSteps
+from rl_coach.environments.gym_environment import Atari, GymVectorEnvironment
+from rl_coach.exploration_policies.parameter_noise import ParameterNoiseParameters
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
+from rl_coach.schedules import LinearSchedule
+from tests.frameworks import FRAMEWORK
+from tests.zoo import parameters
+from tests.zoo.graphs import schedule
+
+
+def _dqn() -> AgentParameters:
+    agent = parameters.dqn()
+    agent.memory.max_size = (MemoryGranularity.Transitions, 300)
+    agent.exploration.epsilon_schedule = LinearSchedule(1.0, 0.1, 400)
+    agent.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(70)
+    return agent
+
+
+def _prioritized_dqn() -> AgentParameters:
+    agent = _dqn()
+    agent.memory = PrioritizedExperienceReplayParameters()
+    agent.memory.max_size = (MemoryGranularity.Transitions, 256)
+    agent.memory.beta = LinearSchedule(0.4, 1, 500)
+    agent.input_filter = InputFilter()
+    agent.input_filter.add_observation_filter("observation", "normalize", ObservationNormalizationFilter())
+    return agent
+
+
+def _policy_gradients() -> AgentParameters:
+    agent = parameters.policy_gradients()
+    agent.algorithm.apply_gradients_every_x_episodes = 3
+    agent.algorithm.num_steps_between_gradient_updates = 25
+    return agent
+
+
+def _clipped_ppo() -> AgentParameters:
+    agent = parameters.with_normalized_observations(parameters.clipped_ppo())
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(128)
+    agent.algorithm.clipping_decay_schedule = LinearSchedule(1.0, 0.0, 1000)
+    return agent
+
+
+def _soft_actor_critic() -> AgentParameters:
+    agent = parameters.soft_actor_critic()
+    agent.memory.max_size = (MemoryGranularity.Transitions, 300)
+    return agent
+
+
+def _noisy_ddqn() -> AgentParameters:
+    agent = parameters.ddqn()
+    agent.exploration = ParameterNoiseParameters(agent)
+    agent.algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(10)
+    return agent
+
+
+def _recurrent_actor_critic() -> AgentParameters:
+    agent = parameters.actor_critic()
+    agent.algorithm.num_steps_between_gradient_updates = 25
+    agent.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters(
+        number_of_lstm_cells=8, scheme=MiddlewareScheme.Empty
+    )
+    return agent
+
+
+def _breakout() -> AgentParameters:
+    agent = DQNAgentParameters()
+    agent.memory.max_size = (MemoryGranularity.Transitions, 150)
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(25)
+    return agent
+
+
+# the agent, the level and the number of its copies
+RUNS: dict[str, tuple[Any, str, int]] = {
+    "DQN": (_dqn, "CartPole-v1", 1),
+    "DQN with prioritized replay": (_prioritized_dqn, "CartPole-v1", 1),
+    "PG": (_policy_gradients, "CartPole-v1", 1),
+    "ClippedPPO": (_clipped_ppo, "CartPole-v1", 1),
+    "DDQN with noisy layers": (_noisy_ddqn, "CartPole-v1", 1),
+    "actor-critic with an LSTM": (_recurrent_actor_critic, "CartPole-v1", 1),
+    "SAC": (_soft_actor_critic, "Pendulum-v1", 1),
+    "DQN in several environments": (_prioritized_dqn, "CartPole-v1", 3),
+    "ClippedPPO in several environments": (_clipped_ppo, "CartPole-v1", 3),
+}
+
+# those that between them have every kind of memory, filter, network state and several environments
+_IN_EVERY_RUN = ("DQN with prioritized replay", "PG", "actor-critic with an LSTM", "ClippedPPO in several environments")
+
+
+def run_names(*quick: str) -> list[Any]:
+    """All of ``RUNS`` as parameters of a test; all but some are left to ``make soak``.
+
+    :param quick: those that belong to every run of the tests
+    """
+    chosen = quick or _IN_EVERY_RUN
+    return [name if name in chosen else pytest.param(name, marks=pytest.mark.slow) for name in RUNS]
+
+
+def graph_of(name: str, steps: int) -> BasicRLGraphManager:
+    """A graph, not yet created, that trains for ``steps`` steps; an evaluation of two episodes every 100."""
+    if name == "DQN on Breakout":
+        agent, environment = _breakout(), Atari(level="BreakoutDeterministic-v4")
+    else:
+        make_agent, level, copies = RUNS[name]
+        agent, environment = make_agent(), GymVectorEnvironment(level=level)
+        environment.num_environments = copies
+    return BasicRLGraphManager(agent, environment, schedule(steps, 100, 2, heatup=60), VisualizationParameters())
+
+
+def created(name: str, steps: int, directory: pathlib.Path, **task: Any) -> BasicRLGraphManager:
+    """A graph that is created and writes to ``directory``."""
+    settings = {"framework_type": FRAMEWORK, "experiment_path": str(directory), "seed": 5, **task}
+    return graph_of(name, steps).create_graph(TaskParameters(**settings))
+
+
+def resumed(name: str, steps: int, directory: pathlib.Path, **task: Any) -> BasicRLGraphManager:
+    """A new graph that goes on with the run in ``directory``."""
+    return created(name, steps, directory, resume=True, checkpoint_restore_path=str(directory), **task)
