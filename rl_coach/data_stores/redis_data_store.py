@@ -82,7 +82,9 @@ class RedisDataStore(DataStore):
         except self.connection.errors as error:
             raise ConnectionError(str(error)) from error
 
-    def load_policy(self, graph_manager: Any, require_new_policy: bool = True, timeout: float = 0) -> None:
+    def load_policy(  # type: ignore[override]
+        self, graph_manager: Any, require_new_policy: bool = True, timeout: float = 0
+    ) -> None:
         """Give a graph the newest policy.
 
         :param require_new_policy: not used: there is one policy, the newest

@@ -166,7 +166,9 @@ def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
     rows = len(arrays["reward"])
     if not 0 < rows <= MOST_ROWS:
         raise ChunkError("too large" if rows else "garbage", f"{rows:,} rows, at most {MOST_ROWS:,}")
-    states, next_states, info = {}, {}, {}
+    states: dict[str, Any] = {}
+    next_states: dict[str, Any] = {}
+    info: dict[str, Any] = {}
     for path, array in arrays.items():
         kind, _, name = path.partition("/")
         if kind in ("state", "next_state"):
