@@ -79,7 +79,7 @@ class EncodedChunk:
         described, buffers = [], []
         for path, array, details in _flat(chunk.columns):
             described.append([path, array.dtype.str, list(array.shape), *details])
-            buffers.append(memoryview(np.ascontiguousarray(array).reshape(-1)).cast("B") if array.size else b"")
+            buffers.append(np.ascontiguousarray(array).reshape(-1).data.cast("B") if array.size else b"")
         self._header = {
             "run": chunk.run, "sender": chunk.sender, "number": chunk.number, "policy": list(chunk.policy),
             "updates": chunk.updates, "steps": chunk.steps, "episode_lengths": list(chunk.episode_lengths),
@@ -153,7 +153,7 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
             continue  # texts and other objects of an environment stay where it is
         yield f"info/{name}", np.ma.getdata(column), ()
         if isinstance(column, np.ma.MaskedArray):
-            yield f"absent/{name}", np.ma.getmaskarray(column).reshape(len(column), -1).all(axis=1), ()
+            yield f"absent/{name}", np.asarray(np.ma.getmaskarray(column).reshape(len(column), -1).all(axis=1)), ()
 
 
 def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
