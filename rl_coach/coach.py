@@ -15,7 +15,7 @@ import shutil
 import sys
 import traceback
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Literal, NoReturn, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import preset_catalogue, user_classes
@@ -52,9 +52,11 @@ class CoachLauncher:
     ``args.checkpoint_save_dir`` that of its checkpoints.
 
     :ivar shows_tracebacks: ``-v high`` is given
+    :cvar distributes: ``-dc`` starts the processes of a distributed run; False in one of them
     """
 
     shows_tracebacks = False
+    distributes = True
     _free_path: str | None = None  # the directory that was chosen for the run by its name; others are given
 
     def launch(self, arguments: Sequence[str] | None = None) -> None:
@@ -79,7 +81,11 @@ class CoachLauncher:
         args = self.get_config_args(parser) if arguments is None else self.get_config_args(parser, arguments)
         if args.list:
             self.display_all_presets_and_exit()
+        if args.distributed_coach and self.distributes:
+            self.distribute_and_exit(args)
         graph_manager = self.get_graph_manager_from_args(args)
+        if _wants_rollout_workers(graph_manager, args):
+            self.distribute_and_exit(args)
         self.run_graph_manager(graph_manager, args)
 
     def export(self, arguments: Sequence[str]) -> None:
@@ -210,6 +216,21 @@ class CoachLauncher:
             raise
         finally:
             directory.release()
+
+    def distribute_and_exit(self, args: argparse.Namespace) -> NoReturn:
+        """Start the processes of a distributed run on this machine, wait for their end, and exit with the trainer's
+        exit code.
+
+        :raises CoachError: there is no Redis
+        """
+        from rl_coach.orchestrators.local_orchestrator import LocalOrchestrator
+        from rl_coach.orchestrators.run_order import RunOrder, new_run_id
+
+        order = RunOrder(
+            new_run_id(), command_line.arguments_of_a_process(args, _defaults(self.get_argument_parser())), "",
+            args.num_workers, args.experiment_path, resume=bool(args.resume),
+        )  # fmt: skip
+        sys.exit(LocalOrchestrator(order, args.dump_worker_logs).run())
 
     def make_directory(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
         """Make the directory that the run writes to, and tell the graph what to say about it at the end.
@@ -481,9 +502,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     :raises SystemExit: with code 143, terminated by SIGTERM
     """
     launcher = CoachLauncher()
+    return exit_code_of(lambda: launcher.launch(arguments), lambda: launcher.shows_tracebacks)
+
+
+def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[], bool] = lambda: False) -> int:
+    """Run a program and say what went wrong in one line.
+
+    :param program: returns its exit code; None for 0
+    :param shows_tracebacks: the cause of an error is shown, too
+    :return: the exit code
+    """
     try:
-        launcher.launch(arguments)
-        return DONE
+        return program() or DONE
     except KeyboardInterrupt:
         print("coach: stopped", file=sys.stderr)
         return STOPPED
@@ -493,7 +523,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _exit_code(error)
         if code is None:
             raise
-        if launcher.shows_tracebacks and error.__cause__ is not None:
+        if shows_tracebacks() and error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
         _print_error(" ".join(str(error).split()))
         return code
@@ -542,14 +572,19 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if not args.preset:
         parser.error("no preset given; name one with -p, coach --list shows all")
     for is_asked, what in (
-        (args.distributed_coach or args.distributed_coach_config_path, "-dc: distributed training"),
-        (args.memory_backend_params, "--memory_backend_params: distributed training"),
-        (args.data_store_params, "--data_store_params: distributed training"),
-        (args.distributed_coach_run_type, "--distributed_coach_run_type: distributed training"),
-        (args.dump_worker_logs, "--dump_worker_logs: distributed training"),
+        (args.memory_backend_params, "--memory_backend_params: a memory backend by itself"),
+        (args.data_store_params, "--data_store_params: a data store by itself"),
+        (args.distributed_coach_run_type, "--distributed_coach_run_type: a part of a distributed run"),
     ):
         if is_asked:
             parser.error(f"{what} is not in this version yet")
+    for name in ("distributed_coach_config_path", "dry_run", "attach", "keep", "dump_worker_logs"):
+        if getattr(args, name) and not args.distributed_coach:
+            parser.error(f"--{name}: only with -dc")
+    if args.distributed_coach and (args.play or args.evaluate is not None):
+        parser.error(f"-dc trains: leave out --{'play' if args.play else 'evaluate'}")
+    if args.distributed_coach and args.evaluation_worker:
+        parser.error("-ew goes with -n alone: with -dc the trainer evaluates")
     if _wants_workers(args):
         for is_given, flag in (
             (args.evaluate is not None, "--evaluate"),
@@ -573,7 +608,16 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
 
 
 def _wants_workers(args: argparse.Namespace) -> bool:
-    return bool(args.num_workers > 1 or args.evaluation_worker)
+    return bool(args.num_workers > 1 or args.evaluation_worker) and not args.distributed_coach
+
+
+def _wants_rollout_workers(graph_manager: GraphManager, args: argparse.Namespace) -> bool:
+    """True if several workers are asked for, which cannot share the weights of this agent: they play for a trainer."""
+    if not _wants_workers(args) or args.evaluation_worker:
+        return False
+    from rl_coach.orchestrators.asynchronous_workers import trains_asynchronously
+
+    return not trains_asynchronously(graph_manager)
 
 
 def _check_asynchronous(graph_manager: GraphManager, args: argparse.Namespace) -> None:

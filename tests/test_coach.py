@@ -175,11 +175,12 @@ def test_what_is_said_at_the_end():
         (["-p", "recorder.py", "-ep", "recorder.py"], "cannot be written"),
         (["-p", "recorder.py", "-e", "/tmp/absolute"], "cannot be an experiment's name"),
         (["-p", "Atari_DQN", "-lvl", "pongg"], "no level 'pongg'; did you mean 'pong'"),
-        (["-p", "recorder.py", "-n", "4"], "-n 4: workers that share weights train actor-critic agents"),
         (["-p", "recorder.py", "-ew"], "-ew: workers that share weights train actor-critic agents"),
-        (["-p", "recorder.py", "-dc"], "distributed training is not in this version"),
-        (["-p", "recorder.py", "-dcp", "x.cfg"], "distributed training is not in this version"),
-        (["-p", "recorder.py", "--dump_worker_logs"], "distributed training is not in this version"),
+        (["-p", "recorder.py", "-dc", "-ew"], "-ew goes with -n alone"),
+        (["-p", "recorder.py", "-dc", "--play"], "-dc trains: leave out --play"),
+        (["-p", "recorder.py", "-dc", "--evaluate"], "-dc trains: leave out --evaluate"),
+        (["-p", "recorder.py", "-dcp", "x.cfg"], "--distributed_coach_config_path: only with -dc"),
+        (["-p", "recorder.py", "--dump_worker_logs"], "--dump_worker_logs: only with -dc"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(capsys, arguments, part):

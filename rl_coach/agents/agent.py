@@ -60,6 +60,7 @@ class Agent(DelegatedAttributes):
     :ivar spaces: the environment's spaces behind the filters
     :ivar policy_spaces: those of the networks and of exploration, which may see actions in another form
     :ivar learning_periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
+    :ivar is_played_elsewhere: other processes play for it, and it learns from what they send (``take_in``)
     """
 
     acting_networks: tuple[str, ...] | None = None
@@ -68,6 +69,7 @@ class Agent(DelegatedAttributes):
     learns_one_by_one = False
     most_updates_per_call: int | None = None
     trains_asynchronously = False
+    reason_to_act_alone: str | None = None
     explores_by_parameter = True
     episode_class: type[EpisodeInProgress] = EpisodeInProgress
     _attributes_of_episode: frozenset[str] = frozenset()
@@ -121,6 +123,7 @@ class Agent(DelegatedAttributes):
         self.current_episode = 0
         self.training_iteration = 0
         self._before_evaluation: BeforeEvaluation | None = None
+        self.is_played_elsewhere = False
         self.evaluates_only = getattr(self.ap.task_parameters, "evaluate_only", None) is not None
 
         self.loss = self.register_signal("Loss")
@@ -406,8 +409,9 @@ class Agent(DelegatedAttributes):
     def should_train(self) -> bool:
         """True if the next call of ``train`` would learn."""
         buffer = self.episode.buffer
-        # in several environments, what has been played of the episodes is cut off and learned from
-        in_episode = not buffer.is_complete and not (self.parallel is not None and self.is_on_policy)
+        # of what is played in several environments, or by other processes, so much is learned from as is there
+        is_cut = self.is_played_elsewhere or (self.parallel is not None and self.is_on_policy)
+        in_episode = not buffer.is_complete and not is_cut
         is_due = self.clock.is_due(self.total_steps_counter, self.current_episode, in_episode)
         return is_due and self.memory.length() > 0
 

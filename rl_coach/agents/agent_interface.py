@@ -19,6 +19,7 @@ class AgentInterface:
     ``train`` may come between any ``observe`` and the next ``act``.
 
     :cvar is_person: a person acts, who may end the run at any time
+    :cvar reason_to_act_alone: reason why other processes cannot play for it, and what to do instead; None if they can
     :ivar in_action_space: the directives that the level above may choose; None if it takes none
     :ivar owners: the names of graph, level and composite agents that hold this agent, the topmost first
     :ivar run_parameters: gives all parameters of the run, for whoever writes them beside its signals
@@ -31,6 +32,7 @@ class AgentInterface:
     """
 
     is_person = False
+    reason_to_act_alone: str | None = "it is not made of one agent that learns from a memory: run it without -dc"
     can_train = True
     training_iteration = 0
     last_action_info: Any = None

@@ -11,6 +11,7 @@ import numpy as np
 from rl_coach.agents.episode import EpisodeInProgress, EpisodeReport, new_buffer
 from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition
 from rl_coach.filters.filter import InputFilter
+from rl_coach.logger import screen
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
@@ -151,13 +152,29 @@ class Experience:
     def take_in(self, played: Played) -> None:
         """Take in what another process has played; see ``Agent.take_in``."""
         agent = self._agent
-        if played.columns is not None:
-            agent.memory.store_columns(played.columns, played.episode_lengths or None)
-        for name, gathered in played.filters.items():
-            getattr(agent, name).merge_gathered(gathered)
-        agent.clock.steps_at_once = max(1, played.steps)
+        self._store_and_merge(played)
+        agent.clock.steps_at_once = max(agent.clock.steps_at_once, played.steps)  # a step is compiled for the most
         agent.count_played(played.steps)
         agent.exploration_policy.advance(played.steps)
         for report in played.reports:
             agent.current_episode += 1
+            agent.books.begin_episode()
             agent.books.write_episode(report)
+            if screen.is_read_by_programs and agent.ap.is_a_highest_level_agent:
+                agent.books.print_episode(report)
+
+    def _store_and_merge(self, played: Played) -> None:
+        """Store the columns and add to the filters' statistics: both or neither."""
+        agent = self._agent
+        before = {name: getattr(agent, name).get_state() for name in played.filters}
+        try:
+            for name, gathered in played.filters.items():
+                getattr(agent, name).merge_gathered(gathered)
+            if played.columns is not None:
+                agent.memory.store_columns(played.columns, played.episode_lengths or None)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            for name, state in before.items():
+                getattr(agent, name).set_state(state)
+            if isinstance(error, CoachError):
+                raise
+            raise CoachError(f"what was played does not fit: {error}") from error

@@ -63,6 +63,7 @@ class HumanAgent(Agent):
     """
 
     is_person = True
+    reason_to_act_alone = "a person plays, who is in one place: leave out -dc"
     is_on_policy = False
 
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):

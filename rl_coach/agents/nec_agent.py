@@ -130,6 +130,7 @@ class NECAgent(ValueOptimizationAgent):
     """See the module. Each episode's embeddings and returns are added when it ends, under the newest weights."""
 
     learns_one_by_one = True  # which entries are nearest depends on the weights
+    reason_to_act_alone = "it acts out of its memory: run it without -dc"
     dnd: QDND
 
     @property

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import time
 from enum import Enum
 from typing import Any, NoReturn
+
+from rl_coach.utils import CoachError
+
+_PAUSE = 0.02  # seconds between two looks for a policy
 
 
 class SyncFiles(Enum):
@@ -56,6 +62,21 @@ class DataStore:
         """
         self._is_undefined("undeploy")
 
+    def put(self, name: str, content: bytes) -> None:
+        """Leave a document for all processes of the run. Readers see the one before or all of this one.
+
+        :param name: ``'policy'`` or ``'blueprint'``
+        :raises OSError: the store cannot be reached now
+        """
+        self._is_undefined("put")
+
+    def get(self, name: str) -> bytes | None:
+        """The newest document of that name; None if there is none.
+
+        :raises OSError: the store cannot be reached now
+        """
+        self._is_undefined("get")
+
     def save_to_store(self) -> None:
         """Bring what lies in the local directory into the store."""
         self._is_undefined("save_to_store")
@@ -65,15 +86,23 @@ class DataStore:
         self._is_undefined("load_from_store")
 
     def save_policy(self, graph_manager: Any) -> None:
-        """Leave the policy of a graph."""
-        self._is_undefined("save_policy")
+        """Leave the policy of a graph, which its ``policy_document`` gives."""
+        self.put("policy", graph_manager.policy_document())
 
     def load_policy(self, graph_manager: Any, timeout: float = -1) -> None:
         """Give a graph the newest policy.
 
         :param timeout: seconds to wait for one; below 0 without end
+        :raises CoachError: there is none in that time
         """
-        self._is_undefined("load_policy")
+        deadline = time.monotonic() + timeout if timeout >= 0 else math.inf
+        document = self.get("policy")
+        while document is None:
+            if time.monotonic() >= deadline:
+                raise CoachError(f"no policy within {timeout:g} s")
+            time.sleep(_PAUSE)
+            document = self.get("policy")
+        graph_manager.take_policy_document(document)
 
     def end_of_policies(self) -> bool:
         """True if no more policies will come."""

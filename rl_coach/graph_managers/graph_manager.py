@@ -6,10 +6,11 @@ import contextlib
 import copy
 import dataclasses
 import time
-from typing import Any, ClassVar, Iterator, Mapping
+from typing import Any, Callable, ClassVar, Iterator, Mapping
 
 import numpy as np
 
+from rl_coach.agents.sent_and_received import policy_of, take_policy
 from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.base_parameters import ScheduleParameters, TaskParameters, VisualizationParameters
 from rl_coach.core_types import (
@@ -38,7 +39,9 @@ from rl_coach.graph_managers.schedule_parameters import (
 from rl_coach.graph_managers.stop_signals import StopSignals
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import Logger, screen
+from rl_coach.memories.backend.wire import pack, unpack
 from rl_coach.runs.evaluation import EvaluationStatistics
+from rl_coach.runs.live_region import Fields
 from rl_coach.runs.notebook import directory_html
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress
 from rl_coach.runs.status import RunStatus
@@ -73,6 +76,7 @@ class GraphManager(Constrained):
     :ivar playback_hint: how the user can play the trained agent back, for the summary
     :ivar resume_hint: how the user can go on with this run, for one that is interrupted
     :ivar prints_summary: say at the end what came of the run
+    :ivar other_fields: gives what else is shown beside the progress; called a few times a second
     :ivar evaluation_rewards: the total reward of each episode of the last evaluation
     :ivar reset_required: the next step begins an episode
     :ivar force_next_reset: it does so where the simulator would go on, too
@@ -107,6 +111,7 @@ class GraphManager(Constrained):
         self.progress = Progress()
         self.run_status = RunStatus(None)
         self.stop_signals = StopSignals()
+        self.other_fields: Callable[[], Fields] = tuple
         self.evaluation_rewards: list[float] = []
         self._phase = RunPhase.UNDEFINED
         self._counts = self.total_steps_counters[RunPhase.UNDEFINED].counters
@@ -329,7 +334,7 @@ class GraphManager(Constrained):
     def _check_that_it_acts(self) -> None:
         """:raises CoachError: this process is there for training alone"""
         role = self.task_parameters.role
-        if not role.acts:
+        if not (role.acts or self.top_level_manager.is_fed):
             raise CoachError(f"graph '{self.name}' does not act: its task's role is {role.value}")
 
     def _end_episode(self, response: EnvResponse) -> None:
@@ -573,6 +578,14 @@ class GraphManager(Constrained):
 
     def _repr_html_(self) -> str:
         return directory_html(self.task_parameters.experiment_path)
+
+    def policy_document(self) -> bytes:
+        """What another process needs to act as the topmost agent does now."""
+        return pack(policy_of(self.top_level_manager.agent))
+
+    def take_policy_document(self, document: bytes) -> None:
+        """Act from now on as ``policy_document`` said in another process; for a graph that only acts."""
+        take_policy(self.top_level_manager.agent, unpack(document))
 
     def flush(self) -> None:
         """Write what the agents have not written yet."""

@@ -46,6 +46,7 @@ class Reports:
             updates=shown[-1][TrainingSteps] if graph.can_train else 0,
             goal=self._goal(),
             evaluation_steps=graph.total_steps_counters[RunPhase.TEST][EnvironmentSteps],
+            others=tuple(graph.other_fields()),
         )
 
     def _goal(self) -> Goal | None:

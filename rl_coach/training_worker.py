@@ -1,0 +1,114 @@
+"""A process that learns from what rollout workers play: ``python -m rl_coach.training_worker --order FILE``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from typing import Any, Iterator, Sequence
+
+from rl_coach import coach
+from rl_coach.base_parameters import TaskParameters, TaskRole
+from rl_coach.checkpoint import CHECKPOINT_DIRECTORY, CheckpointStateReader
+from rl_coach.data_stores.data_store import DataStore
+from rl_coach.data_stores.data_store_impl import open_data_store
+from rl_coach.graph_managers.workers import Exchange, Workers
+from rl_coach.memories.backend.connection import Connection
+from rl_coach.memories.backend.streams import TrainerLink
+from rl_coach.orchestrators.run_order import RunOrder
+
+
+class TrainerLauncher(coach.CoachLauncher):
+    """The command line's way to a run, but that other processes play.
+
+    :param order: the run's
+    """
+
+    distributes = False
+
+    def __init__(self, order: RunOrder):
+        self._order = order
+        self._connection = Connection(order.redis_url, order.password())
+
+    def _choose_places(self, args: argparse.Namespace) -> None:
+        super()._choose_places(args)
+        order = self._order
+        args.experiment_path = order.experiment_path
+        args.distributed_coach, args.num_workers = True, order.num_workers
+        has_checkpoint = CheckpointStateReader(os.path.join(order.experiment_path, CHECKPOINT_DIRECTORY)).get_all()
+        if order.resume or has_checkpoint:
+            args.resume = order.experiment_path
+
+    def launch(self, arguments: Sequence[str] | None = None) -> None:
+        self._connection.check(self._order.limits.connect_seconds)
+        super().launch(self._order.arguments)
+
+    def create_task_parameters(self, graph_manager: Any, args: argparse.Namespace) -> TaskParameters:
+        task = super().create_task_parameters(graph_manager, args)
+        task.role = TaskRole.TRAINING
+        return task
+
+    def run_built(self, graph_manager: Any, args: argparse.Namespace) -> None:
+        order, limits = self._order, self._order.limits
+        store = open_data_store(order.data_store.kind, order.data_store.settings, order.run, self._connection)
+        exchange = Exchange(
+            order.num_workers, limits.window, limits.chunk_rows, limits.publish_seconds, limits.silence_seconds
+        )
+        with _workers_of(graph_manager, self._connection, order.run, store, exchange):
+            super().run_built(graph_manager, args)
+
+
+@contextlib.contextmanager
+def _workers_of(
+    graph_manager: Any, connection: Connection, run: str, store: DataStore, exchange: Exchange
+) -> Iterator[None]:
+    """Have workers play for a graph meanwhile. :param graph_manager: created in the role of a trainer"""
+    link = TrainerLink(connection, run, graph_manager.level_managers[0].ledger)
+    workers = Workers(graph_manager, link, store, exchange)
+    workers.start(max(time.time_ns() // 1_000_000, link.last_incarnation() + 1))
+    try:
+        yield
+    finally:
+        workers.end(graph_manager.task_parameters.experiment_path)
+
+
+def training_worker(
+    graph_manager: Any, task_parameters: TaskParameters, data_store: DataStore, is_multi_node_test: bool = False
+) -> None:
+    """Learn from what rollout workers play, to the end of the schedule.
+
+    :param graph_manager: of the preset, not created yet; ``memory_backend_params`` of its agent's memory say where
+        Redis is
+    :param task_parameters: the task
+    :param data_store: where policies are left for the workers
+    :param is_multi_node_test: stop once the evaluation reaches its goal
+    """
+    backend = graph_manager.agent_params.memory.memory_backend_params
+    task_parameters.role = TaskRole.TRAINING
+    task_parameters.apply_stop_condition = task_parameters.apply_stop_condition or is_multi_node_test
+    graph_manager.create_graph(task_parameters)
+    with _workers_of(graph_manager, backend.connect(), backend.channel, data_store, Exchange(num_workers=1)):
+        graph_manager.run()
+
+
+def data_store_ckpt_load(data_store: DataStore | None) -> None:
+    """Bring what lies in a data store to where the trainer reads it."""
+    if data_store is not None:
+        data_store.load_from_store()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The program ``python -m rl_coach.training_worker``.
+
+    :return: the exit code, as that of ``coach``
+    """
+    parser = argparse.ArgumentParser(prog="python -m rl_coach.training_worker", description=__doc__.partition(":")[0])
+    parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")
+    args = parser.parse_args(arguments)
+    return coach.exit_code_of(lambda: TrainerLauncher(RunOrder.read(args.order)).launch())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
