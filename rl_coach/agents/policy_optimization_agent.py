@@ -65,7 +65,9 @@ class PolicyOptimizationAgent(Agent):
     episode_class = SegmentedEpisode
     episode: SegmentedEpisode
     last_gradient_update_step_idx = Delegated("episode", "num_learned")
-    reason_to_act_alone = "it learns from the episode that it plays itself: run it without -dc, or take ClippedPPO"
+    reason_to_act_alone: str | None = (
+        "it learns from the episode that it plays itself: run it without -dc, or take ClippedPPO"
+    )
     counters: tuple[str, ...] = (
         *Agent.counters, "mean_discounted_return", "std_discounted_return", "_episodes_gathered",
         "_steps_since_update",
