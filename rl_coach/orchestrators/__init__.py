@@ -1,0 +1,1 @@
+"""Starting of distributed runs: on this machine, or on Kubernetes."""
