@@ -56,6 +56,17 @@ class DataStore:
         """
         self._is_undefined("undeploy")
 
+    def put(self, name: str, content: bytes) -> None:
+        """Leave a document for all processes of the run. Readers see the one before or all of this one.
+
+        :param name: ``'policy'`` or ``'blueprint'``
+        """
+        self._is_undefined("put")
+
+    def get(self, name: str) -> bytes | None:
+        """The newest document of that name; None if there is none."""
+        self._is_undefined("get")
+
     def save_to_store(self) -> None:
         """Bring what lies in the local directory into the store."""
         self._is_undefined("save_to_store")

@@ -1,1 +1,1 @@
-"""Starting of distributed runs: on this machine, or on Kubernetes."""
+"""What starts the processes of a distributed run, watches over them and ends them."""

@@ -1,0 +1,127 @@
+"""The order that trainer and workers of one distributed run are started with: one JSON file that all of them read.
+
+``python -m rl_coach.training_worker --order FILE`` and ``python -m rl_coach.rollout_worker --order FILE --name NAME``
+are all that an orchestrator has to start, whatever machine they are on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from rl_coach.utilities import files
+from rl_coach.utils import CoachError
+
+REDIS, NFS, S3 = "redis", "nfs", "s3"
+DATA_STORES = (REDIS, NFS, S3)
+
+
+@dataclass(frozen=True)
+class DataStoreOrder:
+    """Place where the trainer leaves policies for the workers.
+
+    :param kind: ``'redis'`` (the run's own), ``'nfs'`` (a directory that all see) or ``'s3'``
+    :param settings: of that kind, by name: ``directory`` for nfs; ``end_point``, ``bucket_name``, ``creds_file`` and
+        ``prefix`` for s3
+    """
+
+    kind: str = REDIS
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of a distributed run.
+
+    :param window: chunks of a worker that the trainer has not taken yet, at most; None takes 4, or 1 where workers wait
+        for the newest policy (SYNC)
+    :param chunk_rows: transitions in a chunk, at most; None chooses by their size. Workers × window × chunk_rows bounds
+        what lies in Redis, and how old a policy the trainer learns from.
+    :param chunk_seconds: a chunk is sent so often though it is not full
+    :param publish_seconds: between two policies, at least (ASYNC)
+    :param report_seconds: between two reports of a worker; it expires after ten times that
+    :param connect_seconds: for the first answer of Redis
+    :param silence_seconds: without Redis, or without any change there, until a worker or a trainer gives up
+    """
+
+    window: int | None = None
+    chunk_rows: int | None = None
+    chunk_seconds: float = 0.1
+    publish_seconds: float = 0.05
+    report_seconds: float = 1.0
+    connect_seconds: float = 8.0
+    silence_seconds: float = 600.0
+
+
+@dataclass(frozen=True)
+class RunOrder:
+    """All that trainer and workers of one distributed run have in common.
+
+    :param run: the run's id; in every key and every message
+    :param arguments: the flags of ``coach`` that make the graph: preset, level, ``-cp``, framework, seed, checkpoints
+    :param redis_url: ``redis://host:port/0``, without a password
+    :param redis_password_file: a file that holds the password and nothing else; None for none
+    :param num_workers: rollout workers that are started
+    :param experiment_path: the directory that the trainer writes to
+    :param data_store: where policies lie
+    :param resume: the trainer goes on with the run in ``experiment_path``
+    :param limits: bounds on sizes and times
+    """
+
+    run: str
+    arguments: list[str]
+    redis_url: str
+    num_workers: int
+    experiment_path: str
+    redis_password_file: str | None = None
+    data_store: DataStoreOrder = DataStoreOrder()
+    resume: bool = False
+    limits: Limits = Limits()
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the order to a file; a reader sees all of it or nothing."""
+        files.write_text(pathlib.Path(path), self.as_json(), synced=False)
+
+    def as_json(self) -> str:
+        """The order as the text of its file."""
+        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> RunOrder:
+        """The order in a file.
+
+        :raises CoachError: it cannot be read, or is no order
+        """
+        try:
+            plain = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+            store, limits = DataStoreOrder(**plain.pop("data_store")), Limits(**plain.pop("limits"))
+            order = cls(**plain, data_store=store, limits=limits)
+        except OSError as error:
+            raise CoachError(f"the run's order '{path}' cannot be read: {error.strerror}") from error
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise CoachError(f"'{path}' is no order of a distributed run: {error}") from error
+        if order.data_store.kind not in DATA_STORES:
+            raise CoachError(f"'{path}': no data store '{order.data_store.kind}'; there are {', '.join(DATA_STORES)}")
+        return order
+
+    def password(self) -> str | None:
+        """The password of Redis; None if it wants none.
+
+        :raises CoachError: the file that holds it cannot be read
+        """
+        if self.redis_password_file is None:
+            return None
+        try:
+            return pathlib.Path(self.redis_password_file).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise CoachError(f"no password in '{self.redis_password_file}': {error.strerror}") from error
+
+
+def new_run_id() -> str:
+    """An id that no other run has."""
+    return uuid.uuid4().hex[:12]
