@@ -119,7 +119,7 @@ def manifests(run: KubernetesRun) -> list[Manifest]:
 
 def dependents(run: KubernetesRun) -> list[Manifest]:
     """The objects that trainer and workers need, before either starts."""
-    objects = [order_config(run)]
+    objects = [order_config(run)] if run.order else []
     if run.redis_password is not None:
         objects.append(redis_secret(run, run.redis_password))
     if run.s3_credentials is not None:
@@ -332,7 +332,7 @@ def closed_policy(run: KubernetesRun) -> Manifest:
 
 def order_config(run: KubernetesRun) -> Manifest:
     """The run order, from which trainer and workers know what to do; it holds no secrets."""
-    return _manifest(run, "v1", "ConfigMap", "order", "order", data={"order.json": run.order} if run.order else {})
+    return _manifest(run, "v1", "ConfigMap", "order", "order", data={"order.json": run.order})
 
 
 def s3_secret(run: KubernetesRun, credentials: bytes) -> Manifest:
