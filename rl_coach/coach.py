@@ -78,6 +78,9 @@ class CoachLauncher:
         args = self.get_config_args(parser) if arguments is None else self.get_config_args(parser, arguments)
         if args.list:
             self.display_all_presets_and_exit()
+        if args.distributed_coach:
+            self.run_distributed(args)
+            return
         graph_manager = self.get_graph_manager_from_args(args)
         self.run_graph_manager(graph_manager, args)
 
@@ -185,6 +188,16 @@ class CoachLauncher:
 
             apply_custom_parameters(graph_manager, args.custom_parameter)
         return graph_manager
+
+    def run_distributed(self, args: argparse.Namespace) -> None:
+        """Train with rollout workers, here or on a cluster.
+
+        :raises CoachError: for bad input, or a run that cannot start
+        :raises TrainingError: if training itself fails
+        """
+        from rl_coach.command_line import distribution
+
+        distribution.run(args, _defaults(self.get_argument_parser()), self.get_graph_manager_from_args)
 
     def run_graph_manager(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
         """Build the graph and run it, in a directory of its own.
@@ -347,6 +360,9 @@ class CoachInterface(CoachLauncher):
         memory_backend_params: str | None = None,
         data_store_params: str | None = None,
         distributed_coach_run_type: str | None = None,
+        dry_run: bool = False,
+        attach: bool = False,
+        keep: bool = False,
         dump_worker_logs: bool = False,
         **unknown: NoReturn,
     ):
@@ -355,6 +371,10 @@ class CoachInterface(CoachLauncher):
         given |= {name: None for name in command_line.NEGATABLE if given[name]}
         arguments = command_line.arguments_from_keywords(given | unknown)
         self.args = self.get_config_args(self.get_argument_parser(), arguments)
+        if self.args.distributed_coach:
+            from rl_coach.utils import CoachError
+
+            raise CoachError("a distributed run has no graph in this process: call main(['-p', ..., '-dc'])")
         self.graph_manager = self.get_graph_manager_from_args(self.args)
         self._directory = self.make_directory(self.graph_manager, self.args)
         try:
@@ -422,7 +442,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         if launcher.shows_tracebacks and error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
-        print(f"coach: {' '.join(str(error).split())}", file=sys.stderr)
+        for mistake in _mistakes(error):
+            print(f"coach: {' '.join(mistake.split())}", file=sys.stderr)
         return code
 
 
@@ -449,6 +470,12 @@ def _without_package(name: str, error: ModuleNotFoundError) -> int:
     return BAD_INPUT
 
 
+def _mistakes(error: Exception) -> list[str]:
+    from rl_coach.utils import CoachErrors
+
+    return error.mistakes if isinstance(error, CoachErrors) else [str(error)]
+
+
 def _exit_code(error: Exception) -> int | None:
     """The code for an error that the user can mend; None for one that is ours."""
     from rl_coach.utils import CoachError, TrainingError
@@ -463,16 +490,17 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if not args.preset:
         parser.error("no preset given; name one with -p, coach --list shows all")
     for is_asked, what in (
-        (args.num_workers > 1, f"-n {args.num_workers}: several workers on one machine"),
+        (args.num_workers > 1 and not args.distributed_coach, f"-n {args.num_workers}: several workers on one machine"),
         (args.evaluation_worker, "-ew: an evaluation worker"),
-        (args.distributed_coach or args.distributed_coach_config_path, "-dc: distributed training"),
         (args.memory_backend_params, "--memory_backend_params: distributed training"),
         (args.data_store_params, "--data_store_params: distributed training"),
         (args.distributed_coach_run_type, "--distributed_coach_run_type: distributed training"),
-        (args.dump_worker_logs, "--dump_worker_logs: distributed training"),
     ):
         if is_asked:
             parser.error(f"{what} is not in this version yet")
+    for name in ("distributed_coach_config_path", "dry_run", "attach", "keep", "dump_worker_logs"):
+        if getattr(args, name) and not args.distributed_coach:
+            parser.error(f"--{name}: only with -dc")
     if args.open_dashboard and not is_installed("panel"):
         parser.error(f"-d: {missing_package(ModuleNotFoundError(name='panel'))}")
     trained = [name for name in _ABOUT_TRAINED_AGENTS if getattr(args, name) not in (None, False)]

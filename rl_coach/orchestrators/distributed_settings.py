@@ -330,7 +330,9 @@ def _password(mistakes: _Mistakes, given: dict[str, Any]) -> str | None:
     url, file = given.get("redis_url", ""), given.pop("redis_password_file", None)
     written = urlsplit(url).password
     if file is not None and not url:
-        mistakes.add_value("coach", "redis_password_file", file, "only with redis_url; a Redis of the run makes its own")
+        mistakes.add_value(
+            "coach", "redis_password_file", file, "only with redis_url; a Redis of the run makes its own"
+        )
     if file is not None and written is not None:
         mistakes.add_value("coach", "redis_password_file", file, "redis_url holds a password too: give one of them")
     if file is None:

@@ -7,11 +7,11 @@ import queue
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Callable, Iterator
+from typing import Callable, Iterator, TypeAlias
 
 from rl_coach.orchestrators import kubernetes_pods as pods
 from rl_coach.orchestrators.kubernetes_manifests import COMPONENT_LABEL, TRAINER, WORKER, owner_name, selector
-from rl_coach.utilities.kubernetes_cluster import Cluster, ClusterError, Manifest
+from rl_coach.utilities.kubernetes_cluster import GONE, TOO_MANY_REQUESTS, Cluster, ClusterError, Manifest
 
 Say = Callable[[str], None]
 
@@ -19,6 +19,7 @@ _WATCH_SECONDS = 240
 _PAUSE = 1.0  # seconds, between two attempts
 _LOG_SLACK = 5.0  # seconds of a log that are read twice after a break
 _LOG_END = 10.0  # seconds, for the rest of a log once its pod has ended
+_PASSING = (GONE, TOO_MANY_REQUESTS)
 _SILENCE = 60.0  # seconds without an answer, until it is said
 
 
@@ -47,16 +48,23 @@ class Change:
     is_deleted: bool = False
 
 
+Changes: TypeAlias = "queue.Queue[Change | ClusterError]"
+
+
 class Watcher(threading.Thread):
     """A thread that puts all changes of the objects of a kind into a queue, over breaks of the connection.
 
-    :param changes: the queue; objects that are there at the start, and after a break, come as changes too. An error
-        that a new attempt cannot mend is put there as it is.
+    :param changes: the queue; objects that are there at the start, and after a break, come as changes too
+    :param refused: called with an error that a new attempt cannot mend; the thread then ends
+    :param selectors: see ``Cluster.list``
     """
 
-    def __init__(self, cluster: Cluster, kind: str, changes: queue.Queue[Change | ClusterError], **selectors: str):
+    def __init__(
+        self, cluster: Cluster, kind: str, changes: Changes, refused: Callable[[ClusterError], None], **selectors: str
+    ):
         super().__init__(daemon=True, name=f"watch {kind}")
         self._cluster, self._kind, self._changes, self._selectors = cluster, kind, changes, selectors
+        self._refused = refused
         self._names: set[str] = set()
         self._stopped = threading.Event()
 
@@ -71,11 +79,9 @@ class Watcher(threading.Thread):
                 self._watch()
                 answered = time.monotonic()
             except ClusterError as error:
-                if 400 <= error.status < 500 and error.status not in (410, 429):
-                    self._changes.put(error)
-                    return
-                if time.monotonic() - answered > _SILENCE:
-                    self._changes.put(error)
+                is_final = 400 <= error.status < 500 and error.status not in _PASSING
+                if is_final or time.monotonic() - answered > _SILENCE:
+                    self._refused(error)
                     return
             self._stopped.wait(_PAUSE)
 
@@ -155,7 +161,7 @@ class Follower:
     start_seconds: float
     say: Say
     show: Say
-    _changes: queue.Queue[Change | ClusterError] = field(default_factory=queue.Queue)
+    _changes: Changes = field(default_factory=queue.Queue)
     _pods: dict[str, Manifest] = field(default_factory=dict)
     _logs: dict[str, LogFollower] = field(default_factory=dict)
     _waiting_since: float = field(default_factory=time.monotonic)
@@ -183,9 +189,12 @@ class Follower:
     def _watching(self) -> Iterator[None]:
         labels = selector(self.name)
         watchers = [
-            Watcher(self.cluster, kind, self._changes, label_selector=labels) for kind in ("Job", "StatefulSet", "Pod")
+            Watcher(self.cluster, kind, self._changes, self._changes.put, label_selector=labels)
+            for kind in ("Job", "StatefulSet", "Pod")
         ]
-        watchers.append(Watcher(self.cluster, "Event", self._changes, field_selector="type=Warning"))
+        watchers.append(
+            Watcher(self.cluster, "Event", self._changes, self._say_no_events, field_selector="type=Warning")
+        )
         for watcher in watchers:
             watcher.start()
         try:
@@ -293,6 +302,9 @@ class Follower:
             self._say_event(event)
         else:
             self._unclaimed.setdefault(uid, []).append(event)
+
+    def _say_no_events(self, error: ClusterError) -> None:
+        self.say(f"the cluster's own warnings are not shown: {error}")
 
     def _claim(self, one: Manifest) -> None:
         uid = one["metadata"]["uid"]

@@ -346,7 +346,7 @@ def claim_name(run: KubernetesRun, volume: Volume) -> str:
 
 
 def persistent_volumes(run: KubernetesRun, volume: Volume) -> list[Manifest]:
-    """The volume of an NFS export, which the restricted standard keeps pods from mounting themselves; its data stays."""
+    """The volume of an NFS export, which restricted pods may not mount themselves; its data outlives the run."""
     if not volume.server:
         return []
     spec = {

@@ -18,7 +18,7 @@ Manifest = dict[str, Any]
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
-NOT_FOUND, CONFLICT, GONE = 404, 409, 410
+FORBIDDEN, NOT_FOUND, CONFLICT, GONE, TOO_MANY_REQUESTS = 403, 404, 409, 410, 429
 
 _SERVICE_ACCOUNT = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _KINDS = {
