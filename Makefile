@@ -10,6 +10,7 @@
 # make docs    builds the documentation's pages into build/site
 # make package builds the wheel and the sdist into dist
 # make install-test  tests the thin installations and the wheel in fresh environments (needs a package registry)
+# make cluster-test  tests runs on Kubernetes against the API server that COACH_KUBE_APISERVER names
 # make clean   removes the environments and everything that tools left behind
 #
 # PYTHON=/path/to/python chooses the interpreter (3.10 to 3.13); otherwise the first that fits is taken.
@@ -24,7 +25,7 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test soak golden mxnet bench lint format thin thin-jax docs package install-test clean
+.PHONY: help run test soak golden mxnet bench lint format thin thin-jax docs package install-test cluster-test clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
@@ -64,7 +65,7 @@ run: $(VENV)/.run-installed
 	$(BIN)/coach -p CartPole_DQN --apply_stop_condition
 
 test: lint
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not slow and not install" -q
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not slow and not install and not cluster" -q
 
 soak: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "resume or faults or slow" -q
@@ -155,6 +156,9 @@ package: $(VENV)/.package-installed
 
 install-test: $(VENV)/.test-installed $(VENV)/.package-installed
 	$(BIN)/python -m pytest -m install -q tests/test_installation.py
+
+cluster-test: $(VENV)/.test-installed
+	$(BIN)/python -m pytest -m cluster -q tests/orchestrators
 
 clean:
 	rm -rf $(VENV) .venv-thin .venv-thin-jax $(MXNET_VENV) build dist *.egg-info

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 Manifest = dict[str, Any]
 
@@ -115,6 +115,20 @@ class KubernetesRun:
 def manifests(run: KubernetesRun) -> list[Manifest]:
     """All objects of a run, the owner first."""
     return [trainer_job(run), *dependents(run), worker_job(run)]
+
+
+def as_yaml(objects: Sequence[Manifest]) -> str:
+    """Manifests as the documents of a YAML file; texts of several lines stay so."""
+    import yaml  # comes with the client of Kubernetes
+
+    class Dumper(yaml.SafeDumper):
+        """A dumper of its own, so that the representation of texts is nobody else's."""
+
+    def represent_text(dumper: Any, text: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+    Dumper.add_representer(str, represent_text)
+    return yaml.dump_all(objects, Dumper=Dumper, sort_keys=False, width=120, explicit_start=True)
 
 
 def dependents(run: KubernetesRun) -> list[Manifest]:

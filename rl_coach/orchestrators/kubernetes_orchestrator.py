@@ -418,15 +418,13 @@ def _credentials(settings: DistributedSettings) -> bytes | None:
 
 def dry_run(params: KubernetesParameters) -> str:
     """The manifests of a run as YAML, without a cluster."""
-    import yaml
-
     run = describe(params, params.namespace or params.settings.namespace)
     holds = "the password of its Redis" + (" and the credentials of S3" if run.s3_credentials is not None else "")
     header = (
         f"# Run '{run.name}'. Secrets below hold {holds}.\n"
         f"# Created by hand, nothing owns the objects: remove them by label, {manifests.INSTANCE_LABEL}={run.name}\n"
     )
-    return header + yaml.safe_dump_all(manifests.manifests(run), sort_keys=False, width=120, explicit_start=True)
+    return header + manifests.as_yaml(manifests.manifests(run))
 
 
 def run(
