@@ -14,7 +14,7 @@ import shutil
 import sys
 import traceback
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Literal, NoReturn, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import preset_catalogue, user_classes
@@ -51,9 +51,11 @@ class CoachLauncher:
     ``args.checkpoint_save_dir`` that of its checkpoints.
 
     :ivar shows_tracebacks: ``-v high`` is given
+    :cvar distributes: ``-dc`` starts the processes of a distributed run; False in one of them
     """
 
     shows_tracebacks = False
+    distributes = True
     _free_path: str | None = None  # the directory that was chosen for the run by its name; others are given
 
     def launch(self, arguments: Sequence[str] | None = None) -> None:
@@ -78,9 +80,8 @@ class CoachLauncher:
         args = self.get_config_args(parser) if arguments is None else self.get_config_args(parser, arguments)
         if args.list:
             self.display_all_presets_and_exit()
-        if args.distributed_coach:
-            self.run_distributed(args)
-            return
+        if args.distributed_coach and self.distributes:
+            self.distribute_and_exit(args)
         graph_manager = self.get_graph_manager_from_args(args)
         self.run_graph_manager(graph_manager, args)
 
@@ -189,16 +190,6 @@ class CoachLauncher:
             apply_custom_parameters(graph_manager, args.custom_parameter)
         return graph_manager
 
-    def run_distributed(self, args: argparse.Namespace) -> None:
-        """Train with rollout workers, here or on a cluster.
-
-        :raises CoachError: for bad input, or a run that cannot start
-        :raises TrainingError: if training itself fails
-        """
-        from rl_coach.command_line import distribution
-
-        distribution.run(args, _defaults(self.get_argument_parser()), self.get_graph_manager_from_args)
-
     def run_graph_manager(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
         """Build the graph and run it, in a directory of its own.
 
@@ -219,6 +210,17 @@ class CoachLauncher:
             raise
         finally:
             directory.release()
+
+    def distribute_and_exit(self, args: argparse.Namespace) -> NoReturn:
+        """Start the parts of a distributed run, here or on a cluster, wait for their end, and exit with the trainer's
+        exit code.
+
+        :raises CoachError: for bad input, or a run that cannot start
+        :raises TrainingError: if training itself fails
+        """
+        from rl_coach.command_line import distribution
+
+        sys.exit(distribution.run(args, _defaults(self.get_argument_parser()), self.get_graph_manager_from_args))
 
     def make_directory(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
         """Make the directory that the run writes to, and tell the graph what to say about it at the end.
@@ -428,9 +430,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     :raises SystemExit: with code 143, terminated by SIGTERM
     """
     launcher = CoachLauncher()
+    return exit_code_of(lambda: launcher.launch(arguments), lambda: launcher.shows_tracebacks)
+
+
+def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[], bool] = lambda: False) -> int:
+    """Run a program and say what went wrong in one line.
+
+    :param program: returns its exit code; None for 0
+    :param shows_tracebacks: the cause of an error is shown, too
+    :return: the exit code
+    """
     try:
-        launcher.launch(arguments)
-        return DONE
+        return program() or DONE
     except KeyboardInterrupt:
         print("coach: stopped", file=sys.stderr)
         return STOPPED
@@ -440,7 +451,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _exit_code(error)
         if code is None:
             raise
-        if launcher.shows_tracebacks and error.__cause__ is not None:
+        if shows_tracebacks() and error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
         for mistake in _mistakes(error):
             print(f"coach: {' '.join(mistake.split())}", file=sys.stderr)
@@ -490,17 +501,19 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if not args.preset:
         parser.error("no preset given; name one with -p, coach --list shows all")
     for is_asked, what in (
-        (args.num_workers > 1 and not args.distributed_coach, f"-n {args.num_workers}: several workers on one machine"),
+        (args.num_workers > 1 and not args.distributed_coach, f"-n {args.num_workers}: several workers without -dc"),
         (args.evaluation_worker, "-ew: an evaluation worker"),
-        (args.memory_backend_params, "--memory_backend_params: distributed training"),
-        (args.data_store_params, "--data_store_params: distributed training"),
-        (args.distributed_coach_run_type, "--distributed_coach_run_type: distributed training"),
+        (args.memory_backend_params, "--memory_backend_params: a memory backend by itself"),
+        (args.data_store_params, "--data_store_params: a data store by itself"),
+        (args.distributed_coach_run_type, "--distributed_coach_run_type: a part of a distributed run"),
     ):
         if is_asked:
             parser.error(f"{what} is not in this version yet")
     for name in ("distributed_coach_config_path", "dry_run", "attach", "keep", "dump_worker_logs"):
         if getattr(args, name) and not args.distributed_coach:
             parser.error(f"--{name}: only with -dc")
+    if args.distributed_coach and (args.play or args.evaluate is not None):
+        parser.error(f"-dc trains: leave out --{'play' if args.play else 'evaluate'}")
     if args.open_dashboard and not is_installed("panel"):
         parser.error(f"-d: {missing_package(ModuleNotFoundError(name='panel'))}")
     trained = [name for name in _ABOUT_TRAINED_AGENTS if getattr(args, name) not in (None, False)]

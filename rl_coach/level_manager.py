@@ -58,8 +58,11 @@ class LevelManager(EnvironmentInterface):
     :ivar agent: the agent that acts here
     :ivar ended_rewards: the total rewards of the episodes that ended within the last step while others went on. Their
         books are closed already; whoever steps the level counts them.
+    :cvar is_fed: other processes play, and what they send is taken in
     :ivar training_steps: environment steps of heatup and training, told before each evaluation
     """
+
+    is_fed = False
 
     def __init__(
         self,

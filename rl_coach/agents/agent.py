@@ -55,6 +55,8 @@ class Agent(AgentInterface):
     :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
     :cvar explores_by_parameter: the exploration policy's control parameter says how much the agent explores
     :cvar episode_class: the class of its episodes
+
+    :ivar is_played_elsewhere: other processes play for it, and it learns from what they send (``take_in``)
     """
 
     acting_networks: tuple[str, ...] | None = None
@@ -130,6 +132,7 @@ class Agent(AgentInterface):
         self.current_episode = 0
         self.training_iteration = 0
         self._before_evaluation: BeforeEvaluation | None = None
+        self.is_played_elsewhere = False
         self._is_evaluating_only = getattr(self.ap.task_parameters, "evaluate_only", None) is not None
 
         self.loss = self.register_signal("Loss")
@@ -443,8 +446,9 @@ class Agent(AgentInterface):
     def should_train(self) -> bool:
         """True if the next call of ``train`` would learn."""
         buffer = self.episode.buffer
-        # in several environments, what has been played of the episodes is cut off and learned from
-        in_episode = not buffer.is_complete and not (self.parallel is not None and self.is_on_policy)
+        # in several environments and by other processes, what has been played of the episodes is cut off and learned from
+        is_cut = self.is_played_elsewhere or (self.parallel is not None and self.is_on_policy)
+        in_episode = not buffer.is_complete and not is_cut
         is_due = self.clock.is_due(self.total_steps_counter, self.current_episode, in_episode)
         return is_due and self.memory.length() > 0
 
@@ -497,16 +501,39 @@ class Agent(AgentInterface):
 
         :raises CoachError: its columns are not those that the memory holds; nothing has been changed then
         """
-        if played.columns is not None:
-            self.memory.store_columns(played.columns, played.episode_lengths or None)
-        for name, gathered in played.filters.items():
-            getattr(self, name).merge_gathered(gathered)
-        self.clock.steps_at_once = max(1, played.steps)
+        self._merge_statistics(played)
+        self.clock.steps_at_once = max(self.clock.steps_at_once, played.steps)  # a step is compiled for the most
         self.count_played(played.steps)
         self.exploration_policy.advance(played.steps)
         for report in played.reports:
             self.current_episode += 1
+            self.books.begin_episode()
             self.books.write_episode(report)
+            if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
+                self.books.print_episode(report)
+
+    def _merge_statistics(self, played: Played) -> None:
+        """Store the columns and add to the filters' statistics: both or neither."""
+        before = {name: getattr(self, name).get_state() for name in played.filters}
+        try:
+            for name, gathered in played.filters.items():
+                getattr(self, name).merge_gathered(gathered)
+            if played.columns is not None:
+                self.memory.store_columns(played.columns, played.episode_lengths or None)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            for name, state in before.items():
+                getattr(self, name).set_state(state)
+            if isinstance(error, CoachError):
+                raise
+            raise CoachError(f"what was played does not fit: {error}") from error
+
+    def reason_not_to_split(self) -> str | None:
+        """Reason why other processes cannot play for this agent, and what to do instead; None if they can."""
+        if self.ap.algorithm.num_consecutive_playing_steps.num_steps == 0:
+            return "it never acts: train it in one process, without -dc"
+        if not self.can_train:
+            return "it has nothing to train: run it without -dc"
+        return None
 
     def get_predictions(self, states: dict[str, np.ndarray], prediction_type: type[PredictionType]) -> Any:
         """The predictions of this agent's networks for states [B, ...], for another agent.

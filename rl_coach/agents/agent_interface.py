@@ -169,6 +169,10 @@ class AgentInterface:
     def run_off_policy_evaluation(self) -> None:
         """Estimate from recorded data how good the policy is."""
 
+    def reason_not_to_split(self) -> str | None:
+        """Reason why other processes cannot play for this agent, and what to do instead; None if they can."""
+        return "it is not made of one agent that learns from a memory: run it without -dc"
+
     def get_state(self) -> dict[str, Any]:
         """All that a later run needs to go on exactly: nested dicts of arrays and plain values."""
         raise NotImplementedError(f"{type(self).__name__} cannot be saved")

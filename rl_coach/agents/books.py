@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -56,6 +56,7 @@ class Books:
 
     :param agent: whose books they are
 
+    :ivar reports: episodes that another process will take down; None where this one does
     :ivar writes_steps: steps are written too; in several environments, those in the first
     :ivar logger: the CSV with a row for each episode
     :ivar step_logger: the CSVs with a row for each step, one for each episode
@@ -65,6 +66,7 @@ class Books:
 
     def __init__(self, agent: Agent):
         self._agent = agent
+        self.reports: list[EpisodeReport] | None = None
         self.writes_steps = agent.ap.visualization.dump_in_episode_signals
         self.logger = Logger()
         self.step_logger = EpisodeLogger()
@@ -109,6 +111,10 @@ class Books:
 
     def write_episode(self, report: EpisodeReport) -> None:
         """Open the row of an episode that has ended, and write those before it to the file."""
+        if self.reports is not None:
+            samples = {signal.name: signal.flat() for signal in self.episode_signals if signal.values}
+            self.reports.append(replace(report, signals=samples))
+            return
         self.close_row()
         agent, log = self._agent, self.logger.create_signal_value
         self.logger.set_current_time(agent.current_episode)
@@ -132,16 +138,20 @@ class Books:
         if agent.current_episode % agent.ap.visualization.dump_signals_to_csv_every_x_episodes == 0:
             self.logger.dump_output_csv()
 
-    def print_episode(self) -> None:
-        """Print the line of the episode that has ended, for programs that read it."""
+    def print_episode(self, report: EpisodeReport | None = None) -> None:
+        """Print the line of an episode that has ended, for programs that read it.
+
+        :param report: the episode; the agent's present one if not given
+        """
         agent = self._agent
+        report = report or agent.episode.report(agent.phase)
         task = agent.ap.task_parameters
         log_episode(
-            agent.phase,
+            report.phase,
             agent.full_name_id,
             None if task is None else task.task_index,
             agent.current_episode,
-            float(np.sum(agent.episode.total_reward)),
+            float(np.sum(report.reward)),
             agent.exploration_policy.get_control_param() if agent.explores_by_parameter else None,
             agent.total_steps_counter,
             agent.training_iteration,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Mapping
 import numpy as np
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgent
+from rl_coach.agents.agent import Agent
 from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
@@ -168,6 +169,9 @@ class ClippedPPOAgent(ActorCriticAgent):
     @property
     def is_on_policy(self) -> bool:
         return True
+
+    def reason_not_to_split(self) -> str | None:
+        return Agent.reason_not_to_split(self)
 
     def make_update_rule(self) -> UpdateRule:
         algorithm = self.ap.algorithm

@@ -65,6 +65,9 @@ class HumanAgent(Agent):
     is_person = True
     is_on_policy = False
 
+    def reason_not_to_split(self) -> str | None:
+        return "a person plays, who is in one place: leave out -dc"
+
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.ap.exploration = ExplorationParameters()  # a person explores by themselves

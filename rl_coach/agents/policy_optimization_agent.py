@@ -84,6 +84,9 @@ class PolicyOptimizationAgent(Agent):
         means = self.return_means.means
         return np.pad(means, (0, max(0, self.current_episode_buffer.length() - len(means))))
 
+    def reason_not_to_split(self) -> str | None:
+        return "it learns from the episode that it plays itself: run it without -dc, or take ClippedPPO"
+
     def update_episode_statistics(self, episode: Episode) -> None:
         """Take an episode's returns into the means that returns are compared with."""
         returns = np.asarray([t.n_step_discounted_rewards for t in episode.transitions])

@@ -409,6 +409,25 @@ def keywords() -> frozenset[str]:
     return frozenset(action.dest for action in actions) - {"help", "list", "version"}
 
 
+_OF_THE_WHOLE_RUN = frozenset(
+    "experiment_name experiment_path resume trust num_workers evaluation_worker distributed_coach"
+    " distributed_coach_config_path memory_backend_params data_store_params distributed_coach_run_type"
+    " dump_worker_logs open_dashboard dry_run attach keep".split()
+)
+
+
+def arguments_of_a_process(args: argparse.Namespace, defaults: dict[str, Any]) -> list[str]:
+    """The flags that trainer and workers of a distributed run build their graphs by.
+
+    :param args: the flags of the run
+    :param defaults: their values where they are not given
+    """
+    given = {name: vars(args)[name] for name in keywords() - _OF_THE_WHOLE_RUN}
+    given["framework"] = getattr(given["framework"], "name", given["framework"])
+    changed = {name: value for name, value in sorted(given.items()) if value != defaults[name]}
+    return arguments_from_keywords(changed)
+
+
 def arguments_from_keywords(keywords: dict[str, Any]) -> list[str]:
     """Keywords such as ``preset="CartPole_DQN", render=True`` as the arguments of a command line.
 

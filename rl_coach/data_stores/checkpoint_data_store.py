@@ -31,9 +31,7 @@ class CheckpointDataStore(DataStore):
         graph_manager.save_checkpoint()
         self.save_to_store()
 
-    def load_policy(
-        self, graph_manager: Any, require_new_policy: bool = True, timeout: float | None = None
-    ) -> None:
+    def load_policy(self, graph_manager: Any, require_new_policy: bool = True, timeout: float | None = None) -> None:
         """Give a graph the newest checkpoint in the store.
 
         :param require_new_policy: wait for one that this store has not given yet

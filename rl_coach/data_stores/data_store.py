@@ -6,6 +6,10 @@ from enum import Enum
 from typing import Any, NoReturn
 
 
+DOCUMENTS = ("policy", "blueprint", "end")
+"""Names of the documents that the parts of a run leave for each other."""
+
+
 class SyncFiles(Enum):
     """Files beside the checkpoints: no more will come, one is being written, the first has been written."""
 
@@ -60,11 +64,15 @@ class DataStore:
         """Leave a document for all processes of the run. Readers see the one before or all of this one.
 
         :param name: ``'policy'`` or ``'blueprint'``
+        :raises OSError: the store cannot be reached now
         """
         self._is_undefined("put")
 
     def get(self, name: str) -> bytes | None:
-        """The newest document of that name; None if there is none."""
+        """The newest document of that name; None if there is none.
+
+        :raises OSError: the store cannot be reached now
+        """
         self._is_undefined("get")
 
     def save_to_store(self) -> None:

@@ -1,34 +1,60 @@
-"""Data stores by name: from plain settings to parameters, and from parameters to the store."""
+"""Data stores by the names of their kinds."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping
+import importlib
+import json as json_format
+from typing import Any
 
 from rl_coach.data_stores.data_store import DataStore, DataStoreParameters
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError
+
+_KINDS = {
+    "redis": ("rl_coach.data_stores.redis_data_store", "RedisDataStore"),
+    "nfs": ("rl_coach.data_stores.nfs_data_store", "NFSDataStore"),
+    "s3": ("rl_coach.data_stores.s3_data_store", "S3DataStore"),
+}
+
+
+def _class(kind: str, suffix: str = "") -> Any:
+    if kind not in _KINDS:
+        raise CoachError(f"no data store '{kind}'; there are {', '.join(_KINDS)}")
+    module, name = _KINDS[kind]
+    return getattr(importlib.import_module(module), name + suffix)
 
 
 def get_data_store(params: DataStoreParameters) -> DataStore:
-    """The data store that parameters describe.
+    """The store that parameters describe.
 
     :raises CoachError: there is no such kind
     """
-    return _kind(params.store_type).store(params)
+    return _class(params.store_type)(params)
 
 
-def construct_data_store_params(json: Mapping[str, Any]) -> DataStoreParameters:
-    """Parameters out of plain settings.
+def construct_data_store_params(json: dict[str, Any] | str) -> DataStoreParameters:
+    """The parameters that a JSON object (or its text) describes: ``store_type``, ``orchestrator_type``,
+    ``orchestrator_params``, and those of that kind by name.
 
-    :param json: ``store_type``, ``orchestrator_type``, ``orchestrator_params``, and those of the kind of store, see
-        ``NFSDataStoreParameters``, ``S3DataStoreParameters`` and ``RedisDataStoreParameters``; ``None`` is as if it
-        were not given
-    :raises CoachError: there is no such kind, or it has no such setting
+    :raises CoachError: there is no such kind
     """
-    given = {name: value for name, value in json.items() if value is not None}
-    base = DataStoreParameters(
-        given.pop("store_type"), given.pop("orchestrator_type", ""), given.pop("orchestrator_params", {})
+    settings = dict(json_format.loads(json) if isinstance(json, str) else json)
+    common = [settings.pop(name, None) for name in ("store_type", "orchestrator_type", "orchestrator_params")]
+    return _class(str(common[0]), "Parameters")(DataStoreParameters(*common), **settings)
+
+
+def open_data_store(kind: str, settings: dict[str, Any], run: str, connection: Any) -> DataStore:
+    """The store of a run.
+
+    :param settings: of that kind, by name; see ``RunOrder.data_store``
+    :param connection: to the run's Redis
+    """
+    from rl_coach.data_stores.redis_data_store import RedisDataStore, RedisDataStoreParameters
+
+    if kind == "redis":
+        return RedisDataStore(
+            RedisDataStoreParameters(DataStoreParameters(kind, "", {}), redis_channel=run), connection
+        )
+    params = construct_data_store_params(
+        {"store_type": kind, "orchestrator_type": "", "orchestrator_params": {"namespace": ""}, **settings}
     )
-    try:
-        return _kind(base.store_type).parameters(base, **given)
-    except TypeError as error:
-        raise CoachError(f"data store '{base.store_type}': {error}") from error
+    return get_data_store(params)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rl_coach.data_stores import nfs_volume
 from rl_coach.data_stores.checkpoint_data_store import CheckpointDataStore
-from rl_coach.data_stores.data_store import DataStoreParameters
+from rl_coach.data_stores.data_store import DOCUMENTS, DataStoreParameters
 from rl_coach.utilities import files
 from rl_coach.utils import CoachError
 
@@ -76,34 +76,30 @@ class NFSDataStore(CheckpointDataStore):
         return self.params.pvc_name or self.params.checkpoint_dir
 
     def undeploy(self) -> bool:
-        """Remove the volume that ``deploy()`` made; the directory's content stays."""
+        """Take the documents away, and the volume that ``deploy()`` made; checkpoints stay."""
+        if self.params.checkpoint_dir:
+            for name in DOCUMENTS:
+                self._path(name).unlink(missing_ok=True)
         return self.delete_k8s_nfs_resources() if self.params.pvc_name else True
 
     def put(self, name: str, content: bytes) -> None:
         """Leave a document for all processes of the run. Readers see the one before or all of this one.
 
-        :raises CoachError: the directory cannot be written
+        :raises OSError: the directory cannot be written now
         """
-        try:
-            with files.replaced(self._path(name), synced=False) as file:
-                file.write(content)
-        except FileNotFoundError:
-            self._make_directory()
-            self.put(name, content)
-        except OSError as error:
-            raise self._not_written(error) from error
+        os.makedirs(self._directory, exist_ok=True)
+        with files.replaced(self._path(name), synced=False) as file:
+            file.write(content)
 
     def get(self, name: str) -> bytes | None:
         """The newest document of that name; None if there is none.
 
-        :raises CoachError: the directory cannot be read
+        :raises OSError: the directory cannot be read now
         """
         try:
             return self._path(name).read_bytes()
         except FileNotFoundError:
             return None
-        except OSError as error:
-            raise CoachError(f"the shared directory '{self._directory}' cannot be read: {error.strerror}") from error
 
     def save_to_store(self) -> None:
         """Nothing: all see the directory."""
@@ -178,7 +174,4 @@ class NFSDataStore(CheckpointDataStore):
         try:
             os.makedirs(self._directory, exist_ok=True)
         except OSError as error:
-            raise self._not_written(error) from error
-
-    def _not_written(self, error: OSError) -> CoachError:
-        return CoachError(f"the shared directory '{self._directory}' cannot be written: {error.strerror}")
+            raise CoachError(f"the shared directory '{self._directory}' cannot be made: {error.strerror}") from error

@@ -8,12 +8,14 @@ import pathlib
 from typing import Any, Iterator
 
 from rl_coach.data_stores.checkpoint_data_store import CheckpointDataStore
-from rl_coach.data_stores.data_store import DataStoreParameters
+from rl_coach.data_stores.data_store import DOCUMENTS, DataStoreParameters
+from rl_coach.runs.lock import LOCK_FILE
 from rl_coach.utilities import files
 from rl_coach.utils import CoachError
 
 CONNECT_SECONDS, READ_SECONDS, ATTEMPTS = 4, 60, 2
-_PARTIAL = (".tmp", ".saving-")  # of files that are being written
+SERVER_ERROR = 500
+_BEING_WRITTEN = (".tmp", ".saving-")  # end of a file's name, beginning of a directory's
 
 
 class S3DataStoreParameters(DataStoreParameters):
@@ -75,7 +77,13 @@ class S3DataStore(CheckpointDataStore):
         return f"s3://{self.params.bucket_name}/{self.params.prefix}".rstrip("/")
 
     def undeploy(self) -> bool:
-        """Close the connection; what was stored stays."""
+        """Take the documents away and close the connection; the files of the experiment stay.
+
+        :raises CoachError: the service refuses
+        """
+        with self._refusals("write to"):
+            for name in DOCUMENTS:
+                self._client.delete_object(Bucket=self.params.bucket_name, Key=self._key("store", name))
         if self._made is not None:
             self._made.close()
             self._made = None
@@ -85,6 +93,7 @@ class S3DataStore(CheckpointDataStore):
         """Leave a document for all processes of the run.
 
         :raises CoachError: the service refuses
+        :raises OSError: it cannot be reached now
         """
         with self._refusals("write to"):
             self._client.put_object(Bucket=self.params.bucket_name, Key=self._key("store", name), Body=content)
@@ -93,6 +102,7 @@ class S3DataStore(CheckpointDataStore):
         """The newest document of that name; None if there is none.
 
         :raises CoachError: the service refuses
+        :raises OSError: it cannot be reached now
         """
         with self._refusals("read from"):
             try:
@@ -106,6 +116,7 @@ class S3DataStore(CheckpointDataStore):
         what was removed there is removed in the bucket too.
 
         :raises CoachError: the service refuses
+        :raises OSError: it cannot be reached now
         """
         root = self._root
         found = {path.relative_to(root).as_posix(): path for path in _whole_files(root)}
@@ -187,15 +198,25 @@ class S3DataStore(CheckpointDataStore):
 
     @contextlib.contextmanager
     def _refusals(self, action: str) -> Iterator[None]:
-        """Errors of the service as one line that names the bucket."""
+        """Errors of the service as one line that names the bucket: those that may pass as ConnectionError."""
         from boto3.exceptions import Boto3Error
-        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
+        where = f"bucket '{self.params.bucket_name}' of {self.params.end_point or 'Amazon S3'}"
         try:
             yield
-        except (BotoCoreError, ClientError, Boto3Error) as error:
-            where = f"bucket '{self.params.bucket_name}' of {self.params.end_point or 'Amazon S3'}"
-            raise CoachError(f"cannot {action} {where}: {' '.join(str(error).split())}") from error
+        except HTTPClientError as error:
+            raise ConnectionError(_line(action, where, error)) from error
+        except ClientError as error:
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            kind = ConnectionError if status >= SERVER_ERROR else CoachError
+            raise kind(_line(action, where, error)) from error
+        except (BotoCoreError, Boto3Error) as error:
+            raise CoachError(_line(action, where, error)) from error
+
+
+def _line(action: str, where: str, error: Exception) -> str:
+    return f"cannot {action} {where}: {' '.join(str(error).split())}"
 
 
 def _connect(params: S3DataStoreParameters) -> Any:
@@ -227,8 +248,9 @@ def _connect(params: S3DataStoreParameters) -> Any:
 def _whole_files(root: pathlib.Path) -> Iterator[pathlib.Path]:
     """The files below a directory that nobody is writing."""
     for path in sorted(root.rglob("*")):
-        is_partial = any(part.startswith(_PARTIAL[1]) or part.endswith(_PARTIAL[0]) for part in path.parts)
-        if not is_partial and path.is_file():
+        names = path.relative_to(root).parts
+        is_partial = any(name.endswith(_BEING_WRITTEN[0]) or name.startswith(_BEING_WRITTEN[1]) for name in names)
+        if not is_partial and path.name != LOCK_FILE and path.is_file():
             yield path
 
 

@@ -64,6 +64,8 @@ class EGreedy(ExplorationPolicy):
     :raises CoachError: the action space is neither discrete nor a box
     """
 
+    own_state = ("rng", "current_random_value")
+
     def __init__(
         self,
         action_space: ActionSpace,
@@ -180,6 +182,17 @@ class EGreedy(ExplorationPolicy):
         if self.continuous_exploration_policy is not None:
             state["continuous_exploration_policy"] = self.continuous_exploration_policy.get_state()
         return state
+
+    def get_schedules(self) -> dict[str, Any]:
+        continuous = self.continuous_exploration_policy
+        nested = {} if continuous is None else {"continuous_exploration_policy": continuous.get_schedules()}
+        return {**super().get_schedules(), **nested}
+
+    def take_schedules(self, schedules: dict[str, Any]) -> None:
+        own = dict(schedules)
+        if self.continuous_exploration_policy is not None:
+            self.continuous_exploration_policy.take_schedules(own.pop("continuous_exploration_policy"))
+        super().take_schedules(own)
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

@@ -56,9 +56,12 @@ class ExplorationPolicy:
     """Chooses an action by what the agent predicts for the current state.
 
     :param action_space: the agent's action space
+    :cvar own_state: the entries of ``get_state`` that belong to this process: random draws, and the episode in progress
     :ivar phase: phase of the run; many policies explore in TRAIN and stay with the best action in TEST
     :ivar rng: generator of all its random draws
     """
+
+    own_state: tuple[str, ...] = ("rng",)
 
     def __init_subclass__(cls) -> None:
         """A policy that chooses in a way of its own must say itself how it would be deployed."""
@@ -137,6 +140,14 @@ class ExplorationPolicy:
             raise CoachError(
                 f"the checkpoint's exploration state is not one of {type(self).__name__}: {error!r}"
             ) from error
+
+    def get_schedules(self) -> dict[str, Any]:
+        """The part of the state that advances with the run's steps, wherever they are played."""
+        return {name: value for name, value in self.get_state().items() if name not in self.own_state}
+
+    def take_schedules(self, schedules: dict[str, Any]) -> None:
+        """Stand where the policy of another process does, by its ``get_schedules``."""
+        self.set_state({**self.get_state(), **schedules})
 
     def _restore(self, state: dict[str, Any]) -> None:
         rng = np.random.default_rng()

@@ -18,6 +18,7 @@ from rl_coach.base_parameters import (
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
 from rl_coach.graph_managers.graph_manager import GraphManager, ScheduleParameters
 from rl_coach.level_manager import LevelManager
+from rl_coach.remote_level_manager import RemoteLevelManager
 from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, TrainingError, public_attributes, short_dynamic_import
 from rl_coach.vector_level_manager import VectorLevelManager
@@ -59,7 +60,9 @@ class BasicRLGraphManager(GraphManager):
         if self.env_params.seed is None:
             self.env_params.seed = _as_int(environment_seed)
         level_class: type[LevelManager] = LevelManager
-        if self._num_environments == 1:
+        if not task_parameters.role.acts:
+            environment, level_class = self._create_environment(self.env_params.seed), RemoteLevelManager
+        elif self._num_environments == 1:
             environment = self._create_environment(self.env_params.seed)
         else:
             environment, level_class = self._create_copies(), VectorLevelManager

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import time
-from typing import Any, ClassVar, Iterator, Mapping
+from typing import Any, Callable, ClassVar, Iterator, Mapping
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rl_coach.core_types import (
     TotalStepsCounter,
     TrainingSteps,
 )
+from rl_coach.data_stores.data_store import DataStore
 from rl_coach.graph_managers.checkpointing import GraphCheckpoints
 from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
 from rl_coach.graph_managers.improvement import Improvement
@@ -38,6 +39,7 @@ from rl_coach.graph_managers.stop_signals import StopSignals
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import Logger, screen
 from rl_coach.runs.evaluation import EvaluationStatistics
+from rl_coach.runs.live_region import Fields
 from rl_coach.runs.notebook import directory_html
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Goal, Progress, Status
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
@@ -69,10 +71,12 @@ class GraphManager(Constrained):
     :param schedule_params: how long each part of the run is
     :param vis_params: what is shown and written
 
+    :ivar data_store: the store that checkpoints and signals are brought into; None leaves them where they are
     :ivar checkpoints_to_keep: how many of the newest checkpoints stay besides the best; 0 for all
     :ivar playback_hint: how the user can play the trained agent back, for the summary
     :ivar resume_hint: how the user can go on with this run, for one that is interrupted
     :ivar prints_summary: say at the end what came of the run
+    :ivar other_fields: gives what else is shown beside the progress; called a few times a second
     :ivar evaluation_rewards: the total reward of each episode of the last evaluation
     """
 
@@ -104,11 +108,13 @@ class GraphManager(Constrained):
         self.progress = Progress()
         self.run_status = RunStatus(None)
         self.stop_signals = StopSignals()
+        self.other_fields: Callable[[], Fields] = tuple
         self.evaluation_rewards: list[float] = []
         self._phase = RunPhase.UNDEFINED
         self._counts = self.total_steps_counters[RunPhase.UNDEFINED].counters
         self._improvement = Improvement(self.total_steps_counters[RunPhase.TRAIN])
         self._checkpoints = self._make_checkpoints()
+        self.data_store: DataStore | None = None
         self._seeds: RunSeeds | None = None
         self._parked_reset_required = True
         self._force_next_reset = True
@@ -322,7 +328,7 @@ class GraphManager(Constrained):
     def _check_that_it_acts(self) -> None:
         """:raises CoachError: this process is there for training alone"""
         role = self.task_parameters.role
-        if not role.acts:
+        if not (role.acts or self.top_level_manager.is_fed):
             raise CoachError(f"graph '{self.name}' does not act: its task's role is {role.value}")
 
     def _end_episode(self, response: EnvResponse) -> None:
@@ -634,6 +640,7 @@ class GraphManager(Constrained):
             updates=shown[-1][TrainingSteps] if self._can_train else 0,
             goal=self._goal(),
             evaluation_steps=self.total_steps_counters[RunPhase.TEST][EnvironmentSteps],
+            others=tuple(self.other_fields()),
         )
 
     def _goal(self) -> Goal | None:
@@ -709,7 +716,17 @@ class GraphManager(Constrained):
         lost = not self.reset_required and any(level["episode"] is None for level in state["levels"].values())
         if path is not None and lost:
             self._checkpoints.warn_of_lost_episode()
+        self._bring_into_store()
         return path
+
+    def _bring_into_store(self) -> None:
+        """Bring checkpoints and signals to where they outlive this machine, if there is such a place."""
+        if self.data_store is None:
+            return
+        try:
+            self.data_store.save_to_store()
+        except OSError as error:
+            screen.warning(f"{error}; the next checkpoint brings it there")
 
     def get_state(self) -> dict[str, Any]:
         """All that is needed to go on exactly."""

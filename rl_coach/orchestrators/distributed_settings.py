@@ -13,6 +13,8 @@ from decimal import Decimal
 from typing import Any, Callable, Literal, Mapping
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from rl_coach.checkpoint import CHECKPOINT_DIRECTORY
+from rl_coach.orchestrators.run_order import DataStoreOrder
 from rl_coach.utilities.errors import CoachError, CoachErrors, did_you_mean
 
 Orchestrator = Literal["local", "kubernetes"]
@@ -102,6 +104,23 @@ class DistributedSettings:
     trainer: PodSettings = PodSettings()
     worker: PodSettings = PodSettings()
     redis: PodSettings = PodSettings(image=REDIS_IMAGE)
+
+    def s3_order(self, experiment_path: str, prefix: str, credentials: str | None) -> DataStoreOrder:
+        """The order for a store in the bucket.
+
+        :param experiment_path: the directory of the experiment where the trainer runs
+        :param prefix: beginning of the keys
+        :param credentials: the credentials file where trainer and workers run
+        """
+        settings = {
+            "end_point": self.s3_end_point or None,
+            "bucket_name": self.s3_bucket_name,
+            "creds_file": credentials,
+            "prefix": prefix,
+            "expt_dir": experiment_path,
+            "checkpoint_dir": os.path.join(experiment_path, CHECKPOINT_DIRECTORY),
+        }
+        return DataStoreOrder("s3", settings)
 
 
 def read(path: str) -> DistributedSettings:

@@ -17,12 +17,14 @@ from rl_coach.orchestrators.deploy import Deploy, DeployParameters
 from rl_coach.orchestrators.distributed_settings import DistributedSettings, PodSettings
 from rl_coach.orchestrators.kubernetes_following import Follower, Outcome, wait_until_gone
 from rl_coach.orchestrators.kubernetes_manifests import Container, KubernetesRun, Manifest, Volume
-from rl_coach.orchestrators.run_order import DataStoreOrder, RunOrder, new_run_id
+from rl_coach.orchestrators.run_order import ROLLOUT_PROGRAM, TRAINING_PROGRAM, DataStoreOrder, RunOrder, new_run_id
 from rl_coach.utilities.kubernetes_cluster import CONFLICT, Cluster, ClusterError
 from rl_coach.utils import CoachError, TrainingError
 
-TRAINER_COMMAND = ("python", "-m", "rl_coach.training_worker", "--order", manifests.ORDER_FILE)
-WORKER_COMMAND = ("python", "-m", "rl_coach.rollout_worker", "--order", manifests.ORDER_FILE)
+TRAINER_COMMAND = ("python", "-m", TRAINING_PROGRAM, "--order", manifests.ORDER_FILE)
+WORKER_COMMAND = ("python", "-m", ROLLOUT_PROGRAM, "--order", manifests.ORDER_FILE)
+WORKER_LOGS = "workers"
+"""The directory of the workers' logs in that of the experiment."""
 
 _REMOVAL_SLACK = 30  # seconds, beyond what pods have to end
 
@@ -314,6 +316,7 @@ def parameters(
     """
     name = run_name(experiment)
     place = f"{experiment}/{directory}"
+    experiment_path = f"{manifests.DATA_DIRECTORY}/{place}"
     has_password = not settings.redis_url or settings.redis_password is not None
     order = RunOrder(
         run=new_run_id(),
@@ -321,8 +324,8 @@ def parameters(
         redis_url=settings.redis_url or f"redis://{name}-redis:{manifests.REDIS_PORT}/0",
         redis_password_file=manifests.PASSWORD_FILE if has_password else None,
         num_workers=num_workers,
-        experiment_path=f"{manifests.DATA_DIRECTORY}/{place}",
-        data_store=_data_store(settings, place),
+        experiment_path=experiment_path,
+        data_store=_data_store(settings, experiment_path, place),
     )
     parts = [
         _run_type(settings, settings.trainer, TRAINER_COMMAND, RunType.TRAINER, 1),
@@ -350,18 +353,12 @@ def place_of_results(params: KubernetesParameters) -> str:
     return f"claim '{settings.nfs_claim}', {relative}" if settings.nfs_claim else ""
 
 
-def _data_store(settings: DistributedSettings, place: str) -> DataStoreOrder:
+def _data_store(settings: DistributedSettings, experiment_path: str, place: str) -> DataStoreOrder:
     if settings.data_store == "nfs":
-        return DataStoreOrder("nfs", {"directory": f"{manifests.DATA_DIRECTORY}/{place}/store"})
+        return DataStoreOrder("nfs", {"checkpoint_dir": f"{experiment_path}/store"})
     if settings.data_store == "s3":
         credentials = manifests.S3_CREDENTIALS_FILE if settings.s3_creds_file else None
-        return DataStoreOrder(
-            "s3",
-            {
-                "end_point": settings.s3_end_point or None, "bucket_name": settings.s3_bucket_name,
-                "creds_file": credentials, "prefix": place,
-            },
-        )  # fmt: skip
+        return settings.s3_order(experiment_path, place, credentials)
     return DataStoreOrder()
 
 

@@ -60,6 +60,7 @@ class Status:
     :param updates: updates of the networks
     :param goal: the end of heatup or of training, of an evaluation while there is one; None if it is not known
     :param evaluation_steps: environment steps taken in all evaluations
+    :param others: further names and values to show, such as those of workers
     """
 
     phase: RunPhase
@@ -68,6 +69,7 @@ class Status:
     updates: int
     goal: Goal | None = None
     evaluation_steps: int = 0
+    others: Fields = ()
 
 
 class Rate:
@@ -242,6 +244,9 @@ class Progress:
 
     def fields(self, status: Status) -> Fields:
         """The state of the run as names and values."""
+        return [*self._own_fields(status), *status.others]
+
+    def _own_fields(self, status: Status) -> list[tuple[str, str]]:
         if self._evaluation is not None:
             return self._evaluation_fields(status, self._evaluation)
         self._steps.sample(status.steps)
@@ -259,7 +264,7 @@ class Progress:
             fields += self._goal_fields(status.phase, status.goal)
         return fields + self._best_fields()
 
-    def _evaluation_fields(self, status: Status, evaluation: _Evaluation) -> Fields:
+    def _evaluation_fields(self, status: Status, evaluation: _Evaluation) -> list[tuple[str, str]]:
         steps = status.evaluation_steps - evaluation.first_step
         evaluation.rate.sample(steps)
         fields = [

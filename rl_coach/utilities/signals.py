@@ -56,7 +56,8 @@ class Signal:
         self.values = [value.read() if isinstance(value, LazyArray) else value for value in self.values]
         return self.values
 
-    def _flat(self) -> np.ndarray:
+    def flat(self) -> np.ndarray:
+        """All samples as one column of numbers; waits for those that are still computed."""
         values = self.read()
         if all(type(value) is float for value in values):
             return np.asarray(values, np.float64)
@@ -84,9 +85,9 @@ class Signal:
 
     def get_statistics(self) -> dict[str, float | str]:
         """All four by the names of their columns, the samples read once."""
-        flat = self._flat()
+        flat = self.flat()
         return {name: float(function(flat)) if flat.size else "" for name, function in self.STATISTICS.items()}
 
     def _statistic(self, function: Any) -> float | str:
-        flat = self._flat()
+        flat = self.flat()
         return float(function(flat)) if flat.size else ""

@@ -287,14 +287,14 @@ def test_the_trainers_log_is_shown_once_over_broken_connections(stand_in, coach)
 
 
 def test_the_logs_of_workers_are_written_also_of_those_that_were_replaced(stand_in, coach, tmp_path):
-    run = coach(stand_in, "--dump_worker_logs")
+    run = coach(stand_in, "--dump_workers")
     trainer, workers = bring_up(stand_in)
     stand_in.stand_in.write_log(workers[0], "hello", "out of memory")
     stand_in.end(workers[0], 137, "OOMKilled")
     stand_in.wait_for_fresh("worker")
     stand_in.end(trainer)
     assert run.end() == DONE, run.text
-    (directory,) = tmp_path.glob("experiments/CartPole_DQN/*/worker_logs")
+    (directory,) = tmp_path.glob("experiments/CartPole_DQN/*/workers")
     assert len(list(directory.iterdir())) == 3
     assert (directory / f"{workers[0]}.log").read_text() == "hello\nout of memory\n"
 

@@ -1,0 +1,89 @@
+"""What an agent has played, on its way from the process that plays to the one that learns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rl_coach.agents.before_evaluation import FILTERS
+from rl_coach.agents.episode import EpisodeReport
+from rl_coach.agents.experience import Played
+from rl_coach.core_types import RunPhase
+from rl_coach.memories.backend.wire import Chunk, ChunkError
+
+if TYPE_CHECKING:
+    from rl_coach.agents.agent import Agent
+
+
+def about_played(reports: list[EpisodeReport], filters: dict[str, Any]) -> dict[str, Any]:
+    """What goes with a chunk beside its transitions, as plain data.
+
+    :param reports: the episodes that ended
+    :param filters: statistics that were gathered, by the agent's attribute
+    """
+    return {
+        "reports": [
+            [report.phase.name, report.length, _number(report.reward), _number(report.shaped_reward), report.signals]
+            for report in reports
+        ],
+        "filters": filters,
+    }
+
+
+def _number(reward: Any) -> Any:
+    return np.asarray(reward, np.float64) if np.ndim(reward) else float(reward)
+
+
+def played_in(chunk: Chunk) -> Played:
+    """What a chunk says was played.
+
+    :raises ChunkError: it says something else
+    """
+    try:
+        reports = [_report(*report) for report in chunk.about.get("reports", [])]
+        filters = chunk.about.get("filters", {})
+        if not set(filters) <= set(FILTERS):
+            raise ChunkError("garbage", f"statistics of {sorted(set(filters) - set(FILTERS))}")
+        return Played(chunk.steps, chunk.episode_lengths, chunk.columns, reports, filters)
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        if isinstance(error, ChunkError):
+            raise
+        raise ChunkError("garbage", f"its reports are none: {error}") from error
+
+
+def _report(phase: str, length: int, reward: Any, shaped_reward: Any, signals: dict[str, Any]) -> EpisodeReport:
+    samples = {str(name): [np.asarray(values, np.float64)] for name, values in signals.items() if np.size(values)}
+    return EpisodeReport(RunPhase[phase], int(length), reward, shaped_reward, samples)
+
+
+def policy_of(agent: Agent) -> dict[str, Any]:
+    """What another process needs to act as this agent does now: the newest weights, filters' statistics, schedules."""
+    acting = agent.acting_networks or tuple(name for name, one in agent.networks.items() if one.input_names)
+    return {
+        "networks": {name: _weights(agent.networks[name].state) for name in acting},
+        "filters": {name: getattr(agent, name).get_state() for name in FILTERS},
+        "exploration": agent.exploration_policy.get_schedules(),
+        "updates": agent.training_iteration,
+    }
+
+
+def _weights(state: Any) -> dict[str, list[np.ndarray]]:
+    buffers = [array for array in state.arrays("buffers") if array.dtype == np.float32]
+    return {"weights": list(state.arrays("weights")), "buffers": buffers}
+
+
+def take_policy(agent: Agent, policy: dict[str, Any]) -> None:
+    """Act from now on as ``policy_of`` says. :param agent: one on networks that only act"""
+    for name, groups in policy["networks"].items():
+        for group, arrays in groups.items():
+            agent.networks[name].state.set_arrays(group, arrays)
+    for name, state in policy["filters"].items():
+        getattr(agent, name).set_state(state)
+    agent.exploration_policy.take_schedules(policy["exploration"])
+    agent.training_iteration = policy["updates"]
+
+
+def blueprints_of(agent: Agent) -> dict[str, Any]:
+    """The blueprints of an agent's networks by name, as plain data."""
+    return {name: network.blueprint().plain() for name, network in agent.networks.items() if network.input_names}

@@ -1,0 +1,88 @@
+"""Documents of a run in the Redis that its experience goes through."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from rl_coach.data_stores.data_store import DataStore, DataStoreParameters
+from rl_coach.memories.backend.connection import Connection, Keys
+
+
+class RedisDataStoreParameters(DataStoreParameters):
+    """Settings of a store in Redis.
+
+    :param ds_params: kind of store and orchestrator
+    :param redis_address: the host; empty for this one
+    :param redis_port: its port
+    :param redis_channel: the run's id, part of the keys; a new one if not given
+    """
+
+    def __init__(
+        self,
+        ds_params: DataStoreParameters,
+        redis_address: str = "",
+        redis_port: int = 6379,
+        redis_channel: str | None = None,
+    ):
+        super().__init__(ds_params.store_type, ds_params.orchestrator_type, ds_params.orchestrator_params)
+        self.redis_address = redis_address
+        self.redis_port = redis_port
+        self.redis_channel = redis_channel or f"data-store-channel-{uuid.uuid4()}"
+
+
+class RedisDataStore(DataStore):
+    """See the module.
+
+    :param params: location of Redis
+    :param connection: the connection to use; a new one if not given
+    """
+
+    params: RedisDataStoreParameters
+
+    def __init__(self, params: RedisDataStoreParameters, connection: Connection | None = None):
+        super().__init__(params)
+        self._connection = connection
+        self._keys = Keys(params.redis_channel)
+
+    @property
+    def connection(self) -> Connection:
+        """The connection, made when it is first needed."""
+        if self._connection is None:
+            self._connection = Connection(
+                f"redis://{self.params.redis_address or 'localhost'}:{self.params.redis_port}", None
+            )
+        return self._connection
+
+    def deploy(self) -> bool:
+        return True
+
+    def get_info(self) -> Any:
+        return self.params
+
+    def undeploy(self) -> bool:
+        """Take the documents away. :return: False if Redis cannot be reached"""
+        names = [self._keys.document(name) for name in ("policy", "blueprint", "end")]
+        try:
+            self.connection.client.unlink(*names)
+        except self.connection.errors:
+            return False
+        return True
+
+    def put(self, name: str, content: bytes) -> None:
+        try:
+            self.connection.client.set(self._keys.document(name), content)
+        except self.connection.errors as error:
+            raise ConnectionError(str(error)) from error
+
+    def get(self, name: str) -> bytes | None:
+        try:
+            return self.connection.client.get(self._keys.document(name))
+        except self.connection.errors as error:
+            raise ConnectionError(str(error)) from error
+
+    def save_to_store(self) -> None:
+        """Nothing is left to do: what is put is in the store."""
+
+    def load_from_store(self) -> None:
+        """Nothing is left to do: what is got comes from the store."""

@@ -1,0 +1,121 @@
+"""A connection to Redis that says what is wrong in one line, and notices when it is a new one."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from rl_coach.installation import missing_package
+from rl_coach.utils import CoachError
+
+_SECONDS_BETWEEN_TRIES = 0.2
+SECONDS_FOR_AN_ANSWER = 10.0
+
+
+def import_redis() -> Any:
+    """The package ``redis``.
+
+    :raises CoachError: it is not installed; says what installs it
+    """
+    try:
+        import redis
+    except ModuleNotFoundError as error:
+        raise CoachError(f"distributed training: {missing_package(error)}") from error
+    return redis
+
+
+class Connection:
+    """One connection to one Redis, which is made anew whenever it breaks.
+
+    No command is repeated in secret: who sends it must know that it may have arrived, and that what was there before
+    may be gone.
+
+    :param url: ``redis://host:port/0``
+    :param password: None for none
+
+    :ivar client: the client of the package ``redis``
+    :ivar times_connected: number of connections made so far
+    :ivar errors: the exceptions by which it says that Redis cannot be reached
+    """
+
+    def __init__(self, url: str, password: str | None):
+        redis = import_redis()
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
+
+        self.times_connected = 0
+        self.errors = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.BusyLoadingError, OSError)
+        self.refusals = (redis.AuthenticationError, redis.exceptions.NoPermissionError)
+        self.response_error = redis.ResponseError
+        self.place = urlsplit(url).netloc.rpartition("@")[2] or url
+        try:
+            self.client = redis.Redis.from_url(
+                url, password=password, protocol=2, socket_timeout=SECONDS_FOR_AN_ANSWER, socket_connect_timeout=2.0,
+                retry=Retry(NoBackoff(), 0), redis_connect_func=self._on_connect, max_connections=1,
+                socket_keepalive=True, health_check_interval=0,
+            )  # fmt: skip
+        except ValueError as error:
+            raise CoachError(f"redis_url '{url}': {error}") from error
+
+    def _on_connect(self, connection: Any) -> None:
+        connection.on_connect()
+        self.times_connected += 1
+
+    def check(self, seconds: float) -> None:
+        """Wait for the first answer, and look at what Redis does when its memory is full.
+
+        :raises CoachError: there is none, the password is wrong, or Redis throws away what nobody has read
+        """
+        info = self._first_answer(time.monotonic() + seconds)
+        policy = str(info.get("maxmemory_policy", "noeviction"))
+        if policy != "noeviction":
+            raise CoachError(
+                f"Redis at {self.place} evicts ({policy}): it would throw away experience that nobody has read; set "
+                f"maxmemory-policy noeviction"
+            )
+
+    def _first_answer(self, deadline: float) -> dict[str, Any]:
+        while True:
+            try:
+                return self.client.info("memory")
+            except self.refusals as error:
+                raise CoachError(f"Redis at {self.place} refuses the password: {error}") from error
+            except self.response_error as error:
+                raise CoachError(f"Redis at {self.place}: {error}") from error
+            except self.errors as error:
+                if time.monotonic() + _SECONDS_BETWEEN_TRIES > deadline:
+                    raise CoachError(f"no Redis at {self.place}: {_reason(error)}") from error
+                time.sleep(_SECONDS_BETWEEN_TRIES)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self.client.close()
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split()).rstrip(".")
+
+
+class Keys:
+    """Names of what a run keeps in Redis. The braces keep all of them on one node of a cluster.
+
+    :param run: the run's id
+    """
+
+    GROUP = "trainer"
+
+    def __init__(self, run: str):
+        prefix = f"coach:{{{run}}}"
+        self.prefix = prefix
+        self.experience = f"{prefix}:experience"
+        self.state = f"{prefix}:state"
+        self.taken = f"{prefix}:taken"
+
+    def document(self, name: str) -> str:
+        """Key of a document, ``'policy'`` or ``'blueprint'``."""
+        return f"{self.prefix}:{name}"
+
+    def worker(self, name: str) -> str:
+        """Key of the report of a worker."""
+        return f"{self.prefix}:worker:{name}"

@@ -1,0 +1,230 @@
+"""Chunks of experience as they travel: a small header and one raw buffer for each column.
+
+A column's bytes are never copied into a document: the header says path, type and shape of each, and the buffers follow
+as they lie in memory. Frames that observations share are sent once. Nothing here can run code: what is read is numbers,
+texts, lists and dicts alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Iterator, Mapping
+
+import msgpack
+import numpy as np
+
+from rl_coach.core_types import Batch
+from rl_coach.memories.columns import FrameStacks
+from rl_coach.utils import CoachError
+
+MOST_BYTES, MOST_ROWS = 64 << 20, 100_000
+"""A larger chunk is refused."""
+_HEADER = b"header"
+_ARRAY = 1  # msgpack's extension type of an array
+_NUMBERS = "biuf"
+_MOST_DIMENSIONS = 8
+PolicyName = tuple[int, int]
+"""A policy by the incarnation of the trainer that made it, and its version there."""
+
+
+@dataclass
+class Chunk:
+    """Steps that a worker has played, in order.
+
+    :param run: the run's id
+    :param sender: the worker, and its life: a worker that is started again is another sender
+    :param number: of this sender's chunks, from 1
+    :param first: the number of the sender's oldest chunk that it knows no receipt of
+    :param policy: the name of the policy that played
+    :param updates: the trainer's updates when that policy was published
+    :param steps: environment steps
+    :param episode_lengths: the number of rows in each episode that has ended
+    :param columns: the transitions [N, ...]; None where there are none
+    :param about: other plain data and arrays by name
+    """
+
+    run: str
+    sender: str
+    number: int
+    first: int
+    policy: PolicyName
+    updates: int
+    steps: int
+    episode_lengths: list[int] = field(default_factory=list)
+    columns: Batch | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+class ChunkError(CoachError):
+    """A message that is no chunk of this run.
+
+    :param reason: a word or two, to count by
+    """
+
+    def __init__(self, reason: str, message: str):
+        super().__init__(f"{reason}: {message}")
+        self.reason = reason
+
+
+class EncodedChunk:
+    """A chunk ready to be sent, as often as it has to be: only ``first`` changes.
+
+    :ivar number: of the chunk
+    :ivar steps: environment steps
+    :ivar size: bytes of the columns
+    """
+
+    def __init__(self, chunk: Chunk):
+        self.number, self.steps, self.episodes = chunk.number, chunk.steps, len(chunk.episode_lengths)
+        described, buffers = [], []
+        for path, array, details in _flat(chunk.columns):
+            described.append([path, array.dtype.str, list(array.shape), *details])
+            buffers.append(memoryview(np.ascontiguousarray(array).reshape(-1)).cast("B") if array.size else b"")
+        self._header = {
+            "run": chunk.run, "sender": chunk.sender, "number": chunk.number, "policy": list(chunk.policy),
+            "updates": chunk.updates, "steps": chunk.steps, "episode_lengths": list(chunk.episode_lengths),
+            "columns": described, "about": chunk.about,
+        }  # fmt: skip
+        self._buffers = {str(i).encode(): buffer for i, buffer in enumerate(buffers)}
+        self.size = sum(len(buffer) for buffer in buffers)
+
+    def fields(self, first: int) -> dict[bytes, Any]:
+        """The fields of the stream's entry. :param first: the sender's oldest chunk without a receipt"""
+        return {_HEADER: pack({**self._header, "first": first}), **self._buffers}
+
+
+def decode(fields: Mapping[bytes, bytes], run: str) -> Chunk:
+    """The chunk in an entry of the stream.
+
+    :param run: the id of the run that reads it
+    :raises ChunkError: it is no chunk, one of another run, or too large
+    """
+    size = sum(map(len, fields.values()))
+    if size > MOST_BYTES:
+        raise ChunkError("too large", f"{size >> 20} MB, at most {MOST_BYTES >> 20} MB")
+    try:
+        header = unpack(fields[_HEADER])
+        if header["run"] != run:
+            raise ChunkError("another run", f"of run '{str(header['run'])[:40]}'")
+        return _chunk(header, fields)
+    except ChunkError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
+        raise ChunkError("garbage", f"{type(error).__name__} {str(error)[:80]}") from error
+
+
+def _chunk(header: dict[str, Any], fields: Mapping[bytes, bytes]) -> Chunk:
+    number, first, updates, steps = (int(header[name]) for name in ("number", "first", "updates", "steps"))
+    lengths = [int(length) for length in header["episode_lengths"]]
+    incarnation, version = header["policy"]
+    sender, about = header["sender"], header["about"]
+    if not (isinstance(sender, str) and 0 < len(sender) <= 200 and isinstance(about, dict)):
+        raise ChunkError("garbage", "no sender")
+    if not (1 <= first <= number and 1 <= steps <= MOST_ROWS and len(lengths) <= MOST_ROWS):
+        raise ChunkError("garbage", f"number {number}, first {first}, {steps} steps, {len(lengths)} episodes")
+    columns = _columns(header["columns"], fields)
+    policy = (int(incarnation), int(version))
+    return Chunk(header["run"], sender, number, first, policy, updates, steps, lengths, columns, about)
+
+
+def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
+    """Each array of a batch with its path, and for stacks of frames the axis of the frames."""
+    if columns is None:
+        return
+    frames: dict[int, str] = {}
+    for kind, group in (("state", columns.state_columns), ("next_state", columns.next_state_columns)):
+        for name, column in group.items():
+            if not isinstance(column, FrameStacks):
+                yield f"{kind}/{name}", column, ()
+                continue
+            if id(column.frames) not in frames:
+                frames[id(column.frames)] = name
+                yield f"frames/{name}", column.frames, ()
+            narrow = np.uint16 if len(column.frames) < 1 << 16 else np.uint32
+            yield f"{kind}/{name}", column.indices.astype(narrow), (column.axis, frames[id(column.frames)])
+    for name, array in (
+        ("action", columns.action_column), ("reward", columns.reward_column), ("game_over", columns.game_over_column),
+        ("terminated", columns.terminated_column), ("return", columns.return_column), ("n_step", columns.n_step_column),
+    ):  # fmt: skip
+        if array is not None:
+            yield name, array, ()
+    for name, column in columns.info_columns.items():
+        if column.dtype.kind not in _NUMBERS:
+            continue  # texts and other objects of an environment stay where it is
+        yield f"info/{name}", np.ma.getdata(column), ()
+        if isinstance(column, np.ma.MaskedArray):
+            yield f"absent/{name}", np.ma.getmaskarray(column).reshape(len(column), -1).all(axis=1), ()
+
+
+def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
+    if not described:
+        return None
+    arrays = {path: _array(dtype, shape, fields[str(i).encode()]) for i, (path, dtype, shape, *_) in enumerate(described)}
+    details = {path: rest for path, _, _, *rest in described if rest}
+    rows = len(arrays["reward"])
+    if not 0 < rows <= MOST_ROWS:
+        raise ChunkError("too large" if rows else "garbage", f"{rows:,} rows, at most {MOST_ROWS:,}")
+    states, next_states, info = {}, {}, {}
+    for path, array in arrays.items():
+        kind, _, name = path.partition("/")
+        if kind in ("state", "next_state"):
+            column = _stacks(array, arrays, *details[path]) if path in details else array
+            (states if kind == "state" else next_states)[name] = column
+        elif kind == "info":
+            info[name] = array
+    for name, column in info.items():
+        absent = arrays.get(f"absent/{name}")
+        if absent is not None:
+            mask = np.broadcast_to(absent.reshape(-1, *(1 for _ in column.shape[1:])), column.shape)
+            info[name] = np.ma.MaskedArray(column, mask)
+    return Batch.from_columns(
+        states, arrays["action"], arrays["reward"], arrays["game_over"], next_states, arrays["terminated"],
+        arrays.get("return"), None, info, arrays.get("n_step"),
+    )  # fmt: skip
+
+
+def _stacks(indices: np.ndarray, arrays: dict[str, np.ndarray], axis: int | None, name: str) -> FrameStacks:
+    frames = arrays[f"frames/{name}"]
+    if indices.ndim != 2 or indices.dtype.kind != "u" or not len(frames) or indices.max(initial=0) >= len(frames):
+        raise ChunkError("garbage", f"observation '{name}' refers to frames that are not there")
+    if axis is not None and not -frames.ndim <= axis < frames.ndim:
+        raise ChunkError("garbage", f"observation '{name}' has no axis {axis}")
+    return FrameStacks(frames, indices.astype(np.int64), axis)
+
+
+def _array(dtype: str, shape: list[int], buffer: bytes) -> np.ndarray:
+    kind = np.dtype(dtype)
+    if kind.kind not in _NUMBERS or len(shape) > _MOST_DIMENSIONS or any(extent < 0 for extent in shape):
+        raise ChunkError("garbage", f"a column of {dtype} {shape}")
+    return np.frombuffer(buffer, kind).reshape(shape)
+
+
+def pack(document: Any) -> bytes:
+    """Plain data and arrays as bytes."""
+    return msgpack.packb(document, default=_as_extension)
+
+
+def unpack(document: bytes) -> Any:
+    """What ``pack`` took.
+
+    :raises ValueError: it is nothing of the kind
+    """
+    try:
+        return msgpack.unpackb(document, ext_hook=_from_extension, strict_map_key=False)
+    except msgpack.UnpackException as error:
+        raise ValueError(str(error)) from error
+
+
+def _as_extension(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
+        return msgpack.ExtType(_ARRAY, msgpack.packb([value.dtype.str, list(value.shape), value.tobytes()]))
+    raise TypeError(f"a {type(value).__name__} does not travel")
+
+
+def _from_extension(code: int, content: bytes) -> np.ndarray:
+    if code != _ARRAY:
+        raise ValueError(f"an extension of type {code}")
+    dtype, shape, buffer = msgpack.unpackb(content)
+    return _array(dtype, shape, buffer)

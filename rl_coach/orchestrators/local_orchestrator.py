@@ -1,0 +1,235 @@
+"""A distributed run on one machine: a redis-server, a trainer and rollout workers as processes of their own."""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import dataclasses
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from types import FrameType
+from typing import Callable
+
+from rl_coach.logger import screen
+from rl_coach.memories.backend.connection import Connection, import_redis
+from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
+from rl_coach.orchestrators.run_order import ROLLOUT_PROGRAM, TRAINING_PROGRAM, RunOrder
+
+_SECONDS_BETWEEN_LOOKS = 0.1
+_SECONDS_FOR_THE_TRAINER = 10.0
+_SECONDS_FOR_WORKERS = 5.0
+_SECONDS_FOR_RESTARTS = 60.0
+_MOST_RESTARTS = 5
+"""A process that dies more often than this within ``_SECONDS_FOR_RESTARTS`` is not started again."""
+_BAD_INPUT, _FAILED = 2, 1
+_STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+WORKER_LOGS = "workers"
+"""The directory of the workers' outputs in that of the experiment."""
+
+
+def _find_death_signal() -> Callable[[], None] | None:
+    """A function for a new process that has the system end it when its parent dies; None where there is no such way."""
+    if not sys.platform.startswith("linux"):
+        return None
+    set_option, parent_death_signal = ctypes.CDLL(None, use_errno=True).prctl, 1
+
+    def end_with_parent() -> None:
+        set_option(parent_death_signal, signal.SIGTERM)
+
+    return end_with_parent
+
+
+class _Process:
+    """A process of the run that is started again when it dies.
+
+    :param name: what it is called in messages
+    :param command: its command line
+    :param log: the file that its output goes to; None shows it
+    """
+
+    def __init__(self, name: str, command: list[str], log: pathlib.Path | None, environment: dict[str, str]):
+        self.name, self._command, self._log = name, command, log
+        self._environment = {**os.environ, **environment}
+        self._starts: collections.deque[float] = collections.deque(maxlen=_MOST_RESTARTS + 1)
+        self._before_start = _find_death_signal()
+        self.process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        """Start it, anew if it ran before."""
+        self._starts.append(time.monotonic())
+        if self._log is None:
+            self._start(None)
+            return
+        with open(self._log, "ab") as log:
+            self._start(log)
+
+    def _start(self, output: object) -> None:
+        # a session of its own: Ctrl-C and the end of the terminal reach the orchestrator, which ends all in order
+        self.process = subprocess.Popen(
+            self._command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=self._environment,  # type: ignore[call-overload]
+            start_new_session=True, preexec_fn=self._before_start,
+        )  # fmt: skip
+
+    @property
+    def code(self) -> int | None:
+        """The exit code, None while it runs."""
+        return None if self.process is None else self.process.poll()
+
+    @property
+    def dies_too_often(self) -> bool:
+        """True if it is of no use to start it again."""
+        starts = self._starts
+        return len(starts) == starts.maxlen and time.monotonic() - starts[0] < _SECONDS_FOR_RESTARTS
+
+    def signal(self, number: int) -> None:
+        """Send it a signal if it runs."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def wait(self, seconds: float) -> None:
+        """Give it time to end, then kill it."""
+        if self.process is None:
+            return
+        try:
+            self.process.wait(max(0.0, seconds))
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def last_words(self) -> str:
+        """The last line of its output."""
+        if self._log is None or not self._log.exists():
+            return ""
+        lines = self._log.read_text(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+class LocalOrchestrator:
+    """Starts the processes of a run, starts again those that die, and ends all of them however it ends itself.
+
+    :param order: the run's, but for the place of Redis if it gets one of its own
+    :param keeps_logs: leave the workers' outputs in the experiment's directory
+    """
+
+    def __init__(self, order: RunOrder, keeps_logs: bool = False):
+        import_redis()
+        self._order = order
+        self._keeps_logs = keeps_logs
+        self._directory = pathlib.Path(tempfile.mkdtemp(prefix="coach-distributed-"))
+        self._redis = None if order.redis_url else EmbeddedRedis(self._directory, _find_death_signal())
+        self._trainer: _Process | None = None
+        self._workers: list[_Process] = []
+        self._asked: int | None = None
+
+    def run(self) -> int:
+        """Run to the end. :return: the trainer's exit code"""
+        before = {number: signal.signal(number, self._ask) for number in _STOPPING_SIGNALS}
+        try:
+            self._start()
+            return self._watch()
+        finally:
+            self._end()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self._asked = number
+
+    def _start(self) -> None:
+        order = self._order
+        if self._redis is not None:
+            self._redis.start()
+            order = dataclasses.replace(
+                order, redis_url=self._redis.url, redis_password_file=str(self._redis.password_file)
+            )
+        connection = Connection(order.redis_url, order.password())
+        connection.check(order.limits.connect_seconds)
+        connection.close()
+        file = self._directory / "order.json"
+        order.write(file)
+        command = [sys.executable, "-m"]
+        self._trainer = _Process("trainer", [*command, TRAINING_PROGRAM, "--order", str(file)], None, {})
+        one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        for index in range(order.num_workers):
+            name = f"worker-{index}"
+            arguments = [*command, ROLLOUT_PROGRAM, "--order", str(file), "--name", name]
+            self._workers.append(_Process(name, arguments, self._directory / f"{name}.log", one_thread))
+        for process in (self._trainer, *self._workers):
+            process.start()
+
+    def _watch(self) -> int:
+        """Wait for the end of the trainer, and start again what dies meanwhile. :return: the exit code"""
+        assert self._trainer is not None
+        while self._asked is None:
+            code = self._trainer.code
+            if code is not None and (code >= 0 or not self._starts_again(self._trainer)):
+                return code if code >= 0 else _FAILED
+            for worker in self._workers:
+                trouble = self._trouble_of(worker)
+                if trouble is not None:
+                    return trouble
+            redis = self._redis
+            if redis is not None and redis.process is not None and redis.process.poll() is not None:
+                screen.warning("redis-server has ended: started again, workers send again what it had")
+                redis.start()
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        return self._stop_trainer()
+
+    def _trouble_of(self, worker: _Process) -> int | None:
+        """Start a worker again if it has ended. :return: an exit code if that is of no use"""
+        code = worker.code
+        if code is None or code == 0:
+            return None
+        if code == _BAD_INPUT or not self._starts_again(worker):
+            screen.error(f"{worker.name} ended: {worker.last_words()}", crash=False)
+            return code if code > 0 else _FAILED
+        return None
+
+    @staticmethod
+    def _starts_again(process: _Process) -> bool:
+        code = process.code or 0
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        if process.dies_too_often:
+            screen.warning(f"{process.name} {how} {_MOST_RESTARTS + 1} times within a minute: it is not started again")
+            return False
+        screen.warning(f"{process.name} {how}: started again")
+        process.start()
+        return True
+
+    def _stop_trainer(self) -> int:
+        """Have the trainer save its state and end. :return: its exit code"""
+        assert self._trainer is not None and self._asked is not None
+        number = signal.SIGINT if self._asked == signal.SIGINT else signal.SIGTERM
+        self._trainer.signal(number)
+        self._trainer.wait(_SECONDS_FOR_THE_TRAINER)
+        code = self._trainer.code
+        return code if code is not None and code > 0 else 128 + number
+
+    def _end(self) -> None:
+        if self._trainer is not None:
+            self._trainer.signal(signal.SIGTERM)
+            self._trainer.wait(_SECONDS_FOR_THE_TRAINER)
+        for worker in self._workers:
+            worker.signal(signal.SIGTERM)
+        deadline = time.monotonic() + _SECONDS_FOR_WORKERS
+        for worker in self._workers:
+            worker.wait(deadline - time.monotonic())
+        if self._redis is not None:
+            self._redis.stop()
+        if self._keeps_logs:
+            self._keep_logs()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _keep_logs(self) -> None:
+        place = pathlib.Path(self._order.experiment_path)
+        if not place.is_dir():
+            return
+        (place / WORKER_LOGS).mkdir(exist_ok=True)
+        for log in self._directory.glob("worker-*.log"):
+            shutil.copy(log, place / WORKER_LOGS / log.name)

@@ -1,0 +1,410 @@
+"""A process that plays: it gets policies from a trainer and sends back what it has played.
+
+``python -m rl_coach.rollout_worker --order FILE --name NAME`` is one; no training framework is imported by it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import time
+import uuid
+from types import FrameType
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from rl_coach import coach
+from rl_coach.agents.before_evaluation import FILTERS
+from rl_coach.agents.sent_and_received import about_played, take_policy
+from rl_coach.architectures.blueprint import NetworkBlueprint
+from rl_coach.base_parameters import Frameworks, TaskParameters, TaskRole
+from rl_coach.core_types import EnvironmentSteps, RunPhase
+from rl_coach.data_stores.data_store import DataStore
+from rl_coach.data_stores.data_store_impl import open_data_store
+from rl_coach.graph_managers.graph_manager import GraphManager
+from rl_coach.logger import screen
+from rl_coach.memories.backend.connection import Connection
+from rl_coach.memories.backend.streams import RunState, WorkerLink
+from rl_coach.memories.backend.wire import Chunk, EncodedChunk, unpack
+from rl_coach.memories.outgoing import OutgoingMemoryParameters
+from rl_coach.orchestrators.run_order import Limits, RunOrder
+from rl_coach.utils import CoachError
+
+GAVE_UP = 3
+"""The exit code of a worker that heard nothing from its trainer for too long."""
+_PAUSE = 0.02  # seconds between two questions of a worker that waits
+_ONE_STEP = EnvironmentSteps(1)
+_REPORTS_UNTIL_EXPIRY = 10
+
+
+class Silence(Exception):
+    """Nothing was heard from the trainer for too long."""
+
+
+class StopAsked(Exception):
+    """The worker is to end."""
+
+
+class Patience:
+    """Time since the last sign of the trainer.
+
+    :param seconds: after which ``Silence`` is raised
+    """
+
+    def __init__(self, seconds: float):
+        self._seconds = seconds
+        self._last: RunState | None = None
+        self._heard_at = time.monotonic()
+
+    def note(self, state: RunState | None) -> None:
+        """:param state: what the trainer says now, None for nothing"""
+        if state is not None and state != self._last:
+            self._last, self._heard_at = state, time.monotonic()
+        elif time.monotonic() - self._heard_at > self._seconds:
+            raise Silence
+
+
+class RolloutWorker:
+    """Plays with the newest policy, and sends what it played in chunks.
+
+    :param graph: a graph in the role of a worker, created on networks that only act
+    :param link: its end of the stream
+    :param store: where policies lie
+    :param blueprint: the trainer's document on how the exchange goes
+    :param run: the run's id
+    :param name: the worker's
+    :param limits: bounds on times
+    :param stop_if_asked: ends the worker, by an exception, if it is to end
+    """
+
+    def __init__(
+        self,
+        graph: GraphManager,
+        link: WorkerLink,
+        store: DataStore,
+        blueprint: dict[str, Any],
+        run: str,
+        name: str,
+        limits: Limits,
+        stop_if_asked: Callable[[], None],
+    ):
+        self._graph, self._link, self._store, self._limits = graph, link, store, limits
+        self._agent: Any = graph.level_managers[0].agent
+        self._memory = self._agent.memory
+        self._reports = self._agent.books.reports = []
+        self._run, self._name = run, name
+        self._is_synchronous = bool(blueprint["is_synchronous"])
+        self._chunk_rows = int(blueprint["chunk_rows"])
+        self._num_workers = max(1, int(blueprint["num_workers"]))
+        self._stop_if_asked = stop_if_asked
+        self._patience = Patience(limits.silence_seconds)
+        self._policy: dict[str, Any] = {"incarnation": 0, "version": 0, "updates": 0}
+        self._steps = self._unsent = 0
+        self._sent_at = self._reported_at = self._began_at = time.monotonic()
+        self._reported_steps = 0
+        self._waited = self._waited_since_chunk = 0.0
+        for filter_name in FILTERS:
+            getattr(self._agent, filter_name).take_gathered()
+
+    @property
+    def acknowledged(self) -> int:
+        """Steps that the trainer has acknowledged."""
+        return self._link.outbox.acknowledged
+
+    def play(self) -> None:
+        """Play until the trainer says that the run is over.
+
+        :raises Silence: the trainer has said nothing for too long
+        """
+        while True:
+            self._stop_if_asked()
+            state = self._link.exchange()
+            self._patience.note(state)
+            if state is not None and state.is_over:
+                return
+            is_waiting = state is None or not self._go_on(state)
+            self._report("waiting" if is_waiting else "playing")
+            if is_waiting:
+                time.sleep(_PAUSE)
+                self._waited_since_chunk += _PAUSE
+
+    # policies
+
+    def _take_newest_policy(self, state: RunState) -> bool:
+        """:return: False if it cannot be had yet"""
+        name = (self._policy["incarnation"], self._policy["version"])
+        if name == state.policy:
+            return True
+        try:
+            document = self._store.get("policy")
+        except OSError:
+            return False
+        if document is None:
+            return False
+        policy = unpack(document)
+        if (policy["incarnation"], policy["version"]) == name:
+            return False
+        take_policy(self._agent, policy)
+        self._policy = policy
+        if self._is_synchronous:
+            self._forget_old_experience()
+        return True
+
+    def _forget_old_experience(self) -> None:
+        """Leave what was played with an older policy: nobody may learn from it. The episode goes on."""
+        self._cut_episode()
+        self._memory.take()
+        self._unsent = 0
+
+    def _cut_episode(self) -> None:
+        if self._memory.stores_episodes:
+            self._agent.experience.cut(self._agent.episode)
+
+    # playing
+
+    def _go_on(self, state: RunState) -> bool:
+        """Play, and make chunks, as far as the trainer wants. :return: False if it does not now"""
+        phase = RunPhase[state.phase]
+        if phase is RunPhase.UNDEFINED or not self._take_newest_policy(state):
+            return False
+        if self._graph.phase is not phase:
+            self._graph.phase = phase
+        limit = self._limit(state)
+        if limit <= 0:
+            return False
+        if self._unsent < limit:
+            self._play_until(limit)
+        is_full = self._unsent >= limit
+        is_due = is_full or time.monotonic() - self._sent_at >= self._limits.chunk_seconds
+        if is_due and self._unsent and not self._link.outbox.is_full:
+            self._make_chunk(cuts_episode=is_full and self._is_synchronous and not state.counts_episodes)
+            return True
+        return not is_full
+
+    def _limit(self, state: RunState) -> int:
+        """The steps that may wait to be sent; 0 if nothing more is wanted."""
+        if not self._is_synchronous or state.left is None:
+            return self._chunk_rows
+        outbox = self._link.outbox
+        if state.counts_episodes:  # of which nobody knows the length
+            wanted = state.left - outbox.episodes - len(self._reports)
+            return self._unsent + self._chunk_rows if wanted > 0 else self._unsent
+        # others play at the same time: what all of them play beyond what is wanted is discarded
+        wanted = state.left - outbox.steps
+        return max(-(-wanted // self._num_workers), min(wanted, self._chunk_rows))
+
+    def _play_until(self, limit: int) -> None:
+        graph, deadline = self._graph, self._sent_at + self._limits.chunk_seconds
+        while self._unsent < limit:
+            graph.act(_ONE_STEP)
+            self._steps += 1
+            self._unsent += 1
+            if time.monotonic() >= deadline:
+                return
+
+    def _make_chunk(self, cuts_episode: bool) -> None:
+        """Give what was played to the link, of whole episodes where the memory stores those.
+
+        :param cuts_episode: of the episode in progress, too: what follows is another one for the trainer
+        """
+        if cuts_episode:
+            self._cut_episode()
+        columns, lengths = self._memory.take()
+        steps = sum(lengths) if self._memory.stores_episodes else self._unsent
+        self._sent_at, now = time.monotonic(), self._sent_at
+        if not steps:
+            return
+        waited, self._waited_since_chunk = self._waited_since_chunk, 0.0
+        gathered = {name: getattr(self._agent, name).take_gathered() for name in FILTERS}
+        about = about_played(self._reports, {name: state for name, state in gathered.items() if state})
+        about["waited"] = float(min(1.0, waited / max(1e-9, self._sent_at - now)))
+        self._reports.clear()
+        outbox = self._link.outbox
+        chunk = Chunk(
+            self._run, self._link.sender, outbox.next_number, outbox.next_number,
+            (self._policy["incarnation"], self._policy["version"]), self._policy["updates"], steps, lengths, columns,
+            about,
+        )  # fmt: skip
+        outbox.add(EncodedChunk(chunk))
+        self._unsent -= steps
+
+    # what others see
+
+    def _report(self, state: str) -> None:
+        now = time.monotonic()
+        passed = now - self._reported_at
+        if passed < self._limits.report_seconds:
+            return
+        rate = (self._steps - self._reported_steps) / passed
+        self._reported_at, self._reported_steps = now, self._steps
+        outbox = self._link.outbox
+        about = {
+            "state": state, "rate": rate, "steps": self._steps, "acknowledged": outbox.acknowledged,
+            "outstanding": outbox.steps, "life": self._link.sender, "pid": os.getpid(),
+        }  # fmt: skip
+        self._link.report(about, _REPORTS_UNTIL_EXPIRY * self._limits.report_seconds)
+
+
+def wait_for(
+    wait_func: Callable[[], bool], data_store: DataStore | None = None, timeout: float = 10, pause: float = _PAUSE
+) -> None:
+    """Wait until something is so.
+
+    :param wait_func: says whether it is
+    :param data_store: is asked for what is new before each question
+    :param timeout: seconds
+    :raises ValueError: it did not become so in that time
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        if data_store is not None:
+            data_store.load_from_store()
+        if wait_func():
+            return
+        if time.monotonic() >= deadline:
+            raise CoachError(f"waited {timeout:g} s in vain for the trainer")
+        time.sleep(pause)
+
+
+def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:
+    """Change a graph manager that is not created yet into a worker's: networks that only act, and a memory whose
+    content is sent.
+
+    :param blueprint: the trainer's document
+    """
+    agent = graph_manager.agent_params
+    for name, plain in blueprint["networks"].items():
+        agent.network_wrappers[name].blueprint = NetworkBlueprint.from_plain(plain)
+    agent.memory = OutgoingMemoryParameters(agent.memory)
+    agent.algorithm.load_memory_from_file_path = None
+    shown = graph_manager.visualization_parameters
+    for name in ("dump_csv", "dump_gifs", "dump_mp4", "tensorboard", "render", "native_rendering",
+                 "dump_in_episode_signals", "dump_parameters_documentation", "print_networks_summary"):  # fmt: skip
+        setattr(shown, name, False)
+
+
+def worker_seed(seed: int | None, name: str) -> int | None:
+    """The seed of a worker, another one for each name. :param seed: the run's, None if it has none"""
+    if seed is None:
+        return None
+    return int(np.random.SeedSequence([seed, *name.encode()]).generate_state(1)[0])
+
+
+def rollout_worker(
+    graph_manager: Any,
+    data_store: DataStore,
+    num_workers: int,
+    task_parameters: TaskParameters,
+    link: WorkerLink | None = None,
+    run: str = "",
+    name: str = "worker-0",
+    limits: Limits | None = None,
+    stop_if_asked: Callable[[], None] = lambda: None,
+) -> RolloutWorker:
+    """Play for a trainer until it says that the run is over.
+
+    :param graph_manager: of the preset, not created yet
+    :param data_store: where the trainer leaves policies
+    :param num_workers: the number of workers; the trainer's word counts
+    :param task_parameters: seed and directory
+    :param link: the worker's end of the stream; taken from the memory's ``memory_backend_params`` if not given
+    :param run: the run's id
+    :param name: the worker's
+    :return: the worker, through with playing
+    """
+    limits = limits or Limits()
+    document: list[bytes] = []
+
+    def has_come() -> bool:
+        stop_if_asked()
+        try:
+            found = data_store.get("blueprint")
+        except OSError:
+            return False
+        document.extend([] if found is None else [found])
+        return found is not None
+
+    try:
+        wait_for(has_come, timeout=limits.silence_seconds)
+    except CoachError as error:
+        raise Silence from error
+    blueprint = unpack(document[0])
+    prepare_for_playing(graph_manager, blueprint)
+    task_parameters.role, task_parameters.framework_type = TaskRole.ROLLOUT, Frameworks.acting
+    graph_manager.create_graph(task_parameters)
+    assert link is not None
+    link.outbox.window = int(blueprint["window"])
+    worker = RolloutWorker(graph_manager, link, data_store, blueprint, run, name, limits, stop_if_asked)
+    try:
+        worker.play()
+    finally:
+        graph_manager.close()
+    return worker
+
+
+class _Stop:
+    """Listens to SIGTERM and Ctrl-C."""
+
+    def __init__(self) -> None:
+        self._is_asked = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self._is_asked = True
+
+    def if_asked(self) -> None:
+        """:raises StopAsked: a signal came"""
+        if self._is_asked:
+            raise StopAsked
+
+
+def _name_of_this_worker() -> str:
+    """From the index that Kubernetes gives each pod of an indexed job."""
+    return f"worker-{os.environ.get('JOB_COMPLETION_INDEX', '0')}"
+
+
+def play_order(order: RunOrder, name: str) -> int:
+    """Do what an order says. :return: the exit code"""
+    stop = _Stop()
+    connection = Connection(order.redis_url, order.password())
+    connection.check(order.limits.connect_seconds)
+    launcher = coach.CoachLauncher()
+    args = launcher.get_argument_parser().parse_args(order.arguments)
+    graph_manager = launcher.get_graph_manager_from_args(args)
+    link = WorkerLink(connection, order.run, name, uuid.uuid4().hex[:8], window=1)
+    with tempfile.TemporaryDirectory(prefix="coach-worker-") as directory:
+        task = TaskParameters(experiment_path=directory, seed=worker_seed(args.seed, name), use_cpu=True, num_threads=1)
+        store = open_data_store(order.data_store.kind, order.data_store.settings, order.run, connection)
+        try:
+            rollout_worker(
+                graph_manager, store, order.num_workers, task, link, order.run, name, order.limits, stop.if_asked
+            )
+        except StopAsked:
+            return coach.DONE
+        except Silence:
+            screen.warning(f"{name}: nothing heard from the trainer for {order.limits.silence_seconds:.0f} s")
+            return GAVE_UP
+        finally:
+            print(f"{link.sender}: {link.outbox.acknowledged} steps acknowledged", flush=True)
+    return coach.DONE
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The program ``python -m rl_coach.rollout_worker``.
+
+    :return: the exit code: 0 the run is over, 1 a failure, 2 bad input, 3 nothing heard from the trainer
+    """
+    parser = argparse.ArgumentParser(prog="python -m rl_coach.rollout_worker", description=__doc__.partition("\n")[0])
+    parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")
+    parser.add_argument("--name", default=_name_of_this_worker(), help="this worker's name (default: %(default)s)")
+    args = parser.parse_args(arguments)
+    return coach.exit_code_of(lambda: play_order(RunOrder.read(args.order), args.name))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""A process that learns from what rollout workers play: ``python -m rl_coach.training_worker --order FILE``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from typing import Any, Sequence
+
+from rl_coach import coach
+from rl_coach.base_parameters import TaskParameters, TaskRole
+from rl_coach.checkpoint import CHECKPOINT_DIRECTORY, CheckpointStateReader
+from rl_coach.data_stores.data_store import DataStore
+from rl_coach.data_stores.data_store_impl import open_data_store
+from rl_coach.graph_managers.workers import Exchange, Workers
+from rl_coach.logger import screen
+from rl_coach.memories.backend.connection import Connection
+from rl_coach.memories.backend.streams import TrainerLink
+from rl_coach.orchestrators.run_order import RunOrder
+
+
+class TrainerLauncher(coach.CoachLauncher):
+    """The command line's way to a run, but that other processes play.
+
+    :param order: the run's
+    """
+
+    distributes = False
+
+    def __init__(self, order: RunOrder):
+        self._order = order
+        self._connection = Connection(order.redis_url, order.password())
+        self._store = open_data_store(order.data_store.kind, order.data_store.settings, order.run, self._connection)
+
+    def _choose_places(self, args: argparse.Namespace) -> None:
+        super()._choose_places(args)
+        order = self._order
+        args.experiment_path = order.experiment_path
+        args.distributed_coach, args.num_workers = True, order.num_workers
+        has_checkpoint = CheckpointStateReader(os.path.join(order.experiment_path, CHECKPOINT_DIRECTORY)).get_all()
+        if order.resume or has_checkpoint:
+            args.resume = order.experiment_path
+
+    def launch(self, arguments: Sequence[str] | None = None) -> None:
+        self._connection.check(self._order.limits.connect_seconds)
+        self._store.load_from_store()  # what an earlier trainer of this run, on another machine, has left
+        super().launch(self._order.arguments)
+
+    def create_task_parameters(self, graph_manager: Any, args: argparse.Namespace) -> TaskParameters:
+        task = super().create_task_parameters(graph_manager, args)
+        task.role = TaskRole.TRAINING
+        return task
+
+    def run_built(self, graph_manager: Any, args: argparse.Namespace) -> None:
+        order, limits = self._order, self._order.limits
+        graph_manager.data_store = self._store
+        link = TrainerLink(self._connection, order.run, graph_manager.level_managers[0].ledger)
+        exchange = Exchange(
+            order.num_workers, limits.window, limits.chunk_rows, limits.publish_seconds, limits.silence_seconds
+        )
+        workers = Workers(graph_manager, link, self._store, exchange)
+        workers.start(max(time.time_ns() // 1_000_000, link.last_incarnation() + 1))
+        try:
+            super().run_built(graph_manager, args)
+        finally:
+            workers.end(order.experiment_path)
+            data_store_ckpt_save(self._store)
+
+
+def data_store_ckpt_load(data_store: DataStore | None) -> None:
+    """Bring what lies in a data store to where the trainer reads it."""
+    if data_store is not None:
+        data_store.load_from_store()
+
+
+def data_store_ckpt_save(data_store: DataStore) -> None:
+    """Bring what the trainer has written into a data store."""
+    try:
+        data_store.save_to_store()
+    except OSError as error:
+        screen.warning(str(error))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The program ``python -m rl_coach.training_worker``.
+
+    :return: the exit code, as that of ``coach``
+    """
+    parser = argparse.ArgumentParser(prog="python -m rl_coach.training_worker", description=__doc__.partition(":")[0])
+    parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")
+    args = parser.parse_args(arguments)
+    return coach.exit_code_of(lambda: TrainerLauncher(RunOrder.read(args.order)).launch())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
