@@ -18,6 +18,7 @@ Manifest = dict[str, Any]
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
+SILENCE_SECONDS = 600  # of a log that is followed, until the connection is taken for broken
 FORBIDDEN, NOT_FOUND, CONFLICT, GONE, TOO_MANY_REQUESTS = 403, 404, 409, 410, 429
 
 _SERVICE_ACCOUNT = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -143,7 +144,7 @@ class Cluster:
         options: dict[str, Any] = {"follow": follow, "timestamps": True}
         if since_seconds is not None:
             options["since_seconds"] = since_seconds
-        waits = (CONNECT_SECONDS, None if follow else ANSWER_SECONDS)
+        waits = (CONNECT_SECONDS, SILENCE_SECONDS if follow else ANSWER_SECONDS)
         response = self._call(
             "read", "Pod", [pod, self.namespace], f"the log of pod '{pod}'", "_log", _request_timeout=waits, **options
         )

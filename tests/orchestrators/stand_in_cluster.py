@@ -29,6 +29,8 @@ _KINDS = {
     "secrets": "Secret", "services": "Service", "statefulsets": "StatefulSet",
 }  # fmt: skip
 
+_FIRST_STATUS = {"pods": {"phase": "Pending"}, "statefulsets": {"replicas": 1}}
+
 
 class Refusal(Exception):
     """An answer other than 2xx."""
@@ -46,6 +48,7 @@ class Objects:
         self.history: list[tuple[int, str, str, str, Manifest]] = []
         self.logs: dict[str, list[str]] = {}
         self.log_breaks = 0
+        self._looks = 0
         self._objects: dict[Key, Manifest] = {}
         self._versions = itertools.count(1)
 
@@ -74,7 +77,7 @@ class Objects:
         created["metadata"] |= {"name": name, "uid": str(uuid.uuid4()), "creationTimestamp": now}
         if namespace:
             created["metadata"]["namespace"] = namespace
-        created.setdefault("status", {"phase": "Pending"} if plural == "pods" else {})
+        created.setdefault("status", dict(_FIRST_STATUS.get(plural, {})))
         self._objects[key] = created
         self._record("ADDED", key)
         self._control()
@@ -112,6 +115,16 @@ class Objects:
     # Controllers
 
     def _control(self) -> None:
+        """Let the controllers look until they change nothing; what they change themselves calls for one look more."""
+        self._looks += 1
+        if self._looks > 1:
+            return
+        while self._looks:
+            seen = self._looks
+            self._look()
+            self._looks -= seen
+
+    def _look(self) -> None:
         for (plural, namespace, _), one in list(self._objects.items()):
             if "deletionTimestamp" in one["metadata"]:
                 continue
@@ -308,12 +321,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _stream(self, chunks: Iterator[bytes]) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Connection", "close")
+        self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        self.close_connection = True
-        for chunk in chunks:
-            self.wfile.write(chunk)
+        for chunk in filter(None, chunks):
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
             self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
 
     def _send(self, status: int, body: bytes) -> None:
         self.send_response(status)
