@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Callable, Iterator, TypeAlias
+from typing import Callable, Iterator, Sequence, TypeAlias
 
 from rl_coach.orchestrators import kubernetes_pods as pods
 from rl_coach.orchestrators.kubernetes_manifests import COMPONENT_LABEL, TRAINER, WORKER, owner_name, selector
@@ -20,6 +20,7 @@ _PAUSE = 1.0  # seconds, between two attempts
 _LOG_SLACK = 5.0  # seconds of a log that are read twice after a break
 _LOG_END = 10.0  # seconds, for the rest of a log once its pod has ended
 _PASSING = (GONE, TOO_MANY_REQUESTS)
+_STOP = 1.0  # seconds, for requests under way
 _SILENCE = 60.0  # seconds without an answer, until it is said
 
 
@@ -114,7 +115,7 @@ class LogFollower(threading.Thread):
     def __init__(self, cluster: Cluster, pod: str, say: Say):
         super().__init__(daemon=True, name=f"log {pod}")
         self._cluster, self._pod, self._say = cluster, pod, say
-        self._ended = threading.Event()
+        self._ended, self._stopped = threading.Event(), False
         self._last_stamp = ""
         self._last_time: float | None = None
 
@@ -122,8 +123,13 @@ class LogFollower(threading.Thread):
         """Read to the end: the pod has ended."""
         self._ended.set()
 
+    def stop(self) -> None:
+        """Say no more."""
+        self._stopped = True
+        self._ended.set()
+
     def run(self) -> None:
-        while True:
+        while not self._stopped:
             is_last = self._ended.is_set()
             with contextlib.suppress(ClusterError):  # there is no log yet, or no longer; the pod's status says more
                 self._read()
@@ -140,6 +146,8 @@ class LogFollower(threading.Thread):
             stamp, _, text = line.partition(" ")
             if stamp <= known:
                 continue
+            if self._stopped:
+                return
             self._last_stamp, self._last_time = stamp, time.monotonic()
             self._say(text)
 
@@ -200,8 +208,7 @@ class Follower:
         try:
             yield
         finally:
-            for watcher in watchers:
-                watcher.stop()
+            _stop_threads([*watchers, *self._logs.values()])
 
     def _take(self, change: Change | ClusterError) -> Outcome | None:
         if isinstance(change, ClusterError):
@@ -328,6 +335,16 @@ class Follower:
         deadline = time.monotonic() + _LOG_END
         for log in self._logs.values():
             log.join(max(0.0, deadline - time.monotonic()))
+
+
+def _stop_threads(threads: Sequence[Watcher | LogFollower]) -> None:
+    """Stop threads. Those that wait for a stream may go on waiting; none may be in the middle of a request when the
+    interpreter ends, which the client's compiled parts do not survive."""
+    for thread in threads:
+        thread.stop()
+    deadline = time.monotonic() + _STOP
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def wait_until_gone(cluster: Cluster, kind: str, name: str, uid: str, seconds: float) -> bool:

@@ -11,6 +11,8 @@ import base64
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
+from rl_coach.data_stores import nfs_volume
+
 Manifest = dict[str, Any]
 
 ORDER_DIRECTORY = "/etc/coach/order"
@@ -363,18 +365,10 @@ def persistent_volumes(run: KubernetesRun, volume: Volume) -> list[Manifest]:
     """The volume of an NFS export, which restricted pods may not mount themselves; its data outlives the run."""
     if not volume.server:
         return []
-    spec = {
-        "capacity": {"storage": volume.size},
-        "accessModes": ["ReadWriteMany"],
-        "persistentVolumeReclaimPolicy": "Retain",
-        "storageClassName": "",
-        "nfs": {"server": volume.server, "path": volume.path},
-        "claimRef": {"namespace": run.namespace or "default", "name": claim_name(run, volume)},
-    }
-    manifest = _manifest(run, "v1", "PersistentVolume", "data", "data-store", spec=spec)
-    manifest["metadata"].pop("namespace", None)
-    manifest["metadata"]["name"] = volume_name(run.namespace, run.name)
-    return [manifest]
+    name, claim = volume_name(run.namespace, run.name), claim_name(run, volume)
+    bare = nfs_volume.volume(name, volume.server, volume.path, volume.size, claim, run.namespace or "default")
+    about = {"labels": _labels(run, "data-store"), "annotations": {RUN_ANNOTATION: run.run}}
+    return [nfs_volume.with_metadata(bare, about)]
 
 
 def volume_name(namespace: str, name: str) -> str:
@@ -384,14 +378,9 @@ def volume_name(namespace: str, name: str) -> str:
 
 def volume_claim(run: KubernetesRun, volume: Volume) -> Manifest:
     """The claim on the volume that trainer and workers share."""
-    spec: Manifest = {
-        "accessModes": ["ReadWriteMany"],
-        "resources": {"requests": {"storage": volume.size}},
-        "storageClassName": volume.storage_class,
-    }
-    if volume.server:
-        spec["volumeName"] = volume_name(run.namespace, run.name)
-    return _manifest(run, "v1", "PersistentVolumeClaim", "data", "data-store", spec=spec)
+    bound = volume_name(run.namespace, run.name) if volume.server else ""
+    bare = nfs_volume.claim(claim_name(run, volume), volume.size, volume.storage_class, bound)
+    return nfs_volume.with_metadata(bare, _metadata(run, "data", "data-store"))
 
 
 # Parts of manifests
@@ -411,11 +400,14 @@ def _selecting(run: KubernetesRun, component: str) -> dict[str, str]:
 
 
 def _manifest(run: KubernetesRun, version: str, kind: str, suffix: str, component: str, **parts: Any) -> Manifest:
+    return {"apiVersion": version, "kind": kind, "metadata": _metadata(run, suffix, component), **parts}
+
+
+def _metadata(run: KubernetesRun, suffix: str, component: str) -> Manifest:
     metadata: Manifest = {"name": f"{run.name}-{suffix}"}
     if run.namespace:
         metadata["namespace"] = run.namespace
-    metadata |= {"labels": _labels(run, component), "annotations": {RUN_ANNOTATION: run.run}}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata, **parts}
+    return metadata | {"labels": _labels(run, component), "annotations": {RUN_ANNOTATION: run.run}}
 
 
 def _secret(run: KubernetesRun, suffix: str, component: str, files: Mapping[str, bytes]) -> Manifest:

@@ -111,6 +111,7 @@ def test_the_deletion_of_the_owner_removes_all(cluster, coach):
 def test_a_worker_that_fails_is_replaced_and_the_run_goes_on(cluster, coach):
     run = coach(cluster)
     trainer, workers = bring_up(cluster)
+    run.wait_for("2 of 2 workers run")
     cluster.end(workers[0], 137, "OOMKilled")
     run.wait_for(f"{workers[0]}: failed: OOMKilled, exit code 137")
     (replacement,) = cluster.wait_for_fresh("worker")
@@ -219,7 +220,7 @@ def test_who_attaches_follows_to_the_end_and_may_leave(cluster, coach):
     second = coach(cluster, "--attach")
     second.wait_for(f"the trainer runs in pod '{trainer}'")
     second.send(signal.SIGINT)
-    assert second.end() == STOPPED
+    assert second.end() == STOPPED, second.text
     assert "the run goes on" in second.text and cluster.job(f"{NAME}-trainer")
     third = coach(cluster, "--attach")
     third.wait_for("attached to run")
