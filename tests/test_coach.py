@@ -212,9 +212,6 @@ def test_what_is_said_at_the_end():
         (["-p", "Atari_DQN", "-lvl", "pongg"], "no level 'pongg'; did you mean 'pong'"),
         (["-p", "recorder.py", "-n", "4"], "-n 4: several workers"),
         (["-p", "recorder.py", "-ew"], "-ew: an evaluation worker"),
-        (["-p", "recorder.py", "-dc"], "distributed training is not in this version"),
-        (["-p", "recorder.py", "-dcp", "x.cfg"], "distributed training is not in this version"),
-        (["-p", "recorder.py", "--dump_worker_logs"], "distributed training is not in this version"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(capsys, arguments, part):

@@ -69,7 +69,7 @@ def test_the_password_of_a_redis_is_kept_apart_from_its_address(tmp_path):
         ("[worker]\ncpu = 2\ncpu_limit = 500m", "[worker] cpu_limit = 500m: allowed: at least cpu = 2"),
         ("[trainer]\ngpus = -1", "[trainer] gpus = -1: allowed: a whole number from 0 up"),
         ("[coach]\ndata_store = s3", "[coach] data_store = s3: s3_bucket_name is missing"),
-        ("[coach]\ndata_store = nfs", "[coach] data_store = nfs: nfs_path, a directory that all processes share, is"),
+        ("[coach]\ndata_store = nfs", "[coach] data_store = nfs: nfs_path, a directory that all"),
         ("[coach]\norchestrator = kubernetes", "[trainer] image is missing, and so is [coach] image"),
         ("[coach]\nimage = a\ndata_store = nfs", "[coach] data_store = nfs: allowed: exactly one of nfs_claim, nfs_ser"),
         ("[coach]\ns3_creds_file = /nowhere", "[coach] s3_creds_file = /nowhere: allowed: a file that can be read (No"),

@@ -117,6 +117,6 @@ def test_a_dry_run_prints_manifests_alone(settings, tmp_path, capfd):
     assert ended.value.code == DONE
     printed = list(yaml.safe_load_all(capfd.readouterr().out))
     for manifest in printed:
-        kubernetes_validate.validate(manifest, strict=True)
+        kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
     order = next(one for one in printed if one["kind"] == "ConfigMap")["data"]["order.json"]
     assert '"--preset=CartPole_ClippedPPO"' in order
