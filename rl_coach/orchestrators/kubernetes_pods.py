@@ -1,4 +1,4 @@
-"""What a pod's status says: why it does not start, and how it ended."""
+"""Reading of a pod's status: the reason for which it does not start, and how it ended."""
 
 from __future__ import annotations
 

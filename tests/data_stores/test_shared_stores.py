@@ -106,7 +106,7 @@ def test_a_worker_takes_each_new_checkpoint_once(two_stores):
 
 def test_a_directory_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(CoachError, match="the shared directory '.*' cannot be made: Not a directory"):
+    with pytest.raises(CoachError, match=r"the shared directory '.*' cannot be made: Not a directory"):
         nfs_store(tmp_path / "file" / "below").deploy()
 
 
