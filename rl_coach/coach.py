@@ -198,7 +198,7 @@ class CoachLauncher:
         """
         from rl_coach.utils import CoachError
 
-        if args.num_workers > 1:
+        if args.num_workers > 1 and not args.distributed_coach:
             raise CoachError(f"{args.num_workers} workers on one machine are not in this version yet: set 1")
         directory = self.make_directory(graph_manager, args)
         try:

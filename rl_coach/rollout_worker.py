@@ -18,19 +18,21 @@ from typing import Any, Callable, Sequence
 import numpy as np
 
 from rl_coach import coach
+from rl_coach.agents.agent import Agent
 from rl_coach.agents.before_evaluation import FILTERS
+from rl_coach.agents.episode import EpisodeReport
 from rl_coach.agents.sent_and_received import about_played, take_policy
 from rl_coach.architectures.blueprint import NetworkBlueprint
 from rl_coach.base_parameters import Frameworks, TaskParameters, TaskRole
 from rl_coach.core_types import EnvironmentSteps, RunPhase
-from rl_coach.data_stores.data_store import DataStore
+from rl_coach.data_stores.data_store import DataStore, SyncFiles
 from rl_coach.data_stores.data_store_impl import open_data_store
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection
 from rl_coach.memories.backend.streams import RunState, WorkerLink
 from rl_coach.memories.backend.wire import Chunk, EncodedChunk, unpack
-from rl_coach.memories.outgoing import OutgoingMemoryParameters
+from rl_coach.memories.outgoing import OutgoingMemory, OutgoingMemoryParameters
 from rl_coach.orchestrators.run_order import Limits, RunOrder
 from rl_coach.utils import CoachError
 
@@ -93,9 +95,11 @@ class RolloutWorker:
         stop_if_asked: Callable[[], None],
     ):
         self._graph, self._link, self._store, self._limits = graph, link, store, limits
-        self._agent: Any = graph.level_managers[0].agent
-        self._memory = self._agent.memory
-        self._reports = self._agent.books.reports = []
+        agent: Any = graph.level_managers[0].agent
+        self._agent: Agent = agent
+        self._memory: OutgoingMemory = agent.memory
+        self._reports: list[EpisodeReport] = []
+        agent.books.reports = self._reports
         self._run, self._name = run, name
         self._is_synchronous = bool(blueprint["is_synchronous"])
         self._chunk_rows = int(blueprint["chunk_rows"])
@@ -270,6 +274,15 @@ def wait_for(
         time.sleep(pause)
 
 
+def wait_for_trainer_ready(checkpoint_dir: str, data_store: DataStore | None = None, timeout: float = 10) -> None:
+    """Wait until the trainer has said, by a file in its checkpoint directory, that workers may begin.
+
+    :raises CoachError: it did not in that time
+    """
+    file = os.path.join(checkpoint_dir, SyncFiles.TRAINER_READY.value)
+    wait_for(lambda: os.path.exists(file), data_store, timeout)
+
+
 def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:
     """Change a graph manager that is not created yet into a worker's: networks that only act, and a memory whose
     content is sent.
@@ -299,6 +312,7 @@ def rollout_worker(
     data_store: DataStore,
     num_workers: int,
     task_parameters: TaskParameters,
+    *,
     link: WorkerLink | None = None,
     run: str = "",
     name: str = "worker-0",
@@ -333,10 +347,13 @@ def rollout_worker(
     except CoachError as error:
         raise Silence from error
     blueprint = unpack(document[0])
+    if link is None:
+        backend = graph_manager.agent_params.memory.memory_backend_params
+        run = backend.channel
+        link = WorkerLink(backend.connect(), run, name, uuid.uuid4().hex[:8], window=1)
     prepare_for_playing(graph_manager, blueprint)
     task_parameters.role, task_parameters.framework_type = TaskRole.ROLLOUT, Frameworks.acting
     graph_manager.create_graph(task_parameters)
-    assert link is not None
     link.outbox.window = int(blueprint["window"])
     worker = RolloutWorker(graph_manager, link, data_store, blueprint, run, name, limits, stop_if_asked)
     try:

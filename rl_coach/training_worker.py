@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 from rl_coach import coach
 from rl_coach.base_parameters import TaskParameters, TaskRole
@@ -54,18 +55,46 @@ class TrainerLauncher(coach.CoachLauncher):
 
     def run_built(self, graph_manager: Any, args: argparse.Namespace) -> None:
         order, limits = self._order, self._order.limits
-        graph_manager.data_store = self._store
-        link = TrainerLink(self._connection, order.run, graph_manager.level_managers[0].ledger)
         exchange = Exchange(
             order.num_workers, limits.window, limits.chunk_rows, limits.publish_seconds, limits.silence_seconds
         )
-        workers = Workers(graph_manager, link, self._store, exchange)
-        workers.start(max(time.time_ns() // 1_000_000, link.last_incarnation() + 1))
-        try:
+        with _workers_of(graph_manager, self._connection, order.run, self._store, exchange):
             super().run_built(graph_manager, args)
-        finally:
-            workers.end(order.experiment_path)
-            data_store_ckpt_save(self._store)
+
+
+@contextlib.contextmanager
+def _workers_of(
+    graph_manager: Any, connection: Connection, run: str, store: DataStore, exchange: Exchange
+) -> Iterator[None]:
+    """Have workers play for a graph meanwhile. :param graph_manager: created in the role of a trainer"""
+    link = TrainerLink(connection, run, graph_manager.level_managers[0].ledger)
+    workers = Workers(graph_manager, link, store, exchange)
+    graph_manager.data_store = store
+    workers.start(max(time.time_ns() // 1_000_000, link.last_incarnation() + 1))
+    try:
+        yield
+    finally:
+        workers.end(graph_manager.task_parameters.experiment_path)
+        data_store_ckpt_save(store)
+
+
+def training_worker(
+    graph_manager: Any, task_parameters: TaskParameters, data_store: DataStore, is_multi_node_test: bool = False
+) -> None:
+    """Learn from what rollout workers play, to the end of the schedule.
+
+    :param graph_manager: of the preset, not created yet; ``memory_backend_params`` of its agent's memory say where
+        Redis is
+    :param task_parameters: the task
+    :param data_store: where policies are left for the workers
+    :param is_multi_node_test: stop once the evaluation reaches its goal
+    """
+    backend = graph_manager.agent_params.memory.memory_backend_params
+    task_parameters.role = TaskRole.TRAINING
+    task_parameters.apply_stop_condition = task_parameters.apply_stop_condition or is_multi_node_test
+    graph_manager.create_graph(task_parameters)
+    with _workers_of(graph_manager, backend.connect(), backend.channel, data_store, Exchange(num_workers=1)):
+        graph_manager.run()
 
 
 def data_store_ckpt_load(data_store: DataStore | None) -> None:

@@ -446,7 +446,7 @@ class Agent(AgentInterface):
     def should_train(self) -> bool:
         """True if the next call of ``train`` would learn."""
         buffer = self.episode.buffer
-        # in several environments and by other processes, what has been played of the episodes is cut off and learned from
+        # of what is played in several environments, or by other processes, so much is learned from as is there
         is_cut = self.is_played_elsewhere or (self.parallel is not None and self.is_on_policy)
         in_episode = not buffer.is_complete and not is_cut
         is_due = self.clock.is_due(self.total_steps_counter, self.current_episode, in_episode)

@@ -112,7 +112,9 @@ class Books:
     def write_episode(self, report: EpisodeReport) -> None:
         """Open the row of an episode that has ended, and write those before it to the file."""
         if self.reports is not None:
-            samples = {signal.name: signal.flat() for signal in self.episode_signals if signal.values}
+            samples: dict[str, list] = {
+                signal.name: [signal.flat()] for signal in self.episode_signals if signal.values
+            }
             self.reports.append(replace(report, signals=samples))
             return
         self.close_row()

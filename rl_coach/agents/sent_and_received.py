@@ -53,7 +53,7 @@ def played_in(chunk: Chunk) -> Played:
 
 
 def _report(phase: str, length: int, reward: Any, shaped_reward: Any, signals: dict[str, Any]) -> EpisodeReport:
-    samples = {str(name): [np.asarray(values, np.float64)] for name, values in signals.items() if np.size(values)}
+    samples = {str(name): [np.asarray(column, np.float64) for column in columns] for name, columns in signals.items()}
     return EpisodeReport(RunPhase[phase], int(length), reward, shaped_reward, samples)
 
 

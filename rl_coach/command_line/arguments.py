@@ -409,11 +409,11 @@ def keywords() -> frozenset[str]:
     return frozenset(action.dest for action in actions) - {"help", "list", "version"}
 
 
-_OF_THE_WHOLE_RUN = frozenset(
-    "experiment_name experiment_path resume trust num_workers evaluation_worker distributed_coach"
-    " distributed_coach_config_path memory_backend_params data_store_params distributed_coach_run_type"
-    " dump_worker_logs open_dashboard dry_run attach keep".split()
-)
+_OF_THE_WHOLE_RUN = {
+    "experiment_name", "experiment_path", "resume", "trust", "num_workers", "evaluation_worker", "distributed_coach",
+    "distributed_coach_config_path", "memory_backend_params", "data_store_params", "distributed_coach_run_type",
+    "dump_worker_logs", "open_dashboard", "dry_run", "attach", "keep",
+}  # fmt: skip
 
 
 def arguments_of_a_process(args: argparse.Namespace, defaults: dict[str, Any]) -> list[str]:

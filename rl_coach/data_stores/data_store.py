@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import time
 from enum import Enum
 from typing import Any, NoReturn
+
+from rl_coach.utils import CoachError
+
+_PAUSE = 0.02  # seconds between two looks for a policy
 
 
 DOCUMENTS = ("policy", "blueprint", "end")
@@ -84,15 +90,23 @@ class DataStore:
         self._is_undefined("load_from_store")
 
     def save_policy(self, graph_manager: Any) -> None:
-        """Leave the policy of a graph."""
-        self._is_undefined("save_policy")
+        """Leave the policy of a graph, which its ``policy_document`` gives."""
+        self.put("policy", graph_manager.policy_document())
 
     def load_policy(self, graph_manager: Any, timeout: float = -1) -> None:
         """Give a graph the newest policy.
 
         :param timeout: seconds to wait for one; below 0 without end
+        :raises CoachError: there is none in that time
         """
-        self._is_undefined("load_policy")
+        deadline = time.monotonic() + timeout if timeout >= 0 else math.inf
+        document = self.get("policy")
+        while document is None:
+            if time.monotonic() >= deadline:
+                raise CoachError(f"no policy within {timeout:g} s")
+            time.sleep(_PAUSE)
+            document = self.get("policy")
+        graph_manager.take_policy_document(document)
 
     def end_of_policies(self) -> bool:
         """True if no more policies will come."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from rl_coach.data_stores.data_store import DataStore, DataStoreParameters
 from rl_coach.memories.backend.connection import Connection, Keys
+from rl_coach.memories.backend.streams import RunState
 
 
 class RedisDataStoreParameters(DataStoreParameters):
@@ -62,7 +63,7 @@ class RedisDataStore(DataStore):
 
     def undeploy(self) -> bool:
         """Take the documents away. :return: False if Redis cannot be reached"""
-        names = [self._keys.document(name) for name in ("policy", "blueprint", "end")]
+        names = [self._keys.document(name) for name in ("policy", "blueprint")]
         try:
             self.connection.client.unlink(*names)
         except self.connection.errors:
@@ -80,6 +81,19 @@ class RedisDataStore(DataStore):
             return self.connection.client.get(self._keys.document(name))
         except self.connection.errors as error:
             raise ConnectionError(str(error)) from error
+
+    def load_policy(self, graph_manager: Any, require_new_policy: bool = True, timeout: float = 0) -> None:
+        """Give a graph the newest policy.
+
+        :param require_new_policy: not used: there is one policy, the newest
+        :param timeout: seconds to wait for one; 0 without end
+        """
+        super().load_policy(graph_manager, timeout or -1)
+
+    def end_of_policies(self) -> bool:
+        """True if the trainer has said that the run is over."""
+        state = self.connection.client.get(self._keys.state)
+        return state is not None and RunState.read(state).is_over
 
     def save_to_store(self) -> None:
         """Nothing is left to do: what is put is in the store."""

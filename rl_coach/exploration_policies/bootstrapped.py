@@ -47,7 +47,7 @@ class Bootstrapped(EGreedy):
     :ivar last_action_values: [A], the values that the last action was chosen by; None if it was random
     """
 
-    own_state = (*EGreedy.own_state, "selected_head")
+    own_state: tuple[str, ...] = (*EGreedy.own_state, "selected_head")
 
     def __init__(
         self,

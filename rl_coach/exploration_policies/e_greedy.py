@@ -64,7 +64,7 @@ class EGreedy(ExplorationPolicy):
     :raises CoachError: the action space is neither discrete nor a box
     """
 
-    own_state = ("rng", "current_random_value")
+    own_state: tuple[str, ...] = ("rng", "current_random_value")
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ class OUProcess(ContinuousActionExplorationPolicy):
     :param dt: the time of one step
     """
 
-    own_state = ("rng", "process")
+    own_state: tuple[str, ...] = ("rng", "process")
 
     def __init__(
         self, action_space: ActionSpace, mu: float = 0, theta: float = 0.15, sigma: float = 0.2, dt: float = 0.01

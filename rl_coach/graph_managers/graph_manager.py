@@ -10,6 +10,7 @@ from typing import Any, Callable, ClassVar, Iterator, Mapping
 
 import numpy as np
 
+from rl_coach.agents.sent_and_received import policy_of, take_policy
 from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.base_parameters import ScheduleParameters, TaskParameters, VisualizationParameters
 from rl_coach.core_types import (
@@ -38,6 +39,7 @@ from rl_coach.graph_managers.schedule_parameters import (
 from rl_coach.graph_managers.stop_signals import StopSignals
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import Logger, screen
+from rl_coach.memories.backend.wire import pack, unpack
 from rl_coach.runs.evaluation import EvaluationStatistics
 from rl_coach.runs.live_region import Fields
 from rl_coach.runs.notebook import directory_html
@@ -671,6 +673,14 @@ class GraphManager(Constrained):
 
     def _repr_html_(self) -> str:
         return directory_html(self.task_parameters.experiment_path)
+
+    def policy_document(self) -> bytes:
+        """What another process needs to act as the topmost agent does now."""
+        return pack(policy_of(self.top_level_manager.agent))
+
+    def take_policy_document(self, document: bytes) -> None:
+        """Act from now on as ``policy_document`` said in another process; for a graph that only acts."""
+        take_policy(self.top_level_manager.agent, unpack(document))
 
     def flush(self) -> None:
         """Write what the agents have not written yet."""

@@ -117,10 +117,9 @@ class Workers:
     def _publish_if_due(self) -> None:
         if self._link.times_restored != self._times_restored:
             self._put_documents_back()
-        updates, now = self._agent.training_iteration, time.monotonic()
-        if self._level.phase.name != self._link.state.phase:
-            self._publish()
-        elif updates != self._published_updates and (self._is_synchronous or now >= self._publish_at):
+        has_new_phase = self._level.phase.name != self._link.state.phase
+        is_new = self._agent.training_iteration != self._published_updates
+        if has_new_phase or (is_new and (self._is_synchronous or time.monotonic() >= self._publish_at)):
             self._publish()
 
     def _put_documents_back(self) -> None:

@@ -35,7 +35,7 @@ class OutgoingMemory(Memory):
 
     def __init__(self, max_size: tuple[MemoryGranularity, int], stores_episodes: bool):
         super().__init__(max_size)
-        self.stores_episodes = stores_episodes  # type: ignore[misc]
+        self.stores_episodes = stores_episodes
         self._episode_lengths: list[int] = []
 
     def store(self, transition: Transition) -> None:
@@ -59,10 +59,3 @@ class OutgoingMemory(Memory):
         lengths, self._episode_lengths = self._episode_lengths, []
         self._store = TransitionStore(capacity=None)
         return columns, lengths
-
-    def row_bytes(self) -> int:
-        """Bytes of one transition, as far as is known from those that wait."""
-        if not self._store.length:
-            return 0
-        one = self._store.batch_at(self._store.all_rows()[:1])
-        return sum(column.nbytes for column in one.state_columns.values())

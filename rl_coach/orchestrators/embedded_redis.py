@@ -30,7 +30,9 @@ def find_redis_server() -> str:
         program = pathlib.Path(place) / "bin" / "redis-server"
         if os.access(program, os.X_OK):
             return str(program)
-    raise CoachError(f"distributed training needs redis-server, which is not installed: {install_command('distributed')}")
+    raise CoachError(
+        f"distributed training needs redis-server, which is not installed: {install_command('distributed')}"
+    )
 
 
 class EmbeddedRedis:

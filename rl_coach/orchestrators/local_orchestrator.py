@@ -24,6 +24,7 @@ from rl_coach.orchestrators.run_order import ROLLOUT_PROGRAM, TRAINING_PROGRAM, 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _SECONDS_FOR_THE_TRAINER = 10.0
 _SECONDS_FOR_WORKERS = 5.0
+_SECONDS_TO_HEAR = 1.0
 _SECONDS_FOR_RESTARTS = 60.0
 _MOST_RESTARTS = 5
 """A process that dies more often than this within ``_SECONDS_FOR_RESTARTS`` is not started again."""
@@ -215,6 +216,7 @@ class LocalOrchestrator:
         if self._trainer is not None:
             self._trainer.signal(signal.SIGTERM)
             self._trainer.wait(_SECONDS_FOR_THE_TRAINER)
+        self._let_workers_hear()
         for worker in self._workers:
             worker.signal(signal.SIGTERM)
         deadline = time.monotonic() + _SECONDS_FOR_WORKERS
@@ -225,6 +227,12 @@ class LocalOrchestrator:
         if self._keeps_logs:
             self._keep_logs()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _let_workers_hear(self) -> None:
+        """Give workers the time to hear from the trainer that the run is over."""
+        deadline = time.monotonic() + _SECONDS_TO_HEAR
+        while time.monotonic() < deadline and any(worker.code is None for worker in self._workers):
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
 
     def _keep_logs(self) -> None:
         place = pathlib.Path(self._order.experiment_path)

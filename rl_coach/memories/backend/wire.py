@@ -159,7 +159,9 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
 def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
     if not described:
         return None
-    arrays = {path: _array(dtype, shape, fields[str(i).encode()]) for i, (path, dtype, shape, *_) in enumerate(described)}
+    arrays = {
+        path: _array(dtype, shape, fields[str(i).encode()]) for i, (path, dtype, shape, *_) in enumerate(described)
+    }
     details = {path: rest for path, _, _, *rest in described if rest}
     rows = len(arrays["reward"])
     if not 0 < rows <= MOST_ROWS:

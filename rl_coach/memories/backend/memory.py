@@ -1,0 +1,62 @@
+"""Base of memory backends: what carries experience from the processes that play to the one that learns."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, NoReturn
+
+
+class MemoryBackendParameters:
+    """Settings of a backend.
+
+    :param store_type: its kind, such as ``'redispubsub'``
+    :param orchestrator_type: what starts the processes, such as ``'kubernetes'``
+    :param run_type: the part of this process, such as ``'trainer'``
+    :param deployed: what carries the experience runs already
+    """
+
+    def __init__(self, store_type: str, orchestrator_type: str, run_type: str, deployed: bool = False):
+        self.store_type = store_type
+        self.orchestrator_type = orchestrator_type
+        self.run_type = run_type
+        self.deployed = deployed
+
+
+class MemoryBackend:
+    """Base of all backends.
+
+    :param params: its settings
+    """
+
+    def __init__(self, params: MemoryBackendParameters):
+        self.params = params
+
+    def deploy(self) -> None:
+        """Set it up."""
+        self._is_undefined("deploy")
+
+    def get_endpoint(self) -> Any:
+        """Place by which others reach it."""
+        self._is_undefined("get_endpoint")
+
+    def undeploy(self) -> None:
+        """Take it down."""
+        self._is_undefined("undeploy")
+
+    def sample(self, size: int) -> Any:
+        """A batch of ``size`` transitions."""
+        self._is_undefined("sample")
+
+    def store(self, obj: Any) -> None:
+        """Send a transition or an episode."""
+        self._is_undefined("store")
+
+    def store_episode(self, obj: Any) -> None:
+        """Send an episode."""
+        self._is_undefined("store_episode")
+
+    def fetch(self, num_steps: Any = 0) -> Iterator[Any]:
+        """The transitions that have been sent, as they come."""
+        self._is_undefined("fetch")
+
+    def _is_undefined(self, method: str) -> NoReturn:
+        raise NotImplementedError(f"{type(self).__name__} does not define {method}")

@@ -1,0 +1,34 @@
+"""Memory backends by the names of their kinds."""
+
+from __future__ import annotations
+
+import json as json_format
+from typing import Any
+
+from rl_coach.memories.backend.memory import MemoryBackend, MemoryBackendParameters
+from rl_coach.memories.backend.redis import RedisPubSubBackend, RedisPubSubMemoryBackendParameters
+from rl_coach.utils import CoachError
+
+_KINDS = ("redis", "redispubsub")
+
+
+def get_memory_backend(params: MemoryBackendParameters) -> MemoryBackend:
+    """The backend that parameters describe.
+
+    :raises CoachError: there is no such kind
+    """
+    if not isinstance(params, RedisPubSubMemoryBackendParameters):
+        raise CoachError(f"no memory backend '{params.store_type}'; there are {', '.join(_KINDS)}")
+    return RedisPubSubBackend(params)
+
+
+def construct_memory_params(json: dict[str, Any] | str) -> MemoryBackendParameters:
+    """The parameters that a JSON object (or its text) describes, by their names; ``store_type`` says the kind.
+
+    :raises CoachError: there is no such kind
+    """
+    settings = dict(json_format.loads(json) if isinstance(json, str) else json)
+    kind = settings.pop("store_type", "redispubsub")
+    if kind not in _KINDS:
+        raise CoachError(f"no memory backend '{kind}'; there are {', '.join(_KINDS)}")
+    return RedisPubSubMemoryBackendParameters(**settings)

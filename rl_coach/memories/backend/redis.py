@@ -1,0 +1,186 @@
+"""Transitions through Redis Streams for programs that send and fetch them one by one, by Coach's names.
+
+Trainer and workers of Coach itself use the two ends of a stream (``streams``) directly.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any, Iterator
+
+from rl_coach.core_types import EnvironmentEpisodes, Episode, StepMethod, Transition
+from rl_coach.memories.backend.connection import Connection
+from rl_coach.memories.backend.ledger import Ledger
+from rl_coach.memories.backend.memory import MemoryBackend, MemoryBackendParameters
+from rl_coach.memories.backend.streams import TrainerLink, WorkerLink
+from rl_coach.memories.backend.wire import Chunk, EncodedChunk
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.memories.outgoing import OutgoingMemory
+from rl_coach.utils import CoachError
+
+_ROWS = 32
+_WINDOW = 4
+_PAUSE = 0.005
+_SECONDS_TO_CONNECT = 8.0
+
+
+class RedisPubSubMemoryBackendParameters(MemoryBackendParameters):
+    """Settings of a stream in Redis. The name is Coach's; nothing is published to whoever happens to listen.
+
+    :param redis_address: the host; empty for this one
+    :param redis_port: its port
+    :param channel: the run's id; a new one if not given
+    :param orchestrator_params: settings of what starts the processes
+    :param run_type: the part of this process
+    :param orchestrator_type: what starts the processes
+    :param deployed: Redis runs already
+    """
+
+    def __init__(
+        self,
+        redis_address: str = "",
+        redis_port: int = 6379,
+        channel: str | None = None,
+        orchestrator_params: dict[str, Any] | None = None,
+        run_type: str = "trainer",
+        orchestrator_type: str = "kubernetes",
+        deployed: bool = False,
+    ):
+        super().__init__("redispubsub", orchestrator_type, run_type, deployed)
+        self.redis_address = redis_address
+        self.redis_port = redis_port
+        self.channel = channel or f"channel-{uuid.uuid4()}"
+        self.orchestrator_params = {} if orchestrator_params is None else orchestrator_params
+
+    def connect(self) -> Connection:
+        """A connection to that Redis.
+
+        :raises CoachError: there is none
+        """
+        password = self.orchestrator_params.get("redis_password")
+        connection = Connection(f"redis://{self.redis_address or 'localhost'}:{self.redis_port}/0", password)
+        connection.check(_SECONDS_TO_CONNECT)
+        return connection
+
+
+class RedisPubSubBackend(MemoryBackend):
+    """Sends what is stored, in chunks, and fetches what others have stored.
+
+    :param params: place of Redis
+    """
+
+    params: RedisPubSubMemoryBackendParameters
+
+    def __init__(self, params: RedisPubSubMemoryBackendParameters):
+        super().__init__(params)
+        self._memory = OutgoingMemory((MemoryGranularity.Episodes, 0), stores_episodes=False)
+        self._link: WorkerLink | None = None
+        self._subscription: RedisSub | None = None
+
+    def deploy(self) -> None:
+        """Wait for Redis, which the orchestrator starts.
+
+        :raises CoachError: there is none
+        """
+        self.params.connect().close()
+        self.params.deployed = True
+
+    def deploy_kubernetes(self) -> None:
+        """As ``deploy``: the Kubernetes orchestrator creates Redis together with everything else of the run."""
+        self.deploy()
+
+    def undeploy(self) -> None:
+        """Send what is left."""
+        if self._link is not None:
+            self.flush()
+        self.params.deployed = False
+
+    def get_endpoint(self) -> dict[str, Any]:
+        """Host and port of Redis."""
+        return {"redis_address": self.params.redis_address, "redis_port": self.params.redis_port}
+
+    def store(self, obj: Transition | Episode) -> None:
+        """Send a transition or an episode; with others, in a while."""
+        if isinstance(obj, Episode):
+            self.store_episode(obj)
+            return
+        self._memory.store(obj)
+        if self._memory.length() >= _ROWS:
+            self.flush()
+
+    def store_episode(self, obj: Episode) -> None:
+        """Send an episode."""
+        for transition in obj.transitions:
+            self.store(transition)
+
+    def flush(self) -> None:
+        """Send all that was stored, and wait until no more than a few chunks are on their way."""
+        if self._link is None:
+            connection = self.params.connect()
+            self._link = WorkerLink(connection, self.params.channel, "worker", uuid.uuid4().hex[:8], _WINDOW)
+        link, rows = self._link, self._memory.length()
+        if rows:
+            while link.outbox.is_full:
+                link.exchange()
+                time.sleep(_PAUSE)
+            columns, number = self._memory.take()[0], link.outbox.next_number
+            link.outbox.add(
+                EncodedChunk(Chunk(self.params.channel, link.sender, number, number, (0, 0), 0, rows, [], columns))
+            )
+        link.exchange()
+
+    def sample(self, size: int) -> Any:
+        """:raises CoachError: what is on its way cannot be sampled"""
+        raise CoachError("a memory backend carries transitions: sample from the trainer's memory")
+
+    def subscribe(self, agent: Any) -> RedisSub:
+        """Begin to fetch. :param agent: for whom; of no effect, there is one trainer"""
+        params = self.params
+        if self._subscription is None:
+            self._subscription = RedisSub(params.redis_address, params.redis_port, params.channel, params.connect())
+        return self._subscription
+
+    def fetch(self, num_consecutive_playing_steps: Any = None) -> Iterator[Transition]:
+        """Wait for so many steps, or the ends of so many episodes, and give their transitions."""
+        return self.subscribe(None).run(num_consecutive_playing_steps)
+
+
+class RedisSub:
+    """The receiving end of a stream.
+
+    :param redis_address: the host; empty for this one
+    :param redis_port: its port
+    :param channel: the run's id
+    :param connection: to use; a new one if not given
+    """
+
+    def __init__(
+        self,
+        redis_address: str = "localhost",
+        redis_port: int = 6379,
+        channel: str = "PubsubChannel",
+        connection: Connection | None = None,
+    ):
+        connection = connection or RedisPubSubMemoryBackendParameters(redis_address, redis_port, channel).connect()
+        self._link = TrainerLink(connection, channel, Ledger())
+        self._link.say(incarnation=self._link.last_incarnation() + 1)
+
+    def run(self, num_consecutive_playing_steps: Any) -> Iterator[Transition]:
+        """Wait for so many steps, or the ends of so many episodes, and give their transitions.
+
+        :param num_consecutive_playing_steps: a ``StepMethod``, or a number of steps
+        """
+        wanted, link, done = num_consecutive_playing_steps, self._link, 0
+        count = wanted.num_steps if isinstance(wanted, StepMethod) else int(wanted or 1)
+        while done < count:
+            found = link.next()
+            if found is None:
+                if link.push() and not link.has_entries:
+                    link.wait()
+                continue
+            link.acknowledge(*found, is_stored=True)
+            link.push(reads=False)
+            for transition in found[1].columns or ():
+                done += bool(transition.game_over) if isinstance(wanted, EnvironmentEpisodes) else 1
+                yield transition

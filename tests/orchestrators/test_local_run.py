@@ -1,0 +1,113 @@
+"""``coach -dc`` as a person starts it: what is shown, how it ends, and what its workers are."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.orchestrators.distributed_runs import ROOT, SLOW_POLE, SMALL, TOO_LONG, wait_until
+from tests.terminal import Terminal
+
+pytestmark = pytest.mark.faults
+
+LISTS_ITS_MODULES = """
+import atexit, os, sys
+place = os.environ.get("MODULES_OF_WORKERS")
+if place and "rl_coach.rollout_worker" in " ".join(sys.orig_argv):
+    atexit.register(lambda: open(place, "w").write(" ".join(sys.modules)))
+"""
+
+
+def processes_of(directory):
+    """Pids of all processes that were started for a run in this directory, redis-server included."""
+    found = []
+    for place in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (place / "environ").read_bytes()
+            state = (place / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if f"COACH_TEST={directory}".encode() in environment and state != "Z":
+            found.append(int(place.name))
+    return found
+
+
+def start(directory, *arguments, **environment):
+    command = [sys.executable, "-m", "rl_coach.coach", "-p", "CartPole_DQN", "-dc", "-ep", str(directory), *arguments]
+    settings = {"PYTHONPATH": f"{directory}:{ROOT}", "COACH_TEST": str(directory), "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=directory, start_new_session=True,
+        env={**os.environ, **settings, **environment},
+    )  # fmt: skip
+
+
+def read_until(process, text):
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if text in line:
+            return lines
+    raise AssertionError("".join(lines))
+
+
+PLAYING = ("-lvl", SLOW_POLE, "-cp", SMALL)
+
+
+def test_workers_import_no_training_framework_and_lines_are_for_programs(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(LISTS_ITS_MODULES)
+    short = SMALL.replace("10000000", "300")
+    arguments = ("-cp", short, "--nocolor", "--dump_worker_logs", "--seed", "3")
+    run = start(tmp_path, *arguments, MODULES_OF_WORKERS=str(tmp_path / "modules"))
+    text = run.communicate(timeout=TOO_LONG)[0]
+    assert run.returncode == 0, text
+    modules = set((tmp_path / "modules").read_text().split())
+    assert "rl_coach.rollout_worker" in modules and "onnxruntime" in modules
+    assert not modules & {"tensorflow", "keras", "jax", "torch", "mxnet", "pandas"}
+    assert "Worker> " in text and "Name=worker-0, State=" in text and "\x1b" not in text
+    (totals,) = tmp_path.glob("*/*/distributed.json")
+    assert json.loads(totals.read_text())["steps"] >= 350
+    assert list(tmp_path.glob("*/*/workers/worker-0.log"))
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)], ids=lambda one: str(one)
+)
+def test_a_signal_ends_all_processes_and_the_trainer_saves(tmp_path, number, code):
+    run = start(tmp_path, *PLAYING)
+    read_until(run, "compiling the training step")
+    time.sleep(1)
+    os.kill(run.pid, number)
+    text = run.communicate(timeout=TOO_LONG)[0]
+    assert run.returncode == code and "interrupted; saved" in text, text
+    wait_until(lambda: not processes_of(tmp_path), "the end of all", 5)
+
+
+def test_processes_do_not_outlive_a_killed_orchestrator(tmp_path):
+    run = start(tmp_path, *PLAYING)
+    read_until(run, "building the graph")
+    assert len(processes_of(tmp_path)) >= 4
+    run.kill()
+    wait_until(lambda: not processes_of(tmp_path), "the end of all", 30)
+    run.wait()
+    run.stdout.close()
+
+
+@pytest.mark.slow
+def test_one_display_shows_trainer_and_workers_and_ends_with_the_terminal(tmp_path):
+    command = [sys.executable, "-m", "rl_coach.coach", "-p", "CartPole_DQN", "-dc", "-n", "2", "-ep", str(tmp_path)]
+    command += [*PLAYING]
+    os.environ["COACH_TEST"] = str(tmp_path)
+    try:
+        with Terminal(command, columns=160) as terminal:
+            terminal.wait_for(lambda text: "worker-1" in text and "lag" in text and "discarded" in text, TOO_LONG)
+    finally:
+        del os.environ["COACH_TEST"]
+    wait_until(lambda: not processes_of(tmp_path), "the end of all", 30)
