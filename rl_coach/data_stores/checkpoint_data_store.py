@@ -17,6 +17,8 @@ _PAUSE = 0.2  # seconds, between two looks for a checkpoint
 class CheckpointDataStore(DataStore):
     """A data store in whose local directory, ``params.checkpoint_dir``, a trainer keeps its checkpoints."""
 
+    params: Any  # of any class that has a checkpoint_dir
+
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._loaded: SingleCheckpoint | None = None
@@ -31,7 +33,9 @@ class CheckpointDataStore(DataStore):
         graph_manager.save_checkpoint()
         self.save_to_store()
 
-    def load_policy(self, graph_manager: Any, require_new_policy: bool = True, timeout: float | None = None) -> None:
+    def load_policy(  # type: ignore[override]  # the order of Coach 1.0.1
+        self, graph_manager: Any, require_new_policy: bool = True, timeout: float | None = None
+    ) -> None:
         """Give a graph the newest checkpoint in the store.
 
         :param require_new_policy: wait for one that this store has not given yet

@@ -22,7 +22,7 @@ StoreType = Literal["redis", "nfs", "s3"]
 
 REDIS_IMAGE = "redis:7.4.1-alpine"
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-_UNITS = {"m": "0.001", "": "1", "k": "1e3", "M": "1e6", "G": "1e9", "T": "1e12",
+_UNITS: Mapping[str, str | int] = {"m": "0.001", "": "1", "k": "1e3", "M": "1e6", "G": "1e9", "T": "1e12",
           "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}  # fmt: skip
 
 

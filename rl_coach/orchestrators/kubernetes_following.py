@@ -57,7 +57,7 @@ class Watcher(threading.Thread):
 
     :param changes: the queue; objects that are there at the start, and after a break, come as changes too
     :param refused: called with an error that a new attempt cannot mend; the thread then ends
-    :param selectors: see ``Cluster.list``
+    :param selectors: see ``Cluster.find``
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Watcher(threading.Thread):
             self._stopped.wait(_PAUSE)
 
     def _watch(self) -> None:
-        objects, version = self._cluster.list(self._kind, **self._selectors)
+        objects, version = self._cluster.find(self._kind, **self._selectors)
         names = {one["metadata"]["name"] for one in objects}
         for name in self._names - names:
             self._put(Change(self._kind, {"metadata": {"name": name}}, is_deleted=True))
@@ -285,7 +285,7 @@ class Follower:
 
     def _failure(self, component: str, failed: Manifest) -> Outcome:
         """The outcome of a Job that was given up, with the end of its last pod."""
-        found, _ = self.cluster.list("Pod", label_selector=f"{selector(self.name)},{COMPONENT_LABEL}={component}")
+        found, _ = self.cluster.find("Pod", label_selector=f"{selector(self.name)},{COMPONENT_LABEL}={component}")
         found.sort(key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
         ends = [ended for pod in found if (ended := pods.end(pod)) is not None]
         last = f"; its last pod: {ends[-1]}" if ends else ""

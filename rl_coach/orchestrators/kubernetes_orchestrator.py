@@ -199,7 +199,7 @@ class Kubernetes(Deploy):
         :return: the files
         """
         chosen = f"{manifests.selector(self.name)},{manifests.COMPONENT_LABEL}={manifests.WORKER}"
-        found, _ = self.cluster.list("Pod", label_selector=chosen)
+        found, _ = self.cluster.find("Pod", label_selector=chosen)
         directory = pathlib.Path(path)
         directory.mkdir(parents=True, exist_ok=True)
         return [self._write_log(pod["metadata"]["name"], directory) for pod in found]

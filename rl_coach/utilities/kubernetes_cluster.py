@@ -108,7 +108,7 @@ class Cluster:
             if error.status != NOT_FOUND:
                 raise
 
-    def list(self, kind: str, **selectors: str) -> tuple[list[Manifest], str]:
+    def find(self, kind: str, **selectors: str) -> tuple[list[Manifest], str]:
         """The objects of a kind.
 
         :param selectors: ``label_selector`` and ``field_selector``, which choose among them
@@ -124,7 +124,7 @@ class Cluster:
         :param seconds: the server ends the watch after so long
         :raises ClusterError: with status 410 where the version is too old
         """
-        options = {**selectors, "resource_version": version, "timeout_seconds": seconds, "watch": True}
+        options: dict[str, Any] = {**selectors, "resource_version": version, "timeout_seconds": seconds, "watch": True}
         waits = (CONNECT_SECONDS, seconds + ANSWER_SECONDS)
         response = self._call("list", kind, self._place(kind), f"{kind}s", _request_timeout=waits, **options)
         with contextlib.closing(response):
