@@ -10,6 +10,10 @@
 # make docs    builds the documentation's pages into build/site
 # make package builds the wheel and the sdist into dist
 # make install-test  tests the thin installations and the wheel in fresh environments (needs a package registry)
+# make cluster-test  tests runs on Kubernetes against the API server that COACH_KUBE_APISERVER names
+# make docker-trainer, make docker-worker  build the images of a cluster (EXTRAS="ale-py==0.11.2" adds packages)
+# make docker-up  trains with trainer, workers and Redis in containers
+# make docker-lint  hadolint
 # make clean   removes the environments and everything that tools left behind
 #
 # PYTHON=/path/to/python chooses the interpreter (3.10 to 3.13); otherwise the first that fits is taken.
@@ -24,7 +28,7 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test soak golden mxnet bench lint format thin thin-jax docs package install-test clean
+.PHONY: help run test soak golden mxnet bench lint format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
@@ -64,7 +68,7 @@ run: $(VENV)/.run-installed
 	$(BIN)/coach -p CartPole_DQN --apply_stop_condition
 
 test: lint
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not slow and not install" -q
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not slow and not install and not cluster" -q
 
 soak: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "resume or faults or slow" -q
@@ -154,7 +158,28 @@ package: $(VENV)/.package-installed
 	$(BIN)/python -m build --outdir dist .
 
 install-test: $(VENV)/.test-installed $(VENV)/.package-installed
-	$(BIN)/python -m pytest -m install -q tests/test_installation.py
+	$(BIN)/python -m pytest -m install -q tests/test_installation.py tests/docker
+
+cluster-test: $(VENV)/.test-installed
+	$(BIN)/python -m pytest -m cluster -q tests/orchestrators
+
+# The images of a cluster, with docker or what COMPOSE and DOCKER name
+DOCKER ?= docker
+COMPOSE ?= $(DOCKER) compose
+EXTRAS ?=
+VERSION := 2.0.0
+
+docker-trainer docker-worker: docker-%:
+	$(DOCKER) build --file docker/$*.Dockerfile --build-arg EXTRAS="$(EXTRAS)" --tag coach-$*:$(VERSION) .
+
+docker/redis_password:
+	@umask 077; od -An -N24 -tx1 /dev/urandom | tr -d ' \n' > $@; chmod 444 $@
+
+docker-up: docker/redis_password docker-trainer docker-worker
+	$(COMPOSE) --file docker/compose.yaml up --no-build
+
+docker-lint: $(VENV)/.test-installed
+	$(BIN)/hadolint --config docker/.hadolint.yaml docker/*.Dockerfile
 
 clean:
 	rm -rf $(VENV) .venv-thin .venv-thin-jax $(MXNET_VENV) build dist *.egg-info

@@ -218,19 +218,15 @@ class CoachLauncher:
             directory.release()
 
     def distribute_and_exit(self, args: argparse.Namespace) -> NoReturn:
-        """Start the processes of a distributed run on this machine, wait for their end, and exit with the trainer's
+        """Start the parts of a distributed run, here or on a cluster, wait for their end, and exit with the trainer's
         exit code.
 
-        :raises CoachError: there is no Redis
+        :raises CoachError: for bad input, or a run that cannot start
+        :raises TrainingError: if training itself fails
         """
-        from rl_coach.orchestrators.local_orchestrator import LocalOrchestrator
-        from rl_coach.orchestrators.run_order import RunOrder, new_run_id
+        from rl_coach.command_line import distribution
 
-        order = RunOrder(
-            new_run_id(), command_line.arguments_of_a_process(args, _defaults(self.get_argument_parser())), "",
-            args.num_workers, args.experiment_path, resume=bool(args.resume),
-        )  # fmt: skip
-        sys.exit(LocalOrchestrator(order, args.dump_worker_logs).run())
+        sys.exit(distribution.run(args, _defaults(self.get_argument_parser()), self.get_graph_manager_from_args))
 
     def make_directory(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
         """Make the directory that the run writes to, and tell the graph what to say about it at the end.
@@ -431,6 +427,9 @@ class CoachInterface(CoachLauncher):
         memory_backend_params: str | None = None,
         data_store_params: str | None = None,
         distributed_coach_run_type: str | None = None,
+        dry_run: bool = False,
+        attach: bool = False,
+        keep: bool = False,
         dump_worker_logs: bool = False,
         **unknown: NoReturn,
     ):
@@ -440,6 +439,10 @@ class CoachInterface(CoachLauncher):
         arguments = command_line.arguments_from_keywords(given | unknown)
         self.args = self.get_config_args(self.get_argument_parser(), arguments)
         self._has_workers = _wants_workers(self.args)
+        if self.args.distributed_coach:
+            from rl_coach.utils import CoachError
+
+            raise CoachError("a distributed run has no graph in this process: call main(['-p', ..., '-dc'])")
         self.graph_manager = self.get_graph_manager_from_args(self.args)
         self._directory = self.make_directory(self.graph_manager, self.args)
         try:
@@ -525,7 +528,8 @@ def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[
             raise
         if shows_tracebacks() and error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
-        _print_error(" ".join(str(error).split()))
+        for mistake in _mistakes(error):
+            _print_error(" ".join(mistake.split()))
         return code
 
 
@@ -556,6 +560,12 @@ def _without_package(name: str, error: ModuleNotFoundError) -> int:
         raise error
     print(f"{name}: {missing_package(error)}", file=sys.stderr)
     return BAD_INPUT
+
+
+def _mistakes(error: Exception) -> list[str]:
+    from rl_coach.utils import CoachErrors
+
+    return error.mistakes if isinstance(error, CoachErrors) else [str(error)]
 
 
 def _exit_code(error: Exception) -> int | None:

@@ -28,6 +28,8 @@ _EXTRAS_OF_PACKAGES = {
     "dm_control": "control",
     "redis": "distributed",
     "kubernetes": "distributed",
+    "boto3": "distributed",
+    "botocore": "distributed",
 }
 
 

@@ -15,6 +15,7 @@ from rl_coach.checkpoint import CHECKPOINT_DIRECTORY, CheckpointStateReader
 from rl_coach.data_stores.data_store import DataStore
 from rl_coach.data_stores.data_store_impl import open_data_store
 from rl_coach.graph_managers.workers import Exchange, Workers
+from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection
 from rl_coach.memories.backend.streams import TrainerLink
 from rl_coach.orchestrators.run_order import RunOrder
@@ -31,6 +32,7 @@ class TrainerLauncher(coach.CoachLauncher):
     def __init__(self, order: RunOrder):
         self._order = order
         self._connection = Connection(order.redis_url, order.password())
+        self._store = open_data_store(order.data_store.kind, order.data_store.settings, order.run, self._connection)
 
     def _choose_places(self, args: argparse.Namespace) -> None:
         super()._choose_places(args)
@@ -43,6 +45,7 @@ class TrainerLauncher(coach.CoachLauncher):
 
     def launch(self, arguments: Sequence[str] | None = None) -> None:
         self._connection.check(self._order.limits.connect_seconds)
+        self._store.load_from_store()  # what an earlier trainer of this run, on another machine, has left
         super().launch(self._order.arguments)
 
     def create_task_parameters(self, graph_manager: Any, args: argparse.Namespace) -> TaskParameters:
@@ -52,11 +55,10 @@ class TrainerLauncher(coach.CoachLauncher):
 
     def run_built(self, graph_manager: Any, args: argparse.Namespace) -> None:
         order, limits = self._order, self._order.limits
-        store = open_data_store(order.data_store.kind, order.data_store.settings, order.run, self._connection)
         exchange = Exchange(
             order.num_workers, limits.window, limits.chunk_rows, limits.publish_seconds, limits.silence_seconds
         )
-        with _workers_of(graph_manager, self._connection, order.run, store, exchange):
+        with _workers_of(graph_manager, self._connection, order.run, self._store, exchange):
             super().run_built(graph_manager, args)
 
 
@@ -67,11 +69,13 @@ def _workers_of(
     """Have workers play for a graph meanwhile. :param graph_manager: created in the role of a trainer"""
     link = TrainerLink(connection, run, graph_manager.level_managers[0].ledger)
     workers = Workers(graph_manager, link, store, exchange)
+    graph_manager.data_store = store
     workers.start(max(time.time_ns() // 1_000_000, link.last_incarnation() + 1))
     try:
         yield
     finally:
         workers.end(graph_manager.task_parameters.experiment_path)
+        data_store_ckpt_save(store)
 
 
 def training_worker(
@@ -97,6 +101,14 @@ def data_store_ckpt_load(data_store: DataStore | None) -> None:
     """Bring what lies in a data store to where the trainer reads it."""
     if data_store is not None:
         data_store.load_from_store()
+
+
+def data_store_ckpt_save(data_store: DataStore) -> None:
+    """Bring what the trainer has written into a data store."""
+    try:
+        data_store.save_to_store()
+    except OSError as error:
+        screen.warning(str(error))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

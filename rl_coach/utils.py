@@ -16,7 +16,7 @@ from rl_coach.utilities.dynamic_import import (
     public_attributes,
     short_dynamic_import,
 )
-from rl_coach.utilities.errors import CheckpointError, CoachError, TrainingError, did_you_mean, nearest
+from rl_coach.utilities.errors import CheckpointError, CoachError, CoachErrors, TrainingError, did_you_mean, nearest
 from rl_coach.utilities.sequences import (
     call_method_for_all,
     force_list,
@@ -74,6 +74,7 @@ __all__ = [
     "CheckpointError",
     "ClassToDict",
     "CoachError",
+    "CoachErrors",
     "convert_to_ascii",
     "DictToClass",
     "did_you_mean",

@@ -22,6 +22,8 @@ examples:
     coach evaluate experiments/my_pong/01_02_2026-10_00 --render
   change settings of the preset:
     coach -p CartPole_PG -cp "agent_params.algorithm.discount=0.9; improve_steps=EnvironmentSteps(20000)"
+  train on a cluster with eight workers:
+    coach -p CartPole_ClippedPPO -dc -dcp cluster.ini -n 8
   write the trained policy into a folder, to act without any of this:
     coach export experiments/my_pong/01_02_2026-10_00 -o pong_policy
 """
@@ -121,6 +123,7 @@ def get_argument_parser() -> Parser:
     _add_checkpoints(parser.add_argument_group("checkpoints and export"))
     _add_output(parser.add_argument_group("what is shown and written"))
     _add_workers(parser.add_argument_group("several workers"))
+    _add_distribution(parser.add_argument_group("distributed runs"))
     parser.set_defaults(checkpoint_save_dir=None)  # for launchers; below the experiment's directory if they set none
     parser.set_defaults(evaluated=None)  # the run that an evaluation is of; said by --resume
     return parser
@@ -365,8 +368,26 @@ def _add_workers(group: Any) -> None:
     group.add_argument(
         "-ew", "--evaluation_worker", action="store_true", help="with -n: one worker more, which only evaluates"
     )
-    group.add_argument("-dc", "--distributed_coach", action="store_true", help="train on several machines")
-    group.add_argument("-dcp", "--distributed_coach_config_path", metavar="FILE", help="the settings of -dc")
+
+
+def _add_distribution(group: Any) -> None:
+    group.add_argument(
+        "-dc",
+        "--distributed_coach",
+        action="store_true",
+        help="train with rollout workers (-n), here or on a cluster",
+    )
+    group.add_argument(
+        "-dcp",
+        "--distributed_coach_config_path",
+        metavar="FILE",
+        help="the settings of -dc: an INI file with orchestrator, image, data_store, resources",
+    )
+    group.add_argument(
+        "--dry_run", action="store_true", help="on Kubernetes: print the manifests as YAML, and do nothing"
+    )
+    group.add_argument("--attach", action="store_true", help="on Kubernetes: follow the run of this name that is there")
+    group.add_argument("--keep", action="store_true", help="on Kubernetes: do not remove the run at its end")
     group.add_argument("--memory_backend_params", metavar="JSON", help=argparse.SUPPRESS)
     group.add_argument("--data_store_params", metavar="JSON", help=argparse.SUPPRESS)
     group.add_argument("--distributed_coach_run_type", metavar="PART", help=argparse.SUPPRESS)
@@ -397,7 +418,7 @@ def keywords() -> frozenset[str]:
 _OF_THE_WHOLE_RUN = {
     "experiment_name", "experiment_path", "resume", "trust", "num_workers", "evaluation_worker", "distributed_coach",
     "distributed_coach_config_path", "memory_backend_params", "data_store_params", "distributed_coach_run_type",
-    "dump_worker_logs", "open_dashboard",
+    "dump_worker_logs", "open_dashboard", "dry_run", "attach", "keep",
 }  # fmt: skip
 
 

@@ -12,6 +12,10 @@ from rl_coach.utils import CoachError
 _PAUSE = 0.02  # seconds between two looks for a policy
 
 
+DOCUMENTS = ("policy", "blueprint", "end")
+"""Names of the documents that the parts of a run leave for each other."""
+
+
 class SyncFiles(Enum):
     """Files beside the checkpoints: no more will come, one is being written, the first has been written."""
 

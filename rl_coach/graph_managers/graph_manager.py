@@ -22,6 +22,7 @@ from rl_coach.core_types import (
     TotalStepsCounter,
     TrainingSteps,
 )
+from rl_coach.data_stores.data_store import DataStore
 from rl_coach.graph_managers.checkpointing import GraphCheckpoints
 from rl_coach.graph_managers.clean_ending import CleanEnding
 from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
@@ -72,6 +73,7 @@ class GraphManager(Constrained):
     :param schedule_params: how long each part of the run is
     :param vis_params: what is shown and written
 
+    :ivar data_store: the store that checkpoints and signals are brought into; None leaves them where they are
     :ivar checkpoints_to_keep: how many of the newest checkpoints stay besides the best; 0 for all
     :ivar playback_hint: how the user can play the trained agent back, for the summary
     :ivar resume_hint: how the user can go on with this run, for one that is interrupted
@@ -121,6 +123,7 @@ class GraphManager(Constrained):
         self._training_episode_is_over = True
         self.force_next_reset = True
         self.can_train = True
+        self.data_store: DataStore | None = None
         self._is_played = False
         self._reports = Reports(self)
         self._ending = CleanEnding(self)
@@ -635,7 +638,17 @@ class GraphManager(Constrained):
             path = self.checkpoints.save(state, last, is_best, self.checkpoints_to_keep, failed)
         if path is not None and lost_episode(state):
             self.checkpoints.warn_of_lost_episode()
+        self._bring_into_store()
         return path
+
+    def _bring_into_store(self) -> None:
+        """Bring checkpoints and signals to where they outlive this machine, if there is such a place."""
+        if self.data_store is None:
+            return
+        try:
+            self.data_store.save_to_store()
+        except OSError as error:
+            screen.warning(f"{error}; the next checkpoint brings it there")
 
     def get_state(self) -> dict[str, Any]:
         """All that is needed to go on exactly."""

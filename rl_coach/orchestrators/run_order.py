@@ -26,8 +26,8 @@ class DataStoreOrder:
     """Place where the trainer leaves policies for the workers.
 
     :param kind: ``'redis'`` (the run's own), ``'nfs'`` (a directory that all see) or ``'s3'``
-    :param settings: of that kind, by name: ``directory`` for nfs; ``end_point``, ``bucket_name``, ``creds_file`` and
-        ``prefix`` for s3
+    :param settings: parameters of that kind of store by name: ``checkpoint_dir`` for nfs; ``end_point``,
+        ``bucket_name``, ``creds_file``, ``prefix``, ``expt_dir`` and ``checkpoint_dir`` for s3
     """
 
     kind: str = REDIS

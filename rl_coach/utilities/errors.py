@@ -14,6 +14,17 @@ class CoachError(ValueError):
     """
 
 
+class CoachErrors(CoachError):
+    """Several mistakes at once; the command line shows a line for each.
+
+    :param mistakes: the lines
+    """
+
+    def __init__(self, mistakes: Iterable[str]):
+        self.mistakes = list(mistakes)
+        super().__init__("\n".join(self.mistakes))
+
+
 class TrainingError(Exception):
     """Training itself failed, for instance a loss became NaN. The command line exits with 1."""
 

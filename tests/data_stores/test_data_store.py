@@ -26,8 +26,8 @@ def test_a_store_of_a_user_says_when_no_more_will_come(tmp_path):
 
 
 def test_what_it_does_not_define_is_named():
-    with pytest.raises(NotImplementedError, match="Folder does not define save_policy"):
-        Folder(DataStoreParameters("s3", "", ""), "").save_policy(None)
+    with pytest.raises(NotImplementedError, match="Folder does not define put"):
+        Folder(DataStoreParameters("s3", "", ""), "").put("policy", b"")
 
 
 def test_the_files_are_those_of_coach():

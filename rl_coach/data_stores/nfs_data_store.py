@@ -1,0 +1,177 @@
+"""A data store in a directory that trainer and workers share, on NFS for instance."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import uuid
+from typing import TYPE_CHECKING
+
+from rl_coach.data_stores import nfs_volume
+from rl_coach.data_stores.checkpoint_data_store import CheckpointDataStore
+from rl_coach.data_stores.data_store import DOCUMENTS, DataStoreParameters
+from rl_coach.utilities import files
+from rl_coach.utils import CoachError
+
+if TYPE_CHECKING:
+    from rl_coach.utilities.kubernetes_cluster import Cluster
+
+_SIZE = "10Gi"
+
+
+class NFSDataStoreParameters(DataStoreParameters):
+    """Location of a shared directory.
+
+    :param ds_params: kind of store, and the orchestrator; its ``orchestrator_params`` name a ``namespace``
+    :param deployed: the volume is there already
+    :param server: host of the NFS export
+    :param path: the exported path
+    :param checkpoint_dir: the directory as this process sees it
+    """
+
+    def __init__(
+        self,
+        ds_params: DataStoreParameters,
+        deployed: bool = False,
+        server: str | None = None,
+        path: str | None = None,
+        checkpoint_dir: str = "",
+    ):
+        super().__init__(ds_params.store_type, ds_params.orchestrator_type, ds_params.orchestrator_params)
+        self.namespace = (ds_params.orchestrator_params or {}).get("namespace", "default")
+        self.checkpoint_dir = checkpoint_dir
+        self.name: str | None = None
+        self.pvc_name: str | None = None
+        self.pv_name: str | None = None
+        self.svc_name: str | None = None
+        self.server = server
+        self.path = path
+        self.deployed = deployed or server is not None
+
+
+class NFSDataStore(CheckpointDataStore):
+    """A shared directory. What is left there is seen by all at once, so nothing is brought to and fro.
+
+    :param params: location of the directory
+    """
+
+    params: NFSDataStoreParameters
+
+    def __init__(self, params: NFSDataStoreParameters):
+        super().__init__(params)
+
+    def deploy(self) -> bool:
+        """Make the directory, and on Kubernetes the volume that it lies on.
+
+        :raises CoachError: the directory cannot be written, or the cluster refuses
+        """
+        if self.params.orchestrator_type == "kubernetes" and self.params.server is not None:
+            return self.create_k8s_nfs_resources()
+        self._make_directory()
+        return True
+
+    def get_info(self) -> str:
+        """The directory, or the claim that pods mount."""
+        return self.params.pvc_name or self.params.checkpoint_dir
+
+    def undeploy(self) -> bool:
+        """Take the documents away, and the volume that ``deploy()`` made; checkpoints stay."""
+        if self.params.checkpoint_dir:
+            for name in DOCUMENTS:
+                self._path(name).unlink(missing_ok=True)
+        return self.delete_k8s_nfs_resources() if self.params.pvc_name else True
+
+    def put(self, name: str, content: bytes) -> None:
+        """Leave a document for all processes of the run. Readers see the one before or all of this one.
+
+        :raises OSError: the directory cannot be written now
+        """
+        os.makedirs(self._directory, exist_ok=True)
+        with files.replaced(self._path(name), synced=False) as file:
+            file.write(content)
+
+    def get(self, name: str) -> bytes | None:
+        """The newest document of that name; None if there is none.
+
+        :raises OSError: the directory cannot be read now
+        """
+        try:
+            return self._path(name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def save_to_store(self) -> None:
+        """Nothing: all see the directory."""
+
+    def load_from_store(self) -> None:
+        """Nothing: all see the directory."""
+
+    def setup_checkpoint_dir(self, crd: str | None = None) -> None:
+        """Copy the checkpoints that training starts from into the directory."""
+        self._make_directory()
+        if crd is not None:
+            shutil.copytree(crd, self.params.checkpoint_dir, dirs_exist_ok=True)
+
+    # Kubernetes
+
+    def deploy_k8s_nfs(self) -> bool:
+        """
+        :raises CoachError: always: the pod of an NFS server would need privileges that no pod of a run has
+        """
+        raise CoachError("no NFS server is started: name one with nfs_server, or a claim with nfs_claim")
+
+    def undeploy_k8s_nfs(self) -> bool:
+        """Nothing is there to remove: no NFS server is started."""
+        return True
+
+    def create_k8s_nfs_resources(self) -> bool:
+        """Make a volume of the export, and a claim on it that pods mount.
+
+        :raises CoachError: the cluster refuses
+        """
+        params = self.params
+        params.name = f"coach-nfs-{uuid.uuid4().hex[:8]}"
+        params.pv_name = params.pvc_name = params.name
+        cluster = self._cluster()
+        cluster.create(
+            nfs_volume.volume(
+                params.pv_name, params.server or "", params.path or "/", _SIZE, params.pvc_name, params.namespace
+            )
+        )
+        cluster.create(nfs_volume.claim(params.pvc_name, _SIZE, volume_name=params.pv_name))
+        return True
+
+    def delete_k8s_nfs_resources(self) -> bool:
+        """Remove the claim and the volume; the export keeps its files.
+
+        :raises CoachError: the cluster refuses
+        """
+        cluster = self._cluster()
+        if self.params.pvc_name and self.params.pv_name:
+            cluster.delete("PersistentVolumeClaim", self.params.pvc_name)
+            cluster.delete("PersistentVolume", self.params.pv_name)
+            self.params.pvc_name = self.params.pv_name = None
+        return True
+
+    def _cluster(self) -> Cluster:
+        from rl_coach.utilities.kubernetes_cluster import Cluster
+
+        return Cluster(self.params.namespace, (self.params.orchestrator_params or {}).get("kubeconfig") or "")
+
+    # The directory
+
+    @property
+    def _directory(self) -> pathlib.Path:
+        if not self.params.checkpoint_dir:
+            raise CoachError("data store nfs: no directory is given")
+        return pathlib.Path(self.params.checkpoint_dir)
+
+    def _path(self, name: str) -> pathlib.Path:
+        return self._directory / f"{name}.document"
+
+    def _make_directory(self) -> None:
+        try:
+            os.makedirs(self._directory, exist_ok=True)
+        except OSError as error:
+            raise CoachError(f"the shared directory '{self._directory}' cannot be made: {error.strerror}") from error

@@ -1,0 +1,258 @@
+"""A data store in a bucket of S3, Amazon's or any other that speaks its protocol."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+from typing import Any, Iterator
+
+from rl_coach.data_stores.checkpoint_data_store import CheckpointDataStore
+from rl_coach.data_stores.data_store import DOCUMENTS, DataStoreParameters
+from rl_coach.runs.lock import LOCK_FILE
+from rl_coach.utilities import files
+from rl_coach.utils import CoachError
+
+CONNECT_SECONDS, READ_SECONDS, ATTEMPTS = 4, 60, 2
+SERVER_ERROR = 500
+_BEING_WRITTEN = (".tmp", ".saving-")  # end of a file's name, beginning of a directory's
+
+
+class S3DataStoreParameters(DataStoreParameters):
+    """Location of a bucket.
+
+    :param ds_params: kind of store, and the orchestrator
+    :param creds_file: an AWS credentials file; None takes the standard chain: environment, ``~/.aws``, the role of the
+        machine or pod
+    :param end_point: URL of the service; None is Amazon's
+    :param bucket_name: the bucket, which must exist
+    :param checkpoint_dir: local directory of the checkpoints
+    :param expt_dir: local directory of the experiment
+    :param prefix: beginning of all keys, without a slash at its end
+    """
+
+    def __init__(
+        self,
+        ds_params: DataStoreParameters,
+        creds_file: str | None = None,
+        end_point: str | None = None,
+        bucket_name: str | None = None,
+        checkpoint_dir: str | None = None,
+        expt_dir: str | None = None,
+        prefix: str = "",
+    ):
+        super().__init__(ds_params.store_type, ds_params.orchestrator_type, ds_params.orchestrator_params)
+        self.creds_file = creds_file
+        self.end_point = end_point
+        self.bucket_name = bucket_name
+        self.checkpoint_dir = checkpoint_dir
+        self.expt_dir = expt_dir
+        self.prefix = prefix
+
+
+class S3DataStore(CheckpointDataStore):
+    """A bucket. Objects appear whole, so readers see the one before or all of the new one.
+
+    :param params: location of the bucket
+    """
+
+    params: S3DataStoreParameters
+
+    def __init__(self, params: S3DataStoreParameters):
+        super().__init__(params)
+        self._made: Any = None
+        self._uploaded: dict[str, tuple[int, int]] = {}
+
+    def deploy(self) -> bool:
+        """Check that the bucket is there and can be reached.
+
+        :raises CoachError: it is not
+        """
+        with self._refusals("reach"):
+            self._client.head_bucket(Bucket=self.params.bucket_name)
+        return True
+
+    def get_info(self) -> str:
+        """The bucket and the beginning of its keys."""
+        return f"s3://{self.params.bucket_name}/{self.params.prefix}".rstrip("/")
+
+    def undeploy(self) -> bool:
+        """Take the documents away and close the connection; the files of the experiment stay.
+
+        :raises CoachError: the service refuses
+        """
+        with self._refusals("write to"):
+            for name in DOCUMENTS:
+                self._client.delete_object(Bucket=self.params.bucket_name, Key=self._key("store", name))
+        if self._made is not None:
+            self._made.close()
+            self._made = None
+        return True
+
+    def put(self, name: str, content: bytes) -> None:
+        """Leave a document for all processes of the run.
+
+        :raises CoachError: the service refuses
+        :raises OSError: it cannot be reached now
+        """
+        with self._refusals("write to"):
+            self._client.put_object(Bucket=self.params.bucket_name, Key=self._key("store", name), Body=content)
+
+    def get(self, name: str) -> bytes | None:
+        """The newest document of that name; None if there is none.
+
+        :raises CoachError: the service refuses
+        :raises OSError: it cannot be reached now
+        """
+        with self._refusals("read from"):
+            try:
+                answer = self._client.get_object(Bucket=self.params.bucket_name, Key=self._key("store", name))
+            except self._client.exceptions.NoSuchKey:
+                return None
+            return answer["Body"].read()
+
+    def save_to_store(self) -> None:
+        """Upload what is new in the experiment's directory, the checkpoints and then the file that names the newest;
+        what was removed there is removed in the bucket too.
+
+        :raises CoachError: the service refuses
+        :raises OSError: it cannot be reached now
+        """
+        root = self._root
+        found = {path.relative_to(root).as_posix(): path for path in _whole_files(root)}
+        with self._refusals("write to"):
+            for name in sorted(found, key=lambda name: (pathlib.Path(name).name.startswith("."), name)):
+                self._upload(name, found[name])
+            for name in set(self._uploaded) - set(found):
+                self._client.delete_object(Bucket=self.params.bucket_name, Key=self._key("files", name))
+                del self._uploaded[name]
+
+    def load_from_store(self) -> None:
+        """Download what the bucket holds and the directory does not, or not in that size or as new.
+
+        :raises CoachError: the service refuses
+        """
+        root = self._root
+        with self._refusals("read from"):
+            listed = sorted(self._listed(), key=lambda one: (pathlib.Path(one[0]).name.startswith("."), one[0]))
+            for name, size, changed in listed:
+                path = root / name
+                if path.exists() and path.stat().st_size == size and path.stat().st_mtime >= changed:
+                    continue
+                path.parent.mkdir(parents=True, exist_ok=True)
+                answer = self._client.get_object(Bucket=self.params.bucket_name, Key=self._key("files", name))
+                with files.replaced(path, synced=False) as file:
+                    for chunk in answer["Body"].iter_chunks(1 << 20):
+                        file.write(chunk)
+
+    def setup_checkpoint_dir(self, crd: str | None = None) -> None:
+        """Bring the checkpoints that training starts from into the bucket."""
+        if crd is None:
+            return
+        with self._refusals("write to"):
+            for path in _whole_files(pathlib.Path(crd)):
+                relative = path.relative_to(crd).as_posix()
+                name = f"{pathlib.Path(self._checkpoints).name}/{relative}" if self.params.expt_dir else relative
+                self._client.upload_file(str(path), self.params.bucket_name, self._key("files", name))
+
+    @property
+    def _checkpoints(self) -> str:
+        if not self.params.checkpoint_dir:
+            raise CoachError("data store s3: no checkpoint_dir is given")
+        return self.params.checkpoint_dir
+
+    @property
+    def _root(self) -> pathlib.Path:
+        """The directory that is brought into the bucket: the experiment's, with its checkpoints."""
+        return pathlib.Path(self.params.expt_dir or self._checkpoints)
+
+    def _upload(self, name: str, path: pathlib.Path) -> None:
+        try:
+            status = path.stat()
+            stamp = status.st_size, status.st_mtime_ns
+            if self._uploaded.get(name) != stamp:
+                self._client.upload_file(str(path), self.params.bucket_name, self._key("files", name))
+                self._uploaded[name] = stamp
+        except FileNotFoundError:
+            return  # an old checkpoint that was removed meanwhile
+
+    def _listed(self) -> Iterator[tuple[str, int, float]]:
+        """(name, size in bytes, time of the last change) of all files in the bucket."""
+        beginning = self._key("files", "")
+        pages = self._client.get_paginator("list_objects_v2")
+        for page in pages.paginate(Bucket=self.params.bucket_name, Prefix=beginning):
+            for one in page.get("Contents", []):
+                name = one["Key"].removeprefix(beginning)
+                if not _is_within(name):
+                    raise CoachError(f"{self.get_info()} holds '{one['Key']}', which leads out of its directory")
+                yield name, one["Size"], one["LastModified"].timestamp()
+
+    def _key(self, *parts: str) -> str:
+        return "/".join(part for part in (self.params.prefix, *parts[:-1]) if part) + "/" + parts[-1]
+
+    @property
+    def _client(self) -> Any:
+        if self._made is None:
+            self._made = _connect(self.params)
+        return self._made
+
+    @contextlib.contextmanager
+    def _refusals(self, action: str) -> Iterator[None]:
+        """Errors of the service as one line that names the bucket: those that may pass as ConnectionError."""
+        from boto3.exceptions import Boto3Error
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+
+        where = f"bucket '{self.params.bucket_name}' of {self.params.end_point or 'Amazon S3'}"
+        try:
+            yield
+        except HTTPClientError as error:
+            raise ConnectionError(_line(action, where, error)) from error
+        except ClientError as error:
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            kind = ConnectionError if status >= SERVER_ERROR else CoachError
+            raise kind(_line(action, where, error)) from error
+        except (BotoCoreError, Boto3Error) as error:
+            raise CoachError(_line(action, where, error)) from error
+
+
+def _line(action: str, where: str, error: Exception) -> str:
+    return f"cannot {action} {where}: {' '.join(str(error).split())}"
+
+
+def _connect(params: S3DataStoreParameters) -> Any:
+    """A client of the service.
+
+    :raises CoachError: the credentials file cannot be read
+    """
+    import boto3
+    import botocore.session
+    from botocore.config import Config
+
+    session = botocore.session.Session()
+    if params.creds_file:
+        path = os.path.expanduser(params.creds_file)
+        if not os.path.isfile(path):
+            raise CoachError(f"s3_creds_file: no file '{params.creds_file}'")
+        session.set_config_variable("credentials_file", path)
+    config = Config(
+        connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS, retries={"max_attempts": ATTEMPTS},
+        request_checksum_calculation="when_required", response_checksum_validation="when_required",
+    )  # fmt: skip
+    # services other than Amazon's ignore the region, but signatures name one
+    region = session.get_config_variable("region") or "us-east-1"
+    return boto3.Session(botocore_session=session, region_name=region).client(
+        "s3", endpoint_url=params.end_point, config=config
+    )
+
+
+def _whole_files(root: pathlib.Path) -> Iterator[pathlib.Path]:
+    """The files below a directory that nobody is writing."""
+    for path in sorted(root.rglob("*")):
+        names = path.relative_to(root).parts
+        is_partial = any(name.endswith(_BEING_WRITTEN[0]) or name.startswith(_BEING_WRITTEN[1]) for name in names)
+        if not is_partial and path.name != LOCK_FILE and path.is_file():
+            yield path
+
+
+def _is_within(name: str) -> bool:
+    return bool(name) and not name.startswith("/") and ".." not in name.split("/") and "\\" not in name

@@ -1,0 +1,397 @@
+"""Settings of a distributed run: the INI file of ``-dcp``, Coach's keys and those that are new.
+
+The file is read whole: all its mistakes are told at once, a line each.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Callable, Literal, Mapping
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from rl_coach.checkpoint import CHECKPOINT_DIRECTORY
+from rl_coach.orchestrators.run_order import DataStoreOrder
+from rl_coach.utilities.errors import CoachError, CoachErrors, did_you_mean
+
+Orchestrator = Literal["local", "kubernetes"]
+StoreType = Literal["redis", "nfs", "s3"]
+
+REDIS_IMAGE = "redis:7.4.1-alpine"
+_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_UNITS: Mapping[str, str | int] = {"m": "0.001", "": "1", "k": "1e3", "M": "1e6", "G": "1e9", "T": "1e12",
+          "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PodSettings:
+    """Resources of one kind of pod, in Kubernetes' quantities; empty where the cluster decides.
+
+    :param image: the image; empty takes that of the run
+    :param cpu: processors that are reserved, such as ``2`` or ``500m``
+    :param memory: memory that is reserved, such as ``2Gi``
+    :param cpu_limit: processors at most
+    :param memory_limit: memory at most; a pod that takes more is killed
+    :param gpus: number of GPUs
+    """
+
+    image: str = ""
+    cpu: str = ""
+    memory: str = ""
+    cpu_limit: str = ""
+    memory_limit: str = ""
+    gpus: int = 0
+
+
+@dataclass(frozen=True)
+class DistributedSettings:
+    """Settings of a distributed run. What is not given is chosen for the embedded run on one machine.
+
+    :param orchestrator: who starts the processes; a file that names an image and no orchestrator means Kubernetes,
+        as all files of Coach 1.0.1 do
+    :param image: image of trainer and workers where they name none of their own
+    :param memory_backend: the way of the experience; ``redispubsub`` of Coach 1.0.1 is ``redis`` too
+    :param data_store: place of policies and checkpoints
+    :param redis_url: address of a Redis that is there already, without its password; empty starts one for the run
+    :param redis_password: its password; None for one without
+    :param s3_end_point: URL of the service; empty is Amazon's
+    :param s3_bucket_name: the bucket, which must exist
+    :param s3_creds_file: an AWS credentials file; empty takes the standard chain
+    :param nfs_path: the shared directory, or the exported path where ``nfs_server`` is given
+    :param nfs_server: host of an NFS export that a volume is made for
+    :param nfs_claim: a PersistentVolumeClaim that is there already
+    :param nfs_storage_class: the storage class of a claim that is made, and removed, with the run
+    :param nfs_size: its size
+    :param namespace: the namespace; empty is that of the kubeconfig's context
+    :param kubeconfig: the kubeconfig; empty takes ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
+    :param context: its context; empty is the current one
+    :param service_account: of trainer and workers, for clusters that give S3 credentials so
+    :param image_pull_secret: a Secret that holds the registry's credentials
+    :param gpu_resource: name of the GPUs in the cluster
+    :param keep_seconds: time after which the cluster itself removes a run that has ended
+    :param start_seconds: time that the trainer's pod has to start, images pulled and node found
+    :param stop_seconds: time that a pod has to save and end once it is told to
+    :param restarts: number of times that the trainer, and each worker, is started anew after a failure
+    """
+
+    orchestrator: Orchestrator = "local"
+    image: str = ""
+    memory_backend: Literal["redis"] = "redis"
+    data_store: StoreType = "redis"
+    redis_url: str = ""
+    redis_password: str | None = field(default=None, repr=False)
+    s3_end_point: str = ""
+    s3_bucket_name: str = ""
+    s3_creds_file: str = ""
+    nfs_path: str = ""
+    nfs_server: str = ""
+    nfs_claim: str = ""
+    nfs_storage_class: str = ""
+    nfs_size: str = "10Gi"
+    namespace: str = ""
+    kubeconfig: str = ""
+    context: str = ""
+    service_account: str = ""
+    image_pull_secret: str = ""
+    gpu_resource: str = "nvidia.com/gpu"
+    keep_seconds: int = 3600
+    start_seconds: int = 300
+    stop_seconds: int = 60
+    restarts: int = 5
+    trainer: PodSettings = PodSettings()
+    worker: PodSettings = PodSettings()
+    redis: PodSettings = PodSettings(image=REDIS_IMAGE)
+
+    def s3_order(self, experiment_path: str, prefix: str, credentials: str | None) -> DataStoreOrder:
+        """The order for a store in the bucket.
+
+        :param experiment_path: the directory of the experiment where the trainer runs
+        :param prefix: beginning of the keys
+        :param credentials: the credentials file where trainer and workers run
+        """
+        settings = {
+            "end_point": self.s3_end_point or None,
+            "bucket_name": self.s3_bucket_name,
+            "creds_file": credentials,
+            "prefix": prefix,
+            "expt_dir": experiment_path,
+            "checkpoint_dir": os.path.join(experiment_path, CHECKPOINT_DIRECTORY),
+        }
+        return DataStoreOrder("s3", settings)
+
+
+def read(path: str) -> DistributedSettings:
+    """The settings in an INI file.
+
+    :raises CoachErrors: the file cannot be read, or something in it is not allowed
+    """
+    sections = _sections(path)
+    mistakes = _Mistakes(path)
+    values = {name: _section_values(mistakes, name, sections[name]) for name in sections if name in _KEYS}
+    for name in sections:
+        if name not in _KEYS:
+            suggestion = did_you_mean(name, _KEYS)
+            mistakes.add(f"no section [{name}]{suggestion} (there are {', '.join(f'[{key}]' for key in _KEYS)})")
+    settings = _assemble(mistakes, values)
+    _check(mistakes, settings)
+    mistakes.raise_if_any()
+    return settings
+
+
+class _Mistakes:
+    """The mistakes of a file, collected.
+
+    :param path: the file, which each line names
+    """
+
+    def __init__(self, path: str):
+        self._path = path
+        self._lines: list[str] = []
+
+    def add(self, text: str) -> None:
+        self._lines.append(f"'{self._path}': {text}")
+
+    def add_value(self, section: str, key: str, value: object, allowed: str) -> None:
+        self.add(f"[{section}] {key} = {value}: {allowed}")
+
+    def raise_if_any(self) -> None:
+        """
+        :raises CoachErrors: there are some
+        """
+        if self._lines:
+            raise CoachErrors(self._lines)
+
+
+# Values
+
+
+def _one_of(*allowed: str) -> _Kind:
+    def parse(text: str) -> str:
+        if text.lower() not in allowed:
+            raise ValueError
+        return text.lower()
+
+    return _Kind(parse, f"allowed: {', '.join(allowed)}")
+
+
+def _matching(pattern: str, allowed: str) -> _Kind:
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError
+        return text
+
+    return _Kind(parse, allowed)
+
+
+def _whole(smallest: int) -> _Kind:
+    def parse(text: str) -> int:
+        number = int(text)
+        if number < smallest:
+            raise ValueError
+        return number
+
+    return _Kind(parse, f"allowed: a whole number from {smallest} up")
+
+
+def _file(text: str) -> str:
+    path = os.path.abspath(os.path.expanduser(text))
+    with open(path, "rb"):
+        return path
+
+
+def _url(text: str) -> str:
+    """A URL; ``https://`` stands before a host alone, which Coach's files name."""
+    parts = urlsplit(text if "://" in text else f"https://{text}")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError
+    return urlunsplit(parts)
+
+
+def _redis_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("redis", "rediss") or not parts.hostname or not re.fullmatch(r"/?\d*", parts.path):
+        raise ValueError
+    _ = parts.port  # raises ValueError where it is none
+    return text
+
+
+def _quantity(text: str) -> str:
+    quantity(text)
+    return text
+
+
+def quantity(text: str) -> Decimal:
+    """The number that a quantity of Kubernetes such as ``500m`` or ``2Gi`` stands for.
+
+    :raises ValueError: it is none
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(m|k|[KMGT]i|[MGT])?", text)
+    if match is None:
+        raise ValueError(f"'{text}' is no quantity")
+    return Decimal(match[1]) * Decimal(_UNITS[match[2] or ""])
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Values that a key takes.
+
+    :param parse: the value that a text spells; raises ValueError, or OSError with the reason
+    :param allowed: texts that it takes, in words
+    """
+
+    parse: Callable[[str], Any]
+    allowed: str
+
+
+_NAME = _matching(rf"{_LABEL}(\.{_LABEL})*", "allowed: a Kubernetes name of a-z, 0-9, '-' and '.'")
+_QUANTITY = _Kind(_quantity, "allowed: a quantity such as 2, 500m, 512Mi or 4Gi")
+_IMAGE = _matching(r"[\w][\w.\-/:@]*", "allowed: an image such as registry.example.com/coach:2.0.0")
+_FILE = _Kind(_file, "allowed: a file that can be read")
+_POD_KEYS = {
+    "image": _IMAGE,
+    "cpu": _QUANTITY,
+    "memory": _QUANTITY,
+    "cpu_limit": _QUANTITY,
+    "memory_limit": _QUANTITY,
+    "gpus": _whole(0),
+}
+_KEYS: Mapping[str, Mapping[str, _Kind]] = {
+    "coach": {
+        "orchestrator": _one_of("local", "kubernetes"),
+        "image": _IMAGE,
+        "memory_backend": _one_of("redis", "redispubsub"),
+        "data_store": _one_of("redis", "nfs", "s3"),
+        "redis_url": _Kind(_redis_url, "allowed: redis://host:port/database, or rediss:// for TLS"),
+        "redis_password_file": _FILE,
+        "s3_end_point": _Kind(_url, "allowed: a host, or a URL such as https://s3.example.com:9000"),
+        "s3_bucket_name": _matching(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]", "allowed: a bucket of a-z, 0-9, '-', '.'"),
+        "s3_creds_file": _FILE,
+        "nfs_path": _matching(r"/.*", "allowed: a directory from the root, such as /export/coach"),
+        "nfs_server": _matching(r"[\w.\-:]+", "allowed: a host or an address"),
+        "nfs_claim": _NAME,
+        "nfs_storage_class": _NAME,
+        "nfs_size": _QUANTITY,
+        "namespace": _matching(_LABEL, "allowed: at most 63 of a-z, 0-9 and '-'"),
+        "kubeconfig": _FILE,
+        "context": _matching(r".+", "allowed: a context of the kubeconfig"),
+        "service_account": _NAME,
+        "image_pull_secret": _NAME,
+        "gpu_resource": _matching(rf"{_LABEL}(\.{_LABEL})*/[\w.\-]+", "allowed: a resource such as nvidia.com/gpu"),
+        "keep_seconds": _whole(0),
+        "start_seconds": _whole(1),
+        "stop_seconds": _whole(1),
+        "restarts": _whole(0),
+    },
+    "trainer": _POD_KEYS,
+    "worker": _POD_KEYS,
+    "redis": {name: kind for name, kind in _POD_KEYS.items() if name != "gpus"},
+}
+
+
+def _sections(path: str) -> dict[str, dict[str, str]]:
+    """The file's sections as they are written."""
+    parser = configparser.ConfigParser(interpolation=None, inline_comment_prefixes=("#", ";"))
+    try:
+        with open(path, encoding="utf-8") as file:
+            parser.read_file(file, source=path)
+    except OSError as error:
+        raise CoachError(f"-dcp: cannot read '{path}': {error.strerror}") from error
+    except (configparser.Error, UnicodeDecodeError) as error:
+        raise CoachError(f"-dcp: '{path}' is no INI file: {' '.join(str(error).split())}") from error
+    return {name: dict(parser[name]) for name in parser.sections()}
+
+
+def _section_values(mistakes: _Mistakes, section: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    values = {}
+    for key, text in texts.items():
+        kind = _KEYS[section].get(key)
+        if kind is None:
+            mistakes.add(f"[{section}] {key} = {text}: no such key{did_you_mean(key, _KEYS[section])}")
+            continue
+        try:
+            values[key] = kind.parse(text)
+        except OSError as error:
+            mistakes.add_value(section, key, text, f"{kind.allowed} ({error.strerror})")
+        except ValueError:
+            mistakes.add_value(section, key, _without_password(text), kind.allowed)
+    return values
+
+
+def _without_password(text: str) -> str:
+    return re.sub(r"://[^@/]*@", "://...@", text)
+
+
+def _assemble(mistakes: _Mistakes, values: Mapping[str, Mapping[str, Any]]) -> DistributedSettings:
+    given = dict(values.get("coach", {}))
+    password = _password(mistakes, given)
+    if "redis_url" in given:
+        given["redis_url"] = _address(given["redis_url"])
+    given["memory_backend"] = "redis"
+    trainer, worker = (PodSettings(**values.get(name, {})) for name in ("trainer", "worker"))
+    redis = PodSettings(**{"image": REDIS_IMAGE, **values.get("redis", {})})
+    if given.get("image") or trainer.image:
+        given.setdefault("orchestrator", "kubernetes")
+    return DistributedSettings(**given, redis_password=password, trainer=trainer, worker=worker, redis=redis)
+
+
+def _address(url: str) -> str:
+    """A Redis URL without its password; a user's name stays."""
+    parts = urlsplit(url)
+    user = f"{parts.username}@" if parts.username else ""
+    return urlunsplit(parts._replace(netloc=user + parts.netloc.rpartition("@")[2]))
+
+
+def _password(mistakes: _Mistakes, given: dict[str, Any]) -> str | None:
+    """The password of an external Redis, out of its file or its URL."""
+    url, file = given.get("redis_url", ""), given.pop("redis_password_file", None)
+    written = urlsplit(url).password
+    if file is not None and not url:
+        mistakes.add_value(
+            "coach", "redis_password_file", file, "only with redis_url; a Redis of the run makes its own"
+        )
+    if file is not None and written is not None:
+        mistakes.add_value("coach", "redis_password_file", file, "redis_url holds a password too: give one of them")
+    if file is None:
+        return None if written is None else unquote(written)
+    with open(file, encoding="utf-8") as opened:
+        return opened.read().strip()
+
+
+# Settings that must fit each other
+
+
+def _check(mistakes: _Mistakes, settings: DistributedSettings) -> None:
+    for name, pod in (("trainer", settings.trainer), ("worker", settings.worker), ("redis", settings.redis)):
+        _check_limit(mistakes, name, "cpu", pod.cpu, pod.cpu_limit)
+        _check_limit(mistakes, name, "memory", pod.memory, pod.memory_limit)
+    if settings.data_store == "s3" and not settings.s3_bucket_name:
+        mistakes.add_value("coach", "data_store", "s3", "s3_bucket_name is missing")
+    if settings.orchestrator == "kubernetes":
+        _check_kubernetes(mistakes, settings)
+    elif settings.data_store == "nfs" and not settings.nfs_path:
+        mistakes.add_value("coach", "data_store", "nfs", "nfs_path, a directory that all processes share, is missing")
+
+
+def _check_limit(mistakes: _Mistakes, section: str, key: str, request: str, limit: str) -> None:
+    if request and limit and quantity(limit) < quantity(request):
+        mistakes.add_value(section, f"{key}_limit", limit, f"allowed: at least {key} = {request}")
+
+
+def _check_kubernetes(mistakes: _Mistakes, settings: DistributedSettings) -> None:
+    for name, pod in (("trainer", settings.trainer), ("worker", settings.worker)):
+        if not (pod.image or settings.image):
+            mistakes.add(f"[{name}] image is missing, and so is [coach] image, which orchestrator = kubernetes needs")
+    if settings.data_store != "nfs":
+        return
+    chosen = [
+        name for name in ("nfs_claim", "nfs_server", "nfs_storage_class") if getattr(settings, name)
+    ]  # each is a way to the same volume
+    if len(chosen) != 1:
+        said = " and ".join(chosen) or "none is given"
+        mistakes.add_value("coach", "data_store", "nfs",
+                           f"allowed: exactly one of nfs_claim, nfs_server, nfs_storage_class ({said})")  # fmt: skip
+    if settings.nfs_server and not settings.nfs_path:
+        mistakes.add_value("coach", "nfs_server", settings.nfs_server, "nfs_path, the exported path, is missing")

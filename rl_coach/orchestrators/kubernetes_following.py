@@ -1,0 +1,361 @@
+"""Following of a run on a cluster: the trainer's log, what becomes of its pods, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Callable, Iterator, Sequence, TypeAlias
+
+from rl_coach.orchestrators import kubernetes_pods as pods
+from rl_coach.orchestrators.kubernetes_manifests import COMPONENT_LABEL, TRAINER, WORKER, owner_name, selector
+from rl_coach.utilities.kubernetes_cluster import GONE, TOO_MANY_REQUESTS, Cluster, ClusterError, Manifest
+
+Say = Callable[[str], None]
+
+_WATCH_SECONDS = 240
+_PAUSE = 1.0  # seconds, between two attempts
+_LOG_SLACK = 5.0  # seconds of a log that are read twice after a break
+_LOG_END = 10.0  # seconds, for the rest of a log once its pod has ended
+_PASSING = (GONE, TOO_MANY_REQUESTS)
+_STOP = 1.0  # seconds, for requests under way
+_SILENCE = 60.0  # seconds without an answer, until it is said
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """End of a run.
+
+    :param message: what went wrong; empty where nothing did
+    :param exit_code: the trainer's; None where it has none
+    """
+
+    message: str = ""
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """Change of an object, as a watch tells it.
+
+    :param kind: the kind of object
+    :param is_deleted: the object is gone
+    """
+
+    kind: str
+    object: Manifest
+    is_deleted: bool = False
+
+
+Changes: TypeAlias = "queue.Queue[Change | ClusterError]"
+
+
+class Watcher(threading.Thread):
+    """A thread that puts all changes of the objects of a kind into a queue, over breaks of the connection.
+
+    :param changes: the queue; objects that are there at the start, and after a break, come as changes too
+    :param refused: called with an error that a new attempt cannot mend; the thread then ends
+    :param selectors: see ``Cluster.find``
+    """
+
+    def __init__(
+        self, cluster: Cluster, kind: str, changes: Changes, refused: Callable[[ClusterError], None], **selectors: str
+    ):
+        super().__init__(daemon=True, name=f"watch {kind}")
+        self._cluster, self._kind, self._changes, self._selectors = cluster, kind, changes, selectors
+        self._refused = refused
+        self._names: set[str] = set()
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Put no more into the queue."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        answered = time.monotonic()
+        while not self._stopped.is_set():
+            try:
+                self._watch()
+                answered = time.monotonic()
+            except ClusterError as error:
+                is_final = 400 <= error.status < 500 and error.status not in _PASSING
+                if is_final or time.monotonic() - answered > _SILENCE:
+                    self._refused(error)
+                    return
+            self._stopped.wait(_PAUSE)
+
+    def _watch(self) -> None:
+        objects, version = self._cluster.find(self._kind, **self._selectors)
+        names = {one["metadata"]["name"] for one in objects}
+        for name in self._names - names:
+            self._put(Change(self._kind, {"metadata": {"name": name}}, is_deleted=True))
+        self._names = names
+        for one in objects:
+            self._put(Change(self._kind, one))
+        for event, one in self._cluster.watch(self._kind, version, _WATCH_SECONDS, **self._selectors):
+            self._put(Change(self._kind, one, is_deleted=event == "DELETED"))
+            if self._stopped.is_set():
+                return
+
+    def _put(self, change: Change) -> None:
+        name = change.object["metadata"]["name"]
+        (self._names.discard if change.is_deleted else self._names.add)(name)
+        if not self._stopped.is_set():
+            self._changes.put(change)
+
+
+class LogFollower(threading.Thread):
+    """A thread that says each line of a pod's log once, over breaks of the connection.
+
+    :param say: called with each line
+    """
+
+    def __init__(self, cluster: Cluster, pod: str, say: Say):
+        super().__init__(daemon=True, name=f"log {pod}")
+        self._cluster, self._pod, self._say = cluster, pod, say
+        self._ended, self._stopped = threading.Event(), False
+        self._last_stamp = ""
+        self._last_time: float | None = None
+
+    def finish(self) -> None:
+        """Read to the end: the pod has ended."""
+        self._ended.set()
+
+    def stop(self) -> None:
+        """Say no more."""
+        self._stopped = True
+        self._ended.set()
+
+    def run(self) -> None:
+        while not self._stopped:
+            is_last = self._ended.is_set()
+            with contextlib.suppress(ClusterError):  # there is no log yet, or no longer; the pod's status says more
+                self._read()
+            if is_last:
+                return
+            self._ended.wait(_PAUSE)
+
+    def _read(self) -> None:
+        known = self._last_stamp
+        since = None
+        if self._last_time is not None:
+            since = int(time.monotonic() - self._last_time + _LOG_SLACK)
+        for line in self._cluster.log(self._pod, follow=True, since_seconds=since):
+            stamp, _, text = line.partition(" ")
+            if stamp <= known:
+                continue
+            if self._stopped:
+                return
+            self._last_stamp, self._last_time = stamp, time.monotonic()
+            self._say(text)
+
+
+@dataclass
+class Follower:
+    """Following of one run to its end.
+
+    :param name: the run's name
+    :param num_workers: number of its workers
+    :param start_seconds: time that a pod of the trainer has to start
+    :param say: called with each line for the user
+    :param show: called with each line of the trainer
+    """
+
+    cluster: Cluster
+    name: str
+    num_workers: int
+    start_seconds: float
+    say: Say
+    show: Say
+    _changes: Changes = field(default_factory=queue.Queue)
+    _pods: dict[str, Manifest] = field(default_factory=dict)
+    _logs: dict[str, LogFollower] = field(default_factory=dict)
+    _waiting_since: float = field(default_factory=time.monotonic)
+    _said: set[tuple[str, str]] = field(default_factory=set)
+    _uids: set[str] = field(default_factory=set)
+    _unclaimed: dict[str, list[Manifest]] = field(default_factory=dict)
+
+    def follow(self) -> Outcome:
+        """Follow the run until it ends, or cannot go on.
+
+        :raises ClusterError: the cluster refuses to tell, or answers no more
+        """
+        with self._watching():
+            while True:
+                with contextlib.suppress(queue.Empty):
+                    outcome = self._take(self._changes.get(timeout=_PAUSE / 2))
+                    if outcome is not None:
+                        self._end_logs()
+                        return outcome
+                outcome = self._check_start()
+                if outcome is not None:
+                    return outcome
+
+    @contextlib.contextmanager
+    def _watching(self) -> Iterator[None]:
+        labels = selector(self.name)
+        watchers = [
+            Watcher(self.cluster, kind, self._changes, self._changes.put, label_selector=labels)
+            for kind in ("Job", "StatefulSet", "Pod")
+        ]
+        watchers.append(
+            Watcher(self.cluster, "Event", self._changes, self._say_no_events, field_selector="type=Warning")
+        )
+        for watcher in watchers:
+            watcher.start()
+        try:
+            yield
+        finally:
+            _stop_threads([*watchers, *self._logs.values()])
+
+    def _take(self, change: Change | ClusterError) -> Outcome | None:
+        if isinstance(change, ClusterError):
+            raise change
+        take = {"Pod": self._take_pod, "Job": self._take_job, "StatefulSet": self._take_set, "Event": self._take_event}
+        return take[change.kind](change)
+
+    # Pods
+
+    def _take_pod(self, change: Change) -> Outcome | None:
+        pod = change.object
+        name = pod["metadata"]["name"]
+        if change.is_deleted:
+            self._pods.pop(name, None)
+            return None
+        before, self._pods[name] = self._pods.get(name), pod
+        self._claim(pod)
+        trouble = pods.trouble(pod)
+        if trouble is not None:
+            self._say_once(name, trouble.reason, str(trouble))
+        ended = pods.end(pod)
+        if ended is not None:
+            self._say_once(name, "end", f"failed: {ended}")
+        if pods.component(pod) == TRAINER:
+            return self._take_trainer(name, pod, trouble)
+        if pods.component(pod) == WORKER and pods.has_started(pod) and not (before and pods.has_started(before)):
+            self._count_workers()
+        return None
+
+    def _take_trainer(self, name: str, pod: Manifest, trouble: pods.Trouble | None) -> Outcome | None:
+        if trouble is not None and trouble.is_hopeless:
+            return Outcome(f"the trainer's pod '{name}' cannot start: {trouble}")
+        if not pods.has_started(pod):
+            return None
+        if name not in self._logs:
+            self.say(f"the trainer runs in pod '{name}'")
+            self._logs[name] = LogFollower(self.cluster, name, self.show)
+            self._logs[name].start()
+        if pods.has_ended(pod):
+            self._logs[name].finish()
+            self._waiting_since = time.monotonic()
+        return None
+
+    def _count_workers(self) -> None:
+        running = [pod for pod in self._pods.values() if pods.component(pod) == WORKER]
+        count = sum(pods.has_started(pod) and not pods.has_ended(pod) for pod in running)
+        self.say(f"{count} of {self.num_workers} workers run")
+
+    def _check_start(self) -> Outcome | None:
+        """Give up on a trainer that does not start."""
+        trainers = [pod for pod in self._pods.values() if pods.component(pod) == TRAINER and not pods.has_ended(pod)]
+        if any(pods.has_started(pod) for pod in trainers):
+            self._waiting_since = time.monotonic()
+            return None
+        if time.monotonic() - self._waiting_since < self.start_seconds:
+            return None
+        reasons = [str(pods.trouble(pod) or "its pod waits") for pod in trainers] or ["it has no pod"]
+        return Outcome(f"the trainer did not start within {self.start_seconds:.0f} s: {'; '.join(reasons)}")
+
+    # Jobs
+
+    def _take_job(self, change: Change) -> Outcome | None:
+        job = change.object
+        is_trainer = job["metadata"]["name"] == owner_name(self.name)
+        if change.is_deleted:
+            return Outcome(f"the run '{self.name}' was removed from the cluster") if is_trainer else None
+        self._claim(job)
+        failed = pods.condition(job, "Failed")
+        if failed is not None:
+            return self._failure(TRAINER if is_trainer else WORKER, failed)
+        if is_trainer and pods.condition(job, "Complete") is not None:
+            return Outcome()
+        return None
+
+    def _failure(self, component: str, failed: Manifest) -> Outcome:
+        """The outcome of a Job that was given up, with the end of its last pod."""
+        found, _ = self.cluster.find("Pod", label_selector=f"{selector(self.name)},{COMPONENT_LABEL}={component}")
+        found.sort(key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
+        ends = [ended for pod in found if (ended := pods.end(pod)) is not None]
+        last = f"; its last pod: {ends[-1]}" if ends else ""
+        reason = ": ".join(part for part in (failed.get("reason"), failed.get("message")) if part)
+        code = ends[-1].exit_code if ends and component == TRAINER else None
+        return Outcome(f"the {component}'s Job failed: {reason}{last}", code)
+
+    # Events
+
+    def _take_set(self, change: Change) -> None:
+        if not change.is_deleted:
+            self._claim(change.object)
+
+    def _take_event(self, change: Change) -> None:
+        """Say a warning about an object of the run, once the object is known to be of this run."""
+        event = change.object
+        if change.is_deleted:
+            return
+        uid = event["involvedObject"].get("uid", "")
+        if uid in self._uids:
+            self._say_event(event)
+        else:
+            self._unclaimed.setdefault(uid, []).append(event)
+
+    def _say_no_events(self, error: ClusterError) -> None:
+        self.say(f"the cluster's own warnings are not shown: {error}")
+
+    def _claim(self, one: Manifest) -> None:
+        uid = one["metadata"]["uid"]
+        self._uids.add(uid)
+        for event in self._unclaimed.pop(uid, []):
+            self._say_event(event)
+
+    def _say_event(self, event: Manifest) -> None:
+        reason = event.get("reason", "")
+        message = " ".join((event.get("message") or "").split())
+        self._say_once(event["involvedObject"]["name"], reason, f"{reason}: {message}")
+
+    def _say_once(self, name: str, reason: str, text: str) -> None:
+        if (name, reason) not in self._said:
+            self._said.add((name, reason))
+            self.say(f"{name}: {text}")
+
+    def _end_logs(self) -> None:
+        for log in self._logs.values():
+            log.finish()
+        deadline = time.monotonic() + _LOG_END
+        for log in self._logs.values():
+            log.join(max(0.0, deadline - time.monotonic()))
+
+
+def _stop_threads(threads: Sequence[Watcher | LogFollower]) -> None:
+    """Stop threads. Those that wait for a stream may go on waiting; none may be in the middle of a request when the
+    interpreter ends, which the client's compiled parts do not survive."""
+    for thread in threads:
+        thread.stop()
+    deadline = time.monotonic() + _STOP
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def wait_until_gone(cluster: Cluster, kind: str, name: str, uid: str, seconds: float) -> bool:
+    """Wait until an object is deleted, with all that it owns.
+
+    :return: False if it is still there after so many seconds
+    """
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = cluster.read(kind, name)
+        if found is None or found["metadata"]["uid"] != uid:
+            return True
+        time.sleep(_PAUSE / 2)
+    return False

@@ -1,0 +1,457 @@
+"""Kubernetes manifests of a distributed run, as pure functions from its description to plain dicts.
+
+The trainer's Job owns all other objects: its deletion removes them, and the cluster deletes it by itself
+``keep_seconds`` after it has ended, also where whoever started the run is gone. All pods satisfy the restricted pod
+security standard. Secrets reach containers as files.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Sequence
+
+from rl_coach.data_stores import nfs_volume
+
+Manifest = dict[str, Any]
+
+ORDER_DIRECTORY = "/etc/coach/order"
+REDIS_DIRECTORY = "/etc/coach/redis"
+S3_DIRECTORY = "/etc/coach/s3"
+ORDER_FILE = f"{ORDER_DIRECTORY}/order.json"
+PASSWORD_FILE = f"{REDIS_DIRECTORY}/password"
+S3_CREDENTIALS_FILE = f"{S3_DIRECTORY}/credentials"
+DATA_DIRECTORY = "/coach"
+"""The directory of experiments in trainer and workers: the shared volume of ``nfs``, the pod's own disk otherwise."""
+
+REDIS_PORT = 6379
+RUN_ANNOTATION = "coach-rl/run"
+INSTANCE_LABEL = "app.kubernetes.io/instance"
+COMPONENT_LABEL = "app.kubernetes.io/component"
+MANAGED_LABEL = "app.kubernetes.io/managed-by"
+TRAINER, WORKER, REDIS = "trainer", "worker", "redis"
+BAD_INPUT, TRAINING_FAILED = 2, 1
+"""Exit codes that another attempt would not change."""
+
+MAX_NAME = 40
+"""Letters of a run's name: StatefulSets and pods append to it, and labels hold 63."""
+
+_USER = 10001  # of the images; also of a Redis image, which runs as any
+_REDIS_CONFIGURATION = "redis.conf"
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container of a run.
+
+    :param image: its image
+    :param command: the program and its arguments; empty takes the image's
+    :param requests: reserved resources by name
+    :param limits: resources at most by name, GPUs among them
+    """
+
+    image: str
+    command: tuple[str, ...] = ()
+    requests: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Volume:
+    """The volume that trainer and workers share.
+
+    :param claim: a claim that is there already; empty makes one for the run
+    :param server: host of an NFS export that a volume is made for; with ``path``
+    :param path: the exported path
+    :param storage_class: the storage class of the claim; empty binds it to the volume of ``server``
+    :param size: its size
+    """
+
+    claim: str = ""
+    server: str = ""
+    path: str = ""
+    storage_class: str = ""
+    size: str = "10Gi"
+
+
+@dataclass(frozen=True)
+class KubernetesRun:
+    """Description of a run on Kubernetes.
+
+    :param name: the name that all its objects begin with
+    :param namespace: the namespace; empty leaves it to whoever creates them
+    :param run: the run's id
+    :param trainer: the trainer's container
+    :param worker: the container of each worker
+    :param num_workers: number of workers
+    :param redis: the container of Redis; None where there is one already
+    :param redis_password: its password; None for one without
+    :param order: the run order as JSON; empty for containers that need none
+    :param s3_credentials: an AWS credentials file; None takes what the pods are given otherwise
+    :param volume: the volume that is shared; None for none
+    :param service_account: of trainer and workers; empty is the namespace's default
+    :param image_pull_secret: a Secret that holds the registry's credentials
+    :param keep_seconds: time until the cluster removes a run that has ended
+    :param stop_seconds: time that a pod has to end
+    :param restarts: number of new attempts after a failure
+    """
+
+    name: str
+    namespace: str
+    run: str
+    trainer: Container
+    worker: Container
+    num_workers: int
+    redis: Container | None
+    redis_password: str | None = field(default=None, repr=False)
+    order: str = ""
+    s3_credentials: bytes | None = field(default=None, repr=False)
+    volume: Volume | None = None
+    service_account: str = ""
+    image_pull_secret: str = ""
+    keep_seconds: int = 3600
+    stop_seconds: int = 60
+    restarts: int = 5
+
+
+def manifests(run: KubernetesRun) -> list[Manifest]:
+    """All objects of a run, the owner first."""
+    return [trainer_job(run), *dependents(run), worker_job(run)]
+
+
+def as_yaml(objects: Sequence[Manifest]) -> str:
+    """Manifests as the documents of a YAML file; texts of several lines stay so."""
+    import yaml  # comes with the client of Kubernetes
+
+    class Dumper(yaml.SafeDumper):
+        """A dumper of its own, so that the representation of texts is nobody else's."""
+
+    def represent_text(dumper: Any, text: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+    Dumper.add_representer(str, represent_text)
+    return yaml.dump_all(objects, Dumper=Dumper, sort_keys=False, width=120, explicit_start=True)
+
+
+def dependents(run: KubernetesRun) -> list[Manifest]:
+    """The objects that trainer and workers need, before either starts."""
+    objects = [order_config(run)] if run.order else []
+    if run.redis_password is not None:
+        objects.append(redis_secret(run, run.redis_password))
+    if run.s3_credentials is not None:
+        objects.append(s3_secret(run, run.s3_credentials))
+    if run.volume is not None and not run.volume.claim:
+        objects += [*persistent_volumes(run, run.volume), volume_claim(run, run.volume)]
+    if run.redis is not None:
+        objects += [redis_service(run), redis_policy(run), redis_set(run, run.redis)]
+    return [*objects, closed_policy(run)]
+
+
+def owned(manifest: Manifest, owner: Manifest) -> Manifest:
+    """A manifest whose object goes when its owner does. Objects outside namespaces cannot be owned from within one.
+
+    :param owner: the owner as the cluster holds it, with its uid
+    """
+    if manifest["kind"] == "PersistentVolume":
+        return manifest
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": [reference]}}
+
+
+def suspended(job: Manifest) -> Manifest:
+    """A Job that starts no pods yet."""
+    return {**job, "spec": {**job["spec"], "suspend": True}}
+
+
+def owner_name(name: str) -> str:
+    """The name of the trainer's Job, which owns a run."""
+    return f"{name}-trainer"
+
+
+def redis_host(run: KubernetesRun) -> str:
+    """The host name by which pods of the namespace reach the run's Redis."""
+    return f"{run.name}-redis"
+
+
+def selector(name: str) -> str:
+    """The label selector of all objects of a run."""
+    return f"{MANAGED_LABEL}=coach,{INSTANCE_LABEL}={name}"
+
+
+# Jobs
+
+
+def trainer_job(run: KubernetesRun) -> Manifest:
+    """The trainer, started anew after failures that another attempt may mend."""
+    spec = {
+        "backoffLimit": run.restarts,
+        "ttlSecondsAfterFinished": run.keep_seconds,
+        "podFailurePolicy": _failure_policy(TRAINER, (TRAINING_FAILED, BAD_INPUT)),
+        "template": _pod_template(run, TRAINER, run.trainer),
+    }
+    return _manifest(run, "batch/v1", "Job", "trainer", TRAINER, spec=spec)
+
+
+def worker_job(run: KubernetesRun) -> Manifest:
+    """The rollout workers, each with an index of its own; one that fails is replaced."""
+    spec = {
+        "completions": run.num_workers,
+        "parallelism": run.num_workers,
+        "completionMode": "Indexed",
+        "backoffLimit": run.restarts * run.num_workers,
+        "backoffLimitPerIndex": run.restarts,
+        "ttlSecondsAfterFinished": run.keep_seconds,
+        "podFailurePolicy": _failure_policy(WORKER, (BAD_INPUT,)),
+        "template": _pod_template(run, WORKER, run.worker),
+    }
+    return _manifest(run, "batch/v1", "Job", "worker", WORKER, spec=spec)
+
+
+def _failure_policy(container: str, hopeless: tuple[int, ...]) -> Manifest:
+    """Evictions do not count; exit codes that another attempt would not change end the Job."""
+    return {
+        "rules": [
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+            {
+                "action": "FailJob",
+                "onExitCodes": {"containerName": container, "operator": "In", "values": list(hopeless)},
+            },
+        ]
+    }
+
+
+def _pod_template(run: KubernetesRun, component: str, container: Container) -> Manifest:
+    volumes = _volumes(run)
+    environment = {
+        "HOME": "/tmp",
+        "TMPDIR": "/tmp",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "COACH_COMPILATION_CACHE": "/tmp/compiled",
+    }
+    body = {
+        **_container(component, container),
+        "workingDir": DATA_DIRECTORY,
+        "env": [{"name": name, "value": value} for name, value in environment.items()],
+        "volumeMounts": [mount for _, mount in volumes],
+    }
+    return _pod(run, component, body, [volume for volume, _ in volumes], restart_policy="Never")
+
+
+def _volumes(run: KubernetesRun) -> list[tuple[Manifest, Manifest]]:
+    """(volume, mount) of trainer and workers."""
+    pairs = [_writable("tmp", "/tmp"), _data_volume(run)]
+    if run.order:
+        source = {"name": "order", "configMap": {"name": f"{run.name}-order"}}
+        pairs.append((source, {"name": "order", "mountPath": ORDER_DIRECTORY, "readOnly": True}))
+    if run.redis_password is not None:
+        pairs.append(_secret_volume(f"{run.name}-redis", "redis", REDIS_DIRECTORY, "password"))
+    if run.s3_credentials is not None:
+        pairs.append(_secret_volume(f"{run.name}-s3", "s3", S3_DIRECTORY, "credentials"))
+    return pairs
+
+
+def _data_volume(run: KubernetesRun) -> tuple[Manifest, Manifest]:
+    if run.volume is None:
+        return _writable("data", DATA_DIRECTORY)
+    source = {"name": "data", "persistentVolumeClaim": {"claimName": claim_name(run, run.volume)}}
+    return source, {"name": "data", "mountPath": DATA_DIRECTORY}
+
+
+def _writable(name: str, path: str) -> tuple[Manifest, Manifest]:
+    return {"name": name, "emptyDir": {}}, {"name": name, "mountPath": path}
+
+
+def _secret_volume(secret: str, name: str, path: str, key: str) -> tuple[Manifest, Manifest]:
+    """A key of a Secret as a file that the pod's group alone can read."""
+    source = {"secretName": secret, "defaultMode": 0o440, "items": [{"key": key, "path": key}]}
+    return {"name": name, "secret": source}, {"name": name, "mountPath": path, "readOnly": True}
+
+
+# Redis
+
+
+def redis_set(run: KubernetesRun, redis: Container) -> Manifest:
+    """Redis without persistence: whatever it loses, trainer and workers send again."""
+    body = {
+        **_container(REDIS, redis),
+        "command": ["redis-server", f"{REDIS_DIRECTORY}/{_REDIS_CONFIGURATION}"],
+        "ports": [{"name": REDIS, "containerPort": REDIS_PORT}],
+        "readinessProbe": {"tcpSocket": {"port": REDIS}, "periodSeconds": 2},
+        "livenessProbe": {"tcpSocket": {"port": REDIS}, "periodSeconds": 10, "failureThreshold": 6},
+    }
+    secret, mount = _secret_volume(f"{run.name}-redis", "configuration", REDIS_DIRECTORY, _REDIS_CONFIGURATION)
+    data, data_mount = _writable("data", "/data")
+    body["volumeMounts"] = [mount, data_mount]
+    template = _pod(run, REDIS, body, [secret, data])
+    spec = {
+        "serviceName": redis_host(run),
+        "replicas": 1,
+        "selector": {"matchLabels": _selecting(run, REDIS)},
+        "template": template,
+    }
+    return _manifest(run, "apps/v1", "StatefulSet", "redis", REDIS, spec=spec)
+
+
+def redis_service(run: KubernetesRun) -> Manifest:
+    """The name of Redis in the namespace."""
+    spec = {
+        "selector": _selecting(run, REDIS),
+        "ports": [{"name": REDIS, "port": REDIS_PORT, "targetPort": REDIS}],
+        # workers tell a Redis that restarts from one that is gone by its answers, not by its name
+        "publishNotReadyAddresses": True,
+    }
+    return _manifest(run, "v1", "Service", "redis", REDIS, spec=spec)
+
+
+def redis_secret(run: KubernetesRun, password: str) -> Manifest:
+    """The password of Redis; for a Redis of the run also its configuration, which holds it."""
+    files = {"password": password.encode()}
+    if run.redis is not None:
+        lines = [
+            f"requirepass {password}", f"port {REDIS_PORT}", "bind * -::*", "dir /data", 'save ""', "appendonly no",
+            "maxmemory-policy noeviction",
+        ]  # fmt: skip
+        files[_REDIS_CONFIGURATION] = ("\n".join(lines) + "\n").encode()
+    return _secret(run, "redis", REDIS, files)
+
+
+def redis_policy(run: KubernetesRun) -> Manifest:
+    """Only trainer and workers of the run reach its Redis, which itself reaches nothing."""
+    peers = [{"podSelector": {"matchLabels": _selecting(run, component)}} for component in (TRAINER, WORKER)]
+    spec = {
+        "podSelector": {"matchLabels": _selecting(run, REDIS)},
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{"from": peers, "ports": [{"protocol": "TCP", "port": REDIS_PORT}]}],
+        "egress": [],
+    }
+    return _manifest(run, "networking.k8s.io/v1", "NetworkPolicy", "redis", REDIS, spec=spec)
+
+
+def closed_policy(run: KubernetesRun) -> Manifest:
+    """Nothing reaches trainer and workers, which open all connections themselves."""
+    names = {"key": COMPONENT_LABEL, "operator": "In", "values": [TRAINER, WORKER]}
+    chosen = {"matchLabels": {INSTANCE_LABEL: run.name}, "matchExpressions": [names]}
+    spec = {"podSelector": chosen, "policyTypes": ["Ingress"], "ingress": []}
+    return _manifest(run, "networking.k8s.io/v1", "NetworkPolicy", "closed", "network", spec=spec)
+
+
+# Data
+
+
+def order_config(run: KubernetesRun) -> Manifest:
+    """The run order, from which trainer and workers know what to do; it holds no secrets."""
+    return _manifest(run, "v1", "ConfigMap", "order", "order", data={"order.json": run.order})
+
+
+def s3_secret(run: KubernetesRun, credentials: bytes) -> Manifest:
+    """The credentials file of S3."""
+    return _secret(run, "s3", "data-store", {"credentials": credentials})
+
+
+def claim_name(run: KubernetesRun, volume: Volume) -> str:
+    """The claim that trainer and workers mount."""
+    return volume.claim or f"{run.name}-data"
+
+
+def persistent_volumes(run: KubernetesRun, volume: Volume) -> list[Manifest]:
+    """The volume of an NFS export, which restricted pods may not mount themselves; its data outlives the run."""
+    if not volume.server:
+        return []
+    name, claim = volume_name(run.namespace, run.name), claim_name(run, volume)
+    bare = nfs_volume.volume(name, volume.server, volume.path, volume.size, claim, run.namespace or "default")
+    about = {"labels": _labels(run, "data-store"), "annotations": {RUN_ANNOTATION: run.run}}
+    return [nfs_volume.with_metadata(bare, about)]
+
+
+def volume_name(namespace: str, name: str) -> str:
+    """The name of a run's volume, which lives outside namespaces."""
+    return f"{namespace or 'default'}-{name}-data"
+
+
+def volume_claim(run: KubernetesRun, volume: Volume) -> Manifest:
+    """The claim on the volume that trainer and workers share."""
+    bound = volume_name(run.namespace, run.name) if volume.server else ""
+    bare = nfs_volume.claim(claim_name(run, volume), volume.size, volume.storage_class, bound)
+    return nfs_volume.with_metadata(bare, _metadata(run, "data", "data-store"))
+
+
+# Parts of manifests
+
+
+def _labels(run: KubernetesRun, component: str) -> dict[str, str]:
+    return {
+        "app.kubernetes.io/name": "coach",
+        "app.kubernetes.io/part-of": "coach",
+        MANAGED_LABEL: "coach",
+        **_selecting(run, component),
+    }
+
+
+def _selecting(run: KubernetesRun, component: str) -> dict[str, str]:
+    return {INSTANCE_LABEL: run.name, COMPONENT_LABEL: component}
+
+
+def _manifest(run: KubernetesRun, version: str, kind: str, suffix: str, component: str, **parts: Any) -> Manifest:
+    return {"apiVersion": version, "kind": kind, "metadata": _metadata(run, suffix, component), **parts}
+
+
+def _metadata(run: KubernetesRun, suffix: str, component: str) -> Manifest:
+    metadata: Manifest = {"name": f"{run.name}-{suffix}"}
+    if run.namespace:
+        metadata["namespace"] = run.namespace
+    return metadata | {"labels": _labels(run, component), "annotations": {RUN_ANNOTATION: run.run}}
+
+
+def _secret(run: KubernetesRun, suffix: str, component: str, files: Mapping[str, bytes]) -> Manifest:
+    data = {name: base64.b64encode(content).decode() for name, content in files.items()}
+    return _manifest(run, "v1", "Secret", suffix, component, type="Opaque", data=data)
+
+
+def _container(name: str, container: Container) -> Manifest:
+    body: Manifest = {"name": name, "image": container.image}
+    if container.command:
+        body["command"] = list(container.command)
+    resources = {"requests": dict(container.requests), "limits": dict(container.limits)}
+    body["resources"] = {kind: values for kind, values in resources.items() if values}
+    body["securityContext"] = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    return body
+
+
+def _pod(
+    run: KubernetesRun, component: str, container: Manifest, volumes: list[Manifest], restart_policy: str = "Always"
+) -> Manifest:
+    """The template of a pod."""
+    spec: Manifest = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "restartPolicy": restart_policy,
+        "terminationGracePeriodSeconds": run.stop_seconds,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+        "volumes": volumes,
+    }
+    if run.service_account and component != REDIS:
+        spec["serviceAccountName"] = run.service_account
+    if run.image_pull_secret:
+        spec["imagePullSecrets"] = [{"name": run.image_pull_secret}]
+    metadata = {"labels": _labels(run, component), "annotations": {RUN_ANNOTATION: run.run}}
+    return {"metadata": metadata, "spec": spec}

@@ -1,0 +1,528 @@
+"""Distributed runs on Kubernetes: trainer, workers and Redis are created, followed and removed."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import re
+import secrets
+import signal
+import sys
+from typing import Any, Iterator, Mapping, NoReturn, Sequence
+
+from rl_coach.base_parameters import RunType
+from rl_coach.data_stores.data_store import DataStoreParameters
+from rl_coach.orchestrators import kubernetes_manifests as manifests
+from rl_coach.orchestrators.deploy import Deploy, DeployParameters
+from rl_coach.orchestrators.distributed_settings import DistributedSettings, PodSettings
+from rl_coach.orchestrators.kubernetes_following import Follower, Outcome, wait_until_gone
+from rl_coach.orchestrators.kubernetes_manifests import Container, KubernetesRun, Manifest, Volume
+from rl_coach.orchestrators.run_order import ROLLOUT_PROGRAM, TRAINING_PROGRAM, DataStoreOrder, RunOrder, new_run_id
+from rl_coach.utilities.kubernetes_cluster import CONFLICT, Cluster, ClusterError
+from rl_coach.utils import CoachError, TrainingError
+
+TRAINER_COMMAND = ("python", "-m", TRAINING_PROGRAM, "--order", manifests.ORDER_FILE)
+WORKER_COMMAND = ("python", "-m", ROLLOUT_PROGRAM, "--order", manifests.ORDER_FILE)
+WORKER_LOGS = "workers"
+"""The directory of the workers' logs in that of the experiment."""
+
+_REMOVAL_SLACK = 30  # seconds, beyond what pods have to end
+
+
+class RunTypeParameters:
+    """Containers of one part of a run.
+
+    :param image: the image
+    :param command: the program
+    :param arguments: its arguments
+    :param run_type: the part
+    :param checkpoint_dir: the directory of checkpoints in the container
+    :param num_replicas: number of such pods
+    :param orchestration_params: resources by name: ``cpu``, ``memory``, ``cpu_limit``, ``memory_limit``, ``gpus``
+    """
+
+    def __init__(
+        self,
+        image: str,
+        command: Sequence[str],
+        arguments: Sequence[str] | None = None,
+        run_type: str = str(RunType.TRAINER),
+        checkpoint_dir: str = "/checkpoint",
+        num_replicas: int = 1,
+        orchestration_params: Mapping[str, Any] | None = None,
+    ):
+        self.image = image
+        self.command = command
+        self.arguments = list(arguments or [])
+        self.run_type = run_type
+        self.checkpoint_dir = checkpoint_dir
+        self.num_replicas = num_replicas
+        self.orchestration_params = dict(orchestration_params or {})
+
+
+class KubernetesParameters(DeployParameters):
+    """Settings of a run on Kubernetes.
+
+    :param run_type_params: trainer and workers
+    :param kubeconfig: the kubeconfig; None takes ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
+    :param namespace: the namespace; None is that of the kubeconfig's context
+    :param nfs_server: host of an NFS export that trainer and workers share
+    :param nfs_path: its path
+    :param checkpoint_dir: the directory of checkpoints in containers
+    :param memory_backend_parameters: of the memory backend; a Redis of the run's own serves all
+    :param data_store_params: of the data store
+    :param settings: all else; ``kubeconfig``, ``namespace`` and NFS above win where they are given
+    :param name: the run's name, of a-z, 0-9 and '-'
+    :param order: the run order; None for containers that need none
+    """
+
+    def __init__(
+        self,
+        run_type_params: Sequence[RunTypeParameters],
+        kubeconfig: str | None = None,
+        namespace: str | None = None,
+        nfs_server: str | None = None,
+        nfs_path: str | None = None,
+        checkpoint_dir: str = "/checkpoint",
+        memory_backend_parameters: Any = None,
+        data_store_params: DataStoreParameters | None = None,
+        settings: DistributedSettings | None = None,
+        name: str = "",
+        order: RunOrder | None = None,
+    ):
+        self.run_type_params = {one.run_type: one for one in run_type_params}
+        self.kubeconfig = kubeconfig
+        self.namespace = namespace
+        self.nfs_server = nfs_server
+        self.nfs_path = nfs_path
+        self.checkpoint_dir = checkpoint_dir
+        self.memory_backend_parameters = memory_backend_parameters
+        self.data_store_params = data_store_params
+        self.settings = settings or DistributedSettings(orchestrator="kubernetes")
+        self.order = order
+        self.name = name or f"coach-{new_run_id()}"
+
+
+class Kubernetes(Deploy):
+    """A run on Kubernetes.
+
+    ``setup()`` makes what the parts need, ``deploy()`` starts them, ``follow()`` waits for the end, ``undeploy()``
+    removes all of it.
+
+    :param params: the run
+    :raises CoachError: there is no way to a cluster
+    """
+
+    def __init__(self, params: KubernetesParameters):
+        super().__init__(params)
+        self.params = params
+        settings = params.settings
+        self.cluster = Cluster(
+            params.namespace or settings.namespace, params.kubeconfig or settings.kubeconfig, settings.context
+        )
+        self.description = describe(params, self.cluster.namespace)
+        self._owner: Manifest | None = None
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.description.name
+
+    @property
+    def is_set_up(self) -> bool:
+        """True once the run is this object's to remove."""
+        return self._owner is not None
+
+    def setup(self, crd: str | None = None) -> bool:
+        """Create all that trainer and workers need. The trainer's Job, which owns the rest, starts no pod yet.
+
+        :param crd: the checkpoint that training starts from, brought into the data store
+        :raises CoachError: there is a run of that name, or the cluster refuses
+        """
+        if crd is not None and self.params.data_store_params is not None:
+            from rl_coach.data_stores.data_store_impl import get_data_store
+
+            get_data_store(self.params.data_store_params).setup_checkpoint_dir(crd)
+        try:
+            self._owner = self.cluster.create(manifests.suspended(manifests.trainer_job(self.description)))
+        except ClusterError as error:
+            if error.status == CONFLICT:
+                raise CoachError(self._says_that_it_exists()) from error
+            raise
+        for manifest in manifests.dependents(self.description):
+            self.cluster.create(manifests.owned(manifest, self._owner))
+        return True
+
+    def attach(self) -> bool:
+        """Take up a run that is there already.
+
+        :raises CoachError: there is none
+        """
+        self._owner = self.cluster.read("Job", manifests.owner_name(self.name))
+        if self._owner is None:
+            raise CoachError(f"no run '{self.name}' in namespace '{self.cluster.namespace}' to attach to")
+        return True
+
+    def deploy(self) -> bool:
+        """Start trainer and workers."""
+        return self.deploy_trainer() and self.deploy_worker()
+
+    def deploy_trainer(self) -> bool:
+        """Start the trainer.
+
+        :raises CoachError: the cluster refuses
+        """
+        self.cluster.patch("Job", manifests.owner_name(self.name), {"spec": {"suspend": False}})
+        return True
+
+    def deploy_worker(self) -> bool:
+        """Start the workers.
+
+        :raises CoachError: the cluster refuses
+        """
+        self.cluster.create(manifests.owned(manifests.worker_job(self.description), self._owned_by()))
+        return True
+
+    def follow(self) -> Outcome:
+        """Show the trainer's log, and what hinders pods, until the run ends.
+
+        :raises CoachError: the cluster answers no more
+        """
+        return Follower(
+            self.cluster, self.name, self.description.num_workers, self.params.settings.start_seconds, say, show
+        ).follow()
+
+    def worker_logs(self, path: str = "./logs") -> list[pathlib.Path]:
+        """Write the log of each worker's pod, of those that were replaced too.
+
+        :param path: the directory of the files, ``<pod>.log``
+        :return: the files
+        """
+        chosen = f"{manifests.selector(self.name)},{manifests.COMPONENT_LABEL}={manifests.WORKER}"
+        found, _ = self.cluster.find("Pod", label_selector=chosen)
+        directory = pathlib.Path(path)
+        directory.mkdir(parents=True, exist_ok=True)
+        return [self._write_log(pod["metadata"]["name"], directory) for pod in found]
+
+    def _write_log(self, pod: str, directory: pathlib.Path) -> pathlib.Path:
+        file = directory / f"{pod}.log"
+        with file.open("w", encoding="utf-8") as opened:
+            try:
+                opened.writelines(f"{line.partition(' ')[2]}\n" for line in self.cluster.log(pod))
+            except ClusterError as error:  # one pod that never started keeps no other log from being written
+                opened.write(f"{error}\n")
+        return file
+
+    def trainer_logs(self) -> None:
+        """Show the trainer's log until the run ends.
+
+        :raises CoachError: the run failed; the message says why
+        :raises TrainingError: training failed
+        """
+        raise_failure(self.follow())
+
+    def tail_log(self, pod_name: str, corev1_api: Any = None) -> None:
+        """Show a pod's log until it ends.
+
+        :param corev1_api: unused; Coach 1.0.1 passes its client here
+        :raises CoachError: there is no log
+        """
+        for line in self.cluster.log(pod_name, follow=True):
+            show(line.partition(" ")[2])
+
+    def undeploy(self) -> bool:
+        """Remove the run: its owner, and with it all that it owns.
+
+        :return: False if something is still there after the time that pods have to end
+        :raises CoachError: the cluster refuses
+        """
+        owner = self.cluster.read("Job", manifests.owner_name(self.name))
+        is_gone = True
+        if owner is not None:
+            self.cluster.delete("Job", manifests.owner_name(self.name))
+            seconds = self.params.settings.stop_seconds + _REMOVAL_SLACK
+            uid = owner["metadata"]["uid"]
+            is_gone = wait_until_gone(self.cluster, "Job", manifests.owner_name(self.name), uid, seconds)
+        volume = self.description.volume
+        if volume is not None and volume.server:
+            self.cluster.delete("PersistentVolume", manifests.volume_name(self.cluster.namespace, self.name))
+        return is_gone
+
+    def removal_command(self) -> str:
+        """The command line that removes the run by hand."""
+        return f"kubectl --namespace {self.cluster.namespace} delete job {manifests.owner_name(self.name)}"
+
+    def _owned_by(self) -> Manifest:
+        if self._owner is None:
+            raise CoachError(f"run '{self.name}': call setup() first")
+        return self._owner
+
+    def _says_that_it_exists(self) -> str:
+        found = self.cluster.read("Job", manifests.owner_name(self.name))
+        place = f"in namespace '{self.cluster.namespace}'"
+        if found is not None and found["metadata"].get("deletionTimestamp"):
+            return f"the last run '{self.name}' {place} is still being removed: try again in a minute"
+        return (
+            f"there is a run '{self.name}' {place}: --attach follows it, -e gives this one another name,"
+            f" and '{self.removal_command()}' removes it"
+        )
+
+
+# Descriptions of runs
+
+
+def describe(params: KubernetesParameters, namespace: str) -> KubernetesRun:
+    """Description of a run for its manifests.
+
+    :param namespace: the namespace; empty where it is not known
+    :raises CoachError: trainer or worker is missing, or a file of credentials cannot be read
+    """
+    settings = params.settings
+    parts = params.run_type_params
+    for part in (RunType.TRAINER, RunType.ROLLOUT_WORKER):
+        if str(part) not in parts:
+            raise CoachError(f"run_type_params name no '{part}'")
+    trainer, worker = parts[str(RunType.TRAINER)], parts[str(RunType.ROLLOUT_WORKER)]
+    has_redis = not settings.redis_url
+    password = secrets.token_urlsafe(24) if has_redis else settings.redis_password
+    return KubernetesRun(
+        name=params.name,
+        namespace=namespace,
+        run=params.order.run if params.order is not None else params.name,
+        trainer=_container(trainer, settings.gpu_resource),
+        worker=_container(worker, settings.gpu_resource),
+        num_workers=worker.num_replicas,
+        redis=_redis(settings.redis) if has_redis else None,
+        redis_password=password,
+        order=params.order.as_json() if params.order is not None else "",
+        s3_credentials=_credentials(settings),
+        volume=_volume(params),
+        service_account=settings.service_account,
+        image_pull_secret=settings.image_pull_secret,
+        keep_seconds=settings.keep_seconds,
+        stop_seconds=settings.stop_seconds,
+        restarts=settings.restarts,
+    )
+
+
+def parameters(
+    settings: DistributedSettings, experiment: str, arguments: Sequence[str], num_workers: int, directory: str
+) -> KubernetesParameters:
+    """The parameters of a run that ``coach`` starts.
+
+    :param experiment: the experiment's name, which the run's name is made from
+    :param arguments: flags of ``coach`` that make the graph
+    :param directory: name of the run's directory within the experiment's
+    """
+    name = run_name(experiment)
+    place = f"{experiment}/{directory}"
+    experiment_path = f"{manifests.DATA_DIRECTORY}/{place}"
+    has_password = not settings.redis_url or settings.redis_password is not None
+    order = RunOrder(
+        run=new_run_id(),
+        arguments=list(arguments),
+        redis_url=settings.redis_url or f"redis://{name}-redis:{manifests.REDIS_PORT}/0",
+        redis_password_file=manifests.PASSWORD_FILE if has_password else None,
+        num_workers=num_workers,
+        experiment_path=experiment_path,
+        data_store=_data_store(settings, experiment_path, place),
+    )
+    parts = [
+        _run_type(settings, settings.trainer, TRAINER_COMMAND, RunType.TRAINER, 1),
+        _run_type(settings, settings.worker, WORKER_COMMAND, RunType.ROLLOUT_WORKER, num_workers),
+    ]
+    return KubernetesParameters(parts, settings=settings, name=name, order=order)
+
+
+def run_name(experiment: str) -> str:
+    """The name of a run in the cluster, out of its experiment's name."""
+    label = re.sub(r"[^a-z0-9]+", "-", f"coach-{experiment}".lower())
+    return label[: manifests.MAX_NAME].strip("-")
+
+
+def place_of_results(params: KubernetesParameters) -> str:
+    """The place of checkpoints and signals, for the user; empty if they go with the run."""
+    settings, order = params.settings, params.order
+    if order is None:
+        return ""
+    if settings.data_store == "s3":
+        return f"s3://{settings.s3_bucket_name}/{order.data_store.settings['prefix']}"
+    relative = order.experiment_path.removeprefix(f"{manifests.DATA_DIRECTORY}/")
+    if settings.nfs_server:
+        return f"{settings.nfs_server}:{settings.nfs_path}/{relative}"
+    return f"claim '{settings.nfs_claim}', {relative}" if settings.nfs_claim else ""
+
+
+def _data_store(settings: DistributedSettings, experiment_path: str, place: str) -> DataStoreOrder:
+    if settings.data_store == "nfs":
+        return DataStoreOrder("nfs", {"checkpoint_dir": f"{experiment_path}/store"})
+    if settings.data_store == "s3":
+        credentials = manifests.S3_CREDENTIALS_FILE if settings.s3_creds_file else None
+        return settings.s3_order(experiment_path, place, credentials)
+    return DataStoreOrder()
+
+
+def _run_type(
+    settings: DistributedSettings, pod: PodSettings, command: Sequence[str], part: RunType, replicas: int
+) -> RunTypeParameters:
+    resources = {name: getattr(pod, name) for name in ("cpu", "memory", "cpu_limit", "memory_limit", "gpus")}
+    return RunTypeParameters(
+        pod.image or settings.image, command, run_type=str(part), num_replicas=replicas, orchestration_params=resources
+    )
+
+
+def _container(part: RunTypeParameters, gpu_resource: str) -> Container:
+    requests, limits = _resources(part.orchestration_params)
+    gpus = part.orchestration_params.get("gpus") or 0
+    if gpus:
+        limits[gpu_resource] = str(gpus)
+    return Container(part.image, (*part.command, *part.arguments), requests, limits)
+
+
+def _redis(pod: PodSettings) -> Container:
+    return Container(pod.image, (), *_resources(vars(pod)))
+
+
+def _resources(given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """(requests, limits)"""
+    requests = {name: str(given[name]) for name in ("cpu", "memory") if given.get(name)}
+    limits = {name: str(given[f"{name}_limit"]) for name in ("cpu", "memory") if given.get(f"{name}_limit")}
+    return requests, limits
+
+
+def _volume(params: KubernetesParameters) -> Volume | None:
+    settings = params.settings
+    server, path = params.nfs_server or settings.nfs_server, params.nfs_path or settings.nfs_path
+    if not params.nfs_server and settings.data_store != "nfs":
+        return None
+    return Volume(
+        claim=settings.nfs_claim, server=server, path=path, storage_class=settings.nfs_storage_class,
+        size=settings.nfs_size,
+    )  # fmt: skip
+
+
+def _credentials(settings: DistributedSettings) -> bytes | None:
+    if settings.data_store != "s3" or not settings.s3_creds_file:
+        return None
+    try:
+        return pathlib.Path(settings.s3_creds_file).read_bytes()
+    except OSError as error:
+        raise CoachError(f"s3_creds_file '{settings.s3_creds_file}' cannot be read: {error.strerror}") from error
+
+
+# Running
+
+
+def dry_run(params: KubernetesParameters) -> str:
+    """The manifests of a run as YAML, without a cluster."""
+    run = describe(params, params.namespace or params.settings.namespace)
+    holds = "the password of its Redis" + (" and the credentials of S3" if run.s3_credentials is not None else "")
+    header = (
+        f"# Run '{run.name}'. Secrets below hold {holds}.\n"
+        f"# Created by hand, nothing owns the objects: remove them by label, {manifests.INSTANCE_LABEL}={run.name}\n"
+    )
+    return header + manifests.as_yaml(manifests.manifests(run))
+
+
+def run(
+    params: KubernetesParameters, keeps: bool = False, attaches: bool = False, worker_logs: str | None = None
+) -> None:
+    """Run on a cluster to the end, and remove the run.
+
+    :param keeps: leave it, until the cluster removes it by itself
+    :param attaches: follow a run that is there already; interrupted, it goes on
+    :param worker_logs: a directory that the workers' logs are written to
+    :raises CoachError: the cluster refuses, or the run cannot start
+    :raises TrainingError: training failed
+    """
+    orchestrator = Kubernetes(params)
+    with _terminated_by_signals():
+        if attaches:
+            outcome = _attach(orchestrator)
+            _end(orchestrator, keeps, worker_logs)
+        else:
+            outcome = _start_and_follow(orchestrator, keeps, worker_logs)
+    raise_failure(outcome)
+    place = place_of_results(params)
+    say(f"done; checkpoints and signals: {place}" if place else "done")
+
+
+def _start_and_follow(orchestrator: Kubernetes, keeps: bool, worker_logs: str | None) -> Outcome:
+    if not place_of_results(orchestrator.params) and not keeps:
+        say("checkpoints go with the run: data_store = s3, or nfs with nfs_claim or nfs_server, keeps them")
+    try:
+        orchestrator.setup()
+        orchestrator.deploy()
+        say(f"run '{orchestrator.name}' in namespace '{orchestrator.cluster.namespace}' of {orchestrator.cluster.host}")
+        return orchestrator.follow()
+    finally:
+        if orchestrator.is_set_up:
+            _end(orchestrator, keeps, worker_logs)
+
+
+def _attach(orchestrator: Kubernetes) -> Outcome:
+    orchestrator.attach()
+    say(f"attached to run '{orchestrator.name}' in namespace '{orchestrator.cluster.namespace}'")
+    try:
+        return orchestrator.follow()
+    except (KeyboardInterrupt, SystemExit):
+        say(f"the run goes on; remove it with: {orchestrator.removal_command()}")
+        raise
+
+
+def _end(orchestrator: Kubernetes, keeps: bool, worker_logs: str | None) -> None:
+    """Write the workers' logs, and remove the run."""
+    try:
+        if worker_logs is not None:
+            files = orchestrator.worker_logs(worker_logs)
+            say(f"logs of {len(files)} workers: {worker_logs}")
+    finally:
+        _remove(orchestrator, keeps)
+
+
+def _remove(orchestrator: Kubernetes, keeps: bool) -> None:
+    if keeps:
+        seconds = orchestrator.params.settings.keep_seconds
+        say(f"kept until {seconds} s after its end; remove it with: {orchestrator.removal_command()}")
+        return
+    say(f"removing run '{orchestrator.name}'")
+    if not orchestrator.undeploy():
+        say(f"something of it is still there; look with: kubectl --namespace {orchestrator.cluster.namespace} get all"
+            f" -l {manifests.INSTANCE_LABEL}={orchestrator.name}")  # fmt: skip
+
+
+@contextlib.contextmanager
+def _terminated_by_signals() -> Iterator[None]:
+    """SIGTERM, and SIGHUP of a terminal that closes, end the block by SystemExit with 128 and their number."""
+
+    def terminate(number: int, frame: Any) -> NoReturn:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, terminate) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def raise_failure(outcome: Outcome) -> None:
+    """
+    :raises TrainingError: the trainer says that training failed
+    :raises CoachError: the run failed for another reason
+    """
+    if not outcome.message:
+        return
+    if outcome.exit_code == manifests.TRAINING_FAILED:
+        raise TrainingError(outcome.message)
+    raise CoachError(outcome.message)
+
+
+def say(text: str) -> None:
+    """Print a line about the run."""
+    print(f"kubernetes: {text}", flush=True)
+
+
+def show(text: str) -> None:
+    """Print a line of the trainer."""
+    print(text, flush=True)

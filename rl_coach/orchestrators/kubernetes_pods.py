@@ -1,0 +1,108 @@
+"""Reading of a pod's status: the reason for which it does not start, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Iterator
+
+from rl_coach.orchestrators.kubernetes_manifests import COMPONENT_LABEL
+
+Manifest = dict[str, Any]
+
+_STARTING = frozenset({"ContainerCreating", "PodInitializing", ""})
+_HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull"})
+_ENDED = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Obstacle that keeps a pod from running.
+
+    :param reason: Kubernetes' word for it, such as ``ErrImagePull``
+    :param message: the details in one line
+    """
+
+    reason: str
+    message: str
+
+    @property
+    def is_hopeless(self) -> bool:
+        """True if waiting cannot help."""
+        return self.reason in _HOPELESS
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}" if self.message else self.reason
+
+
+@dataclass(frozen=True)
+class End:
+    """End of a pod's container.
+
+    :param exit_code: of its process; None where the pod ended without one, evicted for instance
+    :param reason: Kubernetes' word for it, such as ``OOMKilled``
+    """
+
+    exit_code: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        code = "" if self.exit_code is None else f"exit code {self.exit_code}"
+        return ", ".join(part for part in (self.reason, code) if part)
+
+
+def component(pod: Manifest) -> str:
+    """The part of the run that a pod plays."""
+    return pod["metadata"].get("labels", {}).get(COMPONENT_LABEL, "")
+
+
+def trouble(pod: Manifest) -> Trouble | None:
+    """The reason for which a pod does not run; None where it runs, has ended, or is merely on its way."""
+    if has_ended(pod):
+        return None
+    for condition in pod.get("status", {}).get("conditions") or []:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return Trouble(condition.get("reason", "Unschedulable"), _line(condition.get("message")))
+    for status in _container_statuses(pod):
+        waiting = status.get("state", {}).get("waiting")
+        if waiting is not None and waiting.get("reason", "") not in _STARTING:
+            return Trouble(waiting["reason"], _line(waiting.get("message")))
+    return None
+
+
+def has_started(pod: Manifest) -> bool:
+    """True once a pod runs or has run."""
+    return pod.get("status", {}).get("phase") in {"Running"} | _ENDED
+
+
+def has_ended(pod: Manifest) -> bool:
+    """True once a pod will do no more."""
+    return pod.get("status", {}).get("phase") in _ENDED
+
+
+def end(pod: Manifest) -> End | None:
+    """The way in which a pod failed; None for one that did not."""
+    status = pod.get("status", {})
+    if status.get("phase") != "Failed":
+        return None
+    for container in _container_statuses(pod):
+        terminated = container.get("state", {}).get("terminated")
+        if terminated is not None:
+            reason = terminated.get("reason", "")
+            return End(terminated.get("exitCode"), "" if reason == "Error" else reason)
+    return End(None, status.get("reason", ""))
+
+
+def condition(job: Manifest, name: str) -> Manifest | None:
+    """A condition of a Job that holds; None if it does not."""
+    conditions = job.get("status", {}).get("conditions") or []
+    return next((one for one in conditions if one["type"] == name and one["status"] == "True"), None)
+
+
+def _container_statuses(pod: Manifest) -> Iterator[Manifest]:
+    status = pod.get("status", {})
+    yield from status.get("initContainerStatuses") or []
+    yield from status.get("containerStatuses") or []
+
+
+def _line(text: str | None) -> str:
+    return " ".join((text or "").split())

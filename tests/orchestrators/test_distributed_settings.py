@@ -1,0 +1,116 @@
+"""The INI file of ``-dcp``."""
+
+from __future__ import annotations
+
+import pytest
+
+from rl_coach.coach import BAD_INPUT, main
+from rl_coach.orchestrators import distributed_settings
+from rl_coach.orchestrators.distributed_settings import PodSettings, quantity
+from rl_coach.utils import CoachError, CoachErrors
+
+
+def read(tmp_path, text):
+    (tmp_path / "run.ini").write_text(text)
+    return distributed_settings.read(str(tmp_path / "run.ini"))
+
+
+def mistakes(tmp_path, text):
+    with pytest.raises(CoachErrors) as raised:
+        read(tmp_path, text)
+    return [line.removeprefix(f"'{tmp_path / 'run.ini'}': ") for line in raised.value.mistakes]
+
+
+def test_a_file_of_coach_means_kubernetes(tmp_path):
+    (tmp_path / "credentials").write_text("")
+    settings = read(
+        tmp_path,
+        "[coach]\nimage = registry/coach:1\nmemory_backend = redispubsub\ndata_store = s3\n"
+        f"s3_end_point = s3.amazonaws.com\ns3_bucket_name = my-bucket\ns3_creds_file = {tmp_path}/credentials\n",
+    )
+    assert settings.orchestrator == "kubernetes"
+    assert (settings.memory_backend, settings.data_store) == ("redis", "s3")
+    assert settings.s3_end_point == "https://s3.amazonaws.com"
+    assert settings.s3_creds_file == str(tmp_path / "credentials")
+
+
+def test_without_an_image_it_is_this_machine(tmp_path):
+    assert read(tmp_path, "[coach]\nmemory_backend = redis\n").orchestrator == "local"
+
+
+def test_resources_are_those_of_their_pods(tmp_path):
+    settings = read(
+        tmp_path,
+        "[coach]\nimage = a\n[trainer]\ncpu = 2\ngpus = 1\n[worker]\nimage = b\nmemory = 512Mi\nmemory_limit = 1Gi\n",
+    )
+    assert settings.trainer == PodSettings(cpu="2", gpus=1)
+    assert settings.worker == PodSettings(image="b", memory="512Mi", memory_limit="1Gi")
+    assert settings.redis.image.startswith("redis:")
+
+
+def test_the_password_of_a_redis_is_kept_apart_from_its_address(tmp_path):
+    settings = read(tmp_path, "[coach]\nredis_url = rediss://me:h%40sh@redis.example.com:6380/2\n")
+    assert (settings.redis_url, settings.redis_password) == ("rediss://me@redis.example.com:6380/2", "h@sh")
+    assert "h@sh" not in repr(settings)
+    (tmp_path / "password").write_text("from a file\n")
+    settings = read(tmp_path, f"[coach]\nredis_url = redis://there\nredis_password_file = {tmp_path}/password\n")
+    assert settings.redis_password == "from a file"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[coach]\norchestrator = swarm", "[coach] orchestrator = swarm: allowed: local, kubernetes"),
+        ("[coach]\ndata_store = ftp", "[coach] data_store = ftp: allowed: redis, nfs, s3"),
+        ("[coach]\nnamspace = a", "[coach] namspace = a: no such key; did you mean 'namespace'?"),
+        ("[coach]\nnamespace = A_b", "[coach] namespace = A_b: allowed: at most 63 of a-z, 0-9 and '-'"),
+        ("[trainr]\ncpu = 1", "no section [trainr]; did you mean 'trainer'? (there are [coach], [trainer], [worker],"),
+        ("[worker]\nmemory = lots", "[worker] memory = lots: allowed: a quantity such as 2, 500m, 512Mi or 4Gi"),
+        ("[worker]\ncpu = 2\ncpu_limit = 500m", "[worker] cpu_limit = 500m: allowed: at least cpu = 2"),
+        ("[trainer]\ngpus = -1", "[trainer] gpus = -1: allowed: a whole number from 0 up"),
+        ("[coach]\ndata_store = s3", "[coach] data_store = s3: s3_bucket_name is missing"),
+        ("[coach]\ndata_store = nfs", "[coach] data_store = nfs: nfs_path, a directory that all"),
+        ("[coach]\norchestrator = kubernetes", "[trainer] image is missing, and so is [coach] image"),
+        ("[coach]\nimage = a\ndata_store = nfs", "[coach] data_store = nfs: allowed: exactly one of nfs_cl"),
+        ("[coach]\ns3_creds_file = /nowhere", "[coach] s3_creds_file = /nowhere: allowed: a file that can be read (No"),
+        ("[coach]\nredis_url = redis://:hush@a:b", "[coach] redis_url = redis://...@a:b: allowed: redis://host:port"),
+        ("[coach]\nimage = two words", "[coach] image = two words: allowed: an image such as"),
+    ],
+)  # fmt: skip
+def test_a_mistake_names_section_key_value_and_what_is_allowed(tmp_path, text, line):
+    assert mistakes(tmp_path, text)[0].startswith(line)
+
+
+def test_all_mistakes_are_told_at_once_a_line_each(tmp_path, capsys):
+    file = tmp_path / "run.ini"
+    file.write_text("[coach]\ndata_store = ftp\n[worker]\ncpu = x\nmemry = 1\n")
+    assert main(["-p", "CartPole_DQN", "-dc", "-dcp", str(file)]) == BAD_INPUT
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3 and all(line.startswith(f"coach: '{file}': [") for line in lines)
+
+
+@pytest.mark.parametrize("text", ["image = a", "[coach]\nimage = a\nimage = b", "[coach\n"])
+def test_what_is_no_ini_file_is_one_line(tmp_path, text):
+    with pytest.raises(CoachError, match=r"-dcp: '.*run.ini' is no INI file: .*"):
+        read(tmp_path, text)
+
+
+def test_a_missing_file_is_said(tmp_path):
+    with pytest.raises(CoachError, match=r"-dcp: cannot read '.*none.ini': No such file"):
+        distributed_settings.read(str(tmp_path / "none.ini"))
+
+
+@pytest.mark.parametrize("flag", ["--dry_run", "--attach", "--keep"])
+def test_flags_of_kubernetes_want_kubernetes(flag, capsys):
+    assert main(["-p", "CartPole_DQN", "-dc", flag]) == BAD_INPUT
+    assert f"coach: {flag}: only with orchestrator = kubernetes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags", [["-dcp", "a.ini"], ["--dry_run"], ["--attach"], ["--keep"], ["--dump_worker_logs"]])
+def test_flags_of_distributed_runs_want_one(flags, capsys):
+    assert main(["-p", "CartPole_DQN", *flags]) == BAD_INPUT
+    assert "only with -dc" in capsys.readouterr().err
+
+
+def test_quantities_are_those_of_kubernetes():
+    assert [quantity(text) for text in ("500m", "2", "1.5Gi", "3M")] == [quantity("0.5"), 2, 1.5 * 2**30, 3_000_000]
