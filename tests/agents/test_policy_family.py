@@ -23,7 +23,7 @@ from rl_coach.architectures.head_parameters import (
 )
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, LSTMMiddlewareParameters
 from rl_coach.architectures.update import TrainingStep
-from rl_coach.base_parameters import EmbedderScheme, MiddlewareScheme
+from rl_coach.base_parameters import EmbedderScheme, Frameworks, MiddlewareScheme
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.utils import CoachError
@@ -53,8 +53,22 @@ def linear(heads: list, has_target: bool = False) -> Any:
     )  # fmt: skip
 
 
-def trained(networks: dict[str, Any], rule: Any, columns: dict[str, np.ndarray], scalars: Any, action: Any) -> Any:
-    """The weights before and after ``UPDATES`` updates on the same rows, and the first update's losses."""
+def in_order_of_heads(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Kernel and bias of the first head, then of the second; Keras holds the last head's first."""
+    arrays = [np.array(array, np.float64) for array in arrays]
+    is_turned = len(arrays) == 4 and FRAMEWORK is not Frameworks.mxnet
+    return [*arrays[2:], *arrays[:2]] if is_turned else arrays
+
+
+def trained(
+    networks: dict[str, Any],
+    rule: Any,
+    columns: dict[str, np.ndarray],
+    scalars: Any,
+    action: Any,
+    updates: int = UPDATES,
+) -> Any:
+    """The weights before and after some updates on the same rows, and the first update's losses."""
     framework, definition = load_framework(FRAMEWORK), spaces(VECTOR, action)
     states = {
         name: framework.hold(
@@ -64,9 +78,9 @@ def trained(networks: dict[str, Any], rule: Any, columns: dict[str, np.ndarray],
     }
     step = TrainingStep({n: s.function for n, s in states.items()}, networks, rule)
     learner = framework.make_learner(step, states, tuple(networks))
-    before = {n: [np.array(a, np.float64) for a in s.arrays("weights")] for n, s in states.items()}
-    results = [learner.train(columns, scalars) for _ in range(UPDATES)]
-    after = {n: [np.array(a, np.float64) for a in s.arrays("weights")] for n, s in states.items()}
+    before = {n: in_order_of_heads(s.arrays("weights")) for n, s in states.items()}
+    results = [learner.train(columns, scalars) for _ in range(updates)]
+    after = {n: in_order_of_heads(s.arrays("weights")) for n, s in states.items()}
     return before, after, {name: float(loss[0]) for name, loss in results[0].losses.items()}
 
 
@@ -151,7 +165,7 @@ def test_ppo_with_a_penalty_for_continuous_actions():
         "extra/behaviour_standard_deviation": old_deviation.astype(np.float32),
     }  # fmt: skip
     networks = {"actor": linear([PPOHeadParameters()]), "critic": linear([VHeadParameters()])}
-    before, _, losses = trained(networks, ppo_rule(algorithm, None), columns, {"kl_coefficient": 0.7}, BOX)
+    before, _, losses = trained(networks, ppo_rule(algorithm, None), columns, {"kl_coefficient": 0.7}, BOX, updates=1)
     kernel, bias, log_deviation = before["actor"]
     mean, deviation = STATES @ kernel + bias, np.exp(log_deviation)
     log_probs = (-0.5 * ((actions - mean) / deviation) ** 2 - np.log(deviation)).sum(axis=1) - np.log(2 * np.pi)
