@@ -95,7 +95,7 @@ def test_a_changed_file_of_a_saver_is_found(tmp_path):
     manager.get_agent().notes.text = "mine"
     path = manager.save_checkpoint()
     pathlib.Path(path, "savers", "saved.notes").write_text("else")
-    with pytest.raises(CoachError, match="saved.notes"):
+    with pytest.raises(CoachError, match=r"saved\.notes"):
         noting(tmp_path / "again", checkpoint_restore_path=path)
 
 
