@@ -160,12 +160,6 @@ class Agent(CoachMethods):
             for network in self.networks.values():
                 print(network.summary())
 
-    def load_memory_from_file(self) -> None:
-        """Fill the memory with the recorded transitions that ``load_memory_from_file_path`` names, if it does."""
-        recorded = self.ap.algorithm.load_memory_from_file_path or self.ap.memory.load_memory_from_file_path
-        if recorded is not None:
-            self.experience.load(recorded, self.input_filter)
-
     def create_networks(self) -> dict[str, NetworkWrapper]:
         """The agent's networks by name."""
         return {

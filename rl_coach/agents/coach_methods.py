@@ -8,9 +8,11 @@ import numpy as np
 
 from rl_coach.agents.delegated_attributes import DelegatedAttributes
 from rl_coach.core_types import StateType
+from rl_coach.filters.filter import InputFilter
 from rl_coach.saver import SaverCollection
 
 if TYPE_CHECKING:
+    from rl_coach.agents.experience import Experience
     from rl_coach.architectures.network_wrapper import NetworkWrapper
 
 
@@ -19,6 +21,8 @@ class CoachMethods(DelegatedAttributes):
 
     ap: Any
     memory: Any
+    input_filter: InputFilter
+    experience: Experience
     networks: dict[str, NetworkWrapper]
     current_episode: int
 
@@ -29,7 +33,9 @@ class CoachMethods(DelegatedAttributes):
 
     def load_memory_from_file(self) -> None:
         """Fill the memory with the recorded transitions that ``load_memory_from_file_path`` names, if it does."""
-        raise NotImplementedError(f"{type(self).__name__} does not load a memory")
+        recorded = self.ap.algorithm.load_memory_from_file_path or self.ap.memory.load_memory_from_file_path
+        if recorded is not None:
+            self.experience.load(recorded, self.input_filter)
 
     def call_memory(self, func: str, args: Any = ()) -> Any:
         """Call a method of the memory by name."""

@@ -157,6 +157,8 @@ class GraphCheckpoints:
 
     def _written_by_savers(self) -> dict[str, bytes]:
         """The files of all savers by their path within the checkpoint."""
+        if not list(self._savers):
+            return {}
         with tempfile.TemporaryDirectory() as folder:
             self._savers.save(None, os.path.join(folder, _SAVERS_PREFIX))
             written = [file for file in pathlib.Path(folder).rglob("*") if file.is_file()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
 from rl_coach.utils import CoachError
 
@@ -16,10 +16,7 @@ class CoachMethods:
 
     top_level_manager: Any
     checkpoints: GraphCheckpoints
-
-    def create_graph(self, task_parameters: TaskParameters | None = None) -> Any:
-        """Build the levels."""
-        raise NotImplementedError(f"{type(self).__name__} does not build its levels")
+    create_graph: Callable[..., Any]
 
     def verify_graph_was_created(self) -> None:
         """Create the graph with the default task parameters, if nobody has created it."""
