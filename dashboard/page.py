@@ -653,9 +653,12 @@ class Page:
             self.redraw()
             return
         self._is_stale = False
+        if drawing is not None:
+            self._draw(drawing)
+        # last, because the browser gets one change after the other: no old line is seen uncovered
         self._show_whether_computing()
-        if drawing is None:
-            return
+
+    def _draw(self, drawing: Drawing) -> None:
         self._drawn = drawing
         if drawing.curves:
             self._plot.show(drawing.curves, drawing.x_label, drawing.left_label, drawing.right_label)
