@@ -655,8 +655,8 @@ class Page:
         self._is_stale = False
         if drawing is not None:
             self._draw(drawing)
-        # last, because the browser gets one change after the other: no old line is seen uncovered
-        self._show_whether_computing()
+        # on its own, because Panel sends it at once: ahead of the lines it would uncover the old ones
+        self.in_order(self._show_whether_computing)
 
     def _draw(self, drawing: Drawing) -> None:
         self._drawn = drawing
