@@ -653,9 +653,12 @@ class Page:
             self.redraw()
             return
         self._is_stale = False
-        self._show_whether_computing()
-        if drawing is None:
-            return
+        if drawing is not None:
+            self._draw(drawing)
+        # on its own, because Panel sends it at once: ahead of the lines it would uncover the old ones
+        self.in_order(self._show_whether_computing)
+
+    def _draw(self, drawing: Drawing) -> None:
         self._drawn = drawing
         if drawing.curves:
             self._plot.show(drawing.curves, drawing.x_label, drawing.left_label, drawing.right_label)

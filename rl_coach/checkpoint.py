@@ -373,7 +373,8 @@ def best_checkpoint(directory: Path) -> str | None:
 
 
 def keep_checkpoints(directory: Path, last: int) -> None:
-    """Remove all but the newest ``last`` checkpoints and the best one. 0 keeps all."""
+    """Remove all but the newest ``last`` checkpoints and the best one, with what agents wrote beside them. 0 keeps
+    all."""
     best = best_checkpoint(directory)
     for checkpoint in CheckpointStateReader(str(directory)).get_all()[:-last] if last else []:
         if checkpoint.name != best:
@@ -381,6 +382,8 @@ def keep_checkpoints(directory: Path, last: int) -> None:
             doomed = os.path.join(directory, f"{_TEMPORARY_PREFIX}{checkpoint.name}")
             os.replace(os.path.join(directory, checkpoint.name), doomed)
             shutil.rmtree(doomed)
+            for addition in pathlib.Path(directory).glob(f"{checkpoint.name}.*"):
+                shutil.rmtree(addition) if addition.is_dir() else addition.unlink()
 
 
 def remove_unfinished(directory: Path) -> None:

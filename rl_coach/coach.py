@@ -96,8 +96,8 @@ class CoachLauncher:
         args = command_line.get_export_parser().parse_args(arguments)
         from rl_coach.policy import export as policy_export  # after --help has answered
 
-        folder = policy_export.export(args.experiment, args.output, args.agent)
-        print(f"exported to {args.output}; {folder.name}/{policy_export.README_FILE} says how to use it")
+        policy_export.export(args.experiment, args.output, args.agent)
+        print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} says how to use it")
 
     def check_environment_and_exit(self, arguments: Sequence[str]) -> NoReturn:
         """``coach check-env``: print what is wrong with an environment, a line each, and exit: with 1 if anything is.

@@ -13,6 +13,7 @@ from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.core_types import ActionInfo, ActionType, EnvironmentSteps, EnvResponse, RunPhase
 from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.environments.environment_protocols import SimulatedEnvironment, Simulator, SteppedEnvironment
+from rl_coach.saver import SaverCollection
 from rl_coach.spaces import ActionSpace, SpacesDefinition
 from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError
@@ -394,6 +395,18 @@ class LevelManager(EnvironmentInterface):
         if "evaluation" in environments and self._evaluation_environment_factory is not None:
             self.evaluation_environment = self.evaluation_environment or self._evaluation_environment_factory()
             self.evaluation_environment.set_state(environments["evaluation"])
+
+    def save_checkpoint(self, checkpoint_prefix: str) -> None:
+        """Have the agent write what is not in its state; see ``AgentInterface.save_checkpoint``."""
+        self.agent.save_checkpoint(checkpoint_prefix)
+
+    def restore_checkpoint(self, checkpoint_dir: str) -> None:
+        """Have the agent read what ``save_checkpoint`` wrote."""
+        self.agent.restore_checkpoint(checkpoint_dir)
+
+    def collect_savers(self) -> SaverCollection:
+        """The savers of the agent."""
+        return self.agent.collect_savers(self.name)
 
     def evaluation_state(self) -> dict[str, Any]:
         """The part of this level's state that an evaluation changes."""

@@ -16,6 +16,7 @@ import os
 import pathlib
 import platform
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -617,6 +618,9 @@ def _import_tensorboardx() -> Any:
     return tensorboardX
 
 
+experiment_path: str | None = None
+"""The directory that ``get_experiment_path`` made last, None before."""
+
 _STARTED = datetime.datetime.now().astimezone()
 
 
@@ -676,11 +680,36 @@ def get_experiment_path(
     :param create_path: make the directory, so that no other run gets it
     :raises CoachError: it can't be written
     """
+    global experiment_path
     stamp = f"{datetime.datetime.now():%d_%m_%Y-%H_%M}"
     path = os.path.join(initial_experiment_path or "experiments", experiment_name, stamp)
     if create_path:
-        return make_free_directory(path)
+        experiment_path = make_free_directory(path)
+        return experiment_path
     return next(candidate for candidate in _alternatives(path) if not os.path.exists(candidate))
+
+
+def remove_experiment_dir() -> None:
+    """Delete the directory that ``get_experiment_path`` made last, with all that lies in it.
+
+    :raises CoachError: it has made none, or it is gone
+    """
+    if experiment_path is None or not os.path.isdir(experiment_path):
+        raise CoachError("there is no experiment directory to remove: get_experiment_path makes one")
+    shutil.rmtree(experiment_path)
+
+
+def summarize_experiment() -> None:
+    """Say where the results lie and how long this process has run; on a terminal, offer to discard the results."""
+    screen.log_title(f"Results stored at: {experiment_path}")
+    screen.log_title(f"Total runtime: {datetime.datetime.now().astimezone() - _STARTED}")
+    if screen.ask_yes_no("Discard the experiment's results? This cannot be undone", default=False):
+        remove_experiment_dir()
+
+
+def two_digits(num: int) -> str:
+    """A number with a leading zero where it has one digit."""
+    return f"{num:02d}"
 
 
 def make_free_directory(path: str) -> str:

@@ -9,7 +9,11 @@ class Saver:
     """Base of what saves and restores something under a path.
 
     ``sess`` in its methods is the session of frameworks that have one, None elsewhere.
+
+    :cvar is_in_state: a graph's checkpoint holds the same anyway, so that it does not save this
     """
+
+    is_in_state = False
 
     @property
     def path(self) -> str:

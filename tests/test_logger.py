@@ -22,6 +22,9 @@ from rl_coach.logger import (
     create_mp4,
     get_experiment_name,
     get_experiment_path,
+    remove_experiment_dir,
+    summarize_experiment,
+    two_digits,
 )
 from rl_coach.utils import CoachError
 from tests.terminal import terminal
@@ -376,3 +379,17 @@ def test_questions_on_a_terminal(tmp_path):
         shown.watch(30)
         assert "[True, True, 'Ada']" in shown.lines()
         assert shown.lines()[-1] == "[None]" and "Timeout expired." in shown.lines()[-2]
+
+
+def test_the_experiments_directory_can_be_removed_and_is_told(tmp_path, capsys):
+    path = get_experiment_path("name", str(tmp_path))
+    summarize_experiment()
+    assert f"Results stored at: {path}" in capsys.readouterr().out and os.path.isdir(path)
+    remove_experiment_dir()
+    assert not os.path.exists(path) and os.path.isdir(tmp_path)
+    with pytest.raises(CoachError, match="no experiment directory"):
+        remove_experiment_dir()
+
+
+def test_two_digits():
+    assert [two_digits(number) for number in (0, 7, 42, 123)] == ["00", "07", "42", "123"]

@@ -1,4 +1,6 @@
+import signal
 import sys
+import threading
 import types
 
 import numpy as np
@@ -173,3 +175,29 @@ def test_by_its_path_where_its_name_finds_another(installation, tmp_path_factory
 
 def test_by_its_name_where_it_is_not_installed(installation):
     assert utils.program("dashboard") == "dashboard"
+
+
+class TestCommands:
+    def ended(self, result):
+        for _ in range(400):
+            if result[0] != [None]:
+                return result[0]
+            threading.Event().wait(0.02)
+        raise AssertionError("the command has not ended")
+
+    def test_the_exit_code_of_a_command_in_bash(self):
+        result = [[None]]
+        utils.cmd_line_run(result, "[[ a == a ]] && exit 7")
+        assert result == [7]
+
+    def test_a_command_beside_the_program_ends_by_itself_or_is_killed(self):
+        assert self.ended(utils.threaded_cmd_line_run("exit 3")) == 3
+        running = utils.threaded_cmd_line_run("sleep 60", id=41)
+        assert running == [[None]]
+        utils.killed_processes.append(41)
+        assert self.ended(running) == -signal.SIGKILL
+
+
+def test_all_presets_are_listed():
+    found = utils.list_all_presets()
+    assert {"CartPole_DQN", "CartPole_ClippedPPO"} <= set(found) and not [name for name in found if name[0] == "_"]

@@ -10,7 +10,8 @@ import numpy as np
 from rl_coach.agents.agent_state import restore, state_of
 from rl_coach.agents.before_evaluation import BeforeEvaluation
 from rl_coach.agents.books import Books
-from rl_coach.agents.delegated_attributes import Delegated, DelegatedAttributes
+from rl_coach.agents.coach_methods import CoachMethods
+from rl_coach.agents.delegated_attributes import Delegated
 from rl_coach.agents.episode import EpisodeInProgress, attributes_set_by
 from rl_coach.agents.experience import Experience, Played
 from rl_coach.agents.parallel_episodes import ParallelEpisodes
@@ -36,7 +37,7 @@ from rl_coach.spaces import GoalsSpace, SpacesDefinition
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
 
-class Agent(DelegatedAttributes):
+class Agent(CoachMethods):
     """Acts, observes, remembers and learns.
 
     A subclass gives an update rule (``make_update_rule``) and chooses actions (``choose_action``); or it overrides
@@ -168,16 +169,10 @@ class Agent(DelegatedAttributes):
                 f"set middleware_parameters to FCMiddlewareParameters, or choose an actor-critic agent"
             )
         self.update_loop = UpdateLoop(self)
-        self.load_memory_from_file()
+        self.initialize_session_dependent_components()
         if self.ap.visualization.print_networks_summary:
             for network in self.networks.values():
                 print(network.summary())
-
-    def load_memory_from_file(self) -> None:
-        """Fill the memory with the recorded transitions that ``load_memory_from_file_path`` names, if it does."""
-        recorded = self.ap.algorithm.load_memory_from_file_path or self.ap.memory.load_memory_from_file_path
-        if recorded is not None:
-            self.experience.load(recorded, self.input_filter)
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         """The agent's networks by name."""
@@ -379,16 +374,6 @@ class Agent(DelegatedAttributes):
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         """Choose an action for one state, observations without a batch dimension."""
         raise NotImplementedError(f"{type(self).__name__} does not choose actions")
-
-    def prepare_batch_for_inference(
-        self, states: StateType | list[StateType], network_name: str
-    ) -> dict[str, np.ndarray]:
-        """The inputs of a network for one state or a list of them, [B, ...] by name."""
-        states = states if isinstance(states, list) else [states]
-        names = [name for name in self.networks[network_name].input_names if name in states[0]]
-        if len(states) == 1:
-            return {name: np.asarray(states[0][name])[None] for name in names}
-        return {name: np.stack([np.asarray(state[name]) for state in states]) for name in names}
 
     def run_pre_network_filter_for_inference(
         self, state: StateType, update_filter_internal_state: bool = True

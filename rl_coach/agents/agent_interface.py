@@ -8,6 +8,7 @@ import numpy as np
 
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, PredictionType, RunPhase
 from rl_coach.policy.action_choice import PolicyDescription
+from rl_coach.saver import SaverCollection
 from rl_coach.spaces import ActionSpace
 
 
@@ -183,6 +184,26 @@ class AgentInterface:
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what ``get_state`` returned."""
         raise NotImplementedError(f"{type(self).__name__} cannot be restored")
+
+    def save_checkpoint(self, checkpoint_prefix: str) -> None:
+        """Write what is not in ``get_state`` beside a checkpoint that the graph has saved; nothing by default.
+
+        :param checkpoint_prefix: the checkpoint's name. What is called so and has a suffix, in the task's
+            ``checkpoint_save_dir``, is removed together with the checkpoint.
+        """
+
+    def restore_checkpoint(self, checkpoint_dir: str) -> None:
+        """Read what ``save_checkpoint`` wrote; ``set_state`` came before.
+
+        :param checkpoint_dir: the directory that the checkpoint lies in
+        """
+
+    def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
+        """Savers of what is not in ``get_state``, which write into each checkpoint of the graph; none by default.
+
+        :param parent_path_suffix: the path of the owner, such as ``level``
+        """
+        return SaverCollection()
 
     def fits(self) -> dict[str, str]:
         """Properties that another agent must share with this one to take its state, as texts by name."""

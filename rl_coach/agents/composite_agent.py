@@ -13,6 +13,7 @@ import numpy as np
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.base_parameters import AgentParameters, VisualizationParameters
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase
+from rl_coach.saver import SaverCollection
 from rl_coach.spaces import ActionSpace, AgentSelection, GoalsSpace, SpacesDefinition
 from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
@@ -344,6 +345,20 @@ class CompositeAgent(AgentInterface):
         for name, agent in self.agents.items():
             agent.set_state(state["agents"][name])
         vars(self.decision_policy).update(state["decision_policy"])
+
+    def save_checkpoint(self, checkpoint_prefix: str) -> None:
+        for agent in self.agents.values():
+            agent.save_checkpoint(checkpoint_prefix)
+
+    def restore_checkpoint(self, checkpoint_dir: str) -> None:
+        for agent in self.agents.values():
+            agent.restore_checkpoint(checkpoint_dir)
+
+    def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
+        savers = SaverCollection()
+        for agent in self.agents.values():
+            savers.update(agent.collect_savers(f"{parent_path_suffix}/{self.name}"))
+        return savers
 
     def fits(self) -> dict[str, str]:
         parts = {f"{what} {name}": text for name, agent in self.agents.items() for what, text in agent.fits().items()}

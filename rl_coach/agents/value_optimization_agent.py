@@ -36,6 +36,15 @@ class ValueOptimizationAgent(Agent):
         inputs = self.prepare_batch_for_inference(states, "main")
         return self.networks["main"].online_network.predict(inputs, outputs=self._q_outputs)
 
+    def get_all_q_values_for_states_and_softmax_probabilities(
+        self, states: StateType | list[StateType]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """[B, A] each: Q(s, .), and the softmax of Q(s, .) / ``softmax_temperature``."""
+        q_values = self.get_all_q_values_for_states(states)
+        logits = q_values / self.ap.network_wrappers["main"].softmax_temperature
+        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        return q_values, weights / weights.sum(axis=-1, keepdims=True)
+
     def get_prediction(self, states: StateType | list[StateType], outputs: list[str] | None = None) -> Any:
         """The network's outputs for one state or a list of them."""
         inputs = self.prepare_batch_for_inference(states, "main")

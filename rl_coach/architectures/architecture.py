@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping, NoReturn, Sequence
 
 import numpy as np
 
+from rl_coach.architectures.network_saver import NetworkSaver
 from rl_coach.architectures.onnx_model import with_weights
 from rl_coach.architectures.onnx_predictor import OnnxPredictor
 from rl_coach.architectures.threads import num_acting_threads
+from rl_coach.base_parameters import AgentParameters
+from rl_coach.saver import SaverCollection
+from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError
 
 
 class Architecture:
-    """Predicts with one set of a network's weights, and reads and writes them.
+    """Predicts with one set of a network's weights, and reads and writes them; ``OnlineNetwork`` learns, too.
 
+    :param agent_parameters: the agent's parameters
+    :param spaces: the agent's spaces
+    :param name: ``<network>/online`` or ``<network>/target``
     :param state: the framework's holder of the network's state
     :param group: ``'weights'`` for the online network, ``'target_weights'`` for the target
     :param export: gives the network as an ONNX graph; called at the first prediction
     :param rng: draws the noise of NoisyNet layers
     """
 
-    def __init__(self, state: Any, group: str, export: Any, rng: np.random.Generator):
+    def __init__(
+        self,
+        agent_parameters: AgentParameters,
+        spaces: SpacesDefinition,
+        name: str,
+        *,
+        state: Any,
+        group: str,
+        export: Any,
+        rng: np.random.Generator,
+    ):
+        self.ap = agent_parameters
+        self.spaces = spaces
+        self.name = name
+        self.network_wrapper_name = name.split("/")[0]
+        self.network_parameters = agent_parameters.network_wrappers[self.network_wrapper_name]
         self._state = state
         self._groups = (group, "buffers" if group == "weights" else "target_buffers")
         self._export = export
@@ -146,3 +168,81 @@ class Architecture:
         if rate != 1.0:
             weights = [old + rate * (new - old) for old, new in zip(self.get_weights(), weights)]
         self._state.set_arrays(self._groups[0], weights)
+
+    def get_variable_value(self, variable: int) -> np.ndarray:
+        """A copy of one weight. :param variable: its position in ``get_weights``"""
+        return self.get_weights()[self._position(variable)]
+
+    def set_variable_value(self, assign_op: int, value: np.ndarray, placeholder: Any = None) -> None:
+        """Replace one weight. :param assign_op: its position in ``get_weights``; no ``placeholder`` is needed"""
+        weights = self.get_weights()
+        weights[self._position(assign_op)] = np.asarray(value)
+        self.set_weights(weights)
+
+    def _position(self, variable: Any) -> int:
+        size = len(self._state.arrays(self._groups[0]))
+        if not isinstance(variable, (int, np.integer)) or not 0 <= variable < size:
+            raise CoachError(
+                f"network '{self.name}' has no variable {variable!r}: give the position of a weight in get_weights(), "
+                f"0 to {size - 1}"
+            )
+        return int(variable)
+
+    @classmethod
+    def construct(cls, variable_scope: str, devices: Sequence[str], *args: Any, **kwargs: Any) -> Architecture:
+        """The network that the constructor makes of the other arguments; scopes and devices were TensorFlow 1's."""
+        return cls(*args, **kwargs)
+
+    @staticmethod
+    def parallel_predict(
+        sess: Any, network_input_tuples: Sequence[tuple[Architecture, dict[str, np.ndarray]]]
+    ) -> list[np.ndarray]:
+        """The outputs of several networks, each for its own inputs, in one list; no session is needed."""
+        found = (network.predict(inputs, squeeze_output=False) for network, inputs in network_input_tuples)
+        return [output for outputs in found for output in outputs]
+
+    def train_on_batch(
+        self,
+        inputs: dict[str, np.ndarray],
+        targets: Any,
+        scaler: float = 1.0,
+        additional_fetches: Any = None,
+        importance_weights: np.ndarray | None = None,
+    ) -> tuple[float, list[float], float, list]:
+        """Make an update towards targets; see ``OnlineNetwork``."""
+        self._does_not_learn()
+
+    def accumulate_gradients(
+        self,
+        inputs: dict[str, np.ndarray],
+        targets: Any,
+        additional_fetches: Any = None,
+        importance_weights: np.ndarray | None = None,
+        no_accumulation: bool = False,
+    ) -> tuple[float, list[float], float, list]:
+        """Add a batch's gradients to those that wait; see ``OnlineNetwork``."""
+        self._does_not_learn()
+
+    def reset_accumulated_gradients(self) -> None:
+        """Forget the gradients that wait to be applied."""
+        self._does_not_learn()
+
+    def apply_gradients(self, gradients: Sequence[np.ndarray], scaler: float = 1.0) -> None:
+        """Make an update with given gradients; see ``OnlineNetwork``."""
+        self._does_not_learn()
+
+    def apply_and_reset_gradients(self, gradients: Sequence[np.ndarray], scaler: float = 1.0) -> None:
+        """Make an update with given gradients, and forget those that wait."""
+        self.apply_gradients(gradients, scaler)
+        self.reset_accumulated_gradients()
+
+    def _does_not_learn(self) -> NoReturn:
+        raise CoachError(f"network '{self.name}' does not learn: train the online network, and update_target_network()")
+
+    def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
+        """A saver of the weights by themselves; a graph's checkpoint holds them without it.
+
+        :param parent_path_suffix: the path of the owner, such as ``level/agent``
+        """
+        path = ".".join([*parent_path_suffix.split("/"), *self.name.split("/")]).lstrip(".")
+        return SaverCollection(NetworkSaver(path, self._state, self._groups))

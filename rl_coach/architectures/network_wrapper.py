@@ -11,28 +11,43 @@ import numpy as np
 from rl_coach.architectures.architecture import Architecture
 from rl_coach.architectures.blueprint import NetworkBlueprint
 from rl_coach.architectures.frameworks import load_framework
-from rl_coach.architectures.head_losses import head_loss_rule
-from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.network_inputs import embed_what_is_there
+from rl_coach.architectures.network_structure import EMBEDDING
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
-from rl_coach.architectures.packing import padded
+from rl_coach.architectures.target_learning import Fitted, TargetLearning
 from rl_coach.architectures.threads import set_num_threads
-from rl_coach.architectures.update import Optimizer, TrainingStep
-from rl_coach.base_parameters import AgentParameters, Frameworks, NetworkParameters
+from rl_coach.architectures.update import Optimizer
+from rl_coach.base_parameters import AgentParameters, Frameworks
 from rl_coach.core_types import ActionProbabilities, PredictionType, QActionStateValue, VStateValue
+from rl_coach.saver import SaverCollection
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError
 
 
 class OnlineNetwork(Architecture):
-    """The network that learns; it also takes gradients, from agents that accumulate them themselves.
+    """The network that learns: from targets and from gradients that an agent computes itself.
 
-    :param wrapper: the wrapper that holds it
+    :param target_learning: makes the updates
     """
 
-    def __init__(self, wrapper: NetworkWrapper, *args: Any):
-        super().__init__(*args)
-        self._wrapper = wrapper
+    def __init__(self, target_learning: TargetLearning, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._target_learning = target_learning
+
+    def train_on_batch(
+        self,
+        inputs: dict[str, np.ndarray],
+        targets: Any,
+        scaler: float = 1.0,
+        additional_fetches: Any = None,
+        importance_weights: np.ndarray | None = None,
+    ) -> Fitted:
+        """Make an update towards targets that the caller computed; see ``NetworkWrapper.train_and_sync_networks``.
+
+        :param scaler: divides the gradients
+        """
+        _refuse(additional_fetches)
+        return self._target_learning.train(inputs, targets, importance_weights, scaler)
 
     def accumulate_gradients(
         self,
@@ -40,19 +55,30 @@ class OnlineNetwork(Architecture):
         targets: Any,
         additional_fetches: Any = None,
         importance_weights: np.ndarray | None = None,
-    ) -> tuple[float, list[float], float, list]:
-        """See ``NetworkWrapper.accumulate_gradients``."""
-        return self._wrapper.accumulate_gradients(inputs, targets, importance_weights)
+        no_accumulation: bool = False,
+    ) -> Fitted:
+        """Add a batch's gradients to those that ``apply_gradients_and_sync_networks`` applies.
 
-    def train_on_batch(
-        self,
-        inputs: dict[str, np.ndarray],
-        targets: Any,
-        additional_fetches: Sequence = (),
-        importance_weights: np.ndarray | None = None,
-    ) -> tuple[float, list[float], float, list]:
-        """See ``NetworkWrapper.train_and_sync_networks``."""
-        return self._wrapper.train_and_sync_networks(inputs, targets, additional_fetches, importance_weights)
+        :param no_accumulation: forget those before
+        """
+        _refuse(additional_fetches)
+        return self._target_learning.accumulate(inputs, targets, importance_weights, no_accumulation)
+
+    def reset_accumulated_gradients(self) -> None:
+        self._target_learning.accumulated = []
+
+    def apply_gradients(self, gradients: Sequence[np.ndarray], scaler: float = 1.0) -> None:
+        """Make an update of the optimizer with gradients that the caller computed.
+
+        :param gradients: one for each weight, in the order of ``get_weights``; they are not clipped
+        :param scaler: divides the gradients
+        """
+        self._target_learning.apply(gradients, scaler)
+
+
+def _refuse(additional_fetches: Any) -> None:
+    if additional_fetches:
+        raise CoachError("additional_fetches named TensorFlow 1 tensors, which are gone: use predict()")
 
 
 class NetworkWrapper:
@@ -93,10 +119,19 @@ class NetworkWrapper:
         self.state = self.framework.hold(function, has_target)
         self._optimizer = Optimizer(self.network_parameters)
         self._exported: ExportedNetwork | None = None
-        self._accumulated: list[dict[str, np.ndarray]] = []
+        self._target_learning = TargetLearning(name, self.network_parameters, self.framework, self.state)
+        self._spaces = spaces
         self.input_names = list(self.state.function.input_shapes)
-        self.online_network = OnlineNetwork(self, self.state, "weights", self.exported, self.rng)
-        self._target = Architecture(self.state, "target_weights", self.exported, self.rng) if has_target else None
+        self.online_network = OnlineNetwork(
+            self._target_learning, agent_parameters, spaces, f"{name}/online",
+            state=self.state, group="weights", export=self.exported, rng=self.rng,
+        )  # fmt: skip
+        self._target: Architecture | None = None
+        if has_target:
+            self._target = Architecture(
+                agent_parameters, spaces, f"{name}/target",
+                state=self.state, group="target_weights", export=self.exported, rng=self.rng,
+            )  # fmt: skip
 
     @property
     def target_network(self) -> Architecture:
@@ -141,8 +176,13 @@ class NetworkWrapper:
         self.state.update_target(rate)
 
     def update_online_network(self, rate: float = 1.0) -> None:
-        """Move the online weights towards the target's; 1 copies them."""
-        self.online_network.set_weights(self.target_network.get_weights(), rate)
+        """Take the weights of the network that workers share. Without one there is nothing to take."""
+
+    def sync(self) -> None:
+        """Make the target's weights equal to the online ones."""
+        self.update_online_network()
+        if self.has_target:
+            self.update_target_network()
 
     def train_and_sync_networks(
         self,
@@ -151,7 +191,7 @@ class NetworkWrapper:
         additional_fetches: Sequence = (),
         importance_weights: np.ndarray | None = None,
         use_inputs_for_apply_gradients: bool = False,
-    ) -> tuple[float, list[float], float, list]:
+    ) -> Fitted:
         """Make an update towards targets that the caller computed.
 
         :param inputs: [B, ...] observations by name; ``output_<i>_0`` holds the actions of policy head i
@@ -159,80 +199,69 @@ class NetworkWrapper:
         :param importance_weights: [B], each row's weight in the loss; ones if not given
         :return: the loss, each head's loss, the gradients' norm before clipping, and an empty list
         """
-        if additional_fetches:
-            raise CoachError("additional_fetches named TensorFlow 1 tensors, which are gone: use predict()")
-        return self._read(self._teacher.train(padded(self._supervised_columns(inputs, targets, importance_weights))))
+        _refuse(additional_fetches)
+        return self._target_learning.train(inputs, targets, importance_weights)
 
     def accumulate_gradients(
         self, inputs: dict[str, np.ndarray], targets: Any, importance_weights: np.ndarray | None = None
-    ) -> tuple[float, list[float], float, list]:
+    ) -> Fitted:
         """Add a batch to those that ``apply_gradients_and_sync_networks`` will learn from together.
-
-        Weights do not change in between, so the batches are kept instead of their gradients; the sum is the same.
 
         :return: as ``train_and_sync_networks``, for this batch alone
         """
-        columns = self._supervised_columns(inputs, targets, importance_weights)
-        self._accumulated.append(columns)
-        updates = self.state.updates
-        result = self._read(self._examiner.train(padded(columns)))
-        self.state.updates = updates  # nothing was updated
-        return result
+        return self._target_learning.accumulate(inputs, targets, importance_weights)
 
     def apply_gradients_and_sync_networks(self, reset_gradients: bool = True, additional_inputs: Any = None) -> None:
         """Make an update with the sum of the gradients accumulated.
 
         :param reset_gradients: forget them afterwards
         """
-        if not self._accumulated:
-            raise CoachError(f"network '{self.name}' has no gradients to apply: call accumulate_gradients first")
-        rows = sum(len(columns["weights"]) for columns in self._accumulated)
-        # the loss is a mean over all rows; each batch's own mean is wanted, and their sum
-        scaled = [{**c, "weights": c["weights"] * (rows / len(c["weights"]))} for c in self._accumulated]
-        self._teacher.train(padded({name: np.concatenate([c[name] for c in scaled]) for name in scaled[0]}))
+        self.apply_gradients_to_online_network()
         if reset_gradients:
-            self._accumulated = []
+            self.online_network.reset_accumulated_gradients()
+
+    def apply_gradients_to_online_network(
+        self, gradients: Sequence[np.ndarray] | None = None, additional_inputs: Any = None
+    ) -> None:
+        """Make an update with given gradients, otherwise with the sum of those accumulated, which stay."""
+        self._target_learning.apply(gradients)
+
+    def apply_gradients_to_global_network(
+        self, gradients: Sequence[np.ndarray] | None = None, additional_inputs: Any = None
+    ) -> None:
+        """Make an update of the network that workers share, which is the online one."""
+        self.apply_gradients_to_online_network(gradients)
 
     @staticmethod
     def parallel_prediction(network_input_tuples: Sequence[tuple[Architecture, dict[str, np.ndarray]]]) -> list:
         """The predictions of several networks, each for its own inputs, in one list."""
-        predictions = (network.predict(inputs) for network, inputs in network_input_tuples)
-        return [output for outputs in predictions for output in (outputs if isinstance(outputs, list) else [outputs])]
+        return Architecture.parallel_predict(None, network_input_tuples)
 
-    def _supervised_columns(
-        self, inputs: dict[str, np.ndarray], targets: Any, importance_weights: np.ndarray | None
-    ) -> dict[str, np.ndarray]:
-        columns = {f"states/{name}": np.asarray(inputs[name]) for name in self.input_names}
-        for i, target in enumerate(targets if isinstance(targets, (list, tuple)) else [targets]):
-            columns[f"extra/target_{i}"] = np.asarray(target, np.float32)
-            if f"output_{i}_0" in inputs:
-                columns[f"extra/action_{i}"] = np.asarray(inputs[f"output_{i}_0"], np.float32)
-        size = len(columns[f"states/{self.input_names[0]}"])
-        weights = np.ones(size, np.float32) if importance_weights is None else importance_weights
-        columns["weights"] = np.asarray(weights, np.float32).reshape(size)
-        return columns
+    def set_is_training(self, state: bool) -> None:
+        """Accept what need not be said: updates train batch normalisation and drop units out, predictions never do."""
 
-    def _read(self, result: LearningResult) -> tuple[float, list[float], float, list]:
-        losses = [float(loss[0]) for loss in result.signals.values()]
-        return float(result.losses[self.name][0]), losses, float(result.gradient_norms[self.name][0]), []
+    def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
+        """Savers of the online and the target weights by themselves; see ``Architecture.collect_savers``."""
+        savers = self.online_network.collect_savers(parent_path_suffix)
+        if self._target is not None:
+            savers.update(self._target.collect_savers(parent_path_suffix))
+        return savers
 
-    @functools.cached_property
-    def _teacher(self) -> Learner:
-        """Learns from the heads' targets."""
-        return self._learner_of_targets(self.network_parameters)
+    def embedding(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+        """[B, D], the output of the middleware, which the heads get."""
+        embedder = self._embedder
+        for group in ("weights", "buffers"):
+            embedder.state.set_arrays(group, self.state.arrays(group))
+        return embedder.online_network.predict(inputs, outputs=[f"output_0_{EMBEDDING}"])
 
     @functools.cached_property
-    def _examiner(self) -> Learner:
-        """Tells losses and gradients, and leaves the network as it is."""
-        parameters = copy.copy(self.network_parameters)
-        parameters.optimizer_type, parameters.learning_rate = "SGD", 0.0
-        return self._learner_of_targets(parameters)
-
-    def _learner_of_targets(self, parameters: NetworkParameters) -> Learner:
-        step = TrainingStep(
-            {self.name: self.state.function}, {self.name: parameters}, head_loss_rule(self.name, parameters)
-        )
-        return self.framework.make_learner(step, {self.name: self.state}, (self.name,))
+    def _embedder(self) -> NetworkWrapper:
+        """The same network, whose embedding is an output."""
+        parameters = copy.copy(self.ap)
+        own = copy.copy(self.network_parameters)
+        own.output_embedding = True
+        parameters.network_wrappers = {self.name: own}
+        return NetworkWrapper(parameters, False, False, self.name, self._spaces, rng=np.random.default_rng(0))
 
     @property
     def layout(self) -> str:
@@ -248,7 +277,7 @@ class NetworkWrapper:
         }
         return {
             **arrays,
-            "accumulated": list(self._accumulated),
+            "accumulated": list(self._target_learning.accumulated),
             "updates": self.state.updates,
             "rng": self.rng.bit_generator.state,
         }
@@ -260,7 +289,7 @@ class NetworkWrapper:
         """
         for group in self.state.groups():
             self.state.set_arrays(group, [state[group][name] for name in sorted(state[group])])
-        self._accumulated = list(state["accumulated"])
+        self._target_learning.accumulated = list(state["accumulated"])
         self.state.updates = state["updates"]
         self.rng.bit_generator.state = state["rng"]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import pathlib
 import tempfile
 from typing import Any, NoReturn
 
@@ -24,8 +26,12 @@ from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.policy.export import checkpoint_files, newest_model
 from rl_coach.policy.files import MODEL_FILE
+from rl_coach.saver import SaverCollection
 from rl_coach.utilities import files
 from rl_coach.utils import CheckpointError, CoachError
+
+SAVERS_DIRECTORY = "savers"
+_SAVERS_PREFIX = "saved"
 
 
 class GraphCheckpoints:
@@ -74,6 +80,8 @@ class GraphCheckpoints:
             attachments = {} if failed else self._attachments(manifest)
             path = save_checkpoint(self.directory, self._name(failed), state, manifest, attachments)
             if not failed:
+                for level in self._levels:
+                    level.save_checkpoint(os.path.basename(path))
                 self._write_newest_model(attachments)
                 self._tidy(os.path.basename(path), is_best, keep)
         except OSError as error:
@@ -124,6 +132,38 @@ class GraphCheckpoints:
         check_fit(path, fits_of(self._levels, self._task), manifest.get("fits", {}))
         return path, state
 
+    def restore_additions(self, path: str) -> None:
+        """Have savers and agents read what they wrote besides the graph's state. :param path: the checkpoint's"""
+        written = os.path.join(path, SAVERS_DIRECTORY)
+        if os.path.isdir(written):
+            self._savers.restore(None, os.path.join(written, _SAVERS_PREFIX))
+        for level in self._levels:
+            level.restore_checkpoint(os.path.dirname(path))
+
+    def save_onnx_graph(self) -> None:
+        """Write the first agent's first network to the directory of checkpoints, as it is now."""
+        os.makedirs(self.directory, exist_ok=True)
+        about = {name: value for name, value in self._manifest(None).items() if name != "fits"}
+        self._write_newest_model(checkpoint_files(self._levels, about, with_networks=True)[0])
+
+    @functools.cached_property
+    def _savers(self) -> SaverCollection:
+        """Savers of what is not in the graph's state."""
+        found = SaverCollection()
+        for saver in (saver for level in self._levels for saver in level.collect_savers()):
+            if not saver.is_in_state:
+                found.add(saver)
+        return found
+
+    def _written_by_savers(self) -> dict[str, bytes]:
+        """The files of all savers by their path within the checkpoint."""
+        if not list(self._savers):
+            return {}
+        with tempfile.TemporaryDirectory() as folder:
+            self._savers.save(None, os.path.join(folder, _SAVERS_PREFIX))
+            written = [file for file in pathlib.Path(folder).rglob("*") if file.is_file()]
+            return {f"{SAVERS_DIRECTORY}/{file.relative_to(folder).as_posix()}": file.read_bytes() for file in written}
+
     def _attachments(self, manifest: dict[str, Any]) -> dict[str, bytes]:
         """The files that a checkpoint carries for those who deploy what was trained."""
         about = {name: value for name, value in manifest.items() if name != "fits"}
@@ -132,7 +172,7 @@ class GraphCheckpoints:
             if trouble not in self._told:
                 screen.warning(trouble)
                 self._told.add(trouble)
-        return attachments
+        return attachments | self._written_by_savers()
 
     def _write_newest_model(self, attachments: dict[str, bytes]) -> None:
         """Write the network's ONNX model to where programs written for Coach look for it."""

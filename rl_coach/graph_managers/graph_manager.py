@@ -25,6 +25,7 @@ from rl_coach.core_types import (
 from rl_coach.data_stores.data_store import DataStore
 from rl_coach.graph_managers.checkpointing import GraphCheckpoints
 from rl_coach.graph_managers.clean_ending import CleanEnding
+from rl_coach.graph_managers.coach_methods import CoachMethods
 from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
 from rl_coach.graph_managers.graph_state import lost_episode, restore, restore_episode, state_of
 from rl_coach.graph_managers.improvement import Improvement
@@ -63,7 +64,7 @@ ENDLESS_EPISODE = 100_000
 """An episode of so many steps is taken for one without an end; those of Atari games have 27,000 at most."""
 
 
-class GraphManager(Constrained):
+class GraphManager(CoachMethods, Constrained):
     """Holds the levels of a graph and runs them through the phases of a schedule.
 
     A subclass says in ``_create_graph`` which levels and environments there are; ``create_graph`` then builds them.
@@ -164,6 +165,7 @@ class GraphManager(Constrained):
         self.top_level_manager = self.level_managers[0]
         check_replay(self)
         self.checkpoints = self._make_checkpoints()
+        self.task_parameters.checkpoint_save_dir = self.checkpoints.directory
         self.can_train = self.task_parameters.role.trains and any(level.can_train for level in self.level_managers)
         self._is_played = any(level.agent.is_person for level in self.level_managers)
         for level in self.level_managers:
@@ -191,11 +193,6 @@ class GraphManager(Constrained):
         """The seed of one more component, while the graph is being created."""
         assert self.seeds is not None
         return self.seeds.spawn()
-
-    def verify_graph_was_created(self) -> None:
-        """Create the graph with the default task parameters, if nobody has created it."""
-        if self.top_level_manager is None:
-            self.create_graph()
 
     def setup_logger(self) -> None:
         """Open the agents' files, and write the parameters beside them."""
@@ -676,6 +673,7 @@ class GraphManager(Constrained):
         self.verify_graph_was_created()
         path, state = self.checkpoints.load(path)
         self._set_state_or_nothing(path, state, continue_run)
+        self.checkpoints.restore_additions(path)
         self._continues = continue_run
 
     def _set_state_or_nothing(self, path: str, state: dict[str, Any], with_episode: bool) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import os
 import pathlib
+import pkgutil
 import shutil
 import signal
 import socket
@@ -13,6 +16,8 @@ import threading
 import time
 from types import FrameType
 from typing import Any
+
+SECONDS_BETWEEN_LOOKS = 0.1
 
 
 def program(name: str) -> str:
@@ -72,6 +77,43 @@ def get_open_port() -> int:
 def start_shell_command_and_wait(command: str) -> int:
     """Run a command line in a shell and a process group of its own; its exit code."""
     return subprocess.run(command, shell=True, start_new_session=True, check=False).returncode
+
+
+def list_all_presets() -> list[str]:
+    """The names of the presets that came with Coach, sorted."""
+    found = importlib.util.find_spec(".presets", __package__.partition(".")[0])
+    folders = [] if found is None else found.submodule_search_locations or []
+    return sorted(module.name for module in pkgutil.iter_modules(folders) if not module.name.startswith("_"))
+
+
+killed_processes: list[int] = []
+"""The ``id`` of commands of ``threaded_cmd_line_run`` that are to be killed; append to it."""
+
+
+def cmd_line_run(result: list, run_cmd: str, id: int = -1) -> None:
+    """Run a command line in bash until it ends or is killed.
+
+    :param result: its first element becomes the exit code
+    :param id: the number by which ``killed_processes`` names it
+    """
+    process = subprocess.Popen(run_cmd, shell=True, executable="bash", start_new_session=True)
+    while process.poll() is None:
+        if id in killed_processes:
+            os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=SECONDS_BETWEEN_LOOKS)
+    result[0] = process.returncode
+
+
+def threaded_cmd_line_run(run_cmd: str, id: int = -1) -> list:
+    """Run a command line in bash beside this program.
+
+    :param id: the number by which ``killed_processes`` names it
+    :return: a list whose first element is ``[None]`` until the command has ended, then its exit code
+    """
+    result: list = [[None]]
+    threading.Thread(target=cmd_line_run, args=(result, run_cmd, id), name="runThread", daemon=True).start()
+    return result
 
 
 class ReaderWriterLock:

@@ -264,16 +264,20 @@ def test_a_state_restored_goes_on_exactly(looped, single):
         np.testing.assert_array_equal(a, b)
 
 
-def test_weights_can_be_mixed_into_the_online_network():
+def test_the_target_moves_and_the_online_network_takes_nothing_from_it():
+    """In Coach, ``update_online_network`` takes the shared network's weights, never the target's."""
     wrapper, _ = wrapper_and_learner()
     online = wrapper.online_network.get_weights()
     wrapper.target_network.set_weights([w + 1.0 for w in online])
-    wrapper.update_online_network(0.25)
+    wrapper.update_online_network()
     for old, new in zip(online, wrapper.online_network.get_weights()):
-        np.testing.assert_allclose(new, old + 0.25, rtol=1e-6)
-    wrapper.update_target_network(0.5)
+        np.testing.assert_array_equal(new, old)
+    wrapper.update_target_network(0.25)
     for old, new in zip(online, wrapper.target_network.get_weights()):
-        np.testing.assert_allclose(new, old + 0.625, rtol=1e-6)
+        np.testing.assert_allclose(new, old + 0.75, rtol=1e-6)
+    wrapper.sync()
+    for old, new in zip(online, wrapper.target_network.get_weights()):
+        np.testing.assert_array_equal(new, old)
 
 
 def test_targets_given_to_the_wrapper():

@@ -54,7 +54,7 @@ def diverging():
     columns["extra/target_0"] = np.full((32, 4), np.nan, np.float32)
     columns["weights"] = np.ones(32, np.float32)
     wrapper.online_network.predict(inputs)
-    return wrapper, inputs, partial(wrapper._teacher.train, columns)
+    return wrapper, inputs, partial(wrapper._target_learning.teacher.train, columns)
 
 
 def test_a_loss_that_is_not_finite_is_raised_before_anyone_acts_with_the_weights():

@@ -182,6 +182,33 @@ def test_a_plot_that_is_being_computed_says_so_and_shows_no_old_lines(root, star
     playwright.expect(veil).to_be_hidden()
 
 
+UNCOVERED = """() => {
+  const veil = document.querySelector(".veil");
+  const drawn = () => {
+    const [view] = Bokeh.index.query((view) => view.model.name === "signals");
+    return view.model.renderers.filter((r) => r.name && r.data_source.data.x.length).map((r) => [
+      r.name, [...r.data_source.data.x].at(-1),
+    ]);
+  };
+  window.uncovered = [];
+  new MutationObserver(() => { if (veil.hidden) window.uncovered.push(drawn()); }).observe(veil, {attributes: true});
+}"""
+
+
+def test_a_plot_is_uncovered_with_its_new_lines_not_before(root, start_dashboard, open_page, tmp_path):  # noqa: F811
+    held = tmp_path / "held"
+    page = open_page(start_dashboard(root, program=("-c", SLOW_DISK, str(held))).address)
+    plot_when(page, want=1)
+    page.evaluate(UNCOVERED)
+    held.touch()
+    press(page, "Steps")
+    playwright.expect(page.locator(".veil")).to_be_visible()
+    held.unlink()
+    lines = plot_when(page, "(plot) => plot.label === 'Environment steps'")["lines"]
+    playwright.expect(page.locator(".veil")).to_be_hidden()
+    assert page.evaluate("window.uncovered") == [[[name, line["last"]] for name, line in lines.items()]]
+
+
 def test_columns_are_chosen_and_kept_in_the_address(root, start_dashboard, open_page, screenshot):  # noqa: F811
     page = open_page(start_dashboard(root).address, width=1400, height=900)
     wait_for_text(page, ".said", "^4 runs")

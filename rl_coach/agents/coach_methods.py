@@ -1,0 +1,72 @@
+"""Methods of an agent that programs written for Coach call or override, and that its parts do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rl_coach.agents.delegated_attributes import DelegatedAttributes
+from rl_coach.core_types import StateType
+from rl_coach.filters.filter import InputFilter
+from rl_coach.saver import SaverCollection
+
+if TYPE_CHECKING:
+    from rl_coach.agents.experience import Experience
+    from rl_coach.architectures.network_wrapper import NetworkWrapper
+
+
+class CoachMethods(DelegatedAttributes):
+    """Ways to an agent's memory, networks and counters by the names that Coach gave them."""
+
+    ap: Any
+    memory: Any
+    input_filter: InputFilter
+    experience: Experience
+    networks: dict[str, NetworkWrapper]
+    current_episode: int
+
+    def initialize_session_dependent_components(self) -> None:
+        """Fill the memory, once filters and networks are there, with the recorded transitions that
+        ``load_memory_from_file_path`` names, if it does. A subclass adds what else needs the networks."""
+        self.load_memory_from_file()
+
+    def load_memory_from_file(self) -> None:
+        """Fill the memory with the recorded transitions that ``load_memory_from_file_path`` names, if it does."""
+        recorded = self.ap.algorithm.load_memory_from_file_path or self.ap.memory.load_memory_from_file_path
+        if recorded is not None:
+            self.experience.load(recorded, self.input_filter)
+
+    def call_memory(self, func: str, args: Any = ()) -> Any:
+        """Call a method of the memory by name."""
+        return getattr(self.memory, func)(*(args if isinstance(args, tuple) else (args,)))
+
+    def freeze_memory(self) -> None:
+        """Keep the memory as it is from now on."""
+        self.call_memory("freeze")
+
+    def get_current_time(self) -> int:
+        """Index of the CSV's present row: the training episodes that have ended."""
+        return self.current_episode
+
+    def prepare_batch_for_inference(
+        self, states: StateType | list[StateType], network_name: str
+    ) -> dict[str, np.ndarray]:
+        """The inputs of a network for one state or a list of them, [B, ...] by name."""
+        states = states if isinstance(states, list) else [states]
+        names = [name for name in self.networks[network_name].input_names if name in states[0]]
+        if len(states) == 1:
+            return {name: np.asarray(states[0][name])[None] for name in names}
+        return {name: np.stack([np.asarray(state[name]) for state in states]) for name in names}
+
+    def get_state_embedding(self, state: StateType | list[StateType]) -> np.ndarray:
+        """[B, D], the output of the middleware of network ``main`` for one state or a list of them."""
+        return self.networks["main"].embedding(self.prepare_batch_for_inference(state, "main"))
+
+    def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
+        """Savers of the networks by themselves. A subclass adds savers of its own, which write into each checkpoint of
+        the graph and read from it."""
+        savers = SaverCollection()
+        for network in self.networks.values():
+            savers.update(network.collect_savers(f"{parent_path_suffix}/{self.name}"))
+        return savers

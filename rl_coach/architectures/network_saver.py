@@ -1,0 +1,56 @@
+"""A saver of one network's weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.architectures.network_state import NetworkState
+from rl_coach.saver import Saver
+from rl_coach.utilities import files, plain_data
+from rl_coach.utils import CoachError
+
+
+class NetworkSaver(Saver):
+    """Writes a network's weights and buffers as a safetensors file of their own.
+
+    :param path: the path relative to the checkpoint's
+    :param state: the network's state
+    :param groups: the groups of it that are written, such as ``weights``
+    """
+
+    is_in_state = True
+
+    def __init__(self, path: str, state: NetworkState, groups: tuple[str, ...]):
+        self._path = path
+        self._states = {"": (state, groups)}
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    def save(self, sess: Any, save_path: str) -> list[str]:
+        arrays = {
+            f"{owner}{group}.{i:03d}": array
+            for owner, (state, groups) in self._states.items()
+            for group in groups
+            for i, array in enumerate(state.arrays(group))
+        }
+        files.write_synced(save_path, plain_data.safetensors_chunks(arrays))
+        return [save_path]
+
+    def restore(self, sess: Any, restore_path: str) -> None:
+        """:raises CoachError: the file is damaged, or holds another network"""
+        try:
+            with open(restore_path, "rb") as file:
+                arrays = plain_data.read_safetensors(file)
+            for owner, (state, groups) in self._states.items():
+                for group in groups:
+                    prefix = f"{owner}{group}."
+                    state.set_arrays(group, [arrays[name] for name in sorted(arrays) if name.startswith(prefix)])
+        except plain_data.DAMAGE as error:
+            raise CoachError(f"'{restore_path}' does not hold this network's weights: {error}") from error
+
+    def merge(self, other: Saver) -> None:
+        assert isinstance(other, NetworkSaver)
+        for state, groups in other._states.values():
+            self._states[f"{len(self._states)}."] = (state, groups)

@@ -1,0 +1,143 @@
+"""Learning towards targets that an agent computes itself, and from gradients that it gathers or computes itself."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any, Sequence
+
+import numpy as np
+
+from rl_coach.architectures.framework import Framework
+from rl_coach.architectures.head_losses import head_loss_rule
+from rl_coach.architectures.learner import Learner, LearningResult
+from rl_coach.architectures.network_state import NetworkState
+from rl_coach.architectures.packing import padded
+from rl_coach.architectures.update import Optimizer, TrainingStep
+from rl_coach.base_parameters import NetworkParameters
+from rl_coach.utils import CoachError
+
+Columns = dict[str, np.ndarray]
+Fitted = tuple[float, list[float], float, list]
+
+
+class TargetLearning:
+    """Teaches a network the targets of its heads.
+
+    Batches whose gradients are accumulated are kept instead of the gradients: weights do not change in between, so that
+    the sum is the same.
+
+    :param name: the network's name
+    :param parameters: the network's parameters
+    :param framework: makes the learners
+    :param state: the network's state
+
+    :ivar accumulated: the batches whose gradients wait to be applied
+    """
+
+    def __init__(self, name: str, parameters: NetworkParameters, framework: Framework, state: NetworkState):
+        self.accumulated: list[Columns] = []
+        self._name = name
+        self._parameters = parameters
+        self._framework = framework
+        self._state = state
+        self._optimizer = Optimizer(parameters)
+
+    def train(
+        self, inputs: Columns, targets: Any, importance_weights: np.ndarray | None, scaler: float = 1.0
+    ) -> Fitted:
+        """Make an update.
+
+        :param inputs: [B, ...] observations by name; ``output_<i>_0`` holds the actions of policy head i
+        :param targets: an array for each head: [B, A] for Q, [B] for V, [B] advantages for a policy
+        :param importance_weights: [B], each row's weight in the loss; ones if not given
+        :param scaler: divides the gradients of the heads' losses
+        :return: the loss, each head's loss, the gradients' norm before clipping, and an empty list
+        """
+        columns = self.columns(inputs, targets, importance_weights)
+        if scaler == 1.0:
+            return self._read(self.teacher.train(padded(columns)))
+        result = self._examine(columns)
+        self.teacher.train(padded({**columns, "weights": columns["weights"] / np.float32(scaler)}))
+        return result
+
+    def accumulate(
+        self, inputs: Columns, targets: Any, importance_weights: np.ndarray | None, replaces: bool = False
+    ) -> Fitted:
+        """Add a batch to those that ``apply`` will learn from together.
+
+        :param replaces: forget those before
+        :return: as ``train``, for this batch alone
+        """
+        columns = self.columns(inputs, targets, importance_weights)
+        self.accumulated = [columns] if replaces else [*self.accumulated, columns]
+        return self._examine(columns)
+
+    def apply(self, gradients: Sequence[np.ndarray] | None = None, scaler: float = 1.0) -> None:
+        """Make an update with gradients that the caller computed, otherwise with the sum of those accumulated.
+
+        :param gradients: one for each weight, in the order of ``get_weights``; they are not clipped
+        :param scaler: divides the gradients
+        :raises CoachError: there are none, or not as many as weights
+        """
+        if gradients is not None:
+            self._apply_given(gradients, scaler)
+            return
+        if not self.accumulated:
+            raise CoachError(f"network '{self._name}' has no gradients to apply: call accumulate_gradients first")
+        rows = sum(len(columns["weights"]) for columns in self.accumulated)
+        # the loss is a mean over all rows; each batch's own mean is wanted, and their sum
+        scaled = [{**c, "weights": c["weights"] * (rows / len(c["weights"]) / scaler)} for c in self.accumulated]
+        self.teacher.train(padded({name: np.concatenate([c[name] for c in scaled]) for name in scaled[0]}))
+
+    def _apply_given(self, gradients: Sequence[np.ndarray], scaler: float) -> None:
+        state, size = self._state, len(gradients)
+        weights, slots = state.arrays("weights"), state.arrays("slots")
+        if size != len(weights):
+            raise CoachError(f"network '{self._name}' has {len(weights)} weights, and {size} gradients were given")
+        scaled = [np.asarray(gradient, np.float32) / np.float32(scaler) for gradient in gradients]
+        by_kind = [slots[i * size : (i + 1) * size] for i in range(self._optimizer.num_slots)]
+        weights, by_kind = self._optimizer(np, weights, scaled, by_kind, self._optimizer.scalars(state.updates + 1))
+        state.set_arrays("weights", weights)
+        state.set_arrays("slots", [array for kind in by_kind for array in kind])
+        state.updates += 1
+
+    def columns(self, inputs: Columns, targets: Any, importance_weights: np.ndarray | None = None) -> Columns:
+        """The columns of a batch as a learner takes them."""
+        names = list(self._state.function.input_shapes)
+        columns = {f"states/{name}": np.asarray(inputs[name]) for name in names}
+        for i, target in enumerate(targets if isinstance(targets, (list, tuple)) else [targets]):
+            columns[f"extra/target_{i}"] = np.asarray(target, np.float32)
+            if f"output_{i}_0" in inputs:
+                columns[f"extra/action_{i}"] = np.asarray(inputs[f"output_{i}_0"], np.float32)
+        size = len(columns[f"states/{names[0]}"])
+        weights = np.ones(size, np.float32) if importance_weights is None else importance_weights
+        columns["weights"] = np.asarray(weights, np.float32).reshape(size)
+        return columns
+
+    def _examine(self, columns: Columns) -> Fitted:
+        updates = self._state.updates
+        result = self._read(self._examiner.train(padded(columns)))
+        self._state.updates = updates  # nothing was updated
+        return result
+
+    def _read(self, result: LearningResult) -> Fitted:
+        losses = [float(loss[0]) for loss in result.signals.values()]
+        return float(result.losses[self._name][0]), losses, float(result.gradient_norms[self._name][0]), []
+
+    @functools.cached_property
+    def teacher(self) -> Learner:
+        """Learns from the heads' targets."""
+        return self._learner(self._parameters)
+
+    @functools.cached_property
+    def _examiner(self) -> Learner:
+        """Tells losses and gradients, and leaves the network as it is."""
+        parameters = copy.copy(self._parameters)
+        parameters.optimizer_type, parameters.learning_rate = "SGD", 0.0
+        return self._learner(parameters)
+
+    def _learner(self, parameters: NetworkParameters) -> Learner:
+        rule = head_loss_rule(self._name, parameters)
+        step = TrainingStep({self._name: self._state.function}, {self._name: parameters}, rule)
+        return self._framework.make_learner(step, {self._name: self._state}, (self._name,))

@@ -1,0 +1,140 @@
+"""Methods of agents, levels and graphs that programs written for Coach override or call."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+from rl_coach.agents.dqn_agent import DQNAgent
+from rl_coach.checkpoint import find_checkpoint
+from rl_coach.core_types import EnvironmentSteps
+from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay
+from rl_coach.saver import Saver
+from rl_coach.utils import CoachError
+from tests.zoo.agents import of_class
+from tests.zoo.environments import Bandit
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import dqn
+
+
+class Notes(Saver):
+    """Saves a text."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    @property
+    def path(self):
+        return "notes"
+
+    def save(self, sess, save_path):
+        pathlib.Path(save_path).write_text(self.text)
+        return [save_path]
+
+    def restore(self, sess, restore_path):
+        self.text = pathlib.Path(restore_path).read_text()
+
+    def merge(self, other):
+        raise AssertionError("there is one")
+
+
+class NotingAgent(DQNAgent):
+    """Keeps notes in three ways that Coach offers: a saver, a file beside each checkpoint, and networks at hand."""
+
+    def __init__(self, agent_parameters, parent=None):
+        super().__init__(agent_parameters, parent)
+        self.notes = Notes()
+        self.restored = ""
+
+    def initialize_session_dependent_components(self):
+        super().initialize_session_dependent_components()
+        self.had_networks = list(self.networks)
+
+    def collect_savers(self, parent_path_suffix):
+        savers = super().collect_savers(parent_path_suffix)
+        savers.add(self.notes)
+        return savers
+
+    def _file(self, directory, prefix):
+        return pathlib.Path(directory, f"{prefix}.{self.name}.txt")
+
+    def save_checkpoint(self, checkpoint_prefix):
+        file = self._file(self.ap.task_parameters.checkpoint_save_dir, checkpoint_prefix)
+        file.write_text(f"{self.total_steps_counter} steps")
+
+    def restore_checkpoint(self, checkpoint_dir):
+        newest = pathlib.Path(find_checkpoint(checkpoint_dir)).name
+        self.restored = self._file(checkpoint_dir, newest).read_text()
+
+
+def noting(directory, steps=10, **task):
+    return graph(of_class(dqn(), NotingAgent), Bandit, directory, schedule(steps, heatup=20), **task)
+
+
+def test_what_an_agent_keeps_besides_its_state_goes_with_each_checkpoint(tmp_path):
+    manager = noting(tmp_path)
+    manager.checkpoints_to_keep = 1
+    agent = manager.get_agent()
+    assert agent.had_networks == ["main"]
+    for text in ("first", "second"):
+        manager.train_and_act(EnvironmentSteps(10))
+        agent.notes.text = text
+        path = manager.save_checkpoint()
+    beside = {name for name in os.listdir(manager.checkpoint_dir) if not name.startswith(".")}
+    assert beside == {os.path.basename(path), f"{os.path.basename(path)}.agent.txt"}
+    assert os.listdir(os.path.join(path, "savers")) == ["saved.notes"]
+    again = noting(tmp_path / "again", checkpoint_restore_path=manager.checkpoint_dir)
+    assert again.get_agent().notes.text == "second" and again.get_agent().restored == "20 steps"
+
+
+def test_a_changed_file_of_a_saver_is_found(tmp_path):
+    manager = noting(tmp_path)
+    manager.get_agent().notes.text = "mine"
+    path = manager.save_checkpoint()
+    pathlib.Path(path, "savers", "saved.notes").write_text("else")
+    with pytest.raises(CoachError, match=r"saved\.notes"):
+        noting(tmp_path / "again", checkpoint_restore_path=path)
+
+
+def test_an_agents_savers_hold_its_networks(tmp_path):
+    manager = graph(dqn(), Bandit, tmp_path)
+    (level,) = manager.level_managers
+    written = level.collect_savers().save(None, str(tmp_path / "weights"))
+    assert [name.split("weights.")[1] for name in sorted(written)] == [
+        f"{level.name}.agent.main.online", f"{level.name}.agent.main.target",
+    ]  # fmt: skip
+
+
+def test_small_questions_to_an_agent(tmp_path):
+    manager = graph(dqn(), Bandit, tmp_path, schedule(10, heatup=20))
+    manager.heatup(EnvironmentSteps(20))
+    agent = manager.get_agent()
+    assert agent.get_current_time() == agent.current_episode > 0
+    state = agent.curr_state
+    q_values, probabilities = agent.get_all_q_values_for_states_and_softmax_probabilities([state, state])
+    np.testing.assert_allclose(probabilities, np.exp(q_values) / np.exp(q_values).sum(axis=1, keepdims=True), rtol=1e-5)
+    embedding = agent.get_state_embedding(state)
+    assert embedding.shape == (1, 16)
+    weights = agent.networks["main"].online_network.get_weights()
+    hidden = np.maximum(np.asarray(state["observation"])[None] @ weights[0] + weights[1], 0)
+    np.testing.assert_allclose(embedding, hidden, rtol=1e-5, atol=1e-6)
+    before = agent.memory.num_transitions()
+    assert isinstance(agent.memory, ExperienceReplay)
+    agent.freeze_memory()
+    assert agent.memory.num_transitions() == before
+
+
+def test_sessions_and_graph_files(tmp_path):
+    manager = graph(dqn(), Bandit, tmp_path)
+    levels = manager.level_managers
+    manager.create_session(manager.task_parameters)
+    assert manager.level_managers is levels
+    manager.save_onnx_graph()
+    assert os.path.getsize(os.path.join(manager.checkpoint_dir, "model.onnx")) > 100
+    with pytest.raises(CoachError, match=r"save_onnx_graph\(\)"):
+        manager.save_graph()
+    with pytest.raises(CoachError, match="parameter servers are gone"):
+        manager.create_worker_or_parameters_server(manager.task_parameters)
