@@ -45,7 +45,7 @@ def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     :raises CoachError: there is nothing to go on with, or a flag contradicts what the runs are
     """
     directory = pathlib.Path(args.resume).absolute()
-    refused = next((name for name in ("seeds", "evaluate", "experiment_name", "run_directory", "preset", "play")
+    refused = next((name for name in ("seed", "seeds", "evaluate", "experiment_name", "run_directory", "preset", "play")
                     if getattr(args, name) not in (None, "", False)), None)  # fmt: skip
     if refused:
         raise CoachError(f"--resume goes on with all runs in '{args.resume}': leave out --{refused}")
@@ -67,6 +67,8 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
     """
     directories = [found for one in experiments for found in run_group.run_directories(one)]
     args = parser.parse_args(["--resume", directories[0], *flags])
+    if args.seeds:
+        parser.error("--seeds trains; the runs to evaluate are named one by one, or by their common directory")
     recorded = [record.read(directory)["arguments"] for directory in directories]
     args.experiment_name = args.experiment_name or "evaluation"
     directory = _make_directory(args)
@@ -74,7 +76,7 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
         {"name": name, "evaluated": os.path.abspath(one), "environment": _task(args, arguments)}
         for name, one, arguments in zip(_names(directories), directories, recorded)
     ]
-    given = _given(args, parser, _OF_THE_GROUP)
+    given = _given(args, parser, [name for name in _OF_THE_GROUP if name != "seed"])
     jobs = [_job(directory, run["name"], {**given, "resume": run["evaluated"]}) for run in runs]
     return _Group(directory, {"arguments": given, "runs": runs}, args, trains=False).run(jobs)
 
@@ -218,9 +220,7 @@ def _make_directory(args: argparse.Namespace) -> pathlib.Path:
 def _given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
     """The flags that say something else than they do by default, by their long names."""
     defaults = vars(parser.parse_args([]))
-    return {
-        name: value for name, value in vars(args).items() if value != defaults.get(name) and name not in without
-    }
+    return {name: value for name, value in vars(args).items() if value != defaults.get(name) and name not in without}
 
 
 def _lasting(flags: dict[str, Any]) -> dict[str, Any]:
@@ -232,16 +232,15 @@ def _first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, An
     return _job(directory, run["name"], {**flags, "seed": run["seed"]})
 
 
-def _next_run(
-    directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]
-) -> Job | None:
+def _next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]) -> Job | None:
     """Job of a run that has not come to its end; None for one that has."""
     below = directory / run["name"]
     status = read_status(below)
     if status.get("state") == FINISHED:
         return None
     if not status:
-        return _first_run(directory, {**flags, **added}, run)
+        settings = record.joined_settings(flags.get("custom_parameter"), added.get("custom_parameter"))
+        return _first_run(directory, {**flags, **added, "custom_parameter": settings or None}, run)
     return Job(_label(run["name"]), command_line.arguments_from_keywords({**added, "resume": str(below)}), below)
 
 

@@ -96,5 +96,5 @@ class RunStatistics:
             return f"{self.mean:.5g} of 1 run: a single one has no spread"
         return (
             f"mean {self.mean:.5g}, standard deviation {self.standard_deviation:.5g}, interquartile mean "
-            f"{self.interquartile_mean:.5g} (95% bootstrap interval {self.low:.5g} to {self.high:.5g}), {self.runs} runs"
+            f"{self.interquartile_mean:.5g} (95% interval {self.low:.5g} to {self.high:.5g}), {self.runs} runs"
         )

@@ -24,8 +24,8 @@ import numpy as np
 import pandas as pd
 
 from rl_coach.runs.documents import read_document
-from rl_coach.runs.run_group import is_group
 from rl_coach.runs.plot import Line, SignalPlot, line
+from rl_coach.runs.run_group import is_group
 from rl_coach.runs.signal_file import (
     EPISODE,
     TOTAL_STEPS,

@@ -72,7 +72,7 @@ def resumed_arguments(
         if getattr(explicit, name):
             raise CoachError(f"--resume goes on in '{directory}': leave out --{name}")
     _check_agreement(directory, _FIXED, arguments, explicit, defaults)
-    return arguments, _joined_settings(arguments, explicit)
+    return arguments, joined_settings(arguments.get("custom_parameter"), explicit.custom_parameter)
 
 
 def evaluated_arguments(
@@ -96,21 +96,26 @@ def evaluated_arguments(
     if not (explicit.checkpoint_restore_dir or explicit.checkpoint_restore_file):
         taken["checkpoint_restore_dir"] = directory
     name = _experiment_name(pathlib.Path(directory))
-    return taken | ({"experiment_name": name} if name else {}), _joined_settings(arguments, explicit)
+    return taken | ({"experiment_name": name} if name else {}), joined_settings(
+        arguments.get("custom_parameter"), explicit.custom_parameter
+    )
 
 
-def check_owner(directory: str) -> None:
+def check_owner(directory: str, record_file: str = RECORD_FILE) -> None:
     """Refuse to run what another user's directory names: a preset is a program, and so are the modules that it names.
 
+    :param record_file: the file that names it
     :raises CoachError: the directory or its record belongs to another user
     """
+    from rl_coach.utilities.safe_reading import read_json
     from rl_coach.utils import CoachError
 
     if not hasattr(os, "geteuid"):
         return
-    for path in (pathlib.Path(directory), pathlib.Path(directory) / RECORD_FILE):
+    for path in (pathlib.Path(directory), pathlib.Path(directory) / record_file):
         if path.exists() and path.stat().st_uid != os.geteuid():
-            preset = read(directory)["arguments"]["preset"]
+            arguments = read_json(pathlib.Path(directory) / record_file).get("arguments")
+            preset = arguments.get("preset") if isinstance(arguments, dict) else None
             raise CoachError(
                 f"'{path}' belongs to another user, and names the preset '{preset}', which is a program: "
                 "give --trust to run it"
@@ -134,9 +139,9 @@ def _check_agreement(
             )
 
 
-def _joined_settings(arguments: dict[str, Any], explicit: argparse.Namespace) -> str:
-    settings = [text for text in (arguments.get("custom_parameter"), explicit.custom_parameter) if text]
-    return "; ".join(text.strip().rstrip(";") for text in settings)
+def joined_settings(*texts: str | None) -> str:
+    """The settings (``-cp``) of several texts as one, later ones last."""
+    return "; ".join(text.strip().rstrip(";") for text in texts if text)
 
 
 def _experiment_name(directory: pathlib.Path) -> str:

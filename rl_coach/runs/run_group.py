@@ -1,7 +1,7 @@
 """``runs.json``: runs that were started together, such as the seeds of one preset. It lies in the directory that theirs
 lie in, which readers of experiments take for one experiment. Imports nothing heavy: ``coach`` asks at its start.
 
-    {"arguments": {...}, "runs": [{"name": "seed_0", "state": "finished", "score": 200.0, ...}, ...], "statistics": {...}}
+    {"arguments": {...}, "runs": [{"name": "seed_0", "state": "finished", "score": 200.0}, ...], "statistics": {...}}
 """
 
 from __future__ import annotations

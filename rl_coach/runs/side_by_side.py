@@ -82,7 +82,7 @@ class Outcome:
         """The reason why it failed, in one line."""
         if self.code is not None and self.code < 0:
             return f"ended by signal {-self.code}"
-        return self.status.get("error") or self.last_line.removeprefix("coach: ")
+        return self.status.get("error") or self.last_line.removeprefix("!!!! ").removeprefix("coach: ")
 
 
 def progress_of(status: dict[str, Any]) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class SideBySide:
         self._jobs = list(jobs)
         self._waiting = deque(jobs)
         self._running: list[_Running] = []
-        self._outcomes: dict[Job, Outcome] = {}
+        self._outcomes: dict[pathlib.Path, Outcome] = {}
         self._at_once = at_once
         self._say, self._ends_all = say, ends_all
         self._signals: deque[int] = deque()
@@ -168,12 +168,12 @@ class SideBySide:
                     self._pass_signals_on()
                     self._begin()
                     self._collect()
-                    self._display.show([(one.job, one.read_status(), one.began) for one in self._running],
-                                       len(self._waiting))  # fmt: skip
+                    states = [(one.job, one.read_status(), one.began) for one in self._running]
+                    self._display.show(states, len(self._waiting))
                     time.sleep(_SECONDS_BETWEEN_LOOKS)
             finally:
                 self._end_all()
-        return [self._outcomes.get(job) or Outcome(job, None) for job in self._jobs]
+        return [self._outcomes.get(job.directory) or Outcome(job, None) for job in self._jobs]
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[None]:
@@ -223,7 +223,7 @@ class SideBySide:
     def _collect(self) -> None:
         for one in [one for one in self._running if one.process.poll() is not None]:
             self._running.remove(one)
-            outcome = self._outcomes[one.job] = one.outcome()
+            outcome = self._outcomes[one.job.directory] = one.outcome()
             self._say(outcome)
             if self._ends_all(outcome):
                 self._waiting.clear()
@@ -233,7 +233,7 @@ class SideBySide:
         for one in self._running:
             one.process.kill()
             one.process.wait()
-            self._outcomes[one.job] = one.outcome()
+            self._outcomes[one.job.directory] = one.outcome()
         self._running.clear()
 
 
@@ -276,7 +276,7 @@ class _LiveTable(_NoDisplay):
 
     def show(self, running: Sequence[_State], num_waiting: int) -> None:
         columns = _columns(running)
-        if num_waiting:
+        if columns and num_waiting:
             columns = [(name, [*cells, ""]) for name, cells in columns]
             columns[0] = (columns[0][0], [*columns[0][1][:-1], f"{num_waiting} more"])
         self._region.show_table(columns)

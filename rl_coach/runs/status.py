@@ -40,9 +40,7 @@ class RunStatus:
     :ivar evaluation: what came of a run that only evaluates, empty so far; None for one that trains
     """
 
-    def __init__(
-        self, directory: str | os.PathLike[str] | None, progress: Callable[[], dict[str, Any]] | None = None
-    ):
+    def __init__(self, directory: str | os.PathLike[str] | None, progress: Callable[[], dict[str, Any]] | None = None):
         self.evaluation: dict[str, Any] | None = None
         self._progress = progress
         self._path = None if directory is None else pathlib.Path(directory) / STATUS_FILE
@@ -54,7 +52,12 @@ class RunStatus:
         if self._path is None:
             return
         self._due_at = time.monotonic() + SECONDS_BETWEEN_UPDATES
-        status: dict[str, Any] = {"state": state, "pid": os.getpid(), "host": socket.gethostname(), "updated": time.time()}
+        status: dict[str, Any] = {
+            "state": state,
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "updated": time.time(),
+        }
         if self.evaluation is not None:
             status["evaluation"] = self.evaluation
         if self._progress is not None:
