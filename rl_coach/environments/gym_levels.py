@@ -85,6 +85,16 @@ _WITHOUT_SUCCESSOR = {
 }
 
 
+# Of the MuJoCo levels in versions 2 to 4 (Ant: 2 and 3), where version 5 leaves out numbers that were always zero.
+_OBSERVATION_LENGTHS = {
+    "Ant": 111,
+    "Humanoid": 376,
+    "HumanoidStandup": 376,
+    "InvertedDoublePendulum": 11,
+    "Reacher": 11,
+}
+
+
 class UnknownLevelError(CoachError):
     """Gymnasium knows no level of that name."""
 
@@ -171,8 +181,14 @@ def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, ren
         if newest is None or newest.id == specification.id:
             raise CoachError(f"level '{name}': {error}") from error
     simulator = _make(_bare(newest), parameters, render_mode)
-    _say_once(f"level '{name}' no longer runs; this is '{newest.id}'")
+    _say_once(f"level '{name}' no longer runs; this is '{newest.id}'{_difference(newest.name, simulator)}")
     return simulator
+
+
+def _difference(name: str, simulator: Any) -> str:
+    """Words on how observations of today's level are of another length; empty where they are not."""
+    was, (length, *_) = _OBSERVATION_LENGTHS.get(name), (*simulator.observation_space.shape, None)
+    return "" if was in (None, length) else f", whose observations are {length} numbers, not {was}"
 
 
 def _make_with_old_gym(name: str, parameters: dict[str, Any], render_mode: str | None) -> Any:
