@@ -85,14 +85,10 @@ _WITHOUT_SUCCESSOR = {
 }
 
 
-# Of the MuJoCo levels in versions 2 to 4 (Ant: 2 and 3), where version 5 leaves out numbers that were always zero.
+# Of the MuJoCo levels in version 2, where today's observe fewer numbers.
 _OBSERVATION_LENGTHS = {
-    "Ant": 111,
-    "Humanoid": 376,
-    "HumanoidStandup": 376,
-    "InvertedDoublePendulum": 11,
-    "Reacher": 11,
-}
+    "Ant": 111, "Humanoid": 376, "HumanoidStandup": 376, "InvertedDoublePendulum": 11, "Reacher": 11,
+}  # fmt: skip
 
 
 class UnknownLevelError(CoachError):

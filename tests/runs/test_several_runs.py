@@ -121,7 +121,7 @@ def test_seeds_train_side_by_side_and_end_with_statistics(place):
 
 
 def test_a_seed_that_fails_leaves_the_others_alone(place):
-    with terminal([*COACH, "-p", "guess.py", "--seeds", "0,7", "-ns"], 200, place, FAULT="--seed=7") as shown:
+    with terminal([*COACH, "-p", "guess.py", "--seeds", "0,7", "-ns"], 600, place, FAULT="--seed=7") as shown:
         shown.watch(300)
         assert shown.return_code == 1
         end = "\n".join(shown.lines())
