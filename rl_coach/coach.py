@@ -169,7 +169,7 @@ class CoachLauncher:
         args.framework = Frameworks[args.framework]
         args.experiment_path = args.resume or args.run_directory
         if not args.experiment_path:
-            args.experiment_path = self._free_path = free_experiment_path(args)
+            args.experiment_path = self._free_path = command_line.free_experiment_path(args)
 
     def display_all_presets_and_exit(self) -> None:
         """Print the presets with environment and algorithm, and exit."""
@@ -246,7 +246,7 @@ class CoachLauncher:
         if args.nocolor:  # again: a launcher may have a get_graph_manager_from_args of its own
             screen.set_use_colors(False)
         if not args.experiment_path:
-            args.experiment_path = self._free_path = free_experiment_path(args)
+            args.experiment_path = self._free_path = command_line.free_experiment_path(args)
         _warn_of_predecessor()
         is_chosen = bool(args.resume) or args.experiment_path != self._free_path
         directory = ExperimentDirectory(args.experiment_path, may_exist=is_chosen)
@@ -525,16 +525,6 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
 def _are_several(args: argparse.Namespace) -> bool:
     """True if the flags ask for several runs."""
     return bool(args.seeds) or bool(args.resume and is_group(args.resume))
-
-
-def free_experiment_path(args: argparse.Namespace) -> str:
-    """A directory for a run that nobody has chosen one for, below ``args.experiment_path``; not made yet."""
-    from rl_coach import logger
-
-    name = logger.get_experiment_name(
-        args.experiment_name, default=preset_catalogue.name_of(args.preset) if args.preset else "experiment"
-    )
-    return os.path.abspath(logger.get_experiment_path(name, args.experiment_path or None, create_path=False))
 
 
 def _with_plain_values(args: argparse.Namespace) -> argparse.Namespace:

@@ -6,6 +6,7 @@ Imports nothing but argparse at its top, so that ``coach --help`` answers at onc
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any, NoReturn, Sequence
 
 from rl_coach import __version__
@@ -431,6 +432,17 @@ def _range_of(part: str, text: str) -> range:
     if dash and int(last) < int(first):
         raise argparse.ArgumentTypeError(f"'{part}' goes backwards: {last}-{first}")
     return range(int(first), int(last if dash else first) + 1)
+
+
+def free_experiment_path(args: argparse.Namespace) -> str:
+    """A directory for a run that nobody has chosen one for, below ``args.experiment_path``; not made yet."""
+    from rl_coach import logger
+    from rl_coach.command_line import preset_catalogue
+
+    name = logger.get_experiment_name(
+        args.experiment_name, default=preset_catalogue.name_of(args.preset) if args.preset else "experiment"
+    )
+    return os.path.abspath(logger.get_experiment_path(name, args.experiment_path or None, create_path=False))
 
 
 def keywords() -> frozenset[str]:

@@ -212,9 +212,8 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
 
 def _make_directory(args: argparse.Namespace) -> pathlib.Path:
     from rl_coach import logger
-    from rl_coach.coach import free_experiment_path
 
-    return pathlib.Path(logger.make_free_directory(free_experiment_path(args)))
+    return pathlib.Path(logger.make_free_directory(command_line.free_experiment_path(args)))
 
 
 def _given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
