@@ -54,7 +54,7 @@ def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     document = run_group.read(directory)
     added = _given(args, parser, _OF_THE_GROUP)
     jobs = [job for run in document["runs"] if (job := _next_run(directory, document["arguments"], added, run))]
-    return _Group(directory, document, args).run(jobs)
+    return _Group(directory, document, args, shares_input=False).run(jobs)
 
 
 def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.ArgumentParser) -> int:
@@ -78,7 +78,7 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
     ]
     given = _given(args, parser, [name for name in _OF_THE_GROUP if name != "seed"])
     jobs = [_job(directory, run["name"], {**given, "resume": run["evaluated"]}) for run in runs]
-    return _Group(directory, {"arguments": given, "runs": runs}, args, trains=False).run(jobs)
+    return _Group(directory, {"arguments": given, "runs": runs}, args, trains=False, shares_input=False).run(jobs)
 
 
 class _Group:
@@ -87,17 +87,24 @@ class _Group:
     :param directory: theirs lie in it
     :param document: what ``runs.json`` says of them
     :param trains: they train; otherwise they evaluate what others have trained
+    :param shares_input: what is bad input for one of them is so for all
     """
 
     def __init__(
-        self, directory: pathlib.Path, document: dict[str, Any], args: argparse.Namespace, trains: bool = True
+        self,
+        directory: pathlib.Path,
+        document: dict[str, Any],
+        args: argparse.Namespace,
+        trains: bool = True,
+        shares_input: bool = True,
     ):
         from rl_coach.logger import screen
 
         if args.nocolor:
             screen.set_use_colors(False)
         self._screen = screen
-        self._directory, self._document, self._args, self._trains = directory, document, args, trains
+        self._directory, self._document, self._args = directory, document, args
+        self._trains, self._shares_input = trains, shares_input
 
     def run(self, jobs: Sequence[Job]) -> int:
         """Make the runs. :return: the exit code"""
@@ -119,8 +126,8 @@ class _Group:
                      for outcome in outcomes if not outcome.has_finished), DONE)  # fmt: skip
 
     def _is_bad_for_all(self, outcome: Outcome) -> bool:
-        """True if a seed never began because of its input, which is that of all seeds."""
-        return self._trains and outcome.code == BAD_INPUT and not outcome.status
+        """True if a run never began because of its input, which is that of all."""
+        return self._shares_input and outcome.code == BAD_INPUT and not outcome.status
 
     def _check_input(self, outcomes: Iterable[Outcome]) -> None:
         """:raises CoachError: the input is bad for all of the runs; what was made for them is taken away"""
@@ -143,12 +150,12 @@ class _Group:
     def _result(self, outcome: Outcome) -> str:
         progress = outcome.progress
         took = f"{progress.get('steps', 0):,} steps in {duration(progress.get('seconds', 0.0))}"
+        if outcome.score is None:
+            return f"no reward, {took}"
         if not self._trains:
             return f"mean reward {outcome.score:.5g}, {outcome.status['evaluation']['episodes']:,} episodes"
         evaluation = evaluation_of(progress)
-        if evaluation:
-            return f"evaluation {evaluation}, {took}"
-        return f"no evaluation, {took}" if outcome.score is None else f"training reward {outcome.score:.5g}, {took}"
+        return f"evaluation {evaluation}, {took}" if evaluation else f"training reward {outcome.score:.5g}, {took}"
 
     @staticmethod
     def _was_stopped(outcome: Outcome) -> bool:

@@ -22,6 +22,7 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 _SIGNALS_THAT_ASK = 2
 """The first lets a run save itself, the second ends it at once; one that hears neither is killed by the third."""
 _BYTES_OF_LAST_LINES = 8192
+_SECONDS_TO_SAVE = 60.0
 
 
 @dataclass(frozen=True)
@@ -231,8 +232,13 @@ class SideBySide:
 
     def _end_all(self) -> None:
         for one in self._running:
-            one.process.kill()
-            one.process.wait()
+            one.process.terminate()
+        for one in self._running:
+            try:
+                one.process.wait(_SECONDS_TO_SAVE)
+            except subprocess.TimeoutExpired:
+                one.process.kill()
+                one.process.wait()
             self._outcomes[one.job.directory] = one.outcome()
         self._running.clear()
 
