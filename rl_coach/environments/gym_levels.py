@@ -182,9 +182,11 @@ def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, ren
 
 
 def _difference(name: str, simulator: Any) -> str:
-    """Words on how observations of today's level are of another length; empty where they are not."""
-    was, (length, *_) = _OBSERVATION_LENGTHS.get(name), (*simulator.observation_space.shape, None)
-    return "" if was in (None, length) else f", whose observations are {length} numbers, not {was}"
+    """Words on how observations of today's level are of another length; empty where that is not known."""
+    if name not in _OBSERVATION_LENGTHS:
+        return ""
+    (length,) = simulator.observation_space.shape
+    return f", whose observations are {length} numbers, not {_OBSERVATION_LENGTHS[name]}"
 
 
 def _make_with_old_gym(name: str, parameters: dict[str, Any], render_mode: str | None) -> Any:
