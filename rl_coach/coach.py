@@ -167,9 +167,10 @@ class CoachLauncher:
         from rl_coach.base_parameters import Frameworks
 
         args.framework = Frameworks[args.framework]
-        args.experiment_path = args.resume or args.run_directory
-        if not args.experiment_path:
-            args.experiment_path = self._free_path = command_line.free_experiment_path(args)
+        chosen = args.resume or args.run_directory
+        if not chosen:
+            chosen = self._free_path = command_line.free_experiment_path(args)
+        args.experiment_path = chosen
 
     def display_all_presets_and_exit(self) -> None:
         """Print the presets with environment and algorithm, and exit."""

@@ -66,7 +66,7 @@ class Outcome:
 
     @property
     def progress(self) -> dict[str, Any]:
-        """How far it came, as ``Progress.report`` says it; empty if nobody knows."""
+        """The progress that it made, as ``Progress.report`` says it; empty if nobody knows."""
         return progress_of(self.status)
 
     @property
@@ -103,7 +103,7 @@ class _Running:
     heard: int = 0
 
     def read_status(self) -> dict[str, Any]:
-        """What it says of itself, but not what an earlier process said in the same directory."""
+        """The status that it gives of itself, not that which an earlier process gave in the same directory."""
         status = read_status(self.job.directory)
         return status if status.get("pid") == self.process.pid else {}
 
