@@ -72,5 +72,5 @@ def test_its_small_grey_images_are_not_quite_those_of_coachs_filters(rom, level)
 def test_it_does_not_tell_its_state():
     import ale_py
 
-    offered = {name.lower() for name in dir(ale_py.ALEVectorInterface)}
+    offered = [name.lower() for name in dir(ale_py.ALEVectorInterface) if not name.startswith("__")]
     assert not any("state" in name for name in offered)

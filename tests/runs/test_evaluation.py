@@ -64,7 +64,7 @@ def test_statistics_of_runs():
     assert (statistics.runs, statistics.mean, statistics.interquartile_mean) == (5, 22.0, 3.0)
     assert statistics.standard_deviation == pytest.approx(43.6177, abs=1e-4)
     assert 1.0 <= statistics.low < 3.0 < statistics.high <= 100.0
-    assert str(statistics).startswith("mean 22, standard deviation 43.629, interquartile mean 3 (95% interval ")
+    assert str(statistics).startswith("mean 22, standard deviation 43.618, interquartile mean 3 (95% interval ")
     alone = RunStatistics.of([7.0])
     assert (alone.mean, alone.standard_deviation, alone.low) == (7.0, None, None)
     assert str(alone) == "7 of 1 run: a single one has no spread"
