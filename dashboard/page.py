@@ -20,6 +20,7 @@ import panel as pn
 
 from rl_coach.runs.annotations import TRASH, take_back
 from rl_coach.runs.experiments import EVALUATION_REWARD, episode_files
+from rl_coach.runs.run_group import is_group
 from rl_coach.runs.signal_file import MOST_ROWS, TIME_COLUMNS, TOTAL_STEPS, SignalFile
 from rl_coach.runs.status import FAILED
 from rl_coach.utils import CoachError
@@ -376,13 +377,14 @@ class Page:
             self._show_tab()
 
     def _begin(self) -> None:
-        """Choose what to show where the address does not say it: the newest run and its reward."""
+        """Choose what to show where the address does not say it: the newest run and its reward or, where it was started
+        together with others, the interquartile mean of them all."""
         self._first_look = False
         runs = self.store.runs
         view = self.view
         if not view.runs:
             newest = max(runs.values(), key=_age_of)
-            view = replace(view, runs=(newest.id,))
+            view = self._with_companions(replace(view, runs=(newest.id,)), newest)
         if not view.left and not view.right:
             view = replace(view, left=self._first_signal(view))
         if "x" not in self._asked_for and not self._have(view, TOTAL_STEPS):
@@ -392,6 +394,13 @@ class Page:
         self.bar.query = to_query(self.view)
         self._plot.set_zoom(view.zoom)
         self._show_tab()
+
+    def _with_companions(self, view: View, newest: Run) -> View:
+        if not is_group(Path(newest.path).parent.parent) or {"group", "draw"} & self._asked_for:
+            return view
+        group = newest.description.experiment
+        companions = [run for run in self.store.runs.values() if run.description.experiment == group]
+        return replace(view, runs=tuple(run.id for run in companions), group="experiment", draw="iqm")
 
     def _have(self, view: View, signal: str) -> bool:
         return any(signal in self.store.runs[run_id].names for run_id in view.runs if run_id in self.store.runs)

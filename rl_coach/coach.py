@@ -21,6 +21,7 @@ from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import preset_catalogue, user_classes
 from rl_coach.installation import is_installed, missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
+from rl_coach.runs.run_group import is_group
 
 if TYPE_CHECKING:
     from rl_coach.base_parameters import TaskParameters
@@ -75,12 +76,17 @@ class CoachLauncher:
         if given[:1] == [command_line.DASHBOARD]:
             self.serve_dashboard_and_exit(given[1:])
         if given[:1] == [command_line.EVALUATE]:
-            arguments = command_line.evaluation_arguments(given[1:])
+            evaluated, flags = command_line.evaluation_arguments(given[1:])
+            if len(evaluated) > 1 or is_group(evaluated[0]):
+                self.evaluate_several_and_exit(evaluated, flags)
+            arguments = ["--resume", evaluated[0], *flags]
         parser = self.get_argument_parser()
         # one that is overridden need not take arguments
         args = self.get_config_args(parser) if arguments is None else self.get_config_args(parser, arguments)
         if args.list:
             self.display_all_presets_and_exit()
+        if _are_several(args):
+            self.train_several_and_exit(args, parser)
         if args.distributed_coach and self.distributes:
             self.distribute_and_exit(args)
         graph_manager = self.get_graph_manager_from_args(args)
@@ -120,6 +126,25 @@ class CoachLauncher:
 
         sys.exit(app.main(arguments, "coach dashboard"))
 
+    def train_several_and_exit(self, args: argparse.Namespace, parser: argparse.ArgumentParser) -> NoReturn:
+        """``coach -p PRESET --seeds SEEDS``, or ``--resume`` of what that left: train side by side, and exit.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import several_runs
+
+        resumed = args.resume
+        sys.exit(several_runs.resume(args, parser) if resumed else several_runs.train(args, parser))
+
+    def evaluate_several_and_exit(self, experiments: Sequence[str], flags: Sequence[str]) -> NoReturn:
+        """``coach evaluate EXPERIMENT EXPERIMENT ...``: evaluate side by side, and exit.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import several_runs
+
+        sys.exit(several_runs.evaluate(experiments, flags, self.get_argument_parser()))
+
     def get_argument_parser(self) -> argparse.ArgumentParser:
         """The parser of the command line."""
         return command_line.get_argument_parser()
@@ -135,6 +160,8 @@ class CoachLauncher:
         """
         args = parser.parse_args(arguments)
         self.shows_tracebacks = args.verbosity == "high"
+        if _are_several(args):
+            return args  # each run of them reads its own
         if args.resume:
             args = _with_recorded_arguments(args, parser, arguments)
         if not args.list:
@@ -147,7 +174,10 @@ class CoachLauncher:
         from rl_coach.base_parameters import Frameworks
 
         args.framework = Frameworks[args.framework]
-        args.experiment_path = self._free_path = args.resume or _free_experiment_path(args, args.experiment_path)
+        chosen = args.resume or args.run_directory
+        if not chosen:
+            chosen = self._free_path = command_line.free_experiment_path(args)
+        args.experiment_path = chosen
 
     def display_all_presets_and_exit(self) -> None:
         """Print the presets with environment and algorithm, and exit."""
@@ -238,7 +268,7 @@ class CoachLauncher:
         if args.nocolor:  # again: a launcher may have a get_graph_manager_from_args of its own
             screen.set_use_colors(False)
         if not args.experiment_path:
-            args.experiment_path = self._free_path = _free_experiment_path(args, "")
+            args.experiment_path = self._free_path = command_line.free_experiment_path(args)
         _warn_of_predecessor()
         is_chosen = bool(args.resume) or args.experiment_path != self._free_path
         directory = ExperimentDirectory(args.experiment_path, may_exist=is_chosen)
@@ -651,17 +681,9 @@ def _check_asynchronous(graph_manager: GraphManager, args: argparse.Namespace) -
         raise CoachError("-ew: evaluation_steps is 0, so there is nothing to evaluate: set it")
 
 
-def _free_experiment_path(args: argparse.Namespace, base: str) -> str:
-    """A directory for a run that nobody has chosen one for; not made yet.
-
-    :param base: the directory that experiments are written below; empty for ``./experiments``
-    """
-    from rl_coach import logger
-
-    name = logger.get_experiment_name(
-        args.experiment_name, default=preset_catalogue.name_of(args.preset) if args.preset else "experiment"
-    )
-    return os.path.abspath(logger.get_experiment_path(name, base or None, create_path=False))
+def _are_several(args: argparse.Namespace) -> bool:
+    """True if the flags ask for several runs."""
+    return bool(args.seeds) or bool(args.resume and is_group(args.resume))
 
 
 def _with_plain_values(args: argparse.Namespace) -> argparse.Namespace:

@@ -6,6 +6,7 @@ Imports nothing but argparse at its top, so that ``coach --help`` answers at onc
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any, NoReturn, Sequence
 
 from rl_coach import __version__
@@ -16,6 +17,8 @@ examples:
     coach -p CartPole_DQN -asc
   choose the level, name the experiment, save a checkpoint every ten minutes:
     coach -p Atari_DQN -lvl pong -e my_pong -s 600 --seed 1
+  train five seeds side by side, and say how far they agree:
+    coach -p CartPole_DQN --seeds 5
   go on with a run that was stopped:
     coach --resume experiments/my_pong/01_02_2026-10_00
   play back what a run has trained:
@@ -55,10 +58,13 @@ examples:
     coach evaluate experiments/my_run/01_02_2026-10_00 --render
   the best checkpoint, for 10,000 steps:
     coach evaluate experiments/my_run/01_02_2026-10_00 --steps 10000 -crd experiments/my_run/01_02_2026-10_00/best
+  several runs side by side, with statistics over them; the directory of --seeds stands for all of its runs:
+    coach evaluate experiments/my_seeds/01_02_2026-10_00 experiments/my_run/01_02_2026-10_00
 """
 
 NEGATABLE = ("checkpoint_memory",)
 FRAMEWORKS = ("tensorflow", "jax", "mxnet")
+_NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory"}
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -109,7 +115,7 @@ def get_argument_parser() -> Parser:
         description="Train, evaluate and play reinforcement-learning agents from presets.",
         epilog=EXAMPLES,
         usage="coach -p PRESET [flags]\n"
-        "       coach evaluate EXPERIMENT [flags]\n"
+        "       coach evaluate EXPERIMENT ... [flags]\n"
         "       coach export EXPERIMENT -o DIR\n"
         "       coach check-env LEVEL\n"
         "       coach dashboard [flags]",
@@ -181,11 +187,11 @@ def get_evaluate_parser() -> Parser:
     """The parser of ``coach evaluate``; the flags it does not know are those of ``coach``."""
     parser = _command(
         "evaluate",
-        usage="coach evaluate EXPERIMENT [--steps STEPS] [flags of coach]",
+        usage="coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]",
         description="Evaluate what a run has trained, with the preset, framework and settings of that run.",
         epilog=EVALUATE_EXAMPLES,
     )
-    parser.add_argument("experiment", metavar="EXPERIMENT", help="the run's directory")
+    parser.add_argument("experiment", metavar="EXPERIMENT", nargs="+", help="the run's directory; several to compare")
     parser.add_argument(
         "--steps",
         type=_from(0),
@@ -196,8 +202,9 @@ def get_evaluate_parser() -> Parser:
     return parser
 
 
-def evaluation_arguments(arguments: Sequence[str]) -> list[str]:
-    """The arguments of ``coach`` that mean the same as those of ``coach evaluate``.
+def evaluation_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The runs that ``coach evaluate`` is to evaluate, and the flags of ``coach`` that mean the same, without
+    ``--resume`` and the run.
 
     :raises CoachError: no experiment is named, or STEPS is no number
     """
@@ -205,7 +212,7 @@ def evaluation_arguments(arguments: Sequence[str]) -> list[str]:
     if not set(arguments) & {"-h", "--help"} and (not arguments or arguments[0].startswith("-")):
         parser.error("name the run's directory first: coach evaluate EXPERIMENT")
     known, flags = parser.parse_known_args(arguments)
-    return ["--resume", known.experiment, f"--evaluate={known.steps}", *flags]
+    return known.experiment, [f"--evaluate={known.steps}", *flags]
 
 
 def _add_experiment(group: Any) -> None:
@@ -229,6 +236,19 @@ def _add_experiment(group: Any) -> None:
     group.add_argument(
         "--seed", type=_from(0), metavar="N", help="make the run repeatable: seeds every random generator"
     )
+    group.add_argument(
+        "--seeds",
+        type=seeds_of,
+        metavar="SEEDS",
+        help="train with several seeds, side by side: 5 for the seeds 0 to 4, or 1-5, or 0,3,7",
+    )
+    group.add_argument(
+        "--at_once",
+        type=_from(1),
+        metavar="N",
+        help="how many runs of --seeds or evaluate go on at the same time (default: one for each core)",
+    )
+    group.add_argument("--run_directory", metavar="DIR", default="", help=argparse.SUPPRESS)  # to write to, as it is
 
 
 def _add_changes(group: Any) -> None:
@@ -409,10 +429,48 @@ def _from(smallest: int) -> Any:
     return whole_number
 
 
+def seeds_of(text: str) -> tuple[int, ...]:
+    """The seeds that ``5``, ``1-5`` or ``0,3,7-9`` means.
+
+    :raises ArgumentTypeError: it means none, or one of them twice
+    """
+    if text.isdecimal():
+        seeds = list(range(int(text)))
+    else:
+        seeds = [seed for part in text.split(",") for seed in _range_of(part.strip(), text)]
+    if not seeds:
+        raise argparse.ArgumentTypeError(f"'{text}' is no seed at all: 1 trains with seed 0")
+    twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
+    if twice is not None:
+        raise argparse.ArgumentTypeError(f"'{text}' has seed {twice} twice")
+    return tuple(seeds)
+
+
+def _range_of(part: str, text: str) -> range:
+    first, dash, last = part.partition("-")
+    if not first.isdecimal() or (dash and not last.isdecimal()):
+        raise argparse.ArgumentTypeError(f"'{text}' are no seeds: give 5 for the seeds 0 to 4, or 1-5, or 0,3,7")
+    if dash and int(last) < int(first):
+        raise argparse.ArgumentTypeError(f"'{part}' goes backwards: {last}-{first}")
+    return range(int(first), int(last if dash else first) + 1)
+
+
+def free_experiment_path(args: argparse.Namespace) -> str:
+    """A directory for a run that nobody has chosen one for, below ``args.experiment_path``; not made yet."""
+    from rl_coach import logger
+    from rl_coach.command_line import preset_catalogue
+
+    name = logger.get_experiment_name(
+        args.experiment_name, default=preset_catalogue.name_of(args.preset) if args.preset else "experiment"
+    )
+    return os.path.abspath(logger.get_experiment_path(name, args.experiment_path or None, create_path=False))
+
+
 def keywords() -> frozenset[str]:
-    """The long names of the flags that ``CoachInterface`` takes as keywords: all but those that only print."""
+    """The long names of the flags that ``CoachInterface`` takes as keywords: all but those that only print, and those
+    of several runs, which are processes of ``coach``."""
     actions = get_argument_parser()._actions
-    return frozenset(action.dest for action in actions) - {"help", "list", "version"}
+    return frozenset(action.dest for action in actions) - _NO_KEYWORDS
 
 
 _OF_THE_WHOLE_RUN = {

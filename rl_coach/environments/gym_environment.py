@@ -64,6 +64,8 @@ class GymEnvironmentParameters(EnvironmentParameters):
 
     :ivar frame_skip: steps that each action is held for, their rewards summed; 1 leaves the level as it is
     :ivar random_initialization_steps: an Atari game begins with up to so many no-ops; 0 for none
+    :ivar no_ops_last_single_frames: each of them lasts a single frame, as in Gymnasium's ``AtariPreprocessing``;
+        otherwise as long as any action, ``frame_skip`` frames, as in Coach: 30 are then up to 120 frames
     :ivar max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum; 1 takes the last
     :ivar additional_simulator_parameters: keyword arguments for the simulator's constructor
     :ivar observation_space_type: kind to take observations for; None goes by their shape and dtype
@@ -75,6 +77,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
         "max_over_num_frames": whole(1),
         "additional_simulator_parameters": optional(instance(dict, "a dictionary")),
         "observation_space_type": optional(member(ObservationSpaceType)),
+        "no_ops_last_single_frames": FLAG,
         "life_loss_ends_training_episode": FLAG,
     }
 
@@ -82,6 +85,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
         super().__init__(level)
         self.frame_skip = 1
         self.random_initialization_steps = 0
+        self.no_ops_last_single_frames = False
         self.max_over_num_frames = 1
         self.additional_simulator_parameters: dict[str, Any] = {}
         self.observation_space_type: ObservationSpaceType | None = None
@@ -177,6 +181,7 @@ class GymEnvironment(Environment):
     :param human_control: a person acts, with the keyboard
     :param custom_reward_threshold: the total reward that counts as a success; None takes the level's own
     :param random_initialization_steps: an Atari game begins with up to so many no-ops
+    :param no_ops_last_single_frames: each of them lasts a single frame; otherwise ``frame_skip`` frames
     :param max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum
     :param observation_space_type: kind to take observations for; None goes by their shape and dtype
     :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
@@ -201,6 +206,7 @@ class GymEnvironment(Environment):
         max_over_num_frames: int = 1,
         observation_space_type: ObservationSpaceType | None = None,
         life_loss_ends_training_episode: bool = True,
+        no_ops_last_single_frames: bool = False,
         **kwargs: Any,
     ):
         if level is None:
@@ -213,7 +219,9 @@ class GymEnvironment(Environment):
         simulator = make_simulator(self.env_id, parameters, self.frame_skip, self._render_mode())
         self.additional_simulator_parameters = parameters
         found = self._connect(simulator, observation_space_type)
+        single_frames = self.env
         self._hold_actions(max_over_num_frames)
+        self._single_frames = single_frames if no_ops_last_single_frames else None
         self._check_first_steps(found)
         self._set_reward_space(custom_reward_threshold)
 
@@ -329,12 +337,23 @@ class GymEnvironment(Environment):
         """Reset, pass a random number of no-ops, and press FIRE where the game waits for it."""
         self._reset_simulator()
         for _ in range(arcade.draw_num_no_ops()):
-            self._take_action(self._action_space.default_action)
+            self._pass_no_op()
             if self.done:
                 self._reset_simulator()
         self._press_fire(arcade)
         if self.done:
             self._reset_simulator()
+
+    def _pass_no_op(self) -> None:
+        no_op = self._action_space.default_action
+        if self._single_frames is None:
+            self._take_action(no_op)
+            return
+        observation, self.reward, terminated, truncated, self.info = self._single_frames.step(
+            self._simulator_action(no_op)
+        )
+        self.state = self._read_state(observation, self.info)
+        self.done = terminated or truncated
 
     def _begin_next_life(self, arcade: ArcadeRules) -> None:
         self._take_action(self._action_space.default_action)

@@ -85,6 +85,12 @@ _WITHOUT_SUCCESSOR = {
 }
 
 
+# Of the MuJoCo levels in version 2, where today's observe fewer numbers.
+_OBSERVATION_LENGTHS = {
+    "Ant": 111, "Humanoid": 376, "HumanoidStandup": 376, "InvertedDoublePendulum": 11, "Reacher": 11,
+}  # fmt: skip
+
+
 class UnknownLevelError(CoachError):
     """Gymnasium knows no level of that name."""
 
@@ -171,8 +177,16 @@ def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, ren
         if newest is None or newest.id == specification.id:
             raise CoachError(f"level '{name}': {error}") from error
     simulator = _make(_bare(newest), parameters, render_mode)
-    _say_once(f"level '{name}' no longer runs; this is '{newest.id}'")
+    _say_once(f"level '{name}' no longer runs; this is '{newest.id}'{_difference(newest.name, simulator)}")
     return simulator
+
+
+def _difference(name: str, simulator: Any) -> str:
+    """Words on how observations of today's level are of another length; empty where that is not known."""
+    if name not in _OBSERVATION_LENGTHS:
+        return ""
+    (length,) = simulator.observation_space.shape
+    return f", whose observations are {length} numbers, not {_OBSERVATION_LENGTHS[name]}"
 
 
 def _make_with_old_gym(name: str, parameters: dict[str, Any], render_mode: str | None) -> Any:

@@ -198,7 +198,10 @@ class GraphManager(CoachMethods, Constrained):
         """Open the agents' files, and write the parameters beside them."""
         # of several workers in one directory, the first speaks for the run
         is_told = self.visualization_parameters.dump_csv and not self.task_parameters.task_index
-        self.run_status = RunStatus(self.task_parameters.experiment_path if is_told else None)
+        self.run_status = RunStatus(
+            self.task_parameters.experiment_path if is_told else None,
+            lambda: self.progress.report(self._reports.status()),
+        )
         for level in self.level_managers:
             level.setup_logger()
         if self.visualization_parameters.dump_parameters_documentation:

@@ -25,6 +25,7 @@ import pandas as pd
 
 from rl_coach.runs.documents import read_document
 from rl_coach.runs.plot import Line, SignalPlot, line
+from rl_coach.runs.run_group import is_group
 from rl_coach.runs.signal_file import (
     EPISODE,
     TOTAL_STEPS,
@@ -148,7 +149,8 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
     worker = match.group("worker") if match else None
     directory = path.parent
     timestamp = parse_timestamp(directory.name)
-    experiment_directory = directory.parent if timestamp is not None else directory
+    is_named_by_parent = timestamp is not None or is_group(directory.parent)
+    experiment_directory = directory.parent if is_named_by_parent else directory
     below = os.path.relpath(experiment_directory, root)
     document = read_document(path)
     record = _object(document.get("run"), {})

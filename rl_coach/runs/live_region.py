@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 import time
 from typing import Any, Iterator, Sequence
@@ -12,10 +13,12 @@ _GAP = 2
 
 Fields = Sequence["tuple[str, str]"]
 """Names and values; a name may be empty."""
+Columns = Sequence["tuple[str, Sequence[str]]"]
+"""Names and the cells below them, as many in each."""
 
 
 class LiveRegion:
-    """Fields, as values below their names, and what the program waits for.
+    """Fields, as values below their names, in one line or a table of several, and what the program waits for.
 
     A thread draws them, so that a wait shows how long it is while the program is deep in a library. Whoever wants them
     shown opens the region; it is gone once all have closed it.
@@ -27,7 +30,7 @@ class LiveRegion:
         self._console = console
         self._live: Any = None
         self._openings = 0
-        self._fields: Fields = ()
+        self._columns: Columns = ()
         self._waits: tuple[tuple[str, float], ...] = ()
         self._widths: dict[str, int] = {}
 
@@ -45,7 +48,11 @@ class LiveRegion:
 
     def show(self, fields: Fields) -> None:
         """Exchange the fields."""
-        self._fields = tuple(fields)
+        self.show_table([(name, (value,)) for name, value in fields])
+
+    def show_table(self, columns: Columns) -> None:
+        """Exchange the fields for those of several, a line each."""
+        self._columns = tuple(columns)
 
     @contextlib.contextmanager
     def waiting_for(self, what: str) -> Iterator[None]:
@@ -98,27 +105,30 @@ class LiveRegion:
             line.no_wrap, line.overflow = True, "ellipsis"
         return Group(*lines)
 
-    def _rows(self, width: int) -> list[list[tuple[str, str]]]:
-        """The fields in as many rows as a terminal of that width needs. A column never becomes narrower again, so that
+    def _rows(self, width: int) -> list[list[tuple[str, Sequence[str]]]]:
+        """The columns in as many rows as a terminal of that width needs. A column never becomes narrower again, so that
         what stands right of it does not jump about."""
-        rows: list[list[tuple[str, str]]] = []
+        rows: list[list[tuple[str, Sequence[str]]]] = []
         left = 0
-        for name, value in self._fields:
-            self._widths[name] = needed = max(len(name), len(value), self._widths.get(name, 0))
+        for name, cells in self._columns:
+            self._widths[name] = needed = max(len(name), *map(len, cells), self._widths.get(name, 0))
             if not rows or needed > left:
                 rows.append([])
                 left = width
-            rows[-1].append((name, value))
+            rows[-1].append((name, cells))
             left -= needed + _GAP
         return rows
 
-    def _row(self, fields: list[tuple[str, str]]) -> list[Any]:
+    def _row(self, columns: list[tuple[str, Sequence[str]]]) -> list[Any]:
         from rich.text import Text
 
-        names, values = Text(style="dim"), Text(style="bold")
-        for name, value in fields:
-            names.append(name.ljust(self._widths[name] + _GAP))
-            values.append(value.ljust(self._widths[name] + _GAP))
-        names.rstrip()
-        values.rstrip()
-        return [names, values]
+        widths = [self._widths[name] + _GAP for name, _ in columns]
+        lines = zip(*[(name, *cells) for name, cells in columns])
+        styles = itertools.chain(["dim"], itertools.repeat("bold"))
+        texts = [
+            Text("".join(cell.ljust(width) for cell, width in zip(line, widths)), style=style)
+            for line, style in zip(lines, styles)
+        ]
+        for text in texts:
+            text.rstrip()
+        return texts

@@ -243,6 +243,26 @@ class Progress:
         if self._display is not None:
             self._display.show(self.fields(status))
 
+    def report(self, status: Status) -> dict[str, Any]:
+        """The state of the run as plain values, for ``status.json``: counts and rewards, ``None`` where there are none.
+
+        ``done`` of ``total`` is the share of the present part of the run, and ``total`` None for one without an end.
+        """
+        goal = status.goal
+        return {
+            "phase": status.phase.value,
+            "episodes": status.episodes,
+            "steps": status.steps,
+            "steps_per_second": self._steps.per_second,
+            "updates": status.updates,
+            "mean_reward": sum(self._rewards) / len(self._rewards) if self._rewards else None,
+            "last_evaluation": self.last_evaluation,
+            "best_evaluation": self.best_evaluation,
+            "seconds": self.seconds,
+            "done": goal.done if goal else None,
+            "total": goal.total if goal and not goal.is_endless else None,
+        }
+
     def fields(self, status: Status) -> Fields:
         """The state of the run as names and values."""
         return [*self._own_fields(status), *status.others]

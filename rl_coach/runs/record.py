@@ -15,10 +15,11 @@ _DATE = re.compile(r"\d{1,2}_\d{1,2}_\d{4}-\d{1,2}_\d{1,2}([-_]\d+)?")
 _FIXED = ("preset", "level", "framework", "seed", "environment_type")
 _NEW_EACH_TIME = (
     "resume", "trust", "evaluated", "list", "open_dashboard", "evaluate", "play", "checkpoint_restore_dir",
-    "checkpoint_restore_file", "experiment_name", "experiment_path", "checkpoint_save_dir",
+    "checkpoint_restore_file", "experiment_name", "experiment_path", "checkpoint_save_dir", "run_directory", "seeds",
+    "at_once",
 )  # fmt: skip
 _TEXTS = ("preset", "custom_parameter", "level", "framework", "environment_type", "exploration_policy_type")
-_PATHS = ("preset", "level", "environment_type", "exploration_policy_type")
+PATHS = ("preset", "level", "environment_type", "exploration_policy_type")
 _FIXED_IN_EVALUATIONS = ("preset", "framework", "exploration_policy_type")
 _OF_EVALUATIONS = (
     "preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter", "use_cpu",
@@ -47,7 +48,7 @@ def write(directory: pathlib.Path, args: argparse.Namespace, defaults: dict[str,
         record["run"] = {**run, "seed": seed, "working_directory": os.getcwd()}
     given = {name: value for name, value in vars(args).items() if value != defaults.get(name)}
     given = {name: value for name, value in given.items() if name not in _NEW_EACH_TIME}
-    record["arguments"] = {**given, **{name: _lasting(given[name]) for name in _PATHS if name in given}}
+    record["arguments"] = {**given, **{name: lasting_path(given[name]) for name in PATHS if name in given}}
     files.write_text(path, json.dumps(record, indent=2) + "\n")
 
 
@@ -61,7 +62,7 @@ def resumed_arguments(
     """
     from rl_coach.utils import CoachError
 
-    record = _read(directory)
+    record = read(directory)
     arguments = record["arguments"]
     if record["evaluate_only"]:
         raise CoachError(f"--resume {directory}: that run only evaluated; there is no training to go on with")
@@ -71,7 +72,7 @@ def resumed_arguments(
         if getattr(explicit, name):
             raise CoachError(f"--resume goes on in '{directory}': leave out --{name}")
     _check_agreement(directory, _FIXED, arguments, explicit, defaults)
-    return arguments, _joined_settings(arguments, explicit)
+    return arguments, joined_settings(arguments.get("custom_parameter"), explicit.custom_parameter)
 
 
 def evaluated_arguments(
@@ -85,7 +86,7 @@ def evaluated_arguments(
     """
     from rl_coach.utils import CoachError
 
-    record = _read(directory)
+    record = read(directory)
     if record["evaluate_only"]:
         of = f": evaluate '{record['evaluated']}'" if record.get("evaluated") else ""
         raise CoachError(f"'{directory}' only evaluated, and has no checkpoint of its own{of}")
@@ -95,21 +96,26 @@ def evaluated_arguments(
     if not (explicit.checkpoint_restore_dir or explicit.checkpoint_restore_file):
         taken["checkpoint_restore_dir"] = directory
     name = _experiment_name(pathlib.Path(directory))
-    return taken | ({"experiment_name": name} if name else {}), _joined_settings(arguments, explicit)
+    return taken | ({"experiment_name": name} if name else {}), joined_settings(
+        arguments.get("custom_parameter"), explicit.custom_parameter
+    )
 
 
-def check_owner(directory: str) -> None:
+def check_owner(directory: str, record_file: str = RECORD_FILE) -> None:
     """Refuse to run what another user's directory names: a preset is a program, and so are the modules that it names.
 
+    :param record_file: the file that names it
     :raises CoachError: the directory or its record belongs to another user
     """
+    from rl_coach.utilities.safe_reading import read_json
     from rl_coach.utils import CoachError
 
     if not hasattr(os, "geteuid"):
         return
-    for path in (pathlib.Path(directory), pathlib.Path(directory) / RECORD_FILE):
+    for path in (pathlib.Path(directory), pathlib.Path(directory) / record_file):
         if path.exists() and path.stat().st_uid != os.geteuid():
-            preset = _read(directory)["arguments"]["preset"]
+            arguments = read_json(pathlib.Path(directory) / record_file).get("arguments")
+            preset = arguments.get("preset") if isinstance(arguments, dict) else None
             raise CoachError(
                 f"'{path}' belongs to another user, and names the preset '{preset}', which is a program: "
                 "give --trust to run it"
@@ -127,15 +133,15 @@ def _check_agreement(
 
     for name in names:
         value, was = getattr(explicit, name), arguments.get(name, defaults[name])
-        if value not in (defaults[name], was) and _lasting(value) != was:
+        if value not in (defaults[name], was) and lasting_path(value) != was:
             raise CoachError(
                 f"--resume {directory}: that run has --{name} {was}; leave it out, or start a new run with -crd"
             )
 
 
-def _joined_settings(arguments: dict[str, Any], explicit: argparse.Namespace) -> str:
-    settings = [text for text in (arguments.get("custom_parameter"), explicit.custom_parameter) if text]
-    return "; ".join(text.strip().rstrip(";") for text in settings)
+def joined_settings(*texts: str | None) -> str:
+    """The settings (``-cp``) of several texts as one, later ones last."""
+    return "; ".join(text.strip().rstrip(";") for text in texts if text)
 
 
 def _experiment_name(directory: pathlib.Path) -> str:
@@ -144,7 +150,11 @@ def _experiment_name(directory: pathlib.Path) -> str:
     return directory.parent.name if _DATE.fullmatch(directory.name) else ""
 
 
-def _read(directory: str) -> dict[str, Any]:
+def read(directory: str) -> dict[str, Any]:
+    """Read how the experiment in this directory was started.
+
+    :raises CoachError: there is none, or its record is damaged
+    """
     from rl_coach.utilities.safe_reading import read_json
     from rl_coach.utils import CoachError
 
@@ -171,7 +181,7 @@ def _is_record(record: dict[str, Any]) -> bool:
     )
 
 
-def _lasting(text: Any) -> Any:
+def lasting_path(text: Any) -> Any:
     """``path.py`` and ``path.py:name`` with the whole path, so that it holds in any directory; others unchanged."""
     if not isinstance(text, str):
         return text

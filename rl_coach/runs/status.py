@@ -3,7 +3,8 @@
     {"state": "running", "pid": 4711, "host": "name", "updated": 1789000000.0}
 
 ``updated`` is in seconds since the epoch. A run that has failed adds ``error``, what was wrong in one line. A run that
-only evaluates has ``evaluation``, which holds the statistics of its episodes once it has finished.
+only evaluates has ``evaluation``, which holds the statistics of its episodes once it has finished; ``progress`` is how
+far it is, as ``Progress.report`` says it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import pathlib
 import socket
 import time
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 from rl_coach.logger import screen
 from rl_coach.utilities import files
@@ -24,7 +25,7 @@ RUNNING, FINISHED, FAILED, STOPPED, STALLED = "running", "finished", "failed", "
 STATES = (RUNNING, FINISHED, FAILED, STOPPED, STALLED)
 
 STATUS_FILE = "status.json"
-SECONDS_BETWEEN_UPDATES = 5.0
+SECONDS_BETWEEN_UPDATES = 2.0
 STALLED_AFTER_SECONDS = 300.0
 """A run that says it is running but has written nothing for so long is stalled."""
 FOREIGN_RUN_ENDS_AFTER_SECONDS = 120.0
@@ -35,11 +36,13 @@ class RunStatus:
     """Status that a run writes to its directory. A file that cannot be written does not end the run.
 
     :param directory: where the run's CSVs are; None for a run that writes none: then nothing is said
+    :param progress: tells how far the run is; None if nobody knows
     :ivar evaluation: what came of a run that only evaluates, empty so far; None for one that trains
     """
 
-    def __init__(self, directory: str | os.PathLike[str] | None):
+    def __init__(self, directory: str | os.PathLike[str] | None, progress: Callable[[], dict[str, Any]] | None = None):
         self.evaluation: dict[str, Any] | None = None
+        self._progress = progress
         self._path = None if directory is None else pathlib.Path(directory) / STATUS_FILE
         self._has_warned = False
         self._due_at = 0.0
@@ -49,9 +52,16 @@ class RunStatus:
         if self._path is None:
             return
         self._due_at = time.monotonic() + SECONDS_BETWEEN_UPDATES
-        status = {"state": state, "pid": os.getpid(), "host": socket.gethostname(), "updated": time.time()}
+        status: dict[str, Any] = {
+            "state": state,
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "updated": time.time(),
+        }
         if self.evaluation is not None:
             status["evaluation"] = self.evaluation
+        if self._progress is not None:
+            status["progress"] = self._progress()
         text = json.dumps({**status, "error": error} if error else status)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -68,3 +68,19 @@ def test_the_table_gets_every_row_when_it_asks_and_then_only_what_changed(store)
     page.table.show_rows([{"id": "a", "steps": 1}, {"id": f"{RUN}0", "steps": 3}])
     sent = json.loads(page.table.sent)
     assert (sent["rows"], sent["gone"], sent["whole"]) == ([{"id": f"{RUN}0", "steps": 3}], [], False)
+
+
+def test_seeds_that_were_started_together_open_as_one_mean(tmp_path):
+    for seed in range(3):
+        write_run(tmp_path, "CartPole_DQN", f"21_11_2026-10_30/seed_{seed}", rows=20, seed=seed)
+    write_run(tmp_path, "CartPole_DQN", "20_11_2026-10_30", rows=20)
+    (tmp_path / "CartPole_DQN" / "21_11_2026-10_30" / "runs.json").write_text("{}")
+    store = Store(tmp_path)
+    store.scan()
+    page = Page(store, "")
+    page.look()
+    assert sorted(page.view.runs) == [f"CartPole_DQN/21_11_2026-10_30/seed_{seed}" for seed in range(3)]
+    assert (page.view.group, page.view.draw, page.view.left) == ("experiment", "iqm", ("Evaluation Reward",))
+    asked = Page(store, "?draw=runs")
+    asked.look()
+    assert len(asked.view.runs) == 1 and asked.view.group == ""

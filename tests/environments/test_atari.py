@@ -58,6 +58,22 @@ def test_games_begin_with_a_random_number_of_no_ops(make_environment):
     assert environment.current_episode_steps_counter == 0
 
 
+@pytest.mark.parametrize(("are_frames", "frames_of_each"), [(False, 4), (True, 1)])
+def test_no_ops_last_as_long_as_actions_or_single_frames(make_environment, are_frames, frames_of_each):
+    parameters = parameters_of("pong", no_ops_last_single_frames=are_frames, random_initialization_steps=7)
+    environment = make_environment(parameters, seed=1)
+    frames = []
+    for _ in range(20):
+        environment.reset_internal_state(force_environment_reset=True)
+        frames.append(frame_number(environment) - 4)  # the last four are those of FIRE
+        assert environment.state["observation"].shape == (210, 160, 3)
+    assert set(frames) <= {frames_of_each * count for count in range(8)}
+    assert len(set(frames)) > 4 and max(frames) > 3 * frames_of_each
+    before = frame_number(environment)
+    environment.step(0)
+    assert frame_number(environment) == before + 4
+
+
 def test_a_lost_life_ends_a_training_episode_but_not_the_game(make_environment):
     environment = make_environment(parameters_of(random_initialization_steps=0), seed=1)
     environment.phase = RunPhase.TRAIN

@@ -69,6 +69,32 @@ def test_old_mujoco_ids_run_as_their_newest_version(level):
     assert simulator.spec.name == level.split("-")[0]
 
 
+@pytest.mark.parametrize("level", [level for name, level in mujoco_v2.items() if name not in ("thrower", "striker")])
+def test_every_mujoco_level_runs_and_says_what_it_is_today(level, caplog):
+    gym_levels._say_once.cache_clear()
+    with caplog.at_level(logging.WARNING, logger="rl_coach"):
+        simulator = make_simulator(level, {}, 1, None)
+    name = level.removesuffix("-v2")
+    (record,) = caplog.records
+    assert record.message.startswith(f"level '{level}' no longer runs; this is '{name}-v5'")
+    differs = re.search(r", whose observations are (\d+) numbers, not (\d+)$", record.message)
+    shorter = ("Ant", "Humanoid", "HumanoidStandup", "InvertedDoublePendulum", "Reacher")
+    assert (differs is not None) == (name in shorter)
+    observation, _ = simulator.reset(seed=1)
+    assert differs is None or len(observation) == int(differs[1])
+    assert np.isfinite(simulator.step(simulator.action_space.sample())[0]).all()
+
+
+@pytest.mark.parametrize("levels", [atari_deterministic_v4, atari_no_frameskip_v4])
+def test_every_atari_level_runs(levels):
+    assert len(levels) == 60
+    for level in levels.values():
+        simulator = make_simulator(level, {}, 1, None)
+        assert simulator.reset(seed=1)[0].shape[1:] == (160, 3), level
+        simulator.step(0)
+        simulator.close()
+
+
 def test_older_versions_lead_to_the_newest_and_higher_ones_nowhere():
     assert find_specification("Pendulum-v0").id == "Pendulum-v1"
     assert find_specification("Taxi-v2").name == "Taxi"

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from rl_coach.runs import experiments
-from rl_coach.runs.evaluation import EvaluationStatistics
+from rl_coach.runs.evaluation import EvaluationStatistics, RunStatistics
 from rl_coach.runs.status import is_evaluation, read_status
 from tests.zoo.presets import LEVELS
 
@@ -57,3 +57,14 @@ def test_the_printed_line_plays_any_run_back(tmp_path):
     assert "evaluation: reward -" in said and "in 1 episode" in said and "updates in" not in said
     runs = experiments.load(tmp_path / "experiments").runs
     assert sorted(runs["kind"]) == ["evaluation", "training"]
+
+
+def test_statistics_of_runs():
+    statistics = RunStatistics.of([1.0, 2.0, 3.0, 4.0, 100.0])
+    assert (statistics.runs, statistics.mean, statistics.interquartile_mean) == (5, 22.0, 3.0)
+    assert statistics.standard_deviation == pytest.approx(43.6177, abs=1e-4)
+    assert 1.0 <= statistics.low < 3.0 < statistics.high <= 100.0
+    assert str(statistics).startswith("mean 22, standard deviation 43.618, interquartile mean 3 (95% interval ")
+    alone = RunStatistics.of([7.0])
+    assert (alone.mean, alone.standard_deviation, alone.low) == (7.0, None, None)
+    assert str(alone) == "7 of 1 run: a single one has no spread"

@@ -154,7 +154,7 @@ def test_coach_evaluate_has_a_help_of_its_own(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["evaluate", "--help"])
     assert ended.value.code == 0
-    assert "coach evaluate EXPERIMENT [--steps STEPS]" in capsys.readouterr().out
+    assert "coach evaluate EXPERIMENT ... [--steps STEPS]" in capsys.readouterr().out
 
 
 def test_another_users_directory_must_be_trusted(capsys, monkeypatch):

@@ -1,0 +1,295 @@
+"""Several runs of ``coach`` side by side: the seeds of a preset, and evaluations of several runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import shlex
+import signal
+from collections import Counter
+from typing import Any, Iterable, Sequence
+
+from rl_coach.command_line import arguments as command_line
+from rl_coach.runs import record, run_group
+from rl_coach.runs.evaluation import RunStatistics
+from rl_coach.runs.progress import duration
+from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, evaluation_of, num_cores
+from rl_coach.runs.status import FINISHED, read_status
+from rl_coach.utils import CoachError, program
+
+_OF_THE_GROUP = ("seed", "seeds", "at_once", "run_directory", "experiment_name", "experiment_path", "open_dashboard",
+                 "resume")  # fmt: skip
+_CHECKPOINTS = "checkpoint"
+DONE, FAILED, BAD_INPUT = 0, 1, 2
+
+
+def train(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Train with each of the seeds, side by side, and say what came of them.
+
+    :return: the exit code: that of the first that failed, 0 if none did
+    :raises CoachError: for input that is bad for all of them
+    """
+    _check(args, parser)
+    directory = _make_directory(args)
+    flags = _given(args, parser, _OF_THE_GROUP)
+    runs = [{"name": f"seed_{seed}", "seed": seed} for seed in args.seeds]
+    group = _Group(directory, {"arguments": _lasting(flags), "runs": runs}, args)
+    return group.run([_first_run(directory, flags, run) for run in runs])
+
+
+def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Go on with all seeds that have not come to their end, and say what came of all.
+
+    :return: the exit code, as that of ``train``
+    :raises CoachError: there is nothing to go on with, or a flag contradicts what the runs are
+    """
+    directory = pathlib.Path(args.resume).absolute()
+    refused = next((name for name in ("seed", "seeds", "evaluate", "experiment_name", "run_directory", "preset", "play")
+                    if getattr(args, name) not in (None, "", False)), None)  # fmt: skip
+    if refused:
+        raise CoachError(f"--resume goes on with all runs in '{args.resume}': leave out --{refused}")
+    if not args.trust:
+        record.check_owner(args.resume, run_group.GROUP_FILE)
+    document = run_group.read(directory)
+    added = _given(args, parser, _OF_THE_GROUP)
+    jobs = [job for run in document["runs"] if (job := _next_run(directory, document["arguments"], added, run))]
+    return _Group(directory, document, args, shares_input=False).run(jobs)
+
+
+def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.ArgumentParser) -> int:
+    """Evaluate what several runs have trained, side by side, and say what came of it.
+
+    :param experiments: directories of runs, or of runs that were started together
+    :param flags: of ``coach``
+    :return: the exit code, as that of ``train``
+    :raises CoachError: one of them is no experiment
+    """
+    directories = [found for one in experiments for found in run_group.run_directories(one)]
+    args = parser.parse_args(["--resume", directories[0], *flags])
+    if args.seeds:
+        parser.error("--seeds trains; the runs to evaluate are named one by one, or by their common directory")
+    recorded = [record.read(directory)["arguments"] for directory in directories]
+    args.experiment_name = args.experiment_name or "evaluation"
+    directory = _make_directory(args)
+    runs = [
+        {"name": name, "evaluated": os.path.abspath(one), "environment": _task(args, arguments)}
+        for name, one, arguments in zip(_names(directories), directories, recorded)
+    ]
+    given = _given(args, parser, [name for name in _OF_THE_GROUP if name != "seed"])
+    jobs = [_job(directory, run["name"], {**given, "resume": run["evaluated"]}) for run in runs]
+    return _Group(directory, {"arguments": given, "runs": runs}, args, trains=False, shares_input=False).run(jobs)
+
+
+class _Group:
+    """Runs that are made together, and what is said about them.
+
+    :param directory: theirs lie in it
+    :param document: what ``runs.json`` says of them
+    :param trains: they train; otherwise they evaluate what others have trained
+    :param shares_input: what is bad input for one of them is so for all
+    """
+
+    def __init__(
+        self,
+        directory: pathlib.Path,
+        document: dict[str, Any],
+        args: argparse.Namespace,
+        trains: bool = True,
+        shares_input: bool = True,
+    ):
+        from rl_coach.logger import screen
+
+        if args.nocolor:
+            screen.set_use_colors(False)
+        self._screen = screen
+        self._directory, self._document, self._args = directory, document, args
+        self._trains, self._shares_input = trains, shares_input
+
+    def run(self, jobs: Sequence[Job]) -> int:
+        """Make the runs. :return: the exit code"""
+        at_once = self._args.at_once or min(len(jobs), num_cores())
+        run_group.write(self._directory, self._document)
+        if self._args.open_dashboard:
+            from rl_coach.dashboard import app
+
+            app.open_dashboard(self._directory)
+        running = SideBySide(jobs, at_once, self._say, self._is_bad_for_all)
+        outcomes = running.run()
+        self._check_input(outcomes)
+        self._note(outcomes)
+        self._say_statistics()
+        self._say_where(outcomes, running.stopped_by)
+        if running.stopped_by is not None:
+            return 128 + running.stopped_by
+        return next((outcome.code if outcome.code in (FAILED, BAD_INPUT) else FAILED
+                     for outcome in outcomes if not outcome.has_finished), DONE)  # fmt: skip
+
+    def _is_bad_for_all(self, outcome: Outcome) -> bool:
+        """True if a run never began because of its input, which is that of all."""
+        return self._shares_input and outcome.code == BAD_INPUT and not outcome.status
+
+    def _check_input(self, outcomes: Iterable[Outcome]) -> None:
+        """:raises CoachError: the input is bad for all of the runs; what was made for them is taken away"""
+        refused = next((outcome for outcome in outcomes if self._is_bad_for_all(outcome)), None)
+        if refused is None:
+            return
+        if all(not read_status(self._directory / run["name"]) for run in self._document["runs"]):
+            _remove(self._directory)
+        raise CoachError(refused.error)
+
+    def _say(self, outcome: Outcome) -> None:
+        name, progress = outcome.job.name, outcome.progress
+        if outcome.has_finished:
+            self._screen.print(f"{name}: {self._result(outcome)}")
+        elif self._was_stopped(outcome):
+            self._screen.print(f"{name}: stopped after {progress.get('steps', 0):,} steps{self._kept(outcome)}")
+        elif not self._is_bad_for_all(outcome):
+            self._screen.error(f"{name} failed: {outcome.error} (its output: {_shown(outcome.job.log)})", crash=False)
+
+    def _result(self, outcome: Outcome) -> str:
+        progress = outcome.progress
+        took = f"{progress.get('steps', 0):,} steps in {duration(progress.get('seconds', 0.0))}"
+        if outcome.score is None:
+            return f"no reward, {took}"
+        if not self._trains:
+            return f"mean reward {outcome.score:.5g}, {outcome.status['evaluation']['episodes']:,} episodes"
+        evaluation = evaluation_of(progress)
+        return f"evaluation {evaluation}, {took}" if evaluation else f"training reward {outcome.score:.5g}, {took}"
+
+    @staticmethod
+    def _was_stopped(outcome: Outcome) -> bool:
+        return outcome.code in (130, 143, -signal.SIGINT, -signal.SIGTERM)
+
+    def _kept(self, outcome: Outcome) -> str:
+        if not self._trains:
+            return ""
+        return "" if _has_checkpoint(outcome.job.directory) else ", before there was a checkpoint"
+
+    def _note(self, outcomes: Sequence[Outcome]) -> None:
+        """Write what came of the runs into their record; those that came to their end earlier stay as they are."""
+        by_name = {outcome.job.directory.name: outcome for outcome in outcomes}
+        for run in self._document["runs"]:
+            if outcome := by_name.get(run["name"]):
+                run["state"] = outcome.status.get("state") if outcome.status else None
+                run["score"] = outcome.score if outcome.has_finished else None
+                run["steps"] = outcome.progress.get("steps")
+                run.pop("error", None)
+                if outcome.code is not None and not outcome.has_finished and not self._was_stopped(outcome):
+                    run["error"] = outcome.error
+        scores = {task: [run["score"] for run in runs] for task, runs in self._scored().items()}
+        self._document["statistics"] = {task: RunStatistics.of(of_task).as_dict() for task, of_task in scores.items()}
+        run_group.write(self._directory, self._document)
+
+    def _scored(self) -> dict[str, list[dict[str, Any]]]:
+        """The runs that came to their end with a score, by what they were to do."""
+        scored: dict[str, list[dict[str, Any]]] = {}
+        for run in self._document["runs"]:
+            if run.get("score") is not None:
+                scored.setdefault(run.get("environment", ""), []).append(run)
+        return scored
+
+    def _say_statistics(self) -> None:
+        if len(self._document["runs"]) < 2:
+            return
+        for task, runs in self._scored().items():
+            what = f"{task}: " if task else "last evaluations: "
+            self._screen.success(f"{what}{RunStatistics.of([run['score'] for run in runs])}")
+
+    def _say_where(self, outcomes: Sequence[Outcome], stopped_by: int | None) -> None:
+        directory = _shown(self._directory)
+        self._screen.print(f"experiment: {directory}")
+        self._screen.print(f"look at it: {program('dashboard')} --experiment_dir {shlex.quote(directory)}")
+        if self._trains and stopped_by is not None:
+            self._screen.print(f"go on with all of them: {shlex.join(['coach', '--resume', directory])}")
+
+
+def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    if not args.preset:
+        parser.error("no preset given; name one with -p, coach --list shows all")
+    for name, reason in (
+        ("seed", "give the one or the other"),
+        ("play", "a person plays one game at a time"),
+        ("resume", "the seeds of a run that was stopped are known: leave them out"),
+        ("run_directory", "each seed has a directory of its own"),
+    ):
+        if getattr(args, name) not in (None, "", False):
+            parser.error(f"--seeds and --{name}: {reason}")
+
+
+def _make_directory(args: argparse.Namespace) -> pathlib.Path:
+    from rl_coach import logger
+
+    return pathlib.Path(logger.make_free_directory(command_line.free_experiment_path(args)))
+
+
+def _given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
+    """The flags that say something else than they do by default, by their long names."""
+    defaults = vars(parser.parse_args([]))
+    return {name: value for name, value in vars(args).items() if value != defaults.get(name) and name not in without}
+
+
+def _lasting(flags: dict[str, Any]) -> dict[str, Any]:
+    """With whole paths, so that the flags mean the same in any directory."""
+    return {name: record.lasting_path(value) if name in record.PATHS else value for name, value in flags.items()}
+
+
+def _first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, Any]) -> Job:
+    return _job(directory, run["name"], {**flags, "seed": run["seed"]})
+
+
+def _next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]) -> Job | None:
+    """Job of a run that has not come to its end; None for one that has."""
+    below = directory / run["name"]
+    status = read_status(below)
+    if status.get("state") == FINISHED:
+        return None
+    if not status:
+        settings = record.joined_settings(flags.get("custom_parameter"), added.get("custom_parameter"))
+        return _first_run(directory, {**flags, **added, "custom_parameter": settings or None}, run)
+    return Job(_label(run["name"]), command_line.arguments_from_keywords({**added, "resume": str(below)}), below)
+
+
+def _job(directory: pathlib.Path, name: str, flags: dict[str, Any]) -> Job:
+    below = directory / name
+    return Job(_label(name), command_line.arguments_from_keywords({**flags, "run_directory": str(below)}), below)
+
+
+def _label(name: str) -> str:
+    return name.replace("_", " ") if name.startswith("seed_") else name
+
+
+def _names(directories: Sequence[str]) -> list[str]:
+    """A name for each run that is evaluated: that of its directory, with a number where several have the same."""
+    names = [pathlib.Path(directory).resolve().name for directory in directories]
+    count = Counter(names)
+    return [f"{index}_{name}" if count[name] > 1 else name for index, name in enumerate(names)]
+
+
+def _task(args: argparse.Namespace, arguments: dict[str, Any]) -> str:
+    """Preset and level of a run: rewards of different ones have no mean."""
+    from rl_coach.command_line import preset_catalogue
+
+    level = args.level or arguments.get("level")
+    preset = preset_catalogue.name_of(arguments["preset"])
+    return f"{preset} {level}" if level else preset
+
+
+def _has_checkpoint(directory: pathlib.Path) -> bool:
+    from rl_coach.checkpoint import CheckpointStateFile
+
+    return CheckpointStateFile(str(directory / _CHECKPOINTS)).exists()
+
+
+def _shown(path: pathlib.Path) -> str:
+    return os.path.relpath(path) if path.is_relative_to(pathlib.Path.cwd()) else str(path)
+
+
+def _remove(directory: pathlib.Path) -> None:
+    """Take away a directory in which no run has begun, and that of its experiment if it held nothing else."""
+    import shutil
+
+    shutil.rmtree(directory, ignore_errors=True)
+    for above in (directory.parent, directory.parent.parent):
+        if above.is_dir() and not any(above.iterdir()):
+            above.rmdir()

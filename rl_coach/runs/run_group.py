@@ -1,0 +1,58 @@
+"""``runs.json``: runs that were started together, such as the seeds of one preset. It lies in the directory that theirs
+lie in, which readers of experiments take for one experiment. Imports nothing heavy: ``coach`` asks at its start.
+
+    {"arguments": {...}, "runs": [{"name": "seed_0", "state": "finished", "score": 200.0}, ...], "statistics": {...}}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from typing import Any, Mapping
+
+GROUP_FILE = "runs.json"
+
+
+def is_group(directory: str | os.PathLike[str]) -> bool:
+    """True if this is the directory of runs that were started together."""
+    return (pathlib.Path(directory) / GROUP_FILE).is_file()
+
+
+def write(directory: pathlib.Path, document: Mapping[str, Any]) -> None:
+    """Write the record of the runs in this directory."""
+    from rl_coach.utilities import files
+
+    files.write_text(directory / GROUP_FILE, json.dumps(document, indent=2) + "\n")
+
+
+def read(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the record of the runs in this directory.
+
+    :raises CoachError: it is damaged
+    """
+    from rl_coach.utilities.safe_reading import read_json
+    from rl_coach.utils import CoachError
+
+    path = pathlib.Path(directory) / GROUP_FILE
+    document = read_json(path)
+    runs = document.get("runs")
+    are_named = isinstance(runs, list) and all(isinstance(run, dict) and _is_name(run.get("name")) for run in runs)
+    if not are_named or not isinstance(document.get("arguments"), dict):
+        raise CoachError(f"'{path}' is damaged; go on with its runs one by one: --resume {directory}/…")
+    return document
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and name not in ("", ".", "..") and pathlib.PurePath(name).name == name
+
+
+def run_directories(directory: str | os.PathLike[str]) -> list[str]:
+    """The runs in the directory of a group that have begun; the directory itself for a single run.
+
+    :raises CoachError: the record of the group is damaged
+    """
+    if not is_group(directory):
+        return [os.fspath(directory)]
+    below = [os.path.join(directory, run["name"]) for run in read(directory)["runs"]]
+    return [path for path in below if os.path.isdir(path)]

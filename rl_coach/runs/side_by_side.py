@@ -1,0 +1,341 @@
+"""Runs as processes beside each other, at most so many at once, with a line for each on one display."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Callable, Iterator, Sequence
+
+from rl_coach.logger import ScreenLogger, screen
+from rl_coach.runs.progress import SECONDS_BETWEEN_LINES, duration
+from rl_coach.runs.status import read_status
+
+_SECONDS_BETWEEN_LOOKS = 0.1
+_SIGNALS_THAT_ASK = 2
+"""The first lets a run save itself, the second ends it at once; one that hears neither is killed by the third."""
+_BYTES_OF_LAST_LINES = 8192
+_SECONDS_TO_SAVE = 60.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that is to be made.
+
+    :param name: what it is called on the display
+    :param flags: those of the ``coach`` that runs it
+    :param directory: where it writes its ``status.json``
+    """
+
+    name: str
+    flags: Sequence[str]
+    directory: pathlib.Path
+
+    @property
+    def log(self) -> pathlib.Path:
+        """The file of all that it prints, beside its directory."""
+        return self.directory.with_name(f"{self.directory.name}.log")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a run.
+
+    :param job: what it was
+    :param code: exit code, negative for a signal; None if it never began
+    :param status: the last that it said of itself, empty if nothing
+    :param last_line: the last line that it printed
+    """
+
+    job: Job
+    code: int | None
+    status: dict[str, Any] = field(default_factory=dict)
+    last_line: str = ""
+
+    @property
+    def has_finished(self) -> bool:
+        """True if it came to its end."""
+        return self.code == 0
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """The progress that it made, as ``Progress.report`` says it; empty if nobody knows."""
+        return progress_of(self.status)
+
+    @property
+    def score(self) -> float | None:
+        """Mean reward of its last evaluation or, if it had none, of its last hundred episodes of training."""
+        evaluation = self.status.get("evaluation")
+        if isinstance(evaluation, dict):
+            return evaluation.get("mean")
+        last = self.progress.get("last_evaluation")
+        return self.progress.get("mean_reward") if last is None else last
+
+    @property
+    def error(self) -> str:
+        """The reason why it failed, in one line."""
+        if self.code is not None and self.code < 0:
+            return f"ended by signal {-self.code}"
+        return self.status.get("error") or self.last_line.removeprefix("!!!! ").removeprefix("coach: ")
+
+
+def progress_of(status: dict[str, Any]) -> dict[str, Any]:
+    """``Progress.report`` out of a ``status.json``; empty if it has none."""
+    progress = status.get("progress")
+    return progress if isinstance(progress, dict) else {}
+
+
+@dataclass
+class _Running:
+    """A run that goes on. :param heard: number of signals that it was sent"""
+
+    job: Job
+    process: subprocess.Popen[bytes]
+    place: int
+    began: float = field(default_factory=time.monotonic)
+    heard: int = 0
+
+    def read_status(self) -> dict[str, Any]:
+        """The status that it gives of itself, not that which an earlier process gave in the same directory."""
+        status = read_status(self.job.directory)
+        return status if status.get("pid") == self.process.pid else {}
+
+    def outcome(self) -> Outcome:
+        return Outcome(self.job, self.process.returncode, self.read_status(), _last_line(self.job.log))
+
+    def send(self, number: int) -> None:
+        """Pass a signal on, which is the third that it gets if it hears none."""
+        self.heard += 1
+        self.process.send_signal(number if self.heard <= _SIGNALS_THAT_ASK else signal.SIGKILL)
+
+
+def num_cores() -> int:
+    """The number of cores that this process may compute on."""
+    return len(_cores()) or os.cpu_count() or 1
+
+
+def _cores() -> list[int]:
+    """Cores of this process; none where the system does not tell."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+class SideBySide:
+    """Runs processes of ``coach``, each on its share of the cores, so that their threads do not stand in each other's
+    way.
+
+    Ctrl-C and SIGTERM (a terminal that is closed, too) are passed on to each run, which saves a checkpoint and ends;
+    runs that wait do not begin then.
+
+    :param jobs: the runs, in the order in which they begin
+    :param at_once: number of runs at the same time
+    :param ends_all: tells of the outcome of a run that none of the others need be tried; they are ended then
+    :param say: called with the outcome of each run as it ends
+    :ivar stopped_by: the number of the first signal that came; None for none
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        at_once: int,
+        say: Callable[[Outcome], None],
+        ends_all: Callable[[Outcome], bool] = lambda outcome: False,
+        screen_logger: ScreenLogger = screen,
+    ):
+        self.stopped_by: int | None = None
+        self._jobs = list(jobs)
+        self._waiting = deque(jobs)
+        self._running: list[_Running] = []
+        self._outcomes: dict[pathlib.Path, Outcome] = {}
+        self._at_once = at_once
+        self._say, self._ends_all = say, ends_all
+        self._signals: deque[int] = deque()
+        self._display = _display_on(screen_logger)
+
+    def run(self) -> list[Outcome]:
+        """Run all to their ends.
+
+        :return: an outcome for each job, in their order
+        """
+        with self._listening(), contextlib.closing(self._display):
+            try:
+                while self._waiting or self._running:
+                    self._pass_signals_on()
+                    self._begin()
+                    self._collect()
+                    states = [(one.job, one.read_status(), one.began) for one in self._running]
+                    self._display.show(states, len(self._waiting))
+                    time.sleep(_SECONDS_BETWEEN_LOOKS)
+            finally:
+                self._end_all()
+        return [self._outcomes.get(job.directory) or Outcome(job, None) for job in self._jobs]
+
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[None]:
+        numbers = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+        before = {number: signal.signal(number, self._hear) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self._signals.append(number)
+
+    def _pass_signals_on(self) -> None:
+        while self._signals:
+            number = self._signals.popleft()
+            passed_on = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
+            if self.stopped_by is None:
+                self.stopped_by = passed_on
+                self._waiting.clear()
+                screen.warning("stopping: each run saves a checkpoint; once more to end them at once, without")
+            for one in self._running:
+                one.send(passed_on)
+
+    def _begin(self) -> None:
+        while self._waiting and len(self._running) < self._at_once:
+            taken = {one.place for one in self._running}
+            place = next(place for place in range(self._at_once) if place not in taken)
+            self._running.append(self._start(self._waiting.popleft(), place))
+
+    def _start(self, job: Job, place: int) -> _Running:
+        job.directory.parent.mkdir(parents=True, exist_ok=True)
+        with open(job.log, "ab") as log:
+            # a session of its own: Ctrl-C reaches it through this process alone, and so only once
+            process = subprocess.Popen(
+                [sys.executable, "-m", "rl_coach", *job.flags],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        share = _cores()[place :: self._at_once]
+        if share:
+            # one that has ended by now needs no cores
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(process.pid, share)
+        return _Running(job, process, place)
+
+    def _collect(self) -> None:
+        for one in [one for one in self._running if one.process.poll() is not None]:
+            self._running.remove(one)
+            outcome = self._outcomes[one.job.directory] = one.outcome()
+            self._say(outcome)
+            if self._ends_all(outcome):
+                self._waiting.clear()
+                self._end_all()
+
+    def _end_all(self) -> None:
+        for one in self._running:
+            one.process.terminate()
+        for one in self._running:
+            try:
+                one.process.wait(_SECONDS_TO_SAVE)
+            except subprocess.TimeoutExpired:
+                one.process.kill()
+                one.process.wait()
+            self._outcomes[one.job.directory] = one.outcome()
+        self._running.clear()
+
+
+_State = tuple[Job, dict[str, Any], float]
+
+
+class _NoDisplay:
+    """Nothing is shown between the ends of runs: for programs."""
+
+    def show(self, running: Sequence[_State], num_waiting: int) -> None:
+        """Show how far the runs are."""
+
+    def close(self) -> None:
+        """Take away what does not stay."""
+
+
+class _PlainLines(_NoDisplay):
+    """A line for each run now and then, so that there is one every ten seconds."""
+
+    def __init__(self, screen_logger: ScreenLogger):
+        self._screen = screen_logger
+        self._shown_at = time.monotonic()
+
+    def show(self, running: Sequence[_State], num_waiting: int) -> None:
+        if time.monotonic() - self._shown_at < SECONDS_BETWEEN_LINES * max(1, len(running)):
+            return
+        self._shown_at = time.monotonic()
+        columns = _columns(running)
+        for cells in zip(*(cells for _, cells in columns)):
+            named = [(name, cell) for (name, _), cell in zip(columns, cells)]
+            self._screen.print(" | ".join(f"{name} {cell}".strip() for name, cell in named))
+
+
+class _LiveTable(_NoDisplay):
+    """A table at the bottom of a terminal, redrawn all the time."""
+
+    def __init__(self, screen_logger: ScreenLogger):
+        self._region = screen_logger.region
+        self._region.open()
+
+    def show(self, running: Sequence[_State], num_waiting: int) -> None:
+        columns = _columns(running)
+        if columns and num_waiting:
+            columns = [(name, [*cells, ""]) for name, cells in columns]
+            columns[0] = (columns[0][0], [*columns[0][1][:-1], f"{num_waiting} more"])
+        self._region.show_table(columns)
+
+    def close(self) -> None:
+        self._region.show(())
+        self._region.close()
+
+
+def _display_on(screen_logger: ScreenLogger) -> _NoDisplay:
+    if screen_logger.is_read_by_programs:
+        return _NoDisplay()
+    return _LiveTable(screen_logger) if screen_logger.is_live else _PlainLines(screen_logger)
+
+
+def _columns(running: Sequence[_State]) -> list[tuple[str, list[str]]]:
+    """Names and cells of the runs, a cell each."""
+    if not running:
+        return []
+    lines = [(job.name, *_cells(progress_of(status)), duration(time.monotonic() - began))
+             for job, status, began in running]  # fmt: skip
+    names = ("", " ", "done", "steps", "steps/s", "reward", "evaluation", "time")
+    return [(name, list(cells)) for name, cells in zip(names, zip(*lines))]
+
+
+def _cells(progress: dict[str, Any]) -> tuple[str, ...]:
+    if not progress:
+        return ("starting", "-", "-", "-", "-", "-")
+    total, done = progress.get("total"), progress.get("done")
+    share = f"{min(1.0, done / max(1, total)):.0%}" if total is not None and done is not None else "-"
+    return (
+        str(progress.get("phase")),
+        share,
+        _number(progress.get("steps"), ",.0f"),
+        _number(progress.get("steps_per_second"), ",.0f"),
+        _number(progress.get("mean_reward"), ".5g"),
+        evaluation_of(progress) or "-",
+    )
+
+
+def _number(value: Any, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def evaluation_of(progress: dict[str, Any]) -> str:
+    """``200 (best 200)``; empty without an evaluation so far."""
+    last, best = progress.get("last_evaluation"), progress.get("best_evaluation")
+    return "" if last is None or best is None else f"{last:.5g} (best {best:.5g})"
+
+
+def _last_line(log: pathlib.Path) -> str:
+    """The last line of a file that is not empty; the empty text if there is none."""
+    with open(log, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _BYTES_OF_LAST_LINES))
+        lines = file.read().decode("utf-8", "replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -1,0 +1,199 @@
+"""Several runs side by side, as a person starts and ends them: the program ``coach`` in a terminal."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from rl_coach.runs import experiments
+from tests.terminal import terminal
+
+COACH = [sys.executable, "-m", "rl_coach"]
+PRESET = '''
+import os
+import sys
+
+import gymnasium
+import numpy as np
+from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+
+
+class Guess(gymnasium.Env):
+    """A reward for each action that is the sign of the first number; fails in its 60th step where FAULT is a flag."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+    steps, total = 0, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self._observe(), {}
+
+    def _observe(self):
+        self.seen = self.np_random.uniform(-1, 1, 2).astype(np.float32)
+        return self.seen
+
+    def step(self, action):
+        self.steps += 1
+        self.total += 1
+        if self.total == 60 and os.environ.get("FAULT") in sys.argv:
+            raise ZeroDivisionError("the world has ended")
+        reward = float(action == (self.seen[0] > 0))
+        return self._observe(), reward, False, self.steps >= 20, {}
+
+
+schedule = ScheduleParameters()
+schedule.heatup_steps = EnvironmentSteps(40)
+schedule.improve_steps = EnvironmentSteps(200)
+schedule.steps_between_evaluation_periods = EnvironmentSteps(100)
+schedule.evaluation_steps = EnvironmentEpisodes(5)
+agent = DQNAgentParameters()
+agent.network_wrappers["main"].batch_size = 8
+graph_manager = BasicRLGraphManager(agent, GymVectorEnvironment(f"{os.path.abspath(__file__)}:Guess"), schedule)
+'''
+ENDLESS = "improve_steps=EnvironmentSteps(10**8); steps_between_evaluation_periods=EnvironmentSteps(10**8)"
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "guess.py").write_text(PRESET)
+    return tmp_path
+
+
+def group_of(place, name="guess"):
+    (found,) = (place / "experiments" / name).iterdir()
+    return found
+
+
+def record_of(group):
+    return json.loads((group / "runs.json").read_text())
+
+
+def rewards_of(run):
+    with open(next(run.glob("*.csv")), newline="") as file:
+        return [(row["Training Reward"], row["Evaluation Reward"], row["Loss/Mean"]) for row in csv.DictReader(file)]
+
+
+def test_seeds_train_side_by_side_and_end_with_statistics(place):
+    command = [*COACH, "-p", "guess.py", "--seeds", "0-2", "--at_once", "2"]
+    with terminal(command, 160, place) as shown:
+        shown.watch(300)
+        assert shown.return_code == 0, shown.lines()
+        sights, end = shown.sights, "\n".join(shown.lines())
+    everything = "\n".join(sight.text for sight in sights)
+    assert re.search(r"^seed 0 +starting .*\nseed 1 +starting .*\n1 more$", everything, re.MULTILINE)
+    group = group_of(place)
+    scores = []
+    for seed in range(3):
+        rewards = rewards_of(group / f"seed_{seed}")
+        scores.append(float([evaluated for _, evaluated, _ in rewards if evaluated][-1]))
+        assert re.search(rf"^seed {seed}: evaluation {scores[-1]:.5g} \(best \S+\), 240 steps in", end, re.MULTILINE)
+    mean, deviation = np.mean(scores), np.std(scores, ddof=1)
+    assert f"last evaluations: mean {mean:.5g}, standard deviation {deviation:.5g}, interquartile mean" in end
+    statistics = record_of(group)["statistics"][""]
+    assert statistics["mean"] == pytest.approx(mean) and statistics["low"] <= statistics["high"]
+    assert "starting" not in end and f"--experiment_dir experiments/guess/{group.name}" in end
+
+    runs = experiments.load(place / "experiments").runs
+    assert set(runs["experiment"]) == {f"guess/{group.name}"} and list(runs["seed"]) == [0, 1, 2]
+    # a seed trains as it does alone
+    alone = [*COACH, "-p", "guess.py", "--seed", "2", "-e", "alone", "-ns"]
+    assert subprocess.run(alone, cwd=place, capture_output=True, timeout=300).returncode == 0
+    assert rewards_of(group / "seed_2") == rewards_of(group_of(place, "alone"))
+
+    evaluate = [*COACH, "evaluate", str(group), f"experiments/alone/{group_of(place, 'alone').name}", "--steps", "60"]
+    done = subprocess.run(evaluate, cwd=place, capture_output=True, timeout=300, text=True)
+    assert done.returncode == 0, done.stdout
+    assert len(re.findall(r"mean reward \S+, 3 episodes$", done.stdout, re.MULTILINE)) == 4
+    assert re.search(r"^guess: mean \S+, standard deviation .*, 4 runs$", done.stdout, re.MULTILINE)
+
+
+def test_a_seed_that_fails_leaves_the_others_alone(place):
+    with terminal([*COACH, "-p", "guess.py", "--seeds", "0,7", "-ns"], 600, place, FAULT="--seed=7") as shown:
+        shown.watch(300)
+        assert shown.return_code == 1
+        end = "\n".join(shown.lines())
+    group = group_of(place)
+    assert len(re.findall(r"seed 7 failed: .*ZeroDivisionError: the world has ended", end)) == 1
+    assert "seed_7.log" in end and "Traceback" not in end
+    assert re.search(r"^seed 0: evaluation", end, re.MULTILINE)
+    runs = record_of(group)["runs"]
+    assert [run["state"] for run in runs] == ["finished", "failed"] and "world has ended" in runs[1]["error"]
+    assert "ZeroDivisionError: the world has ended" in (group / "seed_7.log").read_text()
+
+
+def test_seeds_that_are_stopped_say_how_to_go_on_and_do(place):
+    command = [*COACH, "-p", "guess.py", "--seeds", "1,2,3", "--at_once", "2", "-cp", ENDLESS]
+    with terminal(command, 160, place) as shown:
+        assert shown.watch(300, until="Training"), shown.lines()
+        shown.send(signal.SIGINT)
+        shown.watch(120)
+        assert shown.return_code == 130, shown.lines()
+        end = "\n".join(shown.lines())
+        assert not shown.screen.cursor.hidden
+    group = group_of(place)
+    assert re.search(r"^go on with all of them: coach --resume experiments/guess/\S+$", end, re.MULTILINE)
+    assert len(re.findall(r"^seed [12]: stopped after [\d,]+ steps", end, re.MULTILINE)) == 2
+    assert not (group / "seed_3").exists()
+    steps = record_of(group)["runs"][0]["steps"]
+    short = f"improve_steps=EnvironmentSteps({steps + 100}); evaluation_steps=EnvironmentEpisodes(1)"
+    done = subprocess.run(
+        [*COACH, "--resume", str(group), "-cp", short], cwd=place, capture_output=True, timeout=400, text=True
+    )
+    assert done.returncode == 0, done.stdout
+    assert [run["state"] for run in record_of(group)["runs"]] == ["finished"] * 3
+    assert "3 runs" in done.stdout
+    refused = subprocess.run([*COACH, "--resume", str(group), "--seed", "1"], cwd=place, capture_output=True, text=True)
+    assert refused.returncode == 2 and "leave out --seed" in refused.stderr
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143)])
+def test_a_terminated_group_ends_its_runs(place, number, code):
+    with terminal([*COACH, "-p", "guess.py", "--seeds", "2", "--at_once", "1", "-cp", ENDLESS], 160, place) as shown:
+        assert shown.watch(300, until="Training"), shown.lines()
+        shown.send(number)
+        shown.watch(120)
+        assert shown.return_code == code, shown.lines()
+    status = json.loads((group_of(place) / "seed_0" / "status.json").read_text())
+    assert status["state"] == "stopped"
+    assert (group_of(place) / "seed_0" / "checkpoint" / ".coach_checkpoint").exists()
+
+
+def test_input_that_is_bad_for_all_seeds_is_one_line_and_leaves_nothing(place):
+    command = [*COACH, "-p", "guess.py", "--seeds", "3", "-cp", "improve_step=EnvironmentSteps(1)"]
+    done = subprocess.run(command, cwd=place, capture_output=True, timeout=300, text=True)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "improve_step" in done.stderr and done.stderr.startswith("coach: ")
+    assert not (place / "experiments").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["-p", "guess.py", "--seeds", "0"], "'0' is no seed at all"),
+        (["-p", "guess.py", "--seeds", "1,1"], "'1,1' has seed 1 twice"),
+        (["-p", "guess.py", "--seeds", "5-1"], "'5-1' goes backwards: 1-5"),
+        (["-p", "guess.py", "--seeds", "a"], "'a' are no seeds: give 5"),
+        (["-p", "guess.py", "--seeds", "2", "--seed", "1"], "--seeds and --seed: give the one or the other"),
+        (["-p", "guess.py", "--seeds", "2", "--play"], "--seeds and --play"),
+        (["--seeds", "2"], "no preset given"),
+        (["evaluate", "nothing", "nowhere"], "no experiment in 'nothing'"),
+    ],
+)
+def test_bad_input_is_one_line(place, given, said):
+    done = subprocess.run([*COACH, *given], cwd=place, capture_output=True, timeout=60, text=True)
+    assert done.returncode == 2
+    assert said in done.stderr and done.stderr.count("\n") == 1
+    assert not (place / "experiments").exists()
