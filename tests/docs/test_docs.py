@@ -65,7 +65,8 @@ def test_command_lines_are_understood(page, tmp_path):
             command_line.get_check_environment_parser().parse_args(words[2:])
             continue
         if words[1:2] == [command_line.EVALUATE]:
-            words[1:] = command_line.evaluation_arguments(words[2:])
+            evaluated, flags = command_line.evaluation_arguments(words[2:])
+            words[1:] = ["--resume", evaluated[0], *flags]
         args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
         if not args.list:
             launcher.get_graph_manager_from_args(args)

@@ -14,7 +14,14 @@ from rl_coach.exploration_policies.exploration_policy import ExplorationPolicy
 from rl_coach.exploration_policies.greedy import Greedy
 from rl_coach.exploration_policies.ou_process import OUProcess
 from rl_coach.exploration_policies.ucb import UCB
-from rl_coach.policy.action_choice import CategoricalChoice, GaussianChoice, GreedyChoice, SoftmaxChoice
+from rl_coach.policy.action_choice import (
+    CategoricalChoice,
+    EnsembleMeanChoice,
+    GaussianChoice,
+    GreedyChoice,
+    SoftmaxChoice,
+    VotingChoice,
+)
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
 
@@ -45,8 +52,8 @@ class Explained(Cautious):
         (Boltzmann(DISCRETE, ConstantSchedule(0.7)), SoftmaxChoice(0.7)),
         (Categorical(DISCRETE), CategoricalChoice()),
         (AdditiveNoise(BOX, ConstantSchedule(0.1), 0.0), GaussianChoice()),
-        (UCB(DISCRETE, ConstantSchedule(0.1), 0.0, 5, 0.1), None),
-        (Bootstrapped(DISCRETE, ConstantSchedule(0.1), 0.0, 5), None),
+        (UCB(DISCRETE, ConstantSchedule(0.1), 0.0, 5, 0.1), EnsembleMeanChoice()),
+        (Bootstrapped(DISCRETE, ConstantSchedule(0.1), 0.0, 5), VotingChoice()),
         (OUProcess(BOX, 0, 0.1, 0.2, 0.01), None),
         (Cautious(DISCRETE, ConstantSchedule(0.1), 0.0), None),
         (Explained(DISCRETE, ConstantSchedule(0.1), 0.0), SoftmaxChoice(2.0)),
