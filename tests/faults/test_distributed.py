@@ -44,6 +44,7 @@ def test_a_killed_worker_is_replaced_and_a_stopped_one_goes_on(tmp_path):
         assert totals["refused"] == {} and len(run.acknowledged()) == 3
 
 
+@pytest.mark.slow
 def test_redis_may_die_and_come_back_empty(tmp_path):
     with DistributedRun(tmp_path, *PLAYING) as run:
         run.wait_for_learning()
@@ -60,6 +61,7 @@ def test_redis_may_die_and_come_back_empty(tmp_path):
         run.check_totals(run.stop())
 
 
+@pytest.mark.slow
 def test_a_killed_trainer_goes_on_from_its_checkpoint_and_workers_carry_on(tmp_path):
     with DistributedRun(tmp_path, *PLAYING, "-s", "1") as run:
         run.wait_for_learning()
@@ -81,6 +83,7 @@ def chunk(number=1, first=1, sender="liar.1", run="test", width=4, rows=3):
     return EncodedChunk(Chunk(run, sender, number, first, (0, 0), 0, rows, [], columns)).fields(first)
 
 
+@pytest.mark.slow
 def test_lies_are_refused_and_counted(tmp_path):
     with DistributedRun(tmp_path, *PLAYING) as run:
         run.wait_for_learning()
@@ -111,6 +114,7 @@ def test_lies_are_refused_and_counted(tmp_path):
         assert "messages of workers were refused so far" in run.text()
 
 
+@pytest.mark.slow
 def test_a_slow_trainer_does_not_fill_redis(tmp_path):
     slow = SMALL + "; agent_params.algorithm.num_consecutive_training_steps=300"
     with DistributedRun(tmp_path, "-cp", slow, num_workers=2) as run:
@@ -126,6 +130,7 @@ def test_a_slow_trainer_does_not_fill_redis(tmp_path):
         run.check_totals(run.stop())
 
 
+@pytest.mark.slow
 def test_a_full_disk_at_the_trainer_does_not_end_the_run(tmp_path):
     disk = tmp_path / "experiment"
     disk.mkdir()

@@ -109,6 +109,7 @@ def test_two_workers_and_one_that_evaluates_reach_the_goal(tmp_path):
     assert firsts[0] != firsts[1], "each worker draws from streams of its own"
 
 
+@pytest.mark.slow
 def test_synchronous_workers_make_their_updates_together(tmp_path):
     code, text = start(tmp_path, "-n", "2", STEPS="400", SYNC="1").end()
     assert code == 0, text
@@ -128,6 +129,7 @@ def test_ctrl_c_ends_all_and_saves(tmp_path):
     assert run.group_is_gone()
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_a_line_and_the_other_goes_on(tmp_path):
     run = start(tmp_path, "-n", "2", PAUSE="0.002", STEPS="1500")
     numbers = [int(run.wait_for("process")[-1].split()[1]) for _ in range(2)]
@@ -138,6 +140,7 @@ def test_a_worker_that_is_killed_is_a_line_and_the_other_goes_on(tmp_path):
     assert rows(tmp_path, 0)[-1]["Total steps"] == "1500" and run.group_is_gone()
 
 
+@pytest.mark.slow
 def test_an_environment_that_raises_ends_all_with_one_line(tmp_path):
     code, text = start(tmp_path, "-n", "2", FAULT="raise").end()
     assert code == 1 and "Traceback" not in text

@@ -95,6 +95,7 @@ def test_a_signal_ends_all_processes_and_the_trainer_saves(tmp_path, number, cod
     wait_until(lambda: not processes_of(tmp_path), "the end of all", 5)
 
 
+@pytest.mark.slow
 def test_processes_do_not_outlive_a_killed_orchestrator(tmp_path):
     run = start(tmp_path, *PLAYING)
     read_until(run, "building the graph")
@@ -105,6 +106,7 @@ def test_processes_do_not_outlive_a_killed_orchestrator(tmp_path):
     run.stdout.close()
 
 
+@pytest.mark.slow
 def test_one_display_shows_all_and_everything_ends_with_the_terminal(tmp_path):
     command = [sys.executable, "-m", "rl_coach.coach", "-p", "CartPole_DQN", "-dc", "-n", "2", "-ep", str(tmp_path)]
     pid, terminal = pty.fork()

@@ -37,7 +37,14 @@ def shortened(preset: str) -> Any:
     return manager
 
 
-@pytest.mark.parametrize("preset", preset_catalogue.list_all_presets())
+def of_all() -> list[Any]:
+    """All presets; those that play from images or move bodies take long."""
+    long = [pytest.mark.slow]
+    names = preset_catalogue.list_all_presets()
+    return [pytest.param(name, marks=long if name.startswith(("Atari", "Mujoco")) else ()) for name in names]
+
+
+@pytest.mark.parametrize("preset", of_all())
 def test_starts_heats_up_and_trains(preset, tmp_path):
     manager = shortened(preset)
     try:

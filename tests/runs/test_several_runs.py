@@ -120,6 +120,7 @@ def test_seeds_train_side_by_side_and_end_with_statistics(place):
     assert re.search(r"^guess: mean \S+, standard deviation .*, 4 runs$", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_seed_that_fails_leaves_the_others_alone(place):
     with terminal([*COACH, "-p", "guess.py", "--seeds", "0,7", "-ns"], 600, place, FAULT="--seed=7") as shown:
         shown.watch(300)
@@ -134,6 +135,7 @@ def test_a_seed_that_fails_leaves_the_others_alone(place):
     assert "ZeroDivisionError: the world has ended" in (group / "seed_7.log").read_text()
 
 
+@pytest.mark.slow
 def test_seeds_that_are_stopped_say_how_to_go_on_and_do(place):
     command = [*COACH, "-p", "guess.py", "--seeds", "1,2,3", "--at_once", "2", "-cp", ENDLESS]
     with terminal(command, 160, place) as shown:
@@ -159,6 +161,7 @@ def test_seeds_that_are_stopped_say_how_to_go_on_and_do(place):
     assert refused.returncode == 2 and "leave out --seed" in refused.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143)])
 def test_a_terminated_group_ends_its_runs(place, number, code):
     with terminal([*COACH, "-p", "guess.py", "--seeds", "2", "--at_once", "1", "-cp", ENDLESS], 160, place) as shown:
