@@ -178,9 +178,11 @@ class PolicyOptimizationAgent(Agent):
         found = {f"states/{name}": batch.state_columns[name] for name in self.update_loop.input_names}
         found["actions"] = batch.action_column
         found["weights"] = np.full(len(batch), 1.0 / len(batch), np.float32)
-        for name, state in self.episode.state_before_segment.items():
-            # every row has it, for columns have equal lengths; the first one's is where the network starts
-            found[f"states/{name}"] = np.repeat(state, len(batch), axis=0)
+        if self.is_recurrent:
+            before = self.episode.state_before_segment
+            for name, state in self.networks["main"].online_network.recurrent_state.items():
+                # every row has it, for columns have equal lengths; the first one's is where the network starts
+                found[f"states/{name}"] = np.repeat(before.get(name, np.zeros_like(state)), len(batch), axis=0)
         return found
 
     def get_prediction(self, states: StateType | list[StateType]) -> list[np.ndarray]:

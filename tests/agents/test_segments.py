@@ -93,7 +93,10 @@ def test_what_all_copies_played_makes_one_update(tmp_path):
         np.testing.assert_allclose(row[row > 0], np.full(16, 1 / 16))
 
 
-@pytest.mark.parametrize(("copies", "episodes", "together"), [(1, 3, False), (3, 1, True), (2, 4, False)])
+@pytest.mark.parametrize(
+    ("copies", "episodes", "together"),
+    [(3, 1, True), *(pytest.param(*one, marks=pytest.mark.slow) for one in [(1, 3, False), (2, 4, False)])],
+)
 def test_sequences_that_make_one_update_start_from_the_states_that_acted(copies, episodes, together, tmp_path):
     """Segments of four steps of episodes of ten, of several lengths then, side by side in one batch."""
     parameters = actor_critic()

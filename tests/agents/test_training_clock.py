@@ -86,9 +86,10 @@ def test_phases_by_episodes_come_one_at_a_time():
         (EnvironmentSteps(1), 1, 4, 50, 0, (4, True)),  # four copies: after each update
         (EnvironmentSteps(1), 3, 3, 50, 0, (3, False)),
         (TrainingSteps(1), 3, 3, 50, 49, (3, True)),
-        (TrainingSteps(5), 8, 8, 7, 5, (3, False)),
-        (TrainingSteps(5), 8, 2, 7, 5, (2, False)),
-        (TrainingSteps(5), 8, 8, 30, 5, (1, False)),  # overdue
+        (TrainingSteps(5), 8, 8, 7, 5, (8, True)),  # so short a period passes within calls
+        (TrainingSteps(50), 8, 8, 52, 5, (3, False)),
+        (TrainingSteps(50), 8, 2, 52, 5, (2, False)),
+        (TrainingSteps(50), 8, 8, 130, 5, (1, False)),  # overdue
     ],
 )
 def test_updates_are_cut_where_targets_are_due_in_between(targets, updates_a_phase, wanted, iteration, last, expected):
@@ -131,3 +132,11 @@ def test_the_state_goes_on():
     one.last_phase, one.last_target_update = 12, 7
     other.set_state(one.get_state())
     assert (other.last_phase, other.last_target_update) == (12, 7)
+
+
+def test_targets_of_short_periods_are_updated_within_a_call():
+    one = clock(targets=TrainingSteps(3))
+    one.last_target_update = 4
+    assert one.target_updates(6, 5) == [False, True, False, False, True, False]
+    assert one.targets_due(0, 11) and one.last_target_update == 10
+    assert clock(targets=TrainingSteps(1)).target_updates(2, 0) is None
