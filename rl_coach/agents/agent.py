@@ -375,6 +375,20 @@ class Agent(CoachMethods):
         """Choose an action for one state, observations without a batch dimension."""
         raise NotImplementedError(f"{type(self).__name__} does not choose actions")
 
+    def prepare_batch_for_inference(
+        self, states: StateType | list[StateType], network_name: str
+    ) -> dict[str, np.ndarray]:
+        """The inputs of a network for one state or a list of them, [B, ...] by name."""
+        states = states if isinstance(states, list) else [states]
+        names = [name for name in self.networks[network_name].input_names if name in states[0]]
+        if len(states) == 1:
+            return {name: np.asarray(states[0][name])[None] for name in names}
+        return {name: np.stack([np.asarray(state[name]) for state in states]) for name in names}
+
+    def get_state_embedding(self, state: StateType | list[StateType]) -> np.ndarray:
+        """[B, D], the output of the middleware of network ``main`` for one state or a list of them."""
+        return self.networks["main"].embedding(self.prepare_batch_for_inference(state, "main"))
+
     def run_pre_network_filter_for_inference(
         self, state: StateType, update_filter_internal_state: bool = True
     ) -> StateType:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rl_coach.agents.delegated_attributes import DelegatedAttributes
-from rl_coach.core_types import StateType
 from rl_coach.filters.filter import InputFilter
 from rl_coach.saver import SaverCollection
 
@@ -48,20 +45,6 @@ class CoachMethods(DelegatedAttributes):
     def get_current_time(self) -> int:
         """Index of the CSV's present row: the training episodes that have ended."""
         return self.current_episode
-
-    def prepare_batch_for_inference(
-        self, states: StateType | list[StateType], network_name: str
-    ) -> dict[str, np.ndarray]:
-        """The inputs of a network for one state or a list of them, [B, ...] by name."""
-        states = states if isinstance(states, list) else [states]
-        names = [name for name in self.networks[network_name].input_names if name in states[0]]
-        if len(states) == 1:
-            return {name: np.asarray(states[0][name])[None] for name in names}
-        return {name: np.stack([np.asarray(state[name]) for state in states]) for name in names}
-
-    def get_state_embedding(self, state: StateType | list[StateType]) -> np.ndarray:
-        """[B, D], the output of the middleware of network ``main`` for one state or a list of them."""
-        return self.networks["main"].embedding(self.prepare_batch_for_inference(state, "main"))
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
         """Savers of the networks by themselves. A subclass adds savers of its own, which write into each checkpoint of

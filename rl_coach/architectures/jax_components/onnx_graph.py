@@ -242,6 +242,12 @@ class OnnxGraph:
         axis = equation.params["dimension"]
         return self._node("Concat", self._inputs(equation, values), equation.outvars[0].aval.shape, axis=axis)
 
+    def _jax_stack(self, equation: Any, values: list[Value]) -> Value:
+        axis, shape = equation.params["axis"], equation.outvars[0].aval.shape
+        one, axes = (*shape[:axis], 1, *shape[axis + 1 :]), self._integers([axis])
+        parts = [self._node("Unsqueeze", [name, axes], one).name for name in self._inputs(equation, values)]
+        return self._node("Concat", parts, shape, axis=axis)
+
     def _jax_split(self, equation: Any, values: list[Value]) -> list[Value]:
         axis, start, parts = equation.params["axis"], 0, []
         (name,) = self._inputs(equation, values)
