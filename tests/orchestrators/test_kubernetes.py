@@ -94,6 +94,7 @@ def test_a_run_is_created_followed_and_removed(cluster, coach):
     wait_until(cluster.is_empty)
 
 
+@pytest.mark.slow
 def test_the_deletion_of_the_owner_removes_all(cluster, coach):
     run = coach(cluster, "--keep", more="data_store = nfs\nnfs_storage_class = shared")
     trainer, _ = bring_up(cluster)
@@ -108,6 +109,7 @@ def test_the_deletion_of_the_owner_removes_all(cluster, coach):
         assert all(claim.metadata.deletion_timestamp for claim in claims)
 
 
+@pytest.mark.slow
 def test_a_worker_that_fails_is_replaced_and_the_run_goes_on(cluster, coach):
     run = coach(cluster)
     trainer, workers = bring_up(cluster)
@@ -123,6 +125,7 @@ def test_a_worker_that_fails_is_replaced_and_the_run_goes_on(cluster, coach):
     wait_until(cluster.is_empty)
 
 
+@pytest.mark.slow
 def test_a_trainer_that_is_evicted_is_replaced_and_followed(cluster, coach):
     run = coach(cluster)
     trainer, _ = bring_up(cluster)
@@ -135,6 +138,7 @@ def test_a_trainer_that_is_evicted_is_replaced_and_followed(cluster, coach):
     assert run.end() == DONE, run.text
 
 
+@pytest.mark.slow
 def test_an_image_that_cannot_be_pulled_is_said_and_ends_the_run_in_time(cluster, coach):
     run = coach(
         cluster,
@@ -149,6 +153,7 @@ def test_an_image_that_cannot_be_pulled_is_said_and_ends_the_run_in_time(cluster
     wait_until(cluster.is_empty)
 
 
+@pytest.mark.slow
 def test_a_trainer_that_does_not_start_in_time_ends_the_run(cluster, coach, tmp_path):
     file = tmp_path / "short.ini"
     file.write_text("[coach]\nimage = a\nstop_seconds = 1\nstart_seconds = 3\n" + f"namespace = {cluster.namespace}\n")
@@ -161,6 +166,7 @@ def test_a_trainer_that_does_not_start_in_time_ends_the_run(cluster, coach, tmp_
     wait_until(cluster.is_empty)
 
 
+@pytest.mark.slow
 def test_a_warning_of_the_cluster_about_an_object_of_the_run_is_said(cluster, coach):
     run = coach(cluster)
     trainer, _ = bring_up(cluster)
@@ -170,6 +176,7 @@ def test_a_warning_of_the_cluster_about_an_object_of_the_run_is_said(cluster, co
     assert run.end() == DONE, run.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code, expected", [(1, TRAINING_FAILED), (2, BAD_INPUT)])
 def test_a_trainer_that_fails_ends_the_run_with_its_exit_code(cluster, coach, code, expected):
     run = coach(cluster, more="restarts = 0")
@@ -180,6 +187,7 @@ def test_a_trainer_that_fails_ends_the_run_with_its_exit_code(cluster, coach, co
     wait_until(cluster.is_empty)
 
 
+@pytest.mark.slow
 def test_workers_that_fail_too_often_end_the_run(cluster, coach):
     run = coach(cluster, more="restarts = 0")
     _, workers = bring_up(cluster)
@@ -189,6 +197,7 @@ def test_workers_that_fail_too_often_end_the_run(cluster, coach):
     wait_until(cluster.is_empty)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, STOPPED), (signal.SIGTERM, TERMINATED), (signal.SIGHUP, 129)])
 def test_a_run_that_is_stopped_is_removed(cluster, coach, number, code):
     run = coach(cluster)
@@ -211,6 +220,7 @@ def test_a_run_of_the_same_name_is_refused_and_leaves_the_first_alone(cluster, c
     assert first.end() == DONE, first.text
 
 
+@pytest.mark.slow
 def test_who_attaches_follows_to_the_end_and_may_leave(cluster, coach):
     first = coach(cluster, "--keep")
     trainer, _ = bring_up(cluster)
@@ -235,6 +245,7 @@ def test_there_must_be_a_run_to_attach_to(cluster, coach):
     assert f"no run '{NAME}' in namespace '{cluster.namespace}' to attach to" in run.text
 
 
+@pytest.mark.slow
 def test_a_run_that_somebody_removes_ends(cluster, coach):
     run = coach(cluster)
     bring_up(cluster)
@@ -244,6 +255,7 @@ def test_a_run_that_somebody_removes_ends(cluster, coach):
     assert f"the run '{NAME}' was removed from the cluster" in run.text
 
 
+@pytest.mark.slow
 def test_an_external_redis_is_not_created(cluster, coach):
     run = coach(cluster, more="redis_url = redis://user:hush@redis.example.com:6380/1")
     (trainer,) = cluster.wait_for_fresh("trainer")
@@ -257,6 +269,7 @@ def test_an_external_redis_is_not_created(cluster, coach):
     assert run.end() == DONE, run.text
 
 
+@pytest.mark.slow
 def test_the_volume_of_an_nfs_server_is_removed_and_its_results_are_named(cluster, coach):
     run = coach(cluster, more="data_store = nfs\nnfs_server = nfs.example.com\nnfs_path = /export\nnfs_size = 1Gi")
     name = f"{cluster.namespace}-{NAME}-data"
@@ -272,6 +285,7 @@ def test_the_volume_of_an_nfs_server_is_removed_and_its_results_are_named(cluste
 # with logs, which a genuine API server asks a kubelet for
 
 
+@pytest.mark.slow
 def test_the_trainers_log_is_shown_once_over_broken_connections(stand_in, coach):
     run = coach(stand_in)
     trainer, _ = bring_up(stand_in)
@@ -287,6 +301,7 @@ def test_the_trainers_log_is_shown_once_over_broken_connections(stand_in, coach)
     assert shown == ["one", "two", "three", "last words"]
 
 
+@pytest.mark.slow
 def test_the_logs_of_workers_are_written_also_of_those_that_were_replaced(stand_in, coach, tmp_path):
     run = coach(stand_in, "--dump_workers")
     trainer, workers = bring_up(stand_in)

@@ -37,11 +37,13 @@ def shortened(preset: str) -> Any:
     return manager
 
 
+AT_ONCE = ("BitFlip_DQN", "CartPole_A3C", "CartPole_ACER", "CartPole_QR_DQN", "CartPole_Rainbow", "InvertedPendulum_PG")
+
+
 def of_all() -> list[Any]:
-    """All presets; those that play from images or move bodies take long."""
-    long = [pytest.mark.slow]
+    """All presets; a few stand for the others where there is little time."""
     names = preset_catalogue.list_all_presets()
-    return [pytest.param(name, marks=long if name.startswith(("Atari", "Mujoco")) else ()) for name in names]
+    return [pytest.param(name, marks=() if name in AT_ONCE else [pytest.mark.slow]) for name in names]
 
 
 @pytest.mark.parametrize("preset", of_all())
