@@ -53,12 +53,16 @@ class CoachLauncher:
     ``args.checkpoint_save_dir`` that of its checkpoints.
 
     :ivar shows_tracebacks: ``-v high`` is given
-    :cvar distributes: ``-dc`` starts the processes of a distributed run; False in one of them
+    :cvar distributes: it can start the processes of a distributed run, which build their graphs by Coach's own command
+        line; subclasses cannot, of which those know nothing
     """
 
     shows_tracebacks = False
     distributes = True
     _free_path: str | None = None  # the directory that was chosen for the run by its name; others are given
+
+    def __init_subclass__(cls) -> None:
+        cls.distributes = False
 
     def launch(self, arguments: Sequence[str] | None = None) -> None:
         """Do what the command line asks for.
@@ -87,10 +91,10 @@ class CoachLauncher:
             self.display_all_presets_and_exit()
         if _are_several(args):
             self.train_several_and_exit(args, parser)
-        if args.distributed_coach and self.distributes:
+        if args.distributed_coach:
             self.distribute_and_exit(args)
         graph_manager = self.get_graph_manager_from_args(args)
-        if _wants_rollout_workers(graph_manager, args):
+        if self.distributes and _wants_rollout_workers(graph_manager, args):
             self.distribute_and_exit(args)
         self.run_graph_manager(graph_manager, args)
 
@@ -255,7 +259,10 @@ class CoachLauncher:
         :raises TrainingError: if training itself fails
         """
         from rl_coach.command_line import distribution
+        from rl_coach.utils import CoachError
 
+        if not self.distributes:
+            raise CoachError(f"-dc: {type(self).__name__} cannot be split into processes: start coach itself")
         sys.exit(distribution.run(args, _defaults(self.get_argument_parser()), self.get_graph_manager_from_args))
 
     def make_directory(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:

@@ -27,8 +27,6 @@ class TrainerLauncher(coach.CoachLauncher):
     :param order: the run's
     """
 
-    distributes = False
-
     def __init__(self, order: RunOrder):
         self._order = order
         self._connection = Connection(order.redis_url, order.password())

@@ -253,7 +253,7 @@ def test_help_groups_the_flags_and_shows_examples(capsys):
         "several workers:",
     ):
         assert f"\n{group}\n" in text
-    assert text.partition("examples:")[2].count("coach -p") == 4
+    assert text.partition("examples:")[2].count("coach -p") == 5
 
 
 def test_every_flag_of_coach_is_there():

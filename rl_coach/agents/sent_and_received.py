@@ -1,4 +1,4 @@
-"""What an agent has played, on its way from the process that plays to the one that learns."""
+"""Experience of an agent on its way from the process that plays to the one that learns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def about_played(reports: list[EpisodeReport], filters: dict[str, Any]) -> dict[str, Any]:
-    """What goes with a chunk beside its transitions, as plain data.
+    """Reports and statistics that go with a chunk beside its transitions, as plain data.
 
     :param reports: the episodes that ended
     :param filters: statistics that were gathered, by the agent's attribute
@@ -36,7 +36,7 @@ def _number(reward: Any) -> Any:
 
 
 def played_in(chunk: Chunk) -> Played:
-    """What a chunk says was played.
+    """Steps, episodes and statistics that a chunk holds.
 
     :raises ChunkError: it says something else
     """
@@ -58,7 +58,7 @@ def _report(phase: str, length: int, reward: Any, shaped_reward: Any, signals: d
 
 
 def policy_of(agent: Agent) -> dict[str, Any]:
-    """What another process needs to act as this agent does now: the newest weights, filters' statistics, schedules."""
+    """Policy by which another process acts as this agent does: newest weights, filters' statistics, schedules."""
     acting = agent.acting_networks or tuple(name for name, one in agent.networks.items() if one.input_names)
     return {
         "networks": {name: _weights(agent.networks[name].state) for name in acting},

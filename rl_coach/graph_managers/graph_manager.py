@@ -583,7 +583,7 @@ class GraphManager(CoachMethods, Constrained):
         return directory_html(self.task_parameters.experiment_path)
 
     def policy_document(self) -> bytes:
-        """What another process needs to act as the topmost agent does now."""
+        """Policy by which another process acts as the topmost agent does now."""
         return pack(policy_of(self.top_level_manager.agent))
 
     def take_policy_document(self, document: bytes) -> None:

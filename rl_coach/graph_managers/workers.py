@@ -147,7 +147,7 @@ class Workers:
         return True
 
     def _wanted(self) -> dict[str, Any]:
-        """What is left to be played with the newest policy."""
+        """Steps or episodes left to be played with the newest policy."""
         if not self._is_synchronous or self._level.phase is not RunPhase.TRAIN:
             return {"left": None}
         agent, clock = self._agent, self._agent.clock

@@ -75,7 +75,7 @@ def test_workers_import_no_training_framework_and_lines_are_for_programs(tmp_pat
     modules = set((tmp_path / "modules").read_text().split())
     assert "rl_coach.memories.backend.streams" in modules and "onnxruntime" in modules
     assert not modules & {"tensorflow", "keras", "jax", "torch", "mxnet", "pandas"}
-    assert "Worker> " in text and "Name=worker-0, State=" in text and "\x1b" not in text
+    assert "\x1b" not in text
     (totals,) = tmp_path.glob("*/*/distributed.json")
     assert json.loads(totals.read_text())["steps"] >= 350
     assert list(tmp_path.glob("*/*/workers/worker-0.log"))

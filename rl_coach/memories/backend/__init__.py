@@ -1,1 +1,1 @@
-"""What brings transitions from the processes that play to the one that learns: streams of Redis."""
+"""Streams of Redis that bring transitions from the processes that play to the one that learns."""

@@ -26,7 +26,7 @@ def import_redis() -> Any:
 
 
 class Connection:
-    """One connection to one Redis, which is made anew whenever it breaks.
+    """Connection to one Redis, which is made anew whenever it breaks.
 
     No command is repeated in secret: who sends it must know that it may have arrived, and that what was there before
     may be gone.

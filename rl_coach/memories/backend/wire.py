@@ -209,7 +209,7 @@ def pack(document: Any) -> bytes:
 
 
 def unpack(document: bytes) -> Any:
-    """What ``pack`` took.
+    """Values that ``pack`` took.
 
     :raises ValueError: it is nothing of the kind
     """
