@@ -31,7 +31,13 @@ from tests.zoo.states import weights_of
 STATM = pathlib.Path("/proc/self/statm")
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+# of agents that differ in a setting, one learns where there is little time
+LONG = ("rainbow", "redq", "droq", "crossq", "tqc", "maximum_entropy with gSDE")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else ()) for name in PROBLEMS]
+)
 def test_agents_learn_and_their_seed_decides_what(name, tmp_path):
     parameters, problem, steps, reward = PROBLEMS[name]
     one, same, other = (graph(parameters(), problem, tmp_path, schedule(steps, heatup=40), seed) for seed in (1, 1, 2))

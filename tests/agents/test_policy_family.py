@@ -347,6 +347,7 @@ def test_acer_refuses_a_recurrent_network(tmp_path):
         graph(parameters, Bandit, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(FRAMEWORK.name != "tensorflow", reason="it is the process that starts the other")
 def test_the_same_on_jax():
     pytest.importorskip("jax")

@@ -85,6 +85,7 @@ def test_every_mujoco_level_runs_and_says_what_it_is_today(level, caplog):
     assert np.isfinite(simulator.step(simulator.action_space.sample())[0]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [atari_deterministic_v4, atari_no_frameskip_v4])
 def test_every_atari_level_runs(levels):
     assert len(levels) == 60

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.faults
 PLAYING = ("-lvl", SLOW_POLE, "-cp", SMALL)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_a_stopped_one_goes_on(tmp_path):
     with DistributedRun(tmp_path, *PLAYING, num_workers=3) as run:
         run.wait_for_learning()

@@ -82,6 +82,7 @@ def test_workers_import_no_training_framework_and_lines_are_for_programs(tmp_pat
     assert processes_of(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)], ids=lambda one: str(one)
 )

@@ -86,6 +86,7 @@ def rewards_of(run):
         return [(row["Training Reward"], row["Evaluation Reward"], row["Loss/Mean"]) for row in csv.DictReader(file)]
 
 
+@pytest.mark.slow
 def test_seeds_train_side_by_side_and_end_with_statistics(place):
     command = [*COACH, "-p", "guess.py", "--seeds", "0-2", "--at_once", "2"]
     with terminal(command, 160, place) as shown:
