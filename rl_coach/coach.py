@@ -53,11 +53,13 @@ class CoachLauncher:
     ``args.checkpoint_save_dir`` that of its checkpoints.
 
     :ivar shows_tracebacks: ``-v high`` is given
+    :cvar is_part_of_a_run: it runs in one of the processes of a distributed run
     :cvar distributes: it can start the processes of a distributed run, which build their graphs by Coach's own command
         line; subclasses cannot, of which those know nothing
     """
 
     shows_tracebacks = False
+    is_part_of_a_run = False
     distributes = True
     _free_path: str | None = None  # the directory that was chosen for the run by its name; others are given
 
@@ -91,7 +93,7 @@ class CoachLauncher:
             self.display_all_presets_and_exit()
         if _are_several(args):
             self.train_several_and_exit(args, parser)
-        if args.distributed_coach:
+        if args.distributed_coach and not self.is_part_of_a_run:
             self.distribute_and_exit(args)
         graph_manager = self.get_graph_manager_from_args(args)
         if self.distributes and _wants_rollout_workers(graph_manager, args):

@@ -27,6 +27,8 @@ class TrainerLauncher(coach.CoachLauncher):
     :param order: the run's
     """
 
+    is_part_of_a_run = True
+
     def __init__(self, order: RunOrder):
         self._order = order
         self._connection = Connection(order.redis_url, order.password())
