@@ -27,6 +27,7 @@ from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from tests.frameworks import FRAMEWORK
 
 SEEDS, STEPS = 10, 3000
+STEPS_OF = {"PPO": 12000}  # it plays 5000 before it learns
 
 
 def _novelty() -> AgentParameters:
@@ -80,7 +81,7 @@ AGENTS: dict[str, Callable[[], AgentParameters]] = {
 @pytest.mark.parametrize("agent", AGENTS)
 def test_losses_and_weights_stay_finite(agent: str, seed: int, tmp_path: Any) -> None:
     schedule = ScheduleParameters()
-    schedule.heatup_steps, schedule.improve_steps = EnvironmentSteps(400), EnvironmentSteps(STEPS)
+    schedule.heatup_steps, schedule.improve_steps = EnvironmentSteps(400), EnvironmentSteps(STEPS_OF.get(agent, STEPS))
     schedule.steps_between_evaluation_periods = EnvironmentEpisodes(1000)
     schedule.evaluation_steps = EnvironmentEpisodes(0)
     visualization = VisualizationParameters(dump_parameters_documentation=False, dump_csv=False)
