@@ -11,9 +11,11 @@ import pytest
 
 from benchmarks import __main__ as comparison
 from benchmarks import golden
+from benchmarks.coach_side import runner
 from benchmarks.measured import BenchmarkError, Measured
 from benchmarks.parts import PARTS, by_part
 from benchmarks.train_to_reward import NOT_REACHED, REACHED, Outcome
+from benchmarks.works import WORKS
 
 
 @pytest.fixture
@@ -58,6 +60,16 @@ def test_a_library_that_fails_is_left_out_and_said_at_the_end(compare):
     assert code == "sb3 failed on W5: OpenCV is not installed"
     assert progress.count("sb3: failed, see the end") == 1
     assert progress.count("sbx: not installed, or not for it") == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, work in WORKS.items() if name != "W0"])
+def test_every_work_can_be_measured_in_coach(name):
+    work = WORKS[name]
+    if "Pong" in work.level:
+        pytest.importorskip("ale_py")
+    run = runner(work, "tensorflow")
+    run(max(work.rollout if work.algorithm in ("ppo", "a2c") else 0, work.environments * 8))
 
 
 def test_a_profile_says_which_part_takes_how_long():

@@ -82,7 +82,7 @@ def pairs() -> list[Any]:
     """Each policy with its first agent in every run, the other pairs in ``make soak``."""
     return [
         pytest.param(
-            environment, explore, make, id=f"{name} {make.__name__}", marks=[pytest.mark.slow] * (make != first)
+            environment, explore, make, id=f"{name} {make.__name__}", marks=[pytest.mark.slow] * (make is not agents[0])
         )
         for environment, policies in ((Bandit, DISCRETE), (Target, CONTINUOUS))
         for name, (explore, agents) in policies.items()
