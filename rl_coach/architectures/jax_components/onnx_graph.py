@@ -271,7 +271,7 @@ class OnnxGraph:
         return self._node("Slice", [*self._inputs(equation, values), *inputs], equation.outvars[0].aval.shape)
 
     def _jax_dynamic_slice(self, equation: Any, values: list[Value]) -> Value:
-        """One block from places that are numbers of the graph, such as ``x[0]`` of a batch; JAX keeps them inside."""
+        """A block from places that are numbers of the graph, such as ``x[0]`` of a batch; JAX keeps them inside."""
         sizes = [n if isinstance(n, int) else END for n in equation.params["slice_sizes"]]
         x, *places = self._inputs(equation, values)
         whole = [self._node("Cast", [place], (), to=onnx.TensorProto.INT64).name for place in places]
