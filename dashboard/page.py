@@ -28,7 +28,7 @@ from rl_coach.utils import CoachError
 
 from .colours import line_colour, lowest_free
 from .components import Bar, Comparison, PictureButtons, SignalPicker, Wall
-from .curves import Curve, thin
+from .curves import AXIS_COLUMNS, Curve, thin
 from .drawing import Drawing, draw, labels_of
 from .panels import message, no_experiments, parameters_table, video_gallery
 from .plot import MOST_CURVES, STYLE, SignalPlot
@@ -574,7 +574,7 @@ class Page:
 
     def _compute(self, view: View, runs: dict[str, Run], settings: int) -> Drawing:
         told = _Progress(self, view, runs, settings)
-        files = self.store.columns(view.runs, (*view.left, *view.right), told)
+        files = self.store.columns(view.runs, (*AXIS_COLUMNS[view.x], *view.left, *view.right), told)
         return draw(view, runs, files, self._colour_of)
 
     def _note_progress(self, done: int, total: int, settings: int) -> None:
@@ -615,7 +615,7 @@ class Page:
             if self._closed or self._wall_shows[:2] != shows:
                 raise _Superseded
 
-        files = self.store.columns(view.runs, signals, told)
+        files = self.store.columns(view.runs, (*AXIS_COLUMNS[view.x], *signals), told)
         charts = {}
         for signal in signals:
             curves = draw(replace(view, left=(signal,), right=()), runs, files, self._colour_of).curves[:MOST_CURVES]
@@ -727,20 +727,22 @@ class Page:
 
 
 class _Progress:
-    """Ear of a reading: every so often it draws what has been read, which costs a small part of the time."""
+    """Listener to a reading, which draws every so often what has been read, until a plot is full of lines."""
 
     def __init__(self, page: Page, view: View, runs: dict[str, Run], settings: int):
         self._page, self._view, self._runs, self._settings = page, view, runs, settings
         self._next = time.monotonic() + _FIRST_PART_SECONDS
+        self._drawn = 0
 
     def __call__(self, done: int, total: int, files: Mapping[str, SignalFile]) -> None:
         self._page._note_progress(done, total, self._settings)
         started = time.monotonic()
-        if started < self._next or done == total:
+        if started < self._next or done == total or self._drawn >= MOST_CURVES:
             return
         drawing = draw(self._view, self._runs, files, self._page._colour_of)
         took = time.monotonic() - started
         self._next = started + took + max(_NEXT_PART_SECONDS, _SHARE_OF_PARTS * took)
+        self._drawn = len(drawing.curves)
         if drawing.curves:
             self._page.in_order(partial(self._page._show_part, drawing, self._settings))
 

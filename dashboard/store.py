@@ -13,7 +13,7 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
 
 from rl_coach.command_line import preset_catalogue
 from rl_coach.runs import annotations as run_annotations
@@ -390,13 +390,12 @@ class Store:
         self._summaries_changed = False
         self._cache.write_summaries({run.path: _kept(run) for run in self.runs.values() if run.offset})
 
-    def _open(self, run: Run, wanted: Iterable[str], is_one_of_many: bool = False) -> SignalFile:
+    def _open(self, run: Run, wanted: Collection[str], is_one_of_many: bool = False) -> SignalFile:
         """The reader of a run's CSV: of all columns or, where that would take too much memory, of those wanted."""
-        columns = {*TIME_COLUMNS, *wanted}
         if run.is_large:
-            return SignalFile(run.path, columns, MOST_ROWS)
+            return SignalFile(run.path, {*TIME_COLUMNS, *wanted}, MOST_ROWS)
         file = self._cache.read(run.path) if self._cache else SignalFile(run.path)
-        return SignalFile(run.path, columns) if is_one_of_many and file.table is None else file
+        return SignalFile(run.path, wanted) if is_one_of_many and file.table is None else file
 
     def annotate(self, run_ids: Iterable[str], changes: Mapping[str, Any]) -> int:
         """Say something of runs; of how many.
@@ -466,7 +465,7 @@ class Store:
     ) -> dict[str, SignalFile]:
         """The signals of runs, up to date. Runs that are gone are left out.
 
-        :param signals: which of them are needed at least; of large files, and of many that are new, no others are read
+        :param signals: which columns are needed at least; of large files, and of many that are new, no others are read
         :param told: called after each run, with how many have been read, of how many, and the signals so far; what it
             raises ends the reading
         :raises InterruptedError: if the store is stopped meanwhile
