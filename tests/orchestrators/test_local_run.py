@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import fcntl
 import json
 import os
@@ -18,6 +19,7 @@ import time
 import pyte
 import pytest
 
+from tests.data_stores.stand_in_s3 import ACCESS_KEY, BUCKET, SECRET_KEY, StandInS3
 from tests.orchestrators.distributed_runs import ROOT, SLOW_POLE, SMALL, TOO_LONG, wait_until
 
 pytestmark = pytest.mark.faults
@@ -44,8 +46,8 @@ def processes_of(directory):
     return found
 
 
-def start(directory, *arguments, **environment):
-    command = [sys.executable, "-m", "rl_coach.coach", "-p", "CartPole_DQN", "-dc", "-ep", str(directory), *arguments]
+def start(directory, *arguments, command=("-p", "CartPole_DQN", "-dc", "-ep", "."), **environment):
+    command = [sys.executable, "-m", "rl_coach.coach", *command, *arguments]
     settings = {"PYTHONPATH": f"{directory}:{ROOT}", "COACH_TEST": str(directory), "PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=directory, start_new_session=True,
@@ -76,8 +78,12 @@ def test_workers_import_no_training_framework_and_lines_are_for_programs(tmp_pat
     assert "rl_coach.memories.backend.streams" in modules and "onnxruntime" in modules
     assert not modules & {"tensorflow", "keras", "jax", "torch", "mxnet", "pandas"}
     assert "\x1b" not in text
-    (totals,) = tmp_path.glob("*/*/distributed.json")
-    assert json.loads(totals.read_text())["steps"] >= 350
+    (file,) = tmp_path.glob("*/*/distributed.json")
+    totals = json.loads(file.read_text())
+    assert totals["steps"] >= 350
+    lines = [line.partition(" , ")[2] for line in text.splitlines() if line.startswith("Worker> ")]
+    assert lines[0] == "Name=worker-0, State=joined"
+    assert lines[-1] == f"Name=worker-0, State=ended, Steps={totals['stored'] + totals['discarded']}"
     assert list(tmp_path.glob("*/*/workers/worker-0.log"))
     assert processes_of(tmp_path) == []
 
@@ -94,6 +100,69 @@ def test_a_signal_ends_all_processes_and_the_trainer_saves(tmp_path, number, cod
     text = run.communicate(timeout=TOO_LONG)[0]
     assert run.returncode == code and "interrupted; saved" in text, text
     wait_until(lambda: not processes_of(tmp_path), "the end of all", 5)
+
+
+@pytest.mark.slow
+def test_a_stopped_run_goes_on_where_it_was(tmp_path):
+    """Counters, books and memory are those of the checkpoint, and it ends where it was to end."""
+    wanted = 1500
+    settings = SMALL.replace("10000000", str(wanted))
+    run = start(tmp_path, "-n", "2", "-lvl", SLOW_POLE, "-cp", settings, "--nocolor")
+    read_until(run, "Training iteration=")
+    read_until(run, "Training> ")
+    os.kill(run.pid, signal.SIGINT)
+    assert "coach --resume" in run.communicate(timeout=TOO_LONG)[0]
+    (file,) = tmp_path.glob("*/*/distributed.json")
+    before = json.loads(file.read_text())
+    assert 50 < before["steps"] < wanted
+    again = start(tmp_path, "--resume", str(file.parent), "--nocolor", command=())
+    text = again.communicate(timeout=TOO_LONG)[0]
+    assert again.returncode == 0, text
+    after = json.loads(file.read_text())
+    assert after["steps"] == after["stored"] >= wanted + 50
+    assert {name: after["workers"][name] for name in before["workers"]} == before["workers"]
+    assert len(after["workers"]) == 4, "two workers, started twice"
+    (signals,) = file.parent.glob("worker_0*.csv")
+    rows = list(csv.DictReader(signals.read_text().splitlines()))
+    assert [int(row["Episode #"]) for row in rows] == list(range(1, len(rows) + 1))
+    steps = [float(row["Total steps"]) for row in rows if row["Total steps"]]
+    assert steps == sorted(steps) and steps[-1] > before["steps"] > steps[0]
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_policies_go_through_a_shared_directory(tmp_path):
+    (tmp_path / "run.ini").write_text(f"[coach]\ndata_store = nfs\nnfs_path = {tmp_path / 'shared'}\n")
+    run = start(tmp_path, "-n", "2", "-dcp", "run.ini", *PLAYING, "--nocolor")
+    read_until(run, "Training> ")
+    documents = {file.name for file in tmp_path.glob("shared/*/*/*")}
+    os.kill(run.pid, signal.SIGINT)
+    text = run.communicate(timeout=TOO_LONG)[0]
+    assert documents >= {"policy.document", "blueprint.document"}, text
+    assert not list(tmp_path.glob("shared/*/*/*.document")), "they go with the run"
+    assert {f"Name=worker-{i}, State=joined" in text for i in range(2)} | {run.returncode == 130} == {True}
+
+
+@pytest.mark.slow
+def test_policies_go_through_a_bucket(tmp_path):
+    """Of a stand-in for S3, an HTTP server on loopback."""
+    (tmp_path / "credentials").write_text(
+        f"[default]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n"
+    )
+    with StandInS3() as bucket:
+        (tmp_path / "run.ini").write_text(
+            f"[coach]\ndata_store = s3\ns3_end_point = {bucket.url}\ns3_bucket_name = {BUCKET}\n"
+            f"s3_creds_file = {tmp_path / 'credentials'}\n"
+        )
+        run = start(tmp_path, "-n", "2", "-dcp", "run.ini", *PLAYING, "--nocolor", "-s", "1")
+        read_until(run, "Training> ")
+        os.kill(run.pid, signal.SIGINT)
+        text = run.communicate(timeout=TOO_LONG)[0]
+        assert run.returncode == 130, text
+        assert any(one.startswith("GET") and one.endswith("/store/policy") for one in bucket.requests), text
+        kept = {key.partition("/files/")[2] for key in bucket.objects}
+        assert {"experiment.json", "distributed.json"} <= kept and any(".ckpt/" in key for key in kept)
+        assert not any(key.endswith("/store/policy") for key in bucket.objects), "it goes with the run"
 
 
 @pytest.mark.slow
