@@ -161,8 +161,9 @@ def check_policies_agree(run: SplitRun) -> None:
         agent.phase = RunPhase.TEST
         agent.seed_evaluation(np.random.SeedSequence(1))
         agent.reset_internal_state()
-    columns = run.trainer.received[-1].columns.state_columns
-    for row in range(5):
+    batch = run.trainer.received[-1].columns
+    columns = batch.state_columns
+    for row in range(min(5, len(batch))):
         state = {name: np.asarray(column)[row] for name, column in columns.items()}
         chosen = [
             agent.choose_action(agent.run_pre_network_filter_for_inference(state)) for agent in (run.actor, run.learner)

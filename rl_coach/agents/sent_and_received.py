@@ -30,7 +30,7 @@ def about_played(
             [report.phase.name, report.length, _number(report.reward), _number(report.shaped_reward), report.signals]
             for report in reports
         ],
-        "stretches": stretches if any(stretches) else [],
+        "stretches": list(stretches) if any(stretches) else [],
         "filters": filters,
     }
 

@@ -19,6 +19,8 @@ import time
 import pyte
 import pytest
 
+from rl_coach.coach import BAD_INPUT, main
+from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from tests.data_stores.stand_in_s3 import ACCESS_KEY, BUCKET, SECRET_KEY, StandInS3
 from tests.orchestrators.distributed_runs import ROOT, SLOW_POLE, SMALL, TOO_LONG, wait_until
 
@@ -163,6 +165,53 @@ def test_policies_go_through_a_bucket(tmp_path):
         kept = {key.partition("/files/")[2] for key in bucket.objects}
         assert {"experiment.json", "distributed.json"} <= kept and any(".ckpt/" in key for key in kept)
         assert not any(key.endswith("/store/policy") for key in bucket.objects), "it goes with the run"
+
+
+@pytest.mark.slow
+def test_the_flags_of_coachs_orchestrator_start_the_parts_of_a_run(tmp_path):
+    redis = EmbeddedRedis(tmp_path)
+    redis.start()
+    backend = {
+        "store_type": "redispubsub", "redis_address": "127.0.0.1", "redis_port": redis.port, "channel": "mine",
+        "orchestrator_params": {"redis_password": redis.password}, "orchestrator_type": "mine", "deployed": True,
+    }  # fmt: skip
+    store = {"store_type": "nfs", "orchestrator_type": "mine", "orchestrator_params": {},
+             "checkpoint_dir": str(tmp_path / "shared")}  # fmt: skip
+    flags = ("--memory_backend_params", json.dumps(backend), "--data_store_params", json.dumps(store))
+    settings = ("-p", "CartPole_DQN", "-ep", ".", "-cp", SMALL.replace("10000000", "300"), "--nocolor")
+    try:
+        parts = [
+            start(tmp_path, *settings, *flags, "--distributed_coach_run_type", part, command=())
+            for part in ("trainer", "rollout-worker")
+        ]
+        texts = [part.communicate(timeout=TOO_LONG)[0] for part in parts]
+    finally:
+        redis.stop()
+    assert [part.returncode for part in parts] == [0, 0], texts
+    (file,) = tmp_path.glob("*/*/distributed.json")
+    totals = json.loads(file.read_text())
+    ((worker, account),) = totals["workers"].items()
+    assert totals["steps"] == totals["stored"] >= 350
+    assert f"{worker}: {account['stored'] + account['discarded']} steps acknowledged" in texts[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            ["--memory_backend_params", "{}"],
+            "--memory_backend_params: only with --distributed_coach_run_type trainer or",
+        ),
+        (["--distributed_coach_run_type", "trainer"], "--memory_backend_params, which says where Redis is, is missing"),
+        (["--distributed_coach_run_type", "boss"], "invalid choice: 'boss'"),
+        (["--distributed_coach_run_type", "trainer", "--memory_backend_params", "{"], "--memory_backend_params: "),
+        (["-dc", "-ew"], "with -dc the trainer evaluates anyway: leave out -ew"),
+    ],
+)
+def test_flags_that_cannot_be_are_refused_in_a_line(flags, message, capsys):
+    assert main(["-p", "CartPole_DQN", *flags]) == BAD_INPUT
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
 
 
 @pytest.mark.slow

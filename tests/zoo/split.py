@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import threading
 import uuid
 from dataclasses import dataclass, field
@@ -162,12 +164,14 @@ def run_split(
             run.player.append(rollout_worker(run.worker, stores[1], 1, task, limits=_LIMITS))
         except BaseException as error:
             failures.append(error)
+            run.trainer.stop_signals.ask(signal.SIGTERM)  # nobody plays for it any more
             raise
 
     thread = threading.Thread(target=play, daemon=True)
     thread.start()
     task = TaskParameters(FRAMEWORK, experiment_path=str(directory / "trainer"), seed=seed)
-    training_worker(run.trainer, task, stores[0])
+    with contextlib.suppress(SystemExit):
+        training_worker(run.trainer, task, stores[0])
     thread.join(60)
     assert not thread.is_alive() and not failures, failures
     return run
