@@ -128,7 +128,7 @@ class PolicyOptimizationAgent(Agent):
         return max(0, self.num_players - len(self._received)), PlayUnit.SEGMENTS
 
     def take_in(self, played: Played) -> None:
-        starts = self._received.starts_of(played)
+        starts = self._received.starts_of(played, self.networks["main"].online_network.recurrent_state)
         super().take_in(played)
         if self.phase is not RunPhase.HEATUP:
             self._received.add(played, starts)
@@ -139,7 +139,8 @@ class PolicyOptimizationAgent(Agent):
             return 0.0
         self.clock.last_phase = self.current_episode
         own, loss = self.episode, 0.0
-        for segment, start in self._received.take():
+        segments = self._received.take()
+        for segment, start in segments if self._sums_segments else segments[: self.updates_left]:
             loss += self._learn_received(segment, start)
         self.episode = own
         return loss + self._update_on_segments() if self._segments else loss

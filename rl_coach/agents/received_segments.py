@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from rl_coach.agents.experience import Played
 
 
+_MOST_STEPS = 10_000_000  # of an episode
+
+
 @dataclass
 class SegmentStart:
     """Place of a segment in its episode.
@@ -40,7 +43,10 @@ class SegmentStart:
         """
         try:
             states = {str(name): np.asarray(array, np.float32) for name, array in plain["states"].items()}
-            return cls(int(plain["first"]), bool(plain["is_complete"]), states)
+            first = int(plain["first"])
+            if not 0 <= first <= _MOST_STEPS:
+                raise ValueError(f"it begins at step {first}")
+            return cls(first, bool(plain["is_complete"]), states)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CoachError(f"a segment does not say where in its episode it is: {error!r}") from error
 
@@ -56,17 +62,24 @@ class ReceivedSegments:
     def __len__(self) -> int:
         return len(self._lengths)
 
-    def starts_of(self, played: Played) -> list[SegmentStart]:
+    def starts_of(self, played: Played, recurrent: dict[str, np.ndarray]) -> list[SegmentStart]:
         """The places of the segments in what arrives.
 
-        :raises CoachError: they are not given for each segment, or do not cover the columns
+        :param recurrent: a state of the network, which those that arrive must be like
+        :raises CoachError: they are not given for each segment, do not cover the columns, or are none of that network
         """
         rows = 0 if played.columns is None else len(played.columns)
         if len(played.stretches) != len(played.episode_lengths) or sum(played.episode_lengths) != rows:
             raise CoachError(
                 f"segments of {sum(played.episode_lengths)} steps in {rows} rows, and places of {len(played.stretches)}"
             )
-        return [SegmentStart.of(one) for one in played.stretches]
+        starts = [SegmentStart.of(one) for one in played.stretches]
+        shapes = {name: np.shape(array) for name, array in recurrent.items()}
+        for start in starts:
+            found = {name: array.shape for name, array in start.states.items()}
+            if found and found != shapes:
+                raise CoachError(f"a segment begins in a state {found} of a network whose states are {shapes}")
+        return starts
 
     def add(self, played: Played, starts: list[SegmentStart]) -> None:
         """Keep what has arrived. :param starts: what ``starts_of`` gave for it"""
