@@ -98,48 +98,40 @@ def frames(options: argparse.Namespace) -> Iterator[Figure]:
 
 
 def acting(options: argparse.Namespace) -> Iterator[Figure]:
-    """Steps a second with each number of workers, and RLlib's."""
+    """Steps a second with each number of workers, and RLlib's with as many."""
+    if options.ray is None:
+        _say("RLlib is left out: --ray names no interpreter that has it")
     for algorithm in options.algorithms.split(","):
-        for library, measure in _libraries(options):
-            yield from _scaling(library, algorithm, measure, options)
+        ours = {count: _coach_steps(algorithm, count, options.seconds) for count in _numbers(options.workers)}
+        for count, value in ours.items():
+            base, least = next(iter(ours.values())), next(iter(ours))
+            compared = f"{value / count / (base / least):.2f} linear"
+            yield Figure(f"10 ms a step: Coach, {algorithm}, {count} workers", value, "steps/s", compared)
+        for count in _numbers(options.runners) if options.ray else []:
+            theirs = _rllib_steps(options.ray, algorithm, count, options.seconds)
+            compared = f"Coach has {ours[count] / theirs:.2f} x" if count in ours else ""
+            yield Figure(f"10 ms a step: RLlib, {algorithm}, {count} env runners", theirs, "steps/s", compared)
 
 
-Measure = Callable[[str, int, float], float]
-
-
-def _libraries(options: argparse.Namespace) -> list[tuple[str, Measure]]:
-    libraries: list[tuple[str, Measure]] = []
-    if "coach" in options.libraries:
-        libraries.append(("coach", _coach_steps))
-    if "rllib" in options.libraries:
-        if options.ray is None:
-            _say("RLlib is left out: --ray names no interpreter that has it")
-        else:
-            libraries.append(("rllib", lambda *work: _rllib_steps(options.ray, *work)))
-    return libraries
-
-
-def _scaling(library: str, algorithm: str, measure: Measure, options: argparse.Namespace) -> Iterator[Figure]:
-    base = None
-    for workers in map(int, options.workers.split(",")):
-        value = measure(algorithm, workers, options.seconds)
-        _say(f"{library}, {algorithm}, {workers} workers: {value:.1f} steps/s")
-        base = base or value / workers
-        compared = f"{value / (base * workers):.2f} linear"
-        yield Figure(f"10 ms a step: {library}, {algorithm}, {workers} workers", value, "steps/s", compared)
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",")]
 
 
 def _coach_steps(algorithm: str, workers: int, seconds: float) -> float:
     with tempfile.TemporaryDirectory() as directory:
-        return slow_runs.steps_per_second(pathlib.Path(directory), algorithm, workers, seconds)
+        value = slow_runs.steps_per_second(pathlib.Path(directory), algorithm, workers, seconds)
+    _say(f"Coach, {algorithm}, {workers} workers: {value:.1f} steps/s")
+    return value
 
 
-def _rllib_steps(python: str, algorithm: str, workers: int, seconds: float) -> float:
-    command = [python, "-m", "benchmarks.rllib_side", algorithm, str(workers), str(seconds)]
+def _rllib_steps(python: str, algorithm: str, runners: int, seconds: float) -> float:
+    command = [python, "-m", "benchmarks.rllib_side", algorithm, str(runners), str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode:
         raise BenchmarkError(f"RLlib failed on {algorithm}:\n{done.stderr[-2000:].strip()}")
-    return float(json.loads(done.stdout.strip().splitlines()[-1])["steps_per_second"])
+    value = float(json.loads(done.stdout.strip().splitlines()[-1])["steps_per_second"])
+    _say(f"RLlib, {algorithm}, {runners} env runners: {value:.1f} steps/s")
+    return value
 
 
 def worker(options: argparse.Namespace) -> Iterator[Figure]:
@@ -179,7 +171,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="of acting, others less (default: %(default)s)")
     parser.add_argument("--workers", default="1,2,4", help="of acting (default: %(default)s)")
     parser.add_argument("--algorithms", default="dqn,ppo", help="of acting (default: %(default)s)")
-    parser.add_argument("--libraries", default="coach,rllib", help="of acting (default: %(default)s)")
+    parser.add_argument("--runners", default="2,4", help="env runners of RLlib in acting (default: %(default)s)")
     parser.add_argument("--ray", metavar="PYTHON", help="an interpreter that has ray[rllib] and torch")
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)

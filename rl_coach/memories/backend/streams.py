@@ -220,7 +220,7 @@ class TrainerLink:
         if not self.is_connected or self._is_group_due:
             return
         try:
-            self._entries.extend(self._read(">", _MILLISECONDS_OF_WAITING))
+            self._take_entries(">", self._read(self._connection.client, ">", _MILLISECONDS_OF_WAITING))
         except self._connection.errors:
             self.is_connected = False
             self._lose()
@@ -260,27 +260,32 @@ class TrainerLink:
                 pipeline.hset(keys.taken, mapping=taken)
         for key, document in changed.items():
             pipeline.set(key, document)
-        if receipts or changed:
-            pipeline.execute()
+        position = "0" if self._reads_pending else ">"
+        if reads:
+            self._read(pipeline, position)
+        answers = pipeline.execute()
         self._has_asked = False
         del self._receipts[: len(receipts)]
         for key, document in changed.items():
             if self._changed.get(key) is document:
                 del self._changed[key]
         if reads:
-            self._entries.extend(self._read("0" if self._reads_pending else ">", None))
+            self._take_entries(position, answers[-1])
 
-    def _read(self, position: str, block: int | None) -> list:
+    def _read(self, client: Any, position: str, block: int | None = None) -> Any:
+        """Fetch entries. :param client: that of the connection, or a pipeline, which answers later"""
         keys = self._keys
-        answer = self._connection.client.xreadgroup(
+        return client.xreadgroup(
             keys.GROUP, keys.GROUP, {keys.experience: position}, count=MOST_ENTRIES_AT_ONCE, block=block
         )
+
+    def _take_entries(self, position: str, answer: list) -> None:
         entries = answer[0][1] if answer else []
         if position == "0":
             self._reads_pending = bool(entries)
         gone = [entry for entry, fields in entries if fields is None]
         self._receipts += [(entry, None) for entry in gone]
-        return [(entry, fields) for entry, fields in entries if fields is not None]
+        self._entries.extend((entry, fields) for entry, fields in entries if fields is not None)
 
     # others
 
