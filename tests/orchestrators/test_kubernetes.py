@@ -316,6 +316,17 @@ def test_the_logs_of_workers_are_written_also_of_those_that_were_replaced(stand_
     assert (directory / f"{workers[0]}.log").read_text() == "hello\nout of memory\n"
 
 
+@pytest.mark.slow
+def test_a_run_that_is_stopped_before_its_creation_is_confirmed_is_removed(stand_in, coach):
+    stand_in.stand_in.hold_answers()
+    run = coach(stand_in)
+    wait_until(stand_in.objects)
+    run.send(signal.SIGINT)
+    assert run.end() == STOPPED, run.text
+    assert stand_in.is_empty(), stand_in.objects()
+    stand_in.stand_in.give_answers()
+
+
 # without a cluster
 
 
