@@ -6,8 +6,8 @@ Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answ
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import errno
+import functools
 import os
 import pathlib
 import shlex
@@ -358,8 +358,10 @@ class CoachLauncher:
             args.num_threads = max(1, (os.cpu_count() or 1) // args.num_workers)
         mine = self.for_workers()
         workers = AsynchronousWorkers(
-            args.num_workers, args.evaluation_worker, args.seed, _GraphMaker(mine, args), _TaskMaker(mine, args)
-        )
+            args.num_workers, args.evaluation_worker, args.seed,
+            make_graph=functools.partial(mine.get_graph_manager_from_args, args),
+            make_task=functools.partial(mine.create_task_parameters, args=args),
+        )  # fmt: skip
         directory = pathlib.Path(args.experiment_path)
         experiment_record.write(
             directory, _with_plain_values(args), _defaults(self.get_argument_parser()), workers.seed
@@ -386,28 +388,6 @@ class CoachLauncher:
         if args.open_dashboard:
             open_dashboard(args.experiment_path)
         graph_manager.run()
-
-
-@dataclasses.dataclass(frozen=True)
-class _GraphMaker:
-    """Gives a worker its graph manager, as its launcher makes it."""
-
-    launcher: CoachLauncher
-    args: argparse.Namespace
-
-    def __call__(self) -> GraphManager:
-        return self.launcher.get_graph_manager_from_args(self.args)
-
-
-@dataclasses.dataclass(frozen=True)
-class _TaskMaker:
-    """Gives a worker its task, as its launcher makes it."""
-
-    launcher: CoachLauncher
-    args: argparse.Namespace
-
-    def __call__(self, graph_manager: GraphManager) -> TaskParameters:
-        return self.launcher.create_task_parameters(graph_manager, self.args)
 
 
 class CoachInterface(CoachLauncher):

@@ -175,7 +175,7 @@ class ProximalPolicyAgent(ActorCriticAgent):
         self.divergence = float(result.signals[DIVERGENCE][-per_epoch:].mean())
         if screen.is_read_by_programs:
             signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
-            learning_rate = self.networks[self.policy_network].learning_rate_at(self.training_iteration)
+            learning_rate = self.networks[self.policy_network].optimizer.learning_rate(self.training_iteration)
             log_epochs(epochs, signals, learning_rate)
         return float(result.losses[self.policy_network].mean())
 
