@@ -121,7 +121,7 @@ def receive_chunks(connection: Connection) -> Iterator[int]:
         assert played.columns is not None
         memory.store_columns(played.columns)
         link.acknowledge(*found, is_stored=True)
-        link.push()
+        link.push_soon()
         yield played.steps
 
 

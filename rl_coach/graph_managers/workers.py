@@ -165,7 +165,7 @@ class Workers:
             found = self._link.next()
             played = None if found is None else self._decide(*found, take_in)
             if played is not None:
-                self._link.push()
+                self._link.push_soon()
                 return played
             if found is None:
                 self._wait()

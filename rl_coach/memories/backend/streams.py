@@ -7,6 +7,7 @@ what it wrote, and workers send again what they have no receipt of.
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections import deque
 from dataclasses import dataclass
 from typing import Any, Mapping
@@ -17,6 +18,7 @@ from rl_coach.memories.backend.wire import Chunk, ChunkError, PolicyName, decode
 
 MOST_ENTRIES_AT_ONCE = 8
 _MILLISECONDS_OF_WAITING = 50
+_SECONDS_OF_A_RECEIPT = 0.01  # that it may wait for others, while chunks are there that nobody has looked at
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class TrainerLink:
         self._reads_pending = True
         self._changed: dict[str, bytes] = {}
         self._has_asked = False
+        self._push_at = 0.0
 
     # what the trainer says
 
@@ -193,12 +196,19 @@ class TrainerLink:
 
     # Redis
 
+    def push_soon(self) -> None:
+        """Push if no chunks are left, or the last push was a moment ago: receipts of chunks that arrived together go
+        out together, unless whoever learns from each takes its time."""
+        if not self._entries or time.monotonic() >= self._push_at:
+            self.push()
+
     def push(self, reads: bool = True) -> bool:
         """Send receipts and what has changed, and fetch new chunks if none are left; one round trip.
 
         :param reads: fetch chunks
         :return: False if there is no Redis
         """
+        self._push_at = time.monotonic() + _SECONDS_OF_A_RECEIPT
         try:
             if self._is_group_due:
                 self._put_everything_back()
