@@ -165,7 +165,7 @@ class Workers:
             found = self._link.next()
             played = None if found is None else self._decide(*found, take_in)
             if played is not None:
-                self._link.push_soon()
+                self._link.push() if self._is_synchronous else self._link.push_soon()  # SYNC: what is left to be played
                 return played
             if found is None:
                 self._wait()
