@@ -87,7 +87,12 @@ class SlowRun:
     def _start(self, program: str, *arguments: str) -> subprocess.Popen:
         command = [sys.executable, "-m", program, "--order", str(self._order), *arguments]
         with open(self._directory / "output.txt", "ab") as output:
-            return subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **SETTINGS})
+            return subprocess.Popen(command, stdout=output, stderr=output, env=self._environment())
+
+    def _environment(self) -> dict[str, str]:
+        """Modules are compiled once, as in what pip installs."""
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return {**inherited, **SETTINGS, "PYTHONPYCACHEPREFIX": str(self._directory / "compiled")}
 
     def stored(self) -> dict[str, int]:
         """Steps of each worker that the trainer has stored."""
