@@ -9,7 +9,7 @@ from rl_coach.agents.experience import Played
 from rl_coach.agents.sent_and_received import policy_of, take_policy
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import MiddlewareScheme, TaskRole
-from rl_coach.core_types import EnvironmentSteps, RunPhase
+from rl_coach.core_types import EnvironmentSteps, RunPhase, TrainingSteps
 from rl_coach.memories.backend.wire import pack, unpack
 from rl_coach.memories.outgoing import OutgoingMemoryParameters
 from rl_coach.utils import CoachError
@@ -38,6 +38,7 @@ def policy_gradients():
 def n_step_q():
     agent = parameters.n_step_q()
     agent.algorithm.num_steps_between_gradient_updates = SEGMENT
+    agent.algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(5)
     return agent
 
 
