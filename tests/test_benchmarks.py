@@ -10,7 +10,7 @@ from dataclasses import asdict
 import pytest
 
 from benchmarks import __main__ as comparison
-from benchmarks import golden
+from benchmarks import golden, transport
 from benchmarks.coach_side import runner
 from benchmarks.measured import BenchmarkError, Measured
 from benchmarks.parts import PARTS, by_part
@@ -159,3 +159,14 @@ def test_a_golden_run_of_a_preset(tmp_path, monkeypatch):
     (one,) = golden.read(results)
     assert one.is_reached and one.reward >= 150 and one.episodes <= one.limit == 250
     assert "`CartPole_DQN`" in page.read_text()
+
+
+WAYS = [
+    (transport.PICKLES, "vectors"), (transport.CHUNKS, "vectors"), (transport.CHUNKS, "frames"),
+    (transport.BARE, "frames"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("way, kind", WAYS)
+def test_transitions_arrive_by_every_way(way, kind):
+    assert transport.rate(way, kind, rows=8, seconds=0.1) > 0

@@ -7,25 +7,26 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
+from rl_coach.agents.agent_networks import AgentNetworks
 from rl_coach.agents.agent_state import restore, state_of
 from rl_coach.agents.before_evaluation import BeforeEvaluation
 from rl_coach.agents.books import Books
-from rl_coach.agents.coach_methods import CoachMethods
 from rl_coach.agents.delegated_attributes import Delegated
 from rl_coach.agents.episode import EpisodeInProgress, attributes_set_by
 from rl_coach.agents.experience import Experience, Played
 from rl_coach.agents.parallel_episodes import ParallelEpisodes
 from rl_coach.agents.training_clock import TrainingClock
 from rl_coach.agents.update_loop import Outcome, UpdateLoop, columns_of
-from rl_coach.architectures.network_wrapper import NetworkWrapper, predictions_of
+from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import (
     ActionInfo,
     ActionType,
     Batch,
+    EnvironmentEpisodes,
     EnvResponse,
-    PredictionType,
+    PlayUnit,
     RunPhase,
     StateType,
     Transition,
@@ -37,7 +38,7 @@ from rl_coach.spaces import GoalsSpace, SpacesDefinition
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
 
-class Agent(CoachMethods):
+class Agent(AgentNetworks):
     """Acts, observes, remembers and learns.
 
     A subclass gives an update rule (``make_update_rule``) and chooses actions (``choose_action``); or it overrides
@@ -62,6 +63,7 @@ class Agent(CoachMethods):
     :ivar policy_spaces: those of the networks and of exploration, which may see actions in another form
     :ivar learning_periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
     :ivar is_played_elsewhere: other processes play for it, and it learns from what they send (``take_in``)
+    :ivar num_players: the number of those processes
     """
 
     acting_networks: tuple[str, ...] | None = None
@@ -125,6 +127,7 @@ class Agent(CoachMethods):
         self.training_iteration = 0
         self._before_evaluation: BeforeEvaluation | None = None
         self.is_played_elsewhere = False
+        self.num_players = 1
         self.evaluates_only = getattr(self.ap.task_parameters, "evaluate_only", None) is not None
 
         self.loss = self.register_signal("Loss")
@@ -173,20 +176,6 @@ class Agent(CoachMethods):
         if self.ap.visualization.print_networks_summary:
             for network in self.networks.values():
                 print(network.summary())
-
-    def create_networks(self) -> dict[str, NetworkWrapper]:
-        """The agent's networks by name."""
-        return {
-            name: NetworkWrapper(
-                self.ap,
-                has_target=parameters.create_target_network,
-                has_global=False,
-                name=name,
-                spaces=self.policy_spaces,
-                rng=np.random.default_rng(self._seeds.spawn(1)[0]),
-            )
-            for name, parameters in self.ap.network_wrappers.items()
-        }
 
     def make_update_rule(self) -> UpdateRule:
         """The algorithm's update as a pure function; see ``rl_coach.architectures.update``."""
@@ -237,10 +226,6 @@ class Agent(CoachMethods):
         if val is RunPhase.TEST and self._phase is not RunPhase.TEST and self.ap.is_a_highest_level_agent:
             screen.announce(f"{self.name}: Starting evaluation phase")
         self.books.end_evaluation(is_complete=val is not RunPhase.TEST)
-
-    def get_success_rate(self) -> float:
-        """The share of the last evaluation's episodes whose reward reached the environment's threshold."""
-        return self.books.last_success_rate
 
     def reset_internal_state(self) -> None:
         """Begin an episode."""
@@ -361,10 +346,6 @@ class Agent(CoachMethods):
         """Count steps in the environment, of this process or of another one that played for this agent."""
         self.total_steps_counter += steps
 
-    def predict_states(self, states: list[StateType]) -> Any:
-        """The networks' predictions that ``choose_action`` needs, for each of several states."""
-        raise NotImplementedError(f"{type(self).__name__} does not predict")
-
     def acting_prediction(self, curr_state: StateType) -> Any:
         """The networks' prediction for the state to act in; where several are acted in at once, they are asked once."""
         if self.parallel is not None and self.parallel.are_asked_together:
@@ -375,35 +356,24 @@ class Agent(CoachMethods):
         """Choose an action for one state, observations without a batch dimension."""
         raise NotImplementedError(f"{type(self).__name__} does not choose actions")
 
-    def prepare_batch_for_inference(
-        self, states: StateType | list[StateType], network_name: str
-    ) -> dict[str, np.ndarray]:
-        """The inputs of a network for one state or a list of them, [B, ...] by name."""
-        states = states if isinstance(states, list) else [states]
-        names = [name for name in self.networks[network_name].input_names if name in states[0]]
-        if len(states) == 1:
-            return {name: np.asarray(states[0][name])[None] for name in names}
-        return {name: np.stack([np.asarray(state[name]) for state in states]) for name in names}
-
-    def get_state_embedding(self, state: StateType | list[StateType]) -> np.ndarray:
-        """[B, D], the output of the middleware of network ``main`` for one state or a list of them."""
-        return self.networks["main"].embedding(self.prepare_batch_for_inference(state, "main"))
-
-    def run_pre_network_filter_for_inference(
-        self, state: StateType, update_filter_internal_state: bool = True
-    ) -> StateType:
-        """The state as networks see it."""
-        if self.pre_network_filter.is_empty:
-            return state
-        update = (
-            update_filter_internal_state
-            and self.ap.algorithm.update_pre_network_filters_state_on_inference
-            and self._phase is not RunPhase.TEST
-        )
-        columns = {name: np.asarray(observation)[None] for name, observation in state.items()}
-        return {name: column[0] for name, column in self.pre_network_filter.filter_columns(columns, update).items()}
-
     # learning
+
+    @property
+    def needs_newest_policy(self) -> bool:
+        """True if it learns from nothing but what its newest policy has played."""
+        return self.is_on_policy
+
+    @property
+    def segment_steps(self) -> int | None:
+        """The longest stretch of an episode that it learns from at once; None if it learns out of its memory."""
+        return None
+
+    def left_to_play(self) -> tuple[int, PlayUnit]:
+        """What other processes are still to play before it learns."""
+        period = self.ap.algorithm.num_consecutive_playing_steps
+        unit = PlayUnit.EPISODES if isinstance(period, EnvironmentEpisodes) else PlayUnit.STEPS
+        played = self.current_episode if unit is PlayUnit.EPISODES else self.total_steps_counter
+        return max(0, period.num_steps - (played - self.clock.last_phase)), unit
 
     def should_train(self) -> bool:
         """True if the next call of ``train`` would learn."""
@@ -457,28 +427,11 @@ class Agent(CoachMethods):
         """
         self.experience.take_in(played)
 
-    def get_predictions(self, states: dict[str, np.ndarray], prediction_type: type[PredictionType]) -> Any:
-        """The predictions of this agent's networks for states [B, ...], for another agent.
-
-        :raises CoachError: no network predicts that
-        """
-        return predictions_of(self.networks, states, prediction_type)
-
     def set_incoming_directive(self, action: ActionType) -> None:
         """Take a goal from the level above: until the next one it is the ``desired_goal`` of the agent's states. The
         environment's own state, which others see too, stays as it is."""
         self.episode.incoming_goal = np.asarray(action)
         self.curr_state = {**self.curr_state, "desired_goal": self.episode.incoming_goal}
-
-    # the books
-
-    def update_log(self) -> None:
-        """Write the row of the episode that has ended."""
-        self.books.write_episode(self.episode.report(self._phase))
-
-    def update_step_in_episode_log(self) -> None:
-        """Write the row of one step to the in-episode CSV."""
-        self.books.write_step(self.episode.steps)
 
     # state
 

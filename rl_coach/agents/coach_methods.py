@@ -9,6 +9,8 @@ from rl_coach.filters.filter import InputFilter
 from rl_coach.saver import SaverCollection
 
 if TYPE_CHECKING:
+    from rl_coach.agents.books import Books
+    from rl_coach.agents.episode import EpisodeInProgress
     from rl_coach.agents.experience import Experience
     from rl_coach.architectures.network_wrapper import NetworkWrapper
 
@@ -20,6 +22,8 @@ class CoachMethods(DelegatedAttributes):
     memory: Any
     input_filter: InputFilter
     experience: Experience
+    books: Books
+    episode: EpisodeInProgress
     networks: dict[str, NetworkWrapper]
     current_episode: int
 
@@ -41,6 +45,18 @@ class CoachMethods(DelegatedAttributes):
     def freeze_memory(self) -> None:
         """Keep the memory as it is from now on."""
         self.call_memory("freeze")
+
+    def get_success_rate(self) -> float:
+        """The share of the last evaluation's episodes whose reward reached the environment's threshold."""
+        return self.books.last_success_rate
+
+    def update_log(self) -> None:
+        """Write the row of the episode that has ended."""
+        self.books.write_episode(self.episode.report(self._phase))
+
+    def update_step_in_episode_log(self) -> None:
+        """Write the row of one step to the in-episode CSV."""
+        self.books.write_step(self.episode.steps)
 
     def get_current_time(self) -> int:
         """Index of the CSV's present row: the training episodes that have ended."""

@@ -27,9 +27,7 @@ class Delegated:
 
 
 class DelegatedAttributes(AgentInterface):
-    """Attributes that agents written for Coach read and assign, and calls that they make."""
-
-    memory: Any
+    """Attributes that agents written for Coach read and assign."""
 
     curr_state = Delegated("episode", "curr_state")
     last_action_info = Delegated("episode", "last_action_info")
@@ -48,7 +46,3 @@ class DelegatedAttributes(AgentInterface):
     num_successes_across_evaluation_episodes = Delegated("books.evaluation", "successes")
     accumulated_rewards_across_evaluation_episodes = Delegated("books.evaluation", "reward")
     accumulated_shaped_rewards_across_evaluation_episodes = Delegated("books.evaluation", "shaped_reward")
-
-    def call_memory(self, func: str, args: Any = ()) -> Any:
-        """Call a method of the memory by name."""
-        return getattr(self.memory, func)(*(args if isinstance(args, tuple) else (args,)))

@@ -149,12 +149,13 @@ def td3_rule(
 
     ``extra['noise']`` is [B, A], standard normal. Which updates teach the actor is the agent's to say.
     """
-    low, high = (np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high))
+    bounds = [np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high)]
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
         assert_rank(2, actions=batch.actions, noise=batch.extra.get("noise"))
         actor, critic = networks["actor"], networks["critic"]
+        low, high = (ops.convert_to_tensor(bound) for bound in bounds)
         noise = ops.clip(policy_noise * batch.extra["noise"], -noise_clipping, noise_clipping)
         a_t = ops.minimum(ops.maximum(actor.target(batch.next_states)[0]["action"] + noise, low), high)
         q_t = critic.target({**batch.next_states, "action": a_t})[0]["q"]
@@ -208,14 +209,19 @@ class TD3Agent(DDPGAgent):
         """Number of updates that follow episodes of ``steps`` steps in all."""
         return steps
 
+    def _steps_at_once(self) -> int:
+        """Number of steps that have just ended an episode in each environment, or arrived together."""
+        if self.is_played_elsewhere:
+            return self.clock.steps_at_once
+        return self.episode.steps * (1 if self.parallel is None else self.parallel.count)
+
     def train(self) -> SupportsFloat:
         if not self.ap.algorithm.act_for_full_episodes:
             return super().train()
         if not (self.can_train and self.should_train()):
             return 0.0
-        environments = 1 if self.parallel is None else self.parallel.count
         # steps of the heatup are not caught up with
-        played = min(self.total_steps_counter - self.clock.last_phase, self.episode.steps * environments)
+        played = min(self.total_steps_counter - self.clock.last_phase, self._steps_at_once())
         updates = self.updates_of_full_episodes(played)
         self.clock.start_phases(self.total_steps_counter, self.current_episode)
         loss = self.update_loop.learn(updates if self.updates_left is None else min(updates, self.updates_left))

@@ -229,7 +229,7 @@ class UpdateLoop:
     def close_phase(self) -> None:
         """Record the learning rate, and the updates so far."""
         network = next(iter(self._networks.values()))
-        self._agent.books.note_learning_rate(network.learning_rate_at(self._agent.training_iteration))
+        self._agent.books.note_learning_rate(network.optimizer.learning_rate(self._agent.training_iteration))
 
 
 def columns_of(batch: Batch, input_names: Iterable[str], discount: float) -> dict[str, np.ndarray]:

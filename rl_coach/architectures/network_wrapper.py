@@ -90,6 +90,8 @@ class NetworkWrapper:
     :param name: the network's name, unique within its agent
     :param spaces: the agent's spaces
     :param rng: the source of initial weights
+
+    :ivar optimizer: gives the learning rate in each training step, from 0 on
     """
 
     def __init__(
@@ -117,7 +119,7 @@ class NetworkWrapper:
         self.framework = load_framework(framework)
         function = self.network_parameters.make_function(self.framework, spaces, name, self.rng)
         self.state = self.framework.hold(function, has_target)
-        self._optimizer = Optimizer(self.network_parameters)
+        self.optimizer = Optimizer(self.network_parameters)
         self._exported: ExportedNetwork | None = None
         self._target_learning = TargetLearning(name, self.network_parameters, self.framework, self.state)
         self._spaces = spaces
@@ -166,10 +168,6 @@ class NetworkWrapper:
     def is_recurrent(self) -> bool:
         """True if the network carries a state from step to step."""
         return bool(self.state.function.recurrent_sizes)
-
-    def learning_rate_at(self, training_step: int) -> float:
-        """The step size in a training step, from 0 on."""
-        return self._optimizer.learning_rate(training_step)
 
     def update_target_network(self, rate: float = 1.0) -> None:
         """Move the target's weights towards the online ones; 1 copies them."""

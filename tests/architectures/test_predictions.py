@@ -10,6 +10,7 @@ import pytest
 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import (
+    DDPGActorHeadParameters,
     DuelingQHeadParameters,
     PolicyHeadParameters,
     PPOHeadParameters,
@@ -108,6 +109,12 @@ def test_heads_of_continuous_actions():
         SACQHeadParameters(layers_sizes=(5, 3), output_bias_initializer=0.1),
     ]
     check(network_parameters(heads), spaces(VECTOR, BOX), train)
+
+
+def test_heads_with_state_dependent_noise():
+    for head in (DDPGActorHeadParameters(), SACPolicyHeadParameters()):
+        head.state_dependent_noise = True
+        check(network_parameters([head]), spaces(VECTOR, BOX))
 
 
 def test_a_policy_over_unbounded_actions():

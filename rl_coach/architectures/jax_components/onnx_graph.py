@@ -219,6 +219,12 @@ class OnnxGraph:
         row = np.arange(shape[dimension], dtype=equation.params["dtype"])
         return self._constant(row.reshape([-1] + [1] * (len(shape) - dimension - 1)))
 
+    def _jax_dim_as_value(self, equation: Any, values: list[Value]) -> Value:
+        """The batch size as a number, which JAX needs to see that an index is inside."""
+        dtype = helper.np_dtype_to_tensor_dtype(equation.outvars[0].aval.dtype)
+        size = self._node("Squeeze", [self._batch_size()], ())
+        return self._elementwise("Cast", [size], to=dtype)
+
     def _jax_broadcast_in_dim(self, equation: Any, values: list[Value]) -> Value:
         shape, places = equation.params["shape"], equation.params["broadcast_dimensions"]
         if tuple(places) == tuple(range(len(shape) - len(places), len(shape))):
@@ -263,6 +269,16 @@ class OnnxGraph:
         ends = [n if isinstance(n, int) else END for n in limits]
         inputs = [self._integers(numbers) for numbers in (starts, ends, range(len(starts)), strides)]
         return self._node("Slice", [*self._inputs(equation, values), *inputs], equation.outvars[0].aval.shape)
+
+    def _jax_dynamic_slice(self, equation: Any, values: list[Value]) -> Value:
+        """A block from places that are numbers of the graph, such as ``x[0]`` of a batch; JAX keeps them inside."""
+        sizes = [n if isinstance(n, int) else END for n in equation.params["slice_sizes"]]
+        x, *places = self._inputs(equation, values)
+        whole = [self._node("Cast", [place], (), to=onnx.TensorProto.INT64).name for place in places]
+        first = [self._node("Unsqueeze", [place, self._integers([0])], (1,)).name for place in whole]
+        starts = self._node("Concat", first, (len(first),), axis=0).name
+        ends = self._node("Add", [starts, self._integers(sizes)], (len(first),)).name
+        return self._node("Slice", [x, starts, ends], equation.outvars[0].aval.shape)
 
     def _jax_gather(self, equation: Any, values: list[Value]) -> Value:
         """Indexing that takes one block, such as ``x[:, i]``."""
