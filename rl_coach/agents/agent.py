@@ -382,7 +382,12 @@ class Agent(AgentNetworks):
         is_cut = self.is_played_elsewhere or (self.parallel is not None and self.is_on_policy)
         in_episode = not buffer.is_complete and not is_cut
         is_due = self.clock.is_due(self.total_steps_counter, self.current_episode, in_episode)
-        return is_due and self.memory.length() > 0
+        return is_due and self.has_experience
+
+    @property
+    def has_experience(self) -> bool:
+        """True if there is something to learn from."""
+        return self.memory.length() > 0
 
     def train(self) -> SupportsFloat:
         """Make ``num_consecutive_training_steps`` updates on batches from the memory, if it is time.

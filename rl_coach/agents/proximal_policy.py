@@ -63,6 +63,11 @@ class ProximalPolicyAgent(ActorCriticAgent):
         """Make the updates on what was played. :return: the mean loss"""
         raise NotImplementedError(f"{type(self).__name__} does not say which updates it makes")
 
+    @property
+    def has_experience(self) -> bool:
+        """What is played in several environments counts before the first episode of any has ended: it is cut."""
+        return self.parallel is not None or super().has_experience
+
     def train(self) -> float:
         if not self.should_train():
             return 0.0

@@ -182,8 +182,9 @@ class TD3Agent(DDPGAgent):
     """See the module."""
 
     def init_environment_dependent_modules(self) -> None:
-        streams = self.ap.network_wrappers["critic"].middleware_parameters.num_streams
-        if streams != self.ap.algorithm.num_q_networks:
+        middleware, count = self.ap.network_wrappers["critic"].middleware_parameters, self.ap.algorithm.num_q_networks
+        streams = middleware.num_streams if isinstance(middleware, FCMiddlewareParameters) else count
+        if streams != count:
             raise CoachError(
                 f"num_q_networks of agent '{self.name}' is {self.ap.algorithm.num_q_networks}, and its critic has "
                 f"{streams} streams: set num_streams of the critic's middleware_parameters likewise"

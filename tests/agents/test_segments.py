@@ -12,7 +12,7 @@ from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameter
 from rl_coach.architectures.policies import log_probability
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.schedules import LinearSchedule
-from tests.zoo.environments import Bandit
+from tests.zoo.environments import Bandit, CountingEnvironmentParameters
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import actor_critic, clipped_ppo, dqn, policy_gradients
 
@@ -180,3 +180,15 @@ def test_the_update_of_the_targets_is_in_the_row_of_its_episode(tmp_path):
     assert [int(row["Update Target Network"]) for row in rows] == [0, 0, 1, 0, 1, 0]
     estimates = ("Inverse Propensity Score", "Direct Method Reward", "Doubly Robust", "Weighted Importance Sampling")
     assert {row[name] for row in rows for name in ("Epoch", *estimates, "Sequential Doubly Robust")} == {""}
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+def test_ppo_learns_from_several_environments_before_an_episode_ends(copies, tmp_path):
+    parameters = clipped_ppo()
+    parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(30)
+    manager = graph(parameters, CountingEnvironmentParameters(1000), tmp_path, copies=copies)
+    agent, learned = manager.get_agent(), []
+    learn = agent.learn_from_played
+    agent.learn_from_played = lambda columns: (learned.append(len(columns["weights"])), learn(columns))[1]
+    manager.train_and_act(EnvironmentSteps(90))
+    assert learned == [30, 30, 30]

@@ -16,6 +16,7 @@ from rl_coach.installation import install_command
 from rl_coach.utils import CoachError
 from tests.frameworks import run_on, where_installed
 
+CONTINUOUS_RUNS = "(twice_n_steps or seed) and (NAF or SAC or gSDE)"
 COMPATIBLE_MXNET = "rl_coach.architectures.mxnet_components.compatible_mxnet"
 
 
@@ -51,8 +52,10 @@ def test_mxnet_beside_a_numpy_that_is_too_new_says_so(monkeypatch):
         ["tests/architectures/test_agreement.py"],
         ["tests/agents/test_learning.py", "-k", "seed_decides or between_episodes"],
         ["tests/agents/test_going_on.py", "tests/agents/test_masks_and_ends.py"],
+        pytest.param(["tests/exploration_policies/test_state_dependent_noise.py"], marks=pytest.mark.slow),
+        pytest.param(["tests/resume", "-k", CONTINUOUS_RUNS], marks=pytest.mark.slow),
     ],
-    ids=["predictions", "updates", "agreement", "agents", "states"],
+    ids=["predictions", "updates", "agreement", "agents", "states", "noise of the state", "resume and seeds"],
 )
 def test_the_same_tests_pass(framework, tests):
     run_on(framework, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
