@@ -39,7 +39,7 @@ def test_starts_and_trains(name, tmp_path):
     period.num_steps = min(period.num_steps, 32 * manager.env_params.num_environments)
     if hasattr(agent.algorithm, "optimization_epochs"):
         agent.algorithm.optimization_epochs = 1
-    if agent.memory.max_size[0] is MemoryGranularity.Transitions:
+    if agent.memory.max_size and agent.memory.max_size[0] is MemoryGranularity.Transitions:
         agent.memory.max_size = (MemoryGranularity.Transitions, 2048)
     try:
         manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=3))
