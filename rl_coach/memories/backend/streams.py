@@ -7,16 +7,19 @@ what it wrote, and workers send again what they have no receipt of.
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections import deque
 from dataclasses import dataclass
 from typing import Any, Mapping
 
+from rl_coach.core_types import PlayUnit
 from rl_coach.memories.backend.connection import Connection, Keys
 from rl_coach.memories.backend.ledger import Account, Ledger, Outbox, Verdict
 from rl_coach.memories.backend.wire import Chunk, ChunkError, PolicyName, decode, pack, unpack
 
 MOST_ENTRIES_AT_ONCE = 8
 _MILLISECONDS_OF_WAITING = 50
+_SECONDS_OF_A_RECEIPT = 0.01  # that it may wait for others, while chunks are there that nobody has looked at
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,8 @@ class RunState:
     :param incarnation: which start of the trainer this is; a later one is larger
     :param version: of the newest policy of that incarnation
     :param phase: the name of the phase that workers play in
-    :param left: steps (or episodes) that are still wanted with this policy; None for no bound
-    :param counts_episodes: ``left`` counts episodes
+    :param left: number of steps that are still wanted with this policy; None for no bound
+    :param unit: the name of a ``PlayUnit`` that ``left`` counts instead
     :param resend: when this changes, workers send again what they have no receipt of
     :param beat: changes all the time while the trainer lives
     :param is_over: the run has ended
@@ -37,7 +40,7 @@ class RunState:
     version: int = 0
     phase: str = "UNDEFINED"
     left: int | None = None
-    counts_episodes: bool = False
+    unit: str = PlayUnit.STEPS.name
     resend: int = 0
     beat: int = 0
     is_over: bool = False
@@ -142,6 +145,7 @@ class TrainerLink:
         self._reads_pending = True
         self._changed: dict[str, bytes] = {}
         self._has_asked = False
+        self._push_at = 0.0
 
     # what the trainer says
 
@@ -193,12 +197,19 @@ class TrainerLink:
 
     # Redis
 
+    def push_soon(self) -> None:
+        """Push if no chunks are left, or the last push was a moment ago: receipts of chunks that arrived together go
+        out together, unless whoever learns from each takes its time."""
+        if not self._entries or time.monotonic() >= self._push_at:
+            self.push()
+
     def push(self, reads: bool = True) -> bool:
         """Send receipts and what has changed, and fetch new chunks if none are left; one round trip.
 
         :param reads: fetch chunks
         :return: False if there is no Redis
         """
+        self._push_at = time.monotonic() + _SECONDS_OF_A_RECEIPT
         try:
             if self._is_group_due:
                 self._put_everything_back()
@@ -220,7 +231,7 @@ class TrainerLink:
         if not self.is_connected or self._is_group_due:
             return
         try:
-            self._entries.extend(self._read(">", _MILLISECONDS_OF_WAITING))
+            self._take_entries(">", self._read(self._connection.client, ">", _MILLISECONDS_OF_WAITING))
         except self._connection.errors:
             self.is_connected = False
             self._lose()
@@ -260,27 +271,32 @@ class TrainerLink:
                 pipeline.hset(keys.taken, mapping=taken)
         for key, document in changed.items():
             pipeline.set(key, document)
-        if receipts or changed:
-            pipeline.execute()
+        position = "0" if self._reads_pending else ">"
+        if reads:
+            self._read(pipeline, position)
+        answers = pipeline.execute()
         self._has_asked = False
         del self._receipts[: len(receipts)]
         for key, document in changed.items():
             if self._changed.get(key) is document:
                 del self._changed[key]
         if reads:
-            self._entries.extend(self._read("0" if self._reads_pending else ">", None))
+            self._take_entries(position, answers[-1])
 
-    def _read(self, position: str, block: int | None) -> list:
+    def _read(self, client: Any, position: str, block: int | None = None) -> Any:
+        """Fetch entries. :param client: that of the connection, or a pipeline, which answers later"""
         keys = self._keys
-        answer = self._connection.client.xreadgroup(
+        return client.xreadgroup(
             keys.GROUP, keys.GROUP, {keys.experience: position}, count=MOST_ENTRIES_AT_ONCE, block=block
         )
+
+    def _take_entries(self, position: str, answer: list) -> None:
         entries = answer[0][1] if answer else []
         if position == "0":
             self._reads_pending = bool(entries)
         gone = [entry for entry, fields in entries if fields is None]
         self._receipts += [(entry, None) for entry in gone]
-        return [(entry, fields) for entry, fields in entries if fields is not None]
+        self._entries.extend((entry, fields) for entry, fields in entries if fields is not None)
 
     # others
 
