@@ -2,6 +2,7 @@
 # make test    lint, type check, import contracts, unit tests
 # make soak    interrupts, resumes and damages runs in every way (half an hour)
 # make golden  trains every preset that has a reward to reach (hours)
+# make golden-table  trains them with three seeds each and writes the table in docs/benchmarks.md; goes on if interrupted
 # make mxnet   runs the tests of networks and agents on MXNet, in an environment of its own (Python 3.10 to 3.12)
 # make bench   measures speed
 # make lint    ruff, mypy, import-linter
@@ -28,7 +29,7 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test soak golden mxnet bench lint format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
+.PHONY: help run test soak golden golden-table mxnet bench lint format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
@@ -75,6 +76,9 @@ soak: $(VENV)/.test-installed
 
 golden: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -m golden -s tests/golden
+
+golden-table: $(VENV)/.test-installed
+	$(BIN)/python -m benchmarks.golden
 
 # MXNet wants an older NumPy than the rest is tested with, and needs no other framework
 MXNET_VENV := .venv-mxnet

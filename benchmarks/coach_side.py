@@ -15,12 +15,12 @@ from rl_coach.graph_managers.graph_manager import SimpleSchedule
 
 def runner(work: Work, framework: str) -> Callable[[int], None]:
     """A function that makes some environment steps of a work, training included."""
-    agent_parameters = {"dqn": _dqn, "ppo": _ppo, "sac": _sac, "null": _null_agent}[work.algorithm](work)
+    agent_parameters = AGENTS[work.algorithm](work)
     visualization = VisualizationParameters(dump_csv=False, dump_parameters_documentation=False)
     graph = BasicRLGraphManager(agent_parameters, _environment(work), SimpleSchedule(), visualization)
     task = TaskParameters(framework_type=Frameworks[framework], experiment_path=tempfile.mkdtemp(), seed=1)
     graph.create_graph(task)
-    if work.algorithm != "ppo":
+    if work.algorithm not in ("ppo", "a2c"):
         graph.heatup(EnvironmentSteps(max(1, work.batch_size * 4)))
     return lambda steps: graph.train_and_act(EnvironmentSteps(steps))
 
@@ -33,16 +33,13 @@ def _environment(work: Work) -> GymEnvironmentParameters:
     return parameters
 
 
-def _dqn(work: Work) -> Any:
+def _dqn(work: Work, parameters: Any = None) -> Any:
     from rl_coach.agents.dqn_agent import DQNAgentParameters
-    from rl_coach.architectures.layers import Dense
     from rl_coach.memories.memory import MemoryGranularity
 
-    parameters = DQNAgentParameters()
+    parameters = DQNAgentParameters() if parameters is None else parameters
     network = parameters.network_wrappers["main"]
-    if len(work.hidden) == 2:
-        network.input_embedders_parameters["observation"].scheme = [Dense(work.hidden[0])]
-    network.middleware_parameters.scheme = [Dense(work.hidden[-1])]
+    _layers(network, work)
     network.batch_size = work.batch_size
     network.replace_mse_with_huber_loss = False
     parameters.memory.max_size = (MemoryGranularity.Transitions, 40_000)
@@ -53,16 +50,84 @@ def _dqn(work: Work) -> Any:
     return parameters
 
 
-def _ppo(work: Work) -> Any:
-    from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+def _qr_dqn(work: Work) -> Any:
+    from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgentParameters
+
+    parameters = _dqn(work, QuantileRegressionDQNAgentParameters())
+    parameters.algorithm.atoms = 50
+    return parameters
+
+
+def _layers(network: Any, work: Work) -> None:
+    """The work's hidden layers: the last one behind the embedders, one before it in each; frames keep their network."""
     from rl_coach.architectures.layers import Dense
 
+    if len(work.hidden) == 2:
+        for embedder in network.input_embedders_parameters.values():
+            embedder.scheme = [Dense(work.hidden[0])]
+    network.middleware_parameters.scheme = [Dense(work.hidden[-1])]
+
+
+def _ppo(work: Work) -> Any:
+    from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+
     parameters = ClippedPPOAgentParameters()
-    network = parameters.network_wrappers["main"]
-    network.input_embedders_parameters["observation"].scheme = [Dense(work.hidden[0])]
-    network.middleware_parameters.scheme = [Dense(work.hidden[1])]
+    network, algorithm = parameters.network_wrappers["main"], parameters.algorithm
+    _layers(network, work)
     network.batch_size = work.batch_size
-    parameters.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(2048)
+    if work.level is not None and "Pong" in work.level:  # one network for both heads, as its peers have
+        network.use_separate_networks_per_head = False
+        for part in (*network.input_embedders_parameters.values(), network.middleware_parameters):
+            part.activation_function = "relu"
+    algorithm.num_consecutive_playing_steps = EnvironmentSteps(work.rollout)
+    algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(work.rollout)
+    algorithm.optimization_epochs = work.epochs
+    return parameters
+
+
+def _a2c(work: Work) -> Any:
+    from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
+
+    parameters = ActorCriticAgentParameters()
+    network = parameters.network_wrappers["main"]
+    _layers(network, work)
+    network.use_separate_networks_per_head, network.optimizer_type = True, "RMSProp"
+    for part in (*network.input_embedders_parameters.values(), network.middleware_parameters):
+        part.activation_function = "tanh"
+    parameters.algorithm.learns_from_copies_together = True
+    parameters.algorithm.num_steps_between_gradient_updates = work.rollout // work.environments
+    return parameters
+
+
+def _ddpg(work: Work) -> Any:
+    from rl_coach.agents.ddpg_agent import DDPGAgentParameters
+
+    return _deterministic(DDPGAgentParameters(), work)
+
+
+def _td3(work: Work) -> Any:
+    from rl_coach.agents.td3_agent import TD3AgentParameters
+
+    parameters = _deterministic(TD3AgentParameters(), work)
+    parameters.algorithm.act_for_full_episodes = False
+    parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(1)
+    return parameters
+
+
+def _deterministic(parameters: Any, work: Work) -> Any:
+    from rl_coach.base_parameters import EmbedderScheme
+    from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
+    from rl_coach.memories.memory import MemoryGranularity
+    from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
+
+    for network in parameters.network_wrappers.values():
+        _layers(network, work)
+        network.batch_size = work.batch_size
+    # the action joins behind the first layer, as in the papers; the peers' critics take it in their first
+    parameters.network_wrappers["critic"].input_embedders_parameters["action"].scheme = EmbedderScheme.Empty
+    parameters.memory = ExperienceReplayParameters()
+    parameters.memory.max_size = (MemoryGranularity.Transitions, 40_000)
+    parameters.exploration = AdditiveNoiseParameters()
     return parameters
 
 
@@ -83,3 +148,15 @@ def _null_agent(work: Work) -> Any:
     parameters.exploration.epsilon_schedule.final_value = 1.0
     parameters.exploration.epsilon_schedule.current_value = 1.0
     return parameters
+
+
+AGENTS: dict[str, Callable[[Work], Any]] = {
+    "a2c": _a2c,
+    "ddpg": _ddpg,
+    "dqn": _dqn,
+    "null": _null_agent,
+    "ppo": _ppo,
+    "qr_dqn": _qr_dqn,
+    "sac": _sac,
+    "td3": _td3,
+}

@@ -37,25 +37,41 @@ def sbx(work: Work) -> Callable[[int], None]:
     return _runner(work, library, {"net_arch": list(work.hidden)})
 
 
+def sb3_contrib(work: Work) -> Callable[[int], None]:
+    """SB3-Contrib, which has what Stable-Baselines3 has not.
+
+    :raises ImportError: it is not installed
+    """
+    import sb3_contrib as library
+    import torch
+
+    torch.set_num_threads(1)
+    return _runner(work, library, {"net_arch": list(work.hidden)})
+
+
 def _runner(work: Work, library: Any, policy: dict) -> Callable[[int], None]:
-    environment = _environment(work)
+    """
+    :raises ImportError: the library has no such algorithm
+    """
+    name = work.algorithm.replace("_", "").upper()
+    if not hasattr(library, name):
+        raise ImportError(f"{library.__name__} has no {name}")
     kind = "CnnPolicy" if _is_image(work) else "MlpPolicy"
-    if work.algorithm == "dqn":
-        model = library.DQN(
-            kind, environment, batch_size=work.batch_size, buffer_size=BUFFER, learning_starts=work.batch_size,
-            train_freq=work.steps_per_update, gradient_steps=1, target_update_interval=100, exploration_fraction=1e-6,
-            exploration_final_eps=0.01, policy_kwargs={} if _is_image(work) else policy,
-        )  # fmt: skip
-    elif work.algorithm == "ppo":
-        model = library.PPO(
-            kind, environment, n_steps=2048 // work.environments, n_epochs=10, batch_size=work.batch_size,
-            policy_kwargs=policy,
-        )  # fmt: skip
+    settings: dict[str, Any] = {} if _is_image(work) else {"policy_kwargs": policy}
+    if work.algorithm == "ppo":
+        settings |= {"n_epochs": work.epochs, "batch_size": work.batch_size}
+    if work.algorithm in ("ppo", "a2c"):
+        settings |= {"n_steps": work.rollout // work.environments}
     else:
-        model = library.SAC(
-            kind, environment, batch_size=work.batch_size, buffer_size=BUFFER, learning_starts=work.batch_size,
-            train_freq=1, gradient_steps=1, policy_kwargs=policy,
-        )  # fmt: skip
+        settings |= {
+            "batch_size": work.batch_size, "buffer_size": BUFFER, "learning_starts": work.batch_size,
+            "train_freq": work.steps_per_update, "gradient_steps": 1,
+        }  # fmt: skip
+    if work.algorithm in ("dqn", "qr_dqn"):
+        settings |= {"target_update_interval": 100, "exploration_fraction": 1e-6, "exploration_final_eps": 0.01}
+    if work.algorithm == "qr_dqn":
+        settings["policy_kwargs"] = {**policy, "n_quantiles": 50}
+    model = getattr(library, name)(kind, _environment(work), **settings)
 
     def run(steps: int) -> None:
         model.learn(steps, reset_num_timesteps=False)
@@ -76,7 +92,11 @@ def _environment(work: Work) -> Any:
     from stable_baselines3.common.atari_wrappers import AtariWrapper
 
     gymnasium.register_envs(ale_py)
-    return VecFrameStack(DummyVecEnv([lambda: AtariWrapper(gymnasium.make(work.level))]), 4)
+    return VecFrameStack(DummyVecEnv([lambda: AtariWrapper(gymnasium.make(work.level))] * work.environments), 4)
 
 
-PEERS: dict[str, Callable[[Work], Callable[[int], None]]] = {"sb3": stable_baselines3, "sbx": sbx}
+PEERS: dict[str, Callable[[Work], Callable[[int], None]]] = {
+    "sb3": stable_baselines3,
+    "sb3_contrib": sb3_contrib,
+    "sbx": sbx,
+}

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 class Work:
     """One agent in one environment.
 
-    :param algorithm: ``dqn``, ``ppo`` or ``sac``
+    :param algorithm: ``null``, ``dqn``, ``qr_dqn``, ``ppo``, ``a2c``, ``sac``, ``ddpg`` or ``td3``
     :param level: the Gymnasium id; None for an environment that does nothing
     :param hidden: the units of each hidden layer
     :param batch_size: transitions in one update
     :param steps: environment steps that are timed
     :param warm_up: environment steps before that, in which everything is compiled
-    :param steps_per_update: environment steps for each update of DQN and SAC
+    :param steps_per_update: environment steps for each update of agents with a replay memory
     :param environments: copies of the environment that are stepped together
+    :param rollout: environment steps, of all copies together, that PPO and A2C learn from at a time
+    :param epochs: of PPO
     """
 
     name: str
@@ -29,6 +31,8 @@ class Work:
     warm_up: int
     steps_per_update: int = 1
     environments: int = 1
+    rollout: int = 2048
+    epochs: int = 10
 
 
 WORKS = {
@@ -91,6 +95,61 @@ WORKS = {
             600,
             400,
             4,
+        ),
+        Work(
+            "W6",
+            "DDPG Pendulum, 400 x 300, batch 64, one update a step",
+            "ddpg",
+            "Pendulum-v1",
+            (400, 300),
+            64,
+            2_000,
+            1_000,
+        ),
+        Work(
+            "W6t",
+            "TD3 Pendulum, 400 x 300, batch 100, one update a step",
+            "td3",
+            "Pendulum-v1",
+            (400, 300),
+            100,
+            2_000,
+            1_000,
+        ),
+        Work(
+            "W7",
+            "QR-DQN CartPole, 64 x 64, 50 quantiles, batch 32, one update a step",
+            "qr_dqn",
+            "CartPole-v1",
+            (64, 64),
+            32,
+            6_000,
+            1_500,
+        ),
+        Work(
+            "W8",
+            "A2C CartPole, 64 x 64 tanh, 8 environments of 5 steps",
+            "a2c",
+            "CartPole-v1",
+            (64, 64),
+            40,
+            40_000,
+            8_000,
+            environments=8,
+            rollout=40,
+        ),
+        Work(
+            "W9",
+            "PPO Pong, Nature CNN, 8 environments of 128 steps, 4 epochs, minibatch 256",
+            "ppo",
+            "PongNoFrameskip-v4",
+            (512,),
+            256,
+            3 * 1024,
+            2 * 1024,
+            environments=8,
+            rollout=1024,
+            epochs=4,
         ),
     )
 }

@@ -191,12 +191,19 @@ class CoachLauncher:
         args.experiment_path = chosen
 
     def display_all_presets_and_exit(self) -> None:
-        """Print the presets with environment and algorithm, and exit."""
-        rows = [("preset", "environment", "algorithm")]
-        rows += [(summary.name, summary.environment, summary.algorithm) for summary in preset_catalogue.summaries()]
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        for row in rows:
-            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        """Print the presets with environment and algorithm, those of Coach and then the tuned ones, and exit."""
+        tuned = preset_catalogue.summaries(preset_catalogue.list_tuned_presets())
+        parts = [("preset", preset_catalogue.summaries()), ("tuned preset", tuned)]
+        tables = [
+            [(title, "environment", "algorithm"), *((one.name, one.environment, one.algorithm) for one in summaries)]
+            for title, summaries in parts
+        ]
+        widths = [max(map(len, column)) for column in zip(*(row for rows in tables for row in rows))]
+        texts = (
+            "\n".join("  ".join(cell.ljust(n) for cell, n in zip(row, widths)).rstrip() for row in rows)
+            for rows in tables
+        )
+        print("\n\n".join(texts))
         sys.exit(DONE)
 
     def expand_preset(self, preset: str) -> str:

@@ -752,6 +752,28 @@ def create_mp4(images: Sequence[np.ndarray], fps: int = 10, name: str = "mp4", d
     return _write_video(images, fps, _video_path(directory, "videos", name, "mp4"))
 
 
+def tiled(images: np.ndarray, columns: int) -> np.ndarray:
+    """[rows H, columns W] or [rows H, columns W, 3] uint8: images [N, H, W] or [N, H, W, C] beside and below others;
+    of channels that are not colours the last one. N is a multiple of ``columns``."""
+    if images.ndim == 4 and images.shape[-1] != 3:
+        images = images[..., -1]
+    rows, (height, width) = len(images) // columns, images.shape[1:3]
+    grid = images.reshape(rows, columns, *images.shape[1:]).swapaxes(1, 2)
+    return grid.reshape(rows * height, columns * width, *images.shape[3:]).astype(np.uint8)
+
+
+def write_picture(path: str, image: np.ndarray) -> None:
+    """Write an image [H, W] or [H, W, 3] uint8 in the format that the path's suffix says.
+
+    :raises CoachError: imageio is not installed
+    """
+    try:
+        import imageio.v2
+    except ImportError:
+        raise CoachError("pictures need imageio: pip install imageio") from None
+    imageio.v2.imwrite(path, image)
+
+
 def open_video(path: str, fps: float) -> Any:
     """A writer of a GIF or MP4, as the path's suffix says: ``append_data(image)`` takes images [H, W, 3] uint8 one by
     one, ``close()`` finishes the file. A GIF plays again and again.

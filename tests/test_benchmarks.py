@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import cProfile
 import json
+import subprocess
+from dataclasses import asdict
 
 import pytest
 
 from benchmarks import __main__ as comparison
-from benchmarks import transport
+from benchmarks import golden, transport
+from benchmarks.coach_side import runner
 from benchmarks.measured import BenchmarkError, Measured
 from benchmarks.parts import PARTS, by_part
+from benchmarks.train_to_reward import NOT_REACHED, REACHED, Outcome
+from benchmarks.works import WORKS
 
 
 @pytest.fixture
@@ -57,6 +62,16 @@ def test_a_library_that_fails_is_left_out_and_said_at_the_end(compare):
     assert progress.count("sbx: not installed, or not for it") == 2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, work in WORKS.items() if name != "W0"])
+def test_every_work_can_be_measured_in_coach(name):
+    work = WORKS[name]
+    if "Pong" in work.level:
+        pytest.importorskip("ale_py")
+    run = runner(work, "tensorflow")
+    run(max(work.rollout if work.algorithm in ("ppo", "a2c") else 0, work.environments * 8))
+
+
 def test_a_profile_says_which_part_takes_how_long():
     clock = [0.0]
     functions: dict = {"clock": clock}
@@ -71,6 +86,79 @@ def test_a_profile_says_which_part_takes_how_long():
     profiler.runcall(functions["act"])
     expected = dict.fromkeys(PARTS, 0.0) | {"memory": 3.0, "environment": 1.0, "filters and bookkeeping": 2.0}
     assert by_part(profiler) == pytest.approx(expected)
+
+
+def outcome(preset, seed, is_reached, day="2026-01-02"):
+    return Outcome(preset, seed, is_reached, 150.0, 250, 151.25 if is_reached else 12.5, 60 + seed, 61.0, day)
+
+
+@pytest.fixture
+def train(monkeypatch, tmp_path):
+    """Runs the command of golden runs on trainings that end as they are told to: what it trained, and the page."""
+    page, results, trained = tmp_path / "page.md", tmp_path / "results.jsonl", []
+    page.write_text(f"above\n{golden.BEGIN}\nold line\n{golden.END}\nbelow\n")
+
+    def run(ends, *flags):
+        def process(command, **_):
+            preset, seed, file = command[-3], int(command[-2]), command[-1]
+            trained.append((preset, seed))
+            end = ends(preset, seed)
+            if end in (REACHED, NOT_REACHED):
+                with open(file, "a") as lines:
+                    lines.write(json.dumps(asdict(outcome(preset, seed, end == REACHED))) + "\n")
+            if end is KeyboardInterrupt:
+                raise KeyboardInterrupt
+            return subprocess.CompletedProcess(command, end)
+
+        trained.clear()
+        monkeypatch.setattr(golden.subprocess, "run", process)
+        monkeypatch.setattr("sys.argv", ["golden", "--page", str(page), "--results", str(results), *flags])
+        golden.main()
+        return list(trained), page.read_text()
+
+    return run
+
+
+def test_golden_runs_become_rows_between_the_marks(train):
+    trained, page = train(lambda _, seed: NOT_REACHED if seed == 1 else REACHED, "--only", "CartPole_D*")
+    assert trained == [(name, seed) for name in ("CartPole_DQN", "CartPole_Dueling_DDQN") for seed in (0, 1, 2)]
+    assert page.startswith("above\n") and page.endswith("\nbelow\n") and "old line" not in page
+    assert (
+        "| `CartPole_DQN` | 150 | 250 episodes | 0, 1, 2 | 2 of 3 | 151.2, 12.5, 151.2 | 60, 61, 62 "
+        "| 1:01, 1:01, 1:01 | 2026-01-02 |"
+    ) in page
+    assert "2 of 2 presets reach their reward on two of three seeds." in page
+
+
+def test_interrupted_golden_runs_go_on_where_they_were(train):
+    with pytest.raises(KeyboardInterrupt):
+        train(lambda _, seed: KeyboardInterrupt if seed == 1 else REACHED, "--only", "CartPole_DQN")
+    trained, page = train(lambda *_: REACHED, "--only", "CartPole_DQN")
+    assert trained == [("CartPole_DQN", 1), ("CartPole_DQN", 2)] and "3 of 3" in page
+    assert train(lambda *_: REACHED, "--only", "CartPole_DQN")[0] == []
+    assert train(lambda *_: NOT_REACHED, "--only", "CartPole_DQN", "--again", "--seeds", "2")[0] == [
+        ("CartPole_DQN", 2)
+    ]
+    assert "| 2 of 3 |" in train(lambda *_: REACHED, "--table")[1]
+
+
+def test_a_golden_run_that_breaks_is_no_result(train):
+    with pytest.raises(SystemExit, match="CartPole_DQN, seed 0: training broke"):
+        train(lambda _, seed: 1 if seed == 0 else NOT_REACHED, "--only", "CartPole_DQN")
+    with pytest.raises(SystemExit):
+        train(lambda *_: REACHED, "--only", "no_such_*")
+
+
+@pytest.mark.golden
+def test_a_golden_run_of_a_preset(tmp_path, monkeypatch):
+    page, results = tmp_path / "page.md", tmp_path / "results.jsonl"
+    page.write_text(f"{golden.BEGIN}\n{golden.END}\n")
+    flags = ["--only", "CartPole_DQN", "--seeds", "0", "--page", str(page), "--results", str(results)]
+    monkeypatch.setattr("sys.argv", ["golden", *flags])
+    golden.main()
+    (one,) = golden.read(results)
+    assert one.is_reached and one.reward >= 150 and one.episodes <= one.limit == 250
+    assert "`CartPole_DQN`" in page.read_text()
 
 
 WAYS = [

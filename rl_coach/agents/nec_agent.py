@@ -189,6 +189,11 @@ class NECAgent(ValueOptimizationAgent):
     def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
         return self._values(super().get_all_q_values_for_states(states))
 
+    def get_prediction_and_update_embeddings(self, states: StateType | list[StateType]) -> np.ndarray:
+        """[B, A], Q(s, .), by Coach's name. The embeddings enter the dictionary when the episode ends, under the newest
+        weights."""
+        return self.get_all_q_values_for_states(states)
+
     def _values(self, embeddings: np.ndarray) -> np.ndarray:
         """[B, A], the values looked up for embeddings [B, F]. An evaluation leaves no trace in the dictionary."""
         algorithm, touch = self.ap.algorithm, self._phase is not RunPhase.TEST

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -241,15 +242,20 @@ class PolicyOptimizationAgent(Agent):
         return self.networks[self.policy_network].online_network.predict(inputs, squeeze_output=False)
 
     def predict_states(self, states: list[StateType]) -> list[list[np.ndarray]]:
-        """For each state those of the network's outputs that make the policy."""
+        """For each state those of the network's outputs that an action is chosen by."""
         outputs = self.policy_outputs(self.get_prediction(states))
         return [[output[row] for output in outputs] for row in range(len(states))]
 
     def policy_outputs(self, predictions: list[np.ndarray]) -> list[np.ndarray]:
-        """Those of the network's outputs that make the policy."""
+        """Those of the network's outputs that an action is chosen by."""
         names = self.networks[self.policy_network].online_network.output_names
-        chosen = self._policy_output_names
-        return [value for name, value in zip(names, predictions) if name in chosen]
+        return [value for name, value in zip(names, predictions) if name in self._acting_output_names]
+
+    @cached_property
+    def _acting_output_names(self) -> tuple[str, ...]:
+        if not self.exploration_policy.draws_from_features:
+            return self._policy_output_names
+        return self.networks[self.policy_network].outputs_named("mean", "features", "noise_scales")
 
     @property
     def _policy_output_names(self) -> tuple[str, ...]:

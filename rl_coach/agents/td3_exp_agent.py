@@ -21,11 +21,14 @@ from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters, MiddlewareScheme, NetworkParameters
 from rl_coach.core_types import Batch, RunPhase, StateType
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
+from rl_coach.logger import tiled, write_picture
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.utilities.constraints import FLAG, FRACTION, TEXT, Constraint, number, optional, whole
 from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
 from rl_coach.utils import CoachError
+
+PICTURES_IN_A_ROW = 10
 
 
 class RNDNetworkParameters(NetworkParameters):
@@ -230,6 +233,28 @@ class TD3ExplorationAgent(TD3Agent):
         if self.total_steps_counter - self.last_replay_buffer_save >= self.ap.algorithm.replay_buffer_save_steps:
             self.last_replay_buffer_save = self.total_steps_counter
             self.save_replay_buffer(self.ap.algorithm.replay_buffer_save_path)
+
+    def save_rnd_images(self, dir_path: str | None = None) -> str:
+        """Save a picture of a hundred remembered observations, ten in a row, from the least novel to the most.
+
+        :param dir_path: a directory; None for ``rnd_images`` in the experiment's
+        :return: the picture's path
+        :raises CoachError: ``env_obs_key`` is no image
+        """
+        if dir_path is None:
+            dir_path = os.path.join(str(self.ap.task_parameters.experiment_path), "rnd_images")
+        seen = self.memory.get_all_complete_episodes_transitions().next_state_columns[self.ap.algorithm.env_obs_key]
+        if seen.ndim not in (3, 4):
+            key, shape = self.ap.algorithm.env_obs_key, list(seen.shape[1:])
+            raise CoachError(f"env_obs_key is '{key}', of shape {shape}: pictures of novelty need an image")
+        size = self.ap.algorithm.rnd_batch_size
+        batches = np.array_split(np.arange(len(seen)), -(-len(seen) // size))
+        order = np.argsort(np.concatenate([self.calculate_novelty(self.memory.transitions_at(one)) for one in batches]))
+        shown = seen[order[np.linspace(0, len(order) - 1, PICTURES_IN_A_ROW**2).round().astype(int)]]
+        os.makedirs(dir_path, exist_ok=True)
+        path = os.path.join(dir_path, f"novelty_{self.total_steps_counter}.png")
+        write_picture(path, tiled(shown, PICTURES_IN_A_ROW))
+        return path
 
     def save_replay_buffer(self, dir_path: str | None = None) -> None:
         """Save the memory in a directory, under the number of steps; nothing is saved if None is given."""

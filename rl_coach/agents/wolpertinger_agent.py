@@ -126,7 +126,11 @@ class WolpertingerAgent(DDPGAgent):
 
     @cached_property
     def embedding(self) -> ActionEmbedding:
-        """The actions as points.
+        """The actions as points, those of ``get_initialized_knn``."""
+        return self.get_initialized_knn()
+
+    def get_initialized_knn(self) -> ActionEmbedding:
+        """The actions as points among which the nearest are found; for a subclass to embed them in a way of its own.
 
         :raises CoachError: the actions are not discrete
         """

@@ -267,12 +267,39 @@ class PPOVHeadParameters(_HeadWithOutputBias):
 
 
 class PolicyHeadParameters(_NamedHead):
-    """A policy: probabilities of discrete actions, or mean and standard deviation of continuous ones."""
+    """A policy: probabilities of discrete actions, or mean and standard deviation of continuous ones.
+
+    :ivar state_dependent_noise: the deviation comes from noise that is a function of the features (gSDE);
+        ``StateDependentNoiseParameters`` sets it
+    :ivar initial_log_scale: logarithm of the deviation of that function's weights at first
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {"state_dependent_noise": FLAG, "initial_log_scale": number()}
 
     head, default_name, default_activation = "PolicyHead", "policy_head_params", "tanh"
 
+    def __init__(
+        self,
+        activation_function: str | None = None,
+        name: str | None = None,
+        num_output_head_copies: int = 1,
+        rescale_gradient_from_head_by_factor: float = 1.0,
+        loss_weight: float = 1.0,
+        dense_layer: Any = None,
+    ):
+        super().__init__(
+            activation_function,
+            name,
+            num_output_head_copies,
+            rescale_gradient_from_head_by_factor,
+            loss_weight,
+            dense_layer,
+        )
+        self.state_dependent_noise = False
+        self.initial_log_scale = -2.0
 
-class PPOHeadParameters(_NamedHead):
+
+class PPOHeadParameters(PolicyHeadParameters):
     """PPO's policy: as PolicyHead, with a standard deviation that does not depend on the state."""
 
     head, default_name, default_activation = "PPOHead", "ppo_head_params", "tanh"

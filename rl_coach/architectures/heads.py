@@ -256,17 +256,42 @@ class DDPGActor(Head):
         return {**outputs, "features": features} if self.parameters.state_dependent_noise else outputs
 
 
+def noise_of_state(
+    layers: Layers, features: Any, num_actions: int, initial_log_scale: float
+) -> tuple[Any, dict[str, Any]]:
+    """Generalised state-dependent exploration: the noise is z(s) E, where E's elements have deviations of their own
+    (Raffin et al. 2022, equation 6).
+
+    :param features: [B, F], z
+    :param initial_log_scale: logarithm of the deviations of E's elements at first
+    :return: the noise's variance [B, A], and the outputs that exploration draws with: ``features`` and
+        ``noise_scales`` [B, F * A], the same in each row
+    """
+    ops, shape = layers.ops, (features.shape[-1], num_actions)
+    scales = layers.trained_row(features, shape[0] * shape[1], Constant(initial_log_scale), ops.exp)
+    features = ops.stop_gradient(features)  # the deviation does not shape what the mean is computed from
+    variance = ops.matmul(ops.square(features), ops.square(ops.reshape(scales[0], shape)))
+    return variance + 1e-6, {"features": features, "noise_scales": scales}
+
+
 class PolicyHead(Head):
     """A policy. Discrete: ``probabilities`` [B, A] and ``log_probabilities``. Continuous: ``mean`` and
-    ``standard_deviation`` [B, A], the mean squashed into the action space where that is bounded."""
+    ``standard_deviation`` [B, A], the mean squashed into the action space where that is bounded.
 
-    public = ("probabilities", "mean", "standard_deviation")
+    With ``state_dependent_noise`` the standard deviation is that of ``noise_of_state``, whose outputs follow.
+    """
+
+    public = ("probabilities", "mean", "standard_deviation", "features", "noise_scales")
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         if self.is_discrete:
             logits = layers.dense(features, self.num_actions) / self.temperature
             return {"probabilities": layers.ops.softmax(logits), "log_probabilities": layers.ops.log_softmax(logits)}
         mean = self._mean(layers, features)
+        if self.parameters.state_dependent_noise:
+            first = self.parameters.initial_log_scale
+            variance, drawn_with = noise_of_state(layers, features, self.num_actions, first)
+            return {"mean": mean, "standard_deviation": layers.ops.sqrt(variance), **drawn_with}
         return {"mean": mean, "standard_deviation": self._standard_deviation(layers, features)}
 
     def _mean(self, layers: Layers, features: Any) -> Any:
@@ -299,8 +324,7 @@ class PPOHead(PolicyHead):
 class SACPolicyHead(Head):
     """``mean`` and ``log_deviation`` [B, A] of the Gaussian before squashing (Haarnoja et al. 2018, appendix C).
 
-    With ``state_dependent_noise`` the noise is z(s) E, where E's elements have deviations of their own (Raffin et al.
-    2022, equation 6): ``features`` z [B, F] and ``noise_scales`` [B, F * A], the same in each row, are outputs too.
+    With ``state_dependent_noise`` the deviation is that of ``noise_of_state``, whose outputs follow.
     """
 
     public = ("mean", "log_deviation", "features", "noise_scales")
@@ -310,17 +334,11 @@ class SACPolicyHead(Head):
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         mean = layers.dense(features, self.num_actions)
         if self.parameters.state_dependent_noise:
-            return {"mean": mean, **self._state_dependent(layers, features)}
+            first = self.parameters.initial_log_scale
+            variance, drawn_with = noise_of_state(layers, features, self.num_actions, first)
+            return {"mean": mean, "log_deviation": 0.5 * layers.ops.log(variance), **drawn_with}
         log_deviation = layers.dense(features, self.num_actions)
         return {"mean": mean, "log_deviation": layers.ops.clip(log_deviation, *self.LOG_DEVIATION_LIMITS)}
-
-    def _state_dependent(self, layers: Layers, features: Any) -> dict[str, Any]:
-        ops, shape = layers.ops, (features.shape[-1], self.num_actions)
-        first = Constant(self.parameters.initial_log_scale)
-        scales = layers.trained_row(features, shape[0] * shape[1], first, ops.exp)
-        features = ops.stop_gradient(features)  # the deviation does not shape what the mean is computed from
-        variance = ops.matmul(ops.square(features), ops.square(ops.reshape(scales[0], shape)))
-        return {"log_deviation": 0.5 * ops.log(variance + 1e-6), "features": features, "noise_scales": scales}
 
 
 class SACQHead(Head):

@@ -43,17 +43,24 @@ def list_all_presets() -> list[str]:
     return sorted(file.stem for file in preset_directory().glob("*.py") if not file.stem.startswith("_"))
 
 
-def summaries() -> list[PresetSummary]:
-    """A summary of each preset, read from its source."""
-    return [_summary(preset_directory() / f"{name}.py") for name in list_all_presets()]
+def list_tuned_presets() -> list[str]:
+    """The names of the presets at today's best known values, ``tuned/CartPole_DQN``, in alphabetical order."""
+    files = (preset_directory() / "tuned").glob("*.py")
+    return sorted(f"tuned/{file.stem}" for file in files if not file.stem.startswith("_"))
 
 
-def _summary(file: pathlib.Path) -> PresetSummary:
+def summaries(names: list[str] | None = None) -> list[PresetSummary]:
+    """A summary of each preset, read from its source. :param names: None for those of ``list_all_presets``"""
+    return [_summary(name) for name in (list_all_presets() if names is None else names)]
+
+
+def _summary(name: str) -> PresetSummary:
+    file = preset_directory() / f"{name}.py"
     calls = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
     agents = [name for name in map(_called_name, calls) if name.endswith("AgentParameters")]
     environments = [call for call in calls if _is_environment(_called_name(call))]
     return PresetSummary(
-        file.stem,
+        name,
         " ".join(dict.fromkeys(map(_environment_text, environments))),
         ", ".join(dict.fromkeys(name.removesuffix("AgentParameters") for name in agents)),
     )
@@ -90,8 +97,8 @@ def _level_family(levels: ast.expr, otherwise: str) -> str:
 def load(preset: str) -> GraphManager:
     """The graph manager that ``preset`` names.
 
-    :param preset: the name of a preset in any case, ``path.py``, ``path.py:variable``, ``package.module`` or
-        ``package.module:variable``
+    :param preset: the name of a preset in any case, ``tuned/NAME``, ``path.py``, ``path.py:variable``,
+        ``package.module`` or ``package.module:variable``
     :raises CoachError: if there is no such preset, or the file has a mistake
     """
     module_text, variable = _split(preset)
@@ -112,13 +119,15 @@ def name_of(preset: str) -> str:
     """The name that a preset gives its experiments: ``CartPole_DQN`` for ``cartpole_dqn`` and ``a/CartPole_DQN.py``."""
     module, variable = _split(preset)
     name = pathlib.Path(expand(module)).name
+    if module.lower() in map(str.lower, list_tuned_presets()):
+        name = f"tuned_{name}"
     name = name.removesuffix(".py") if name.endswith(".py") else name.rpartition(".")[2]
     return name if variable == DEFAULT_VARIABLE else f"{name}_{variable}"
 
 
 def expand(preset: str) -> str:
     """The file of a preset that is named in any case; other texts unchanged."""
-    by_lower = {name.lower(): name for name in list_all_presets()}
+    by_lower = {name.lower(): name for name in (*list_all_presets(), *list_tuned_presets())}
     name = by_lower.get(preset.lower())
     return preset if name is None else str(preset_directory() / f"{name}.py")
 
@@ -128,6 +137,8 @@ def _load_module(preset: str, module_text: str) -> ModuleType:
 
     path = expand(module_text)
     try:
+        if path.lower().startswith("tuned/") and not os.path.exists(path):
+            raise _unknown_preset(preset)
         if path.endswith(".py") or os.sep in path:
             _let_it_import_its_neighbours(path)
             return import_file(path)
@@ -157,7 +168,8 @@ def _module_exists(name: str) -> bool:
 def _unknown_preset(preset: str) -> Exception:
     from rl_coach.utils import CoachError, did_you_mean
 
-    return CoachError(f"no preset '{preset}'{did_you_mean(preset, list_all_presets())} (coach --list shows all)")
+    known = [*list_all_presets(), *list_tuned_presets()]
+    return CoachError(f"no preset '{preset}'{did_you_mean(preset, known)} (coach --list shows all)")
 
 
 def _preset_error(path: str, error: Exception) -> Exception:

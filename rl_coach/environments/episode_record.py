@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -34,15 +35,21 @@ class EpisodeRecord:
 def actions_of(state: dict[str, Any]) -> list[Any]:
     """The actions of a saved record."""
     actions = state["actions"]
-    return [int(action) for action in actions] if state["are_integers"] else list(actions)
+    if state["are_integers"]:
+        return [int(action) for action in actions]
+    ends = np.cumsum([count for _, count in state["types"]])
+    stretches = np.split(actions, ends[:-1])
+    return [action for (type_, _), stretch in zip(state["types"], stretches) for action in stretch.astype(type_)]
 
 
 def _plain_actions(actions: list[Any]) -> dict[str, Any] | None:
-    """Integers as one array, arrays of one shape and type as one, anything else not."""
+    """Integers as one array, arrays of one shape and kind as one of the widest type, anything else not. The first ones
+    of an episode may be of another type: heatup draws 64 bits, many a network acts in 32."""
     if all(isinstance(action, (int, np.integer)) for action in actions):
         return {"actions": np.asarray(actions, np.int64), "are_integers": True}
     if not all(isinstance(action, np.ndarray) and action.dtype.kind in "biuf" for action in actions):
         return None
-    if len({(action.dtype, action.shape) for action in actions}) > 1:
+    if len({(action.dtype.kind, action.shape) for action in actions}) > 1:
         return None
-    return {"actions": np.stack(actions), "are_integers": False}
+    types = [[name, len(list(group))] for name, group in itertools.groupby(action.dtype.str for action in actions)]
+    return {"actions": np.stack(actions), "are_integers": False, "types": types}

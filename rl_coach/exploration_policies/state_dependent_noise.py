@@ -9,13 +9,14 @@ import numpy as np
 from rl_coach.base_parameters import AgentParameters, NetworkParameters
 from rl_coach.core_types import RunPhase
 from rl_coach.exploration_policies.exploration_policy import ContinuousActionExplorationPolicy, ExplorationParameters
+from rl_coach.policy.action_choice import GaussianChoice
 from rl_coach.spaces import ActionSpace
 from rl_coach.utilities.constraints import Constraint, number, optional, whole
 from rl_coach.utils import CoachError
 
 
 class StateDependentNoiseParameters(ExplorationParameters):
-    """Generalised state-dependent exploration (gSDE), for soft actor-critic, TD3 and DDPG.
+    """Generalised state-dependent exploration (gSDE), for PPO, actor-critic, soft actor-critic, TD3 and DDPG.
 
     :param agent_params: the agent's parameters, its networks already set
     :ivar steps_between_draws: number of steps that a function of the state is kept for, 1 is independent noise; None
@@ -69,8 +70,8 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
         able = [head for head in heads if hasattr(head, "state_dependent_noise")]
         if not able:
             raise CoachError(
-                "state-dependent noise needs a policy whose head has state_dependent_noise, as those of soft "
-                "actor-critic, TD3 and DDPG: choose one of these agents, or another exploration"
+                "state-dependent noise needs a policy whose head has state_dependent_noise, as those of PPO, "
+                "actor-critic, soft actor-critic, TD3 and DDPG: choose one of these agents, or another exploration"
             )
         for head in able:
             head.state_dependent_noise = True
@@ -87,6 +88,7 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
         """:param action_values: the mean [A], the features [F], and the learned scales [F * A], if there are any"""
         mean, features, *scales = (np.asarray(value, np.float32) for value in action_values)
+        mean = mean.astype(np.float64)  # as heatup's actions are, beside which a memory holds these
         if self.phase != RunPhase.TRAIN:
             return mean
         is_over = self.steps_between_draws is not None and self._steps >= self.steps_between_draws
@@ -97,6 +99,10 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
         noise = features @ (scale * self._draw)
         self._last_size = float(np.abs(noise).mean())
         return mean + noise.reshape(mean.shape)
+
+    def action_choice(self) -> GaussianChoice:
+        """For the agents that are deployed as their exploration says: of mean and standard deviation."""
+        return GaussianChoice()
 
     def get_control_param(self) -> float:
         """The mean size of the last action's noise."""

@@ -17,7 +17,7 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme
 from rl_coach.core_types import EnvironmentSteps, RunPhase
-from rl_coach.spaces import VectorObservationSpace
+from rl_coach.spaces import ImageObservationSpace, VectorObservationSpace
 from rl_coach.utils import CoachError
 from tests.zoo.continuous import deterministic
 from tests.zoo.environments import Target
@@ -80,6 +80,39 @@ def test_novelty_is_the_reward(tmp_path):
     expected = ((known - guessed) ** 2).mean(axis=1) / agent.rnd_stats.std[0]
     np.testing.assert_allclose(agent.learning_columns(batch)["rewards"], expected, rtol=1e-5)
     np.testing.assert_array_equal(batch.reward_column, stored)
+
+
+class Pictures(Target):
+    """As ``Target``, with a picture as bright as the target is high."""
+
+    def observations(self) -> dict[str, Any]:
+        return {**super().observations(), "camera": ImageObservationSpace(np.array([40, 36, 1]), high=255)}
+
+    def first_state(self) -> dict[str, np.ndarray]:
+        state = super().first_state()
+        return {**state, "camera": np.full((40, 36, 1), 100 + 100 * state["observation"][0], np.uint8)}
+
+
+def test_a_picture_of_what_is_novel(tmp_path):
+    imageio = pytest.importorskip("imageio.v2")
+    parameters = explorer(TD3ExplorationAgentParameters)
+    parameters.algorithm.env_obs_key = "camera"
+    manager = graph(parameters, Pictures, tmp_path)
+    manager.heatup(EnvironmentSteps(60))
+    agent = manager.get_agent()
+    picture = imageio.imread(agent.save_rnd_images(str(tmp_path / "pictures")))
+    assert picture.shape == (400, 360)
+    shown = picture[::40, ::36].ravel()  # one brightness for each
+    everything = agent.memory.get_all_complete_episodes_transitions()
+    novelty, brightness = agent.calculate_novelty(everything), everything.next_state_columns["camera"][:, 0, 0, 0]
+    assert shown[0] == brightness[novelty.argmin()] and shown[-1] == brightness[novelty.argmax()]
+
+
+def test_no_picture_of_what_is_none(tmp_path):
+    manager = graph(explorer(TD3ExplorationAgentParameters), Target, tmp_path)
+    manager.heatup(EnvironmentSteps(60))
+    with pytest.raises(CoachError, match="env_obs_key is 'observation', of shape"):
+        manager.get_agent().save_rnd_images()
 
 
 def test_returns_of_novelty_are_discounted_over_time(tmp_path):

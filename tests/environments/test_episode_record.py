@@ -6,6 +6,7 @@ import pytest
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.checkpoint import load_checkpoint, save_checkpoint
 from rl_coach.core_types import RunPhase
+from rl_coach.environments.episode_record import EpisodeRecord, actions_of
 from rl_coach.environments.gym_environment import GymEnvironment
 
 
@@ -43,6 +44,15 @@ def test_an_episode_goes_on_where_it_was_saved(tmp_path, level, steps):
     for one, other in zip(play(environment, 300), play(restored, 300)):
         np.testing.assert_array_equal(one[0], other[0])
         assert one[1:] == other[1:]
+
+
+def test_actions_keep_their_type_where_heatup_ends_within_the_episode(tmp_path):
+    record = EpisodeRecord()
+    record.begin({}, False, RunPhase.TRAIN)
+    record.actions = [np.full(2, 0.1, kind) for kind in (np.float64, np.float64, np.float32, np.float64)]
+    path = save_checkpoint(tmp_path, "0_Step-0.ckpt", {"record": record.get_state()}, {})
+    restored = actions_of(load_checkpoint(path)[0]["record"])
+    assert [(a.dtype, a.tobytes()) for a in restored] == [(a.dtype, a.tobytes()) for a in record.actions]
 
 
 def test_an_atari_game_goes_on_from_the_middle_of_its_second_life():

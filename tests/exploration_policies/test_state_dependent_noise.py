@@ -6,16 +6,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.naf_agent import NAFAgentParameters
+from rl_coach.agents.ppo_agent import PPOAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
-from rl_coach.core_types import RunPhase
+from rl_coach.base_parameters import AgentParameters
+from rl_coach.core_types import Batch, EnvironmentSteps, RunPhase, Transition
 from rl_coach.exploration_policies.state_dependent_noise import StateDependentNoise, StateDependentNoiseParameters
 from rl_coach.spaces import BoxActionSpace
 from rl_coach.utils import CoachError
 from tests.zoo.continuous import maximum_entropy, td3, with_state_dependent_noise
 from tests.zoo.environments import Target
-from tests.zoo.graphs import graph
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import actor_critic, clipped_ppo, shrink
 
 BOX = BoxActionSpace(2, low=-np.ones(2), high=np.ones(2))
 
@@ -91,7 +94,73 @@ def test_td3_keeps_its_noise_through_an_episode(tmp_path):
     assert not np.allclose(agent.choose_action(state).action, one)
 
 
-@pytest.mark.parametrize("make", [DQNAgentParameters, ClippedPPOAgentParameters])
+def ppo() -> AgentParameters:
+    agent = shrink(PPOAgentParameters())
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(64)
+    return agent
+
+
+OF_POLICY_GRADIENTS = {"ClippedPPO": clipped_ppo, "PPO": ppo, "actor-critic": actor_critic}
+
+
+@pytest.mark.parametrize("name", OF_POLICY_GRADIENTS)
+def test_policies_act_with_the_deviation_that_they_learn(name, tmp_path):
+    parameters = with_state_dependent_noise(OF_POLICY_GRADIENTS[name]())
+    parameters.exploration.steps_between_draws = 1
+    agent = graph(parameters, Target, tmp_path).get_agent()
+    network = agent.networks[agent.policy_network]
+    agent.phase = RunPhase.TRAIN
+    state = {"observation": np.array([0.5], np.float32)}
+    mean, deviation, features, scales = (
+        output[0]
+        for name, output in zip(network.online_network.output_names, agent.get_prediction(state))
+        if not name.endswith("_v")
+    )
+    expected = np.sqrt(np.sum(features**2 * scales**2) + 1e-6)
+    np.testing.assert_allclose(scales, np.exp(-2.0), rtol=1e-6)
+    assert deviation[0] == pytest.approx(expected, rel=1e-5)
+    actions = np.array([agent.choose_action(state).action[0] for _ in range(3000)])
+    assert actions.mean() == pytest.approx(mean[0], abs=4 * expected / np.sqrt(3000))
+    assert actions.std() == pytest.approx(expected, rel=0.06)
+
+
+@pytest.mark.parametrize("name", ["ClippedPPO", "PPO"])
+def test_the_ratio_is_of_the_density_of_an_action_over_all_functions(name, tmp_path):
+    """Not over the one function that was drawn: N(mean, features^2 scales^2), Raffin et al. 2022, equation 7."""
+    agent = graph(with_state_dependent_noise(OF_POLICY_GRADIENTS[name]()), Target, tmp_path).get_agent()
+    rng = np.random.default_rng(1)
+    states = rng.uniform(-1, 1, (8, 1)).astype(np.float32)
+    actions = rng.normal(1, 1, (8, 1)).astype(np.float32)
+    outputs = dict(
+        zip(
+            agent.networks[agent.policy_network].online_network.output_names,
+            agent.get_prediction([{"observation": s} for s in states]),
+        )
+    )
+    mean, features, scales = (
+        next(value for key, value in outputs.items() if key.endswith(end))
+        for end in ("mean", "_features", "noise_scales")
+    )
+    variance = np.square(features.astype(np.float64)) @ np.square(scales[0])[:, None] + 1e-6
+    expected = -0.5 * ((actions - mean) ** 2 / variance + np.log(2 * np.pi * variance))[:, 0]
+    steps = [
+        Transition({"observation": s}, a, 1.0, {"observation": s}, game_over=i == 7, terminated=i == 7)
+        for i, (s, a) in enumerate(zip(states, actions))
+    ]
+    columns = agent.fill_advantages(Batch(steps))
+    np.testing.assert_allclose(columns["extra/behaviour_log_probs"], expected, rtol=2e-4)
+
+
+@pytest.mark.parametrize("name", OF_POLICY_GRADIENTS)
+def test_the_scales_are_learned(name, tmp_path):
+    manager = graph(with_state_dependent_noise(OF_POLICY_GRADIENTS[name]()), Target, tmp_path, schedule(200))
+    manager.improve()
+    agent = manager.get_agent()
+    scales = agent.get_prediction({"observation": np.zeros(1, np.float32)})[-1]
+    assert agent.training_iteration > 0 and not np.allclose(scales, np.exp(-2.0), rtol=1e-3)
+
+
+@pytest.mark.parametrize("make", [DQNAgentParameters, NAFAgentParameters])
 def test_agents_without_such_a_policy_are_refused(make, tmp_path):
     parameters = make()
     parameters.exploration = StateDependentNoiseParameters(parameters)

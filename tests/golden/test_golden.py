@@ -8,25 +8,21 @@ import sys
 
 import pytest
 
+from benchmarks.golden import presets_with_a_reward
+from benchmarks.train_to_reward import NOT_INSTALLED, NOT_REACHED, REACHED, WINDOW, reaches
 from rl_coach.command_line import preset_catalogue
 from rl_coach.command_line.preset_catalogue import list_all_presets
-from tests.golden.train_to_reward import NOT_INSTALLED, NOT_REACHED, REACHED, WINDOW, reaches
 
+REPOSITORY = pathlib.Path(__file__).parents[2]
 SEEDS = (0, 1, 2)
 ENOUGH = 2
 
 
-def presets_with_a_reward() -> list[str]:
-    directory = preset_catalogue.preset_directory()
-    source_of = {name: (directory / f"{name}.py").read_text(encoding="utf-8") for name in list_all_presets()}
-    return [name for name, source in source_of.items() if "min_reward_threshold" in source]
-
-
 def run(preset: str, seed: int) -> int:
     """The exit code of ``train_to_reward`` in a process of its own; its lines are passed on as they come."""
-    script = pathlib.Path(__file__).with_name("train_to_reward.py")
     print(f"\n{preset}, seed {seed}", flush=True)
-    return subprocess.run([sys.executable, str(script), preset, str(seed)], check=False).returncode
+    command = [sys.executable, "-m", "benchmarks.train_to_reward", preset, str(seed)]
+    return subprocess.run(command, cwd=REPOSITORY, check=False).returncode
 
 
 @pytest.mark.golden

@@ -37,6 +37,7 @@ from rl_coach.spaces import (
     VectorObservationSpace,
 )
 from rl_coach.utils import short_dynamic_import
+from tests.zoo.continuous import with_state_dependent_noise
 from tests.zoo.parameters import shrink, with_normalized_observations
 
 VECTOR = {"observation": VectorObservationSpace(3)}
@@ -107,6 +108,10 @@ def clipped_ppo() -> tuple[Any, ...]:
     return with_normalized_observations(small(parameters)), VECTOR, BOX
 
 
+def clipped_ppo_with_state_dependent_noise() -> tuple[Any, ...]:
+    return with_state_dependent_noise(small(ClippedPPOAgentParameters())), VECTOR, BOX
+
+
 def discrete_clipped_ppo() -> tuple[Any, ...]:
     return small(ClippedPPOAgentParameters()), VECTOR, DISCRETE
 
@@ -124,6 +129,7 @@ AGENTS = [
     continuous_policy_gradients,
     actor_critic_with_lstm,
     clipped_ppo,
+    clipped_ppo_with_state_dependent_noise,
     discrete_clipped_ppo,
     soft_actor_critic,
 ]

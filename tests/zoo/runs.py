@@ -21,6 +21,7 @@ from rl_coach.memories.non_episodic.prioritized_experience_replay import Priorit
 from rl_coach.schedules import LinearSchedule
 from tests.frameworks import FRAMEWORK
 from tests.zoo import parameters
+from tests.zoo.continuous import with_state_dependent_noise
 from tests.zoo.graphs import schedule
 
 
@@ -53,6 +54,12 @@ def _clipped_ppo() -> AgentParameters:
     agent = parameters.with_normalized_observations(parameters.clipped_ppo())
     agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(128)
     agent.algorithm.clipping_decay_schedule = LinearSchedule(1.0, 0.0, 1000)
+    return agent
+
+
+def _state_dependent_noise() -> AgentParameters:
+    agent = with_state_dependent_noise(_clipped_ppo())
+    agent.exploration.steps_between_draws = 7
     return agent
 
 
@@ -114,6 +121,7 @@ RUNS: dict[str, tuple[Any, str, int]] = {
     "SAC": (_soft_actor_critic, "Pendulum-v1", 1),
     "DQN in several environments": (_prioritized_dqn, "CartPole-v1", 3),
     "ClippedPPO in several environments": (_clipped_ppo, "CartPole-v1", 3),
+    "ClippedPPO with gSDE in several environments": (_state_dependent_noise, "Pendulum-v1", 3),
     "bootstrapped DQN in several environments": (parameters.bootstrapped, "CartPole-v1", 3),
     "NEC in several environments": (_neural_episodic_control, "CartPole-v1", 3),
 }

@@ -1,0 +1,190 @@
+"""Train one preset with one seed until it reaches its reward: ``python -m benchmarks.train_to_reward CartPole_DQN 0``.
+
+Exits with 0 if it does, 3 if the episodes that it may take pass first, 77 if its environment is not installed; with 1,
+as Python does, if training breaks. A third argument names a file to which the outcome is added as a line of JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any
+
+from rl_coach.coach import CoachInterface
+from rl_coach.command_line import preset_catalogue
+from rl_coach.core_types import EnvironmentEpisodes, RunPhase
+from rl_coach.runs.progress import duration
+from rl_coach.utils import CoachError
+
+REACHED, NOT_REACHED, NOT_INSTALLED = 0, 3, 77
+WINDOW = 10
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A preset's training with one seed.
+
+    :param threshold: the reward that it must reach
+    :param limit: the episodes that it may take
+    :param reward: the mean of the last ``WINDOW`` evaluations, or of as many as there were
+    :param episodes: those of heatup and training, of the first worker where there are several
+    :param seconds: wall time, evaluations included
+    :param day: ``YYYY-MM-DD``
+    """
+
+    preset: str
+    seed: int
+    is_reached: bool
+    threshold: float
+    limit: int
+    reward: float
+    episodes: int
+    seconds: float
+    day: str
+
+    @property
+    def line(self) -> str:
+        """The outcome for people."""
+        outcome = "reached" if self.is_reached else "did NOT reach"
+        return (
+            f"{self.preset}, seed {self.seed}: {outcome} {self.threshold:g} in {self.episodes} episodes, "
+            f"{duration(self.seconds)}"
+        )
+
+
+class Finished(Exception):
+    """The question is answered."""
+
+
+def reaches(rewards: list[float], threshold: float) -> bool:
+    """True if the mean of the last ``WINDOW`` evaluations has come to ``threshold``.
+
+    Evaluations that are missing in the window count as 0 where that makes it harder: where rewards are positive, a
+    lucky first evaluation is no success.
+    """
+    last = rewards[-WINDOW:]
+    return bool(last) and min(sum(last) / WINDOW, sum(last) / len(last)) >= threshold
+
+
+def episodes_of(graph_manager: Any) -> int:
+    """The episodes of heatup and training, which a preset's limit counts."""
+    counters = graph_manager.total_steps_counters
+    return sum(counters[phase][EnvironmentEpisodes] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
+
+
+def watch(graph_manager: Any) -> list[float]:
+    """After every evaluation look at its mean reward, and raise ``Finished`` once the outcome is known.
+
+    :return: the evaluations' rewards, which grow
+    """
+    validation = graph_manager.preset_validation_params
+    evaluate = graph_manager.evaluate
+    rewards: list[float] = []
+
+    def evaluate_and_look(*args: Any, **kwargs: Any) -> Any:
+        result = evaluate(*args, **kwargs)
+        rewards.append(graph_manager.progress.last_evaluation)
+        is_over = episodes_of(graph_manager) > validation.max_episodes_to_achieve_reward
+        if is_over or reaches(rewards, validation.min_reward_threshold):
+            raise Finished
+        return result
+
+    graph_manager.evaluate = evaluate_and_look
+    return rewards
+
+
+def outcome_of(preset: str, seed: int, validation: Any, rewards: list[float], episodes: int, seconds: float) -> Outcome:
+    """The outcome of a training that has ended, and says it."""
+    last = rewards[-WINDOW:]
+    is_reached = any(reaches(rewards[:end], validation.min_reward_threshold) for end in range(1, len(rewards) + 1))
+    outcome = Outcome(
+        preset=preset,
+        seed=seed,
+        is_reached=is_reached,
+        threshold=validation.min_reward_threshold,
+        limit=validation.max_episodes_to_achieve_reward,
+        reward=sum(last) / len(last) if last else float("nan"),
+        episodes=episodes,
+        seconds=seconds,
+        day=date.today().isoformat(),
+    )
+    print(outcome.line, flush=True)
+    return outcome
+
+
+def train_with_workers(preset: str, seed: int, directory: str) -> Outcome:
+    """As ``train``, with as many workers as the preset names; evaluations and episodes are the first worker's."""
+    validation = preset_catalogue.load(preset).preset_validation_params  # type: ignore[attr-defined]
+    command = [sys.executable, "-m", "rl_coach.coach", "-p", preset, "-ep", directory, "--seed", str(seed), "-ns"]
+    command += ["-n", str(validation.num_workers)]
+    if validation.reward_test_level:
+        command += ["-lvl", validation.reward_test_level]
+    began, rewards, is_reached, episodes = time.monotonic(), [], False, 0  # type: ignore[var-annotated]
+    run = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        while run.poll() is None and not is_reached and episodes <= validation.max_episodes_to_achieve_reward:
+            time.sleep(1.0)
+            rewards, episodes = _first_worker(pathlib.Path(directory))
+            is_reached = any(
+                reaches(rewards[:end], validation.min_reward_threshold) for end in range(1, len(rewards) + 1)
+            )
+        if run.poll():
+            raise SystemExit(run.returncode)
+    finally:
+        run.terminate()
+        run.wait()
+    return outcome_of(preset, seed, validation, rewards, episodes, time.monotonic() - began)
+
+
+def _first_worker(directory: pathlib.Path) -> tuple[list[float], int]:
+    """The evaluations of the first worker so far, and the number of its episodes."""
+    for path in directory.rglob("worker_0.*.csv"):
+        with open(path, newline="") as file:
+            rows = list(csv.DictReader(file))
+        return [float(row["Evaluation Reward"]) for row in rows if row["Evaluation Reward"]], len(rows)
+    return [], 0
+
+
+def train(preset: str, seed: int, experiment_path: str) -> Outcome:
+    """Train ``preset`` with this seed until it reaches its reward or its episodes have passed. Says so, too."""
+    validation: Any = preset_catalogue.load(preset).preset_validation_params  # type: ignore[attr-defined]
+    if validation.num_workers > 1:
+        return train_with_workers(preset, seed, experiment_path)
+    coach = CoachInterface(
+        preset=preset, level=validation.reward_test_level, seed=seed, experiment_path=experiment_path
+    )
+    graph_manager: Any = coach.graph_manager
+    rewards = watch(graph_manager)
+    with contextlib.suppress(Finished):
+        coach.run()
+    return outcome_of(
+        preset, seed, validation, rewards, episodes_of(graph_manager), float(graph_manager.progress.seconds)
+    )
+
+
+def main(preset: str, seed: str, results: str | None = None) -> int:
+    """:return: the exit code"""
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            outcome = train(preset, int(seed), directory)
+        except CoachError as error:
+            if not any(hint in str(error) for hint in ("pip install", "not installed")):
+                raise
+            print(f"  {error}")
+            return NOT_INSTALLED
+    if results is not None:
+        with open(results, "a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(outcome)) + "\n")
+    return REACHED if outcome.is_reached else NOT_REACHED
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

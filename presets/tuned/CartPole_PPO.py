@@ -1,0 +1,33 @@
+"""PPO balances a pole on a cart: 500 in 100,000 steps."""
+
+from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from rl_coach.presets.tuned._networks import value_and_policy
+from rl_coach.schedules import LinearSchedule
+
+# Schedule
+schedule_params = ScheduleParameters()
+schedule_params.heatup_steps = EnvironmentSteps(0)
+schedule_params.improve_steps = EnvironmentSteps(100_000)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(10_000)
+schedule_params.evaluation_steps = EnvironmentEpisodes(10)
+
+# Agent
+agent_params = ClippedPPOAgentParameters()
+value_and_policy(agent_params.network_wrappers["main"], learning_rate=LinearSchedule(0.001, 0.0, 391), batch_size=256)
+agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(8 * 32)
+agent_params.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(8 * 32)
+agent_params.algorithm.optimization_epochs = 20
+agent_params.algorithm.gae_lambda = 0.8
+agent_params.algorithm.discount = 0.98
+agent_params.algorithm.beta_entropy = 0
+agent_params.algorithm.clipping_decay_schedule = LinearSchedule(1.0, 0.0, 100_000)
+
+# Environment
+env_params = GymVectorEnvironment(level="CartPole-v1")
+env_params.num_environments = 8
+
+graph_manager = BasicRLGraphManager(agent_params=agent_params, env_params=env_params, schedule_params=schedule_params)

@@ -1,0 +1,35 @@
+"""CrossQ swings up a pendulum: batch normalisation, no target networks."""
+
+from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.presets.tuned._networks import as_pytorch, two_layers
+
+# Schedule
+schedule_params = ScheduleParameters()
+schedule_params.heatup_steps = EnvironmentSteps(100)
+schedule_params.improve_steps = EnvironmentSteps(20_000)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(2_000)
+schedule_params.evaluation_steps = EnvironmentEpisodes(10)
+
+# Agent
+agent_params = SoftActorCriticAgentParameters(use_value_network=False)
+two_layers(agent_params.network_wrappers["policy"], (256, 256))
+for name in ("policy", "q"):
+    as_pytorch(agent_params.network_wrappers[name], learning_rate=0.001, batch_size=256)
+agent_params.network_wrappers["temperature"].learning_rate = 0.001
+agent_params.memory.max_size = (MemoryGranularity.Transitions, 1_000_000)
+for name in ("policy", "q"):
+    agent_params.network_wrappers[name].adam_optimizer_beta1 = 0.5
+agent_params.network_wrappers["q"].heads_parameters[0].batchnorm = True
+agent_params.network_wrappers["q"].heads_parameters[0].network_layers_sizes = (1024, 1024)
+agent_params.network_wrappers["q"].create_target_network = False
+agent_params.algorithm.update_policy_every_x_training_steps = 3
+
+# Environment
+env_params = GymVectorEnvironment(level="Pendulum-v1")
+
+graph_manager = BasicRLGraphManager(agent_params=agent_params, env_params=env_params, schedule_params=schedule_params)

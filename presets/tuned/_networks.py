@@ -1,0 +1,37 @@
+"""Networks of the libraries that the settings were found with: two layers, PyTorch's or orthogonal weights."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rl_coach.architectures.initializers import Orthogonal
+from rl_coach.architectures.layers import Dense
+from rl_coach.base_parameters import NetworkParameters
+
+
+def two_layers(network: NetworkParameters, units: tuple[int, int], activation: str = "relu") -> None:
+    """Give each observation's embedder and the middleware a layer of its own."""
+    for embedder in network.input_embedders_parameters.values():
+        embedder.scheme, embedder.activation_function = [Dense(units[0])], activation
+    network.middleware_parameters.scheme = [Dense(units[1])]
+    network.middleware_parameters.activation_function = activation
+
+
+def as_pytorch(network: NetworkParameters, learning_rate: float, batch_size: int) -> None:
+    """Adam and initial weights as PyTorch has them."""
+    network.learning_rate, network.batch_size = learning_rate, batch_size
+    network.adam_optimizer_beta2, network.optimizer_epsilon = 0.999, 1e-8
+    network.initial_weights = "kaiming_uniform"
+
+
+def value_and_policy(network: NetworkParameters, learning_rate: Any, batch_size: int = 64) -> None:
+    """Two towers of 64 x 64 tanh, orthogonal weights, gradients of norm 0.5 at most."""
+    two_layers(network, (64, 64), "tanh")
+    network.use_separate_networks_per_head = True
+    network.learning_rate, network.batch_size = learning_rate, batch_size
+    network.adam_optimizer_beta2, network.optimizer_epsilon = 0.999, 1e-5
+    network.clip_gradients, network.initial_weights = 0.5, Orthogonal(gain=math.sqrt(2))
+    value, policy = network.heads_parameters
+    value.loss_weight, value.initial_weights = 0.5, Orthogonal(gain=1.0)
+    policy.initial_weights = Orthogonal(gain=0.01)

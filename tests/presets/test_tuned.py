@@ -1,0 +1,52 @@
+"""Presets at today's best known values: found, listed apart, and able to train."""
+
+from __future__ import annotations
+
+import pytest
+
+from rl_coach.base_parameters import TaskParameters
+from rl_coach.command_line import preset_catalogue
+from rl_coach.core_types import EnvironmentSteps
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.utils import CoachError
+from tests.frameworks import FRAMEWORK
+
+TUNED = preset_catalogue.list_tuned_presets()
+AT_ONCE = ("tuned/CartPole_A2C", "tuned/CartPole_PPO", "tuned/Pendulum_PPO", "tuned/Pendulum_TD3")
+
+
+def test_they_are_found_in_any_case_and_named_apart_from_coachs():
+    assert preset_catalogue.expand("TUNED/cartpole_dqn").endswith("presets/tuned/CartPole_DQN.py")
+    assert preset_catalogue.name_of("tuned/cartpole_dqn") == "tuned_CartPole_DQN"
+    assert preset_catalogue.name_of("cartpole_dqn") == "CartPole_DQN"
+    assert not set(TUNED) & set(preset_catalogue.list_all_presets())
+    with pytest.raises(CoachError, match=r"no preset 'tuned/CartPole_DNQ'; did you mean 'tuned/CartPole_DQN'\?"):
+        preset_catalogue.load("tuned/CartPole_DNQ")
+
+
+def test_each_says_what_it_is():
+    for summary in preset_catalogue.summaries(TUNED):
+        assert summary.name.startswith("tuned/")
+        assert summary.environment.split("-")[0] == summary.name.split("/")[1].split("_")[0]
+        assert summary.algorithm, summary.name
+
+
+@pytest.mark.parametrize("name", [n if n in AT_ONCE else pytest.param(n, marks=pytest.mark.slow) for n in TUNED])
+def test_starts_and_trains(name, tmp_path):
+    manager = preset_catalogue.load(name)
+    agent = manager.agent_params
+    period = agent.algorithm.num_consecutive_playing_steps
+    period.num_steps = min(period.num_steps, 32 * manager.env_params.num_environments)
+    agent.algorithm.optimization_epochs = 1
+    if agent.memory.max_size[0] is MemoryGranularity.Transitions:
+        agent.memory.max_size = (MemoryGranularity.Transitions, 2048)
+    try:
+        manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=3))
+    except CoachError as error:
+        if "pip install" not in str(error):
+            raise
+        pytest.skip(str(error))
+    manager.heatup(EnvironmentSteps(min(300, manager.heatup_steps.num_steps)))
+    manager.train_and_act(EnvironmentSteps(600))
+    manager.close()
+    assert manager.get_agent().training_iteration > 0
