@@ -22,6 +22,7 @@ from rl_coach.command_line import preset_catalogue, user_classes
 from rl_coach.installation import is_installed, missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 from rl_coach.runs.run_group import is_group
+from rl_coach.utilities.system import program
 
 if TYPE_CHECKING:
     from rl_coach.base_parameters import TaskParameters
@@ -53,6 +54,7 @@ class CoachLauncher:
     ``args.checkpoint_save_dir`` that of its checkpoints.
 
     :ivar shows_tracebacks: ``-v high`` is given
+    :ivar command_line: started the run that this process is a part of; None for this process's own
     :cvar is_part_of_a_run: it runs in one of the processes of a distributed run
     :cvar distributes: it can start the processes of a distributed run, which build their graphs by Coach's own command
         line; subclasses cannot, of which those know nothing
@@ -61,6 +63,7 @@ class CoachLauncher:
     shows_tracebacks = False
     is_part_of_a_run = False
     distributes = True
+    command_line: list[str] | None = None
     _free_path: str | None = None  # the directory that was chosen for the run by its name; others are given
 
     def __init_subclass__(cls) -> None:
@@ -93,6 +96,8 @@ class CoachLauncher:
             self.display_all_presets_and_exit()
         if _are_several(args):
             self.train_several_and_exit(args, parser)
+        if _is_part_of_a_run(args):
+            self.take_part_and_exit(args)
         if args.distributed_coach and not self.is_part_of_a_run:
             self.distribute_and_exit(args)
         graph_manager = self.get_graph_manager_from_args(args)
@@ -267,6 +272,16 @@ class CoachLauncher:
             raise CoachError(f"-dc: {type(self).__name__} cannot be split into processes: start coach itself")
         sys.exit(distribution.run(args, _defaults(self.get_argument_parser()), self.get_graph_manager_from_args))
 
+    def take_part_and_exit(self, args: argparse.Namespace) -> NoReturn:
+        """Be the trainer or a rollout worker of a run that an orchestrator written for Coach has started, and exit with
+        its exit code.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import distribution
+
+        distribution.take_part(args, _defaults(self.get_argument_parser()))
+
     def make_directory(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
         """Make the directory that the run writes to, and tell the graph what to say about it at the end.
 
@@ -286,7 +301,7 @@ class CoachLauncher:
         can_be_named = bool(args.preset) and args.checkpoint_save_dir is None
         if args.evaluate is None and not args.play and can_be_named:
             graph_manager.playback_hint = _playback_hint(directory.path)
-            graph_manager.resume_hint = shlex.join(["coach", "--resume", _shown(directory.path)])
+            graph_manager.resume_hint = shlex.join([program("coach"), "--resume", _shown(directory.path)])
         return directory
 
     def build(self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace) -> None:
@@ -300,7 +315,7 @@ class CoachLauncher:
             graph_manager.create_graph(task_parameters)
             experiment_record.write(
                 pathlib.Path(args.experiment_path), _with_plain_values(args), _defaults(self.get_argument_parser()),
-                graph_manager.task_parameters.seed,
+                graph_manager.task_parameters.seed, self.command_line,
             )  # fmt: skip
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
@@ -600,20 +615,20 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Refuse what cannot be done, before anything is imported or written."""
     if not args.preset:
         parser.error("no preset given; name one with -p, coach --list shows all")
-    for is_asked, what in (
-        (args.memory_backend_params, "--memory_backend_params: a memory backend by itself"),
-        (args.data_store_params, "--data_store_params: a data store by itself"),
-        (args.distributed_coach_run_type, "--distributed_coach_run_type: a part of a distributed run"),
-    ):
-        if is_asked:
-            parser.error(f"{what} is not in this version yet")
+    is_part = _is_part_of_a_run(args)
+    for name in ("memory_backend_params", "data_store_params"):
+        if getattr(args, name) and not is_part:
+            parts = f"{command_line.TRAINER} or {command_line.ROLLOUT_WORKER}"
+            parser.error(f"--{name}: only with --distributed_coach_run_type {parts}; -dcp says where Redis is")
+    if is_part and not args.memory_backend_params:
+        parser.error("--distributed_coach_run_type: --memory_backend_params, which says where Redis is, is missing")
     for name in ("distributed_coach_config_path", "dry_run", "attach", "keep", "dump_worker_logs"):
         if getattr(args, name) and not args.distributed_coach:
             parser.error(f"--{name}: only with -dc")
     if args.distributed_coach and (args.play or args.evaluate is not None):
         parser.error(f"-dc trains: leave out --{'play' if args.play else 'evaluate'}")
     if args.distributed_coach and args.evaluation_worker:
-        parser.error("-ew goes with -n alone: with -dc the trainer evaluates")
+        parser.error("-ew goes with -n alone: with -dc the trainer evaluates anyway: leave out -ew")
     if _wants_workers(args):
         for is_given, flag in (
             (args.evaluate is not None, "--evaluate"),
@@ -636,8 +651,13 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         parser.error("-crf names one checkpoint; for the newest of a directory use -crd")
 
 
+def _is_part_of_a_run(args: argparse.Namespace) -> bool:
+    return args.distributed_coach_run_type in (command_line.TRAINER, command_line.ROLLOUT_WORKER)
+
+
 def _wants_workers(args: argparse.Namespace) -> bool:
-    return bool(args.num_workers > 1 or args.evaluation_worker) and not args.distributed_coach
+    is_distributed = args.distributed_coach or _is_part_of_a_run(args)
+    return bool(args.num_workers > 1 or args.evaluation_worker) and not is_distributed
 
 
 def _wants_rollout_workers(graph_manager: GraphManager, args: argparse.Namespace) -> bool:
@@ -777,7 +797,6 @@ def _set_visualization(graph_manager: GraphManager, args: argparse.Namespace) ->
 def _playback_hint(experiment_path: pathlib.Path) -> str:
     """The command that shows what this run has trained."""
     from rl_coach.environments.rendering import has_display
-    from rl_coach.utils import program
 
     window = ["--render"] if has_display() else []
     return shlex.join([program("coach"), command_line.EVALUATE, _shown(experiment_path), *window])

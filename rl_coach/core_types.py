@@ -57,6 +57,14 @@ class GradientClippingMethod(Enum):
     ClipByValue = 2
 
 
+class PlayUnit(Enum):
+    """Unit of what is still to be played: steps, whole episodes, or segments that are learned from at once."""
+
+    STEPS = "steps"
+    EPISODES = "episodes"
+    SEGMENTS = "segments"
+
+
 class StepMethod:
     """A duration: a number of some kind of step. Zero or more; two durations of one kind and number are equal."""
 

@@ -24,7 +24,7 @@ from rl_coach.agents.episode import EpisodeReport
 from rl_coach.agents.sent_and_received import about_played, take_policy
 from rl_coach.architectures.blueprint import NetworkBlueprint
 from rl_coach.base_parameters import Frameworks, TaskParameters, TaskRole
-from rl_coach.core_types import EnvironmentSteps, RunPhase
+from rl_coach.core_types import EnvironmentSteps, PlayUnit, RunPhase
 from rl_coach.data_stores.data_store import DataStore, SyncFiles
 from rl_coach.data_stores.data_store_impl import open_data_store
 from rl_coach.graph_managers.graph_manager import GraphManager
@@ -100,10 +100,13 @@ class RolloutWorker:
         self._memory: OutgoingMemory = agent.memory
         self._reports: list[EpisodeReport] = []
         agent.books.reports = self._reports
+        self._stretches: list[dict[str, Any]] = []
+        agent.experience.stretches = self._stretches
         self._run, self._name = run, name
         self._is_synchronous = bool(blueprint["is_synchronous"])
         self._chunk_rows = int(blueprint["chunk_rows"])
         self._num_workers = max(1, int(blueprint["num_workers"]))
+        self._segment_steps = blueprint["segment_steps"]
         self._stop_if_asked = stop_if_asked
         self._patience = Patience(limits.silence_seconds)
         self._policy: dict[str, Any] = {"incarnation": 0, "version": 0, "updates": 0}
@@ -162,6 +165,7 @@ class RolloutWorker:
         """Leave what was played with an older policy: nobody may learn from it. The episode goes on."""
         self._cut_episode()
         self._memory.take()
+        self._stretches.clear()
         self._unsent = 0
 
     def _cut_episode(self) -> None:
@@ -183,9 +187,10 @@ class RolloutWorker:
         if self._unsent < limit:
             self._play_until(limit)
         is_full = self._unsent >= limit
-        is_due = is_full or time.monotonic() - self._sent_at >= self._limits.chunk_seconds
+        has_segment = self._segment_steps is not None and self._memory.num_episodes() > 0
+        is_due = is_full or has_segment or time.monotonic() - self._sent_at >= self._limits.chunk_seconds
         if is_due and self._unsent and not self._link.outbox.is_full:
-            self._make_chunk(cuts_episode=is_full and self._is_synchronous and not state.counts_episodes)
+            self._make_chunk(cuts_episode=is_full and self._is_synchronous and state.unit == PlayUnit.STEPS.name)
             return True
         return not is_full
 
@@ -193,22 +198,37 @@ class RolloutWorker:
         """The steps that may wait to be sent; 0 if nothing more is wanted."""
         if not self._is_synchronous or state.left is None:
             return self._chunk_rows
-        outbox = self._link.outbox
-        if state.counts_episodes:  # of which nobody knows the length
-            wanted = state.left - outbox.episodes - len(self._reports)
-            return self._unsent + self._chunk_rows if wanted > 0 else self._unsent
+        outstanding = self._link.outbox.count(PlayUnit[state.unit])
+        if state.unit != PlayUnit.STEPS.name:  # of which nobody knows the length
+            is_cut = state.unit == PlayUnit.SEGMENTS.name
+            waiting = self._memory.num_episodes() if is_cut else len(self._reports)
+            is_wanted = state.left > outstanding + waiting
+            return self._unsent + self._chunk_rows if is_wanted else self._unsent
         # others play at the same time: what all of them play beyond what is wanted is discarded
-        wanted = state.left - outbox.steps
+        wanted = state.left - outstanding
         return max(-(-wanted // self._num_workers), min(wanted, self._chunk_rows))
 
     def _play_until(self, limit: int) -> None:
         graph, deadline = self._graph, self._sent_at + self._limits.chunk_seconds
+        waiting = self._memory.num_episodes()
         while self._unsent < limit:
             graph.act(_ONE_STEP)
             self._steps += 1
             self._unsent += 1
-            if time.monotonic() >= deadline:
+            if self._ends_segment(waiting) or time.monotonic() >= deadline:
                 return
+
+    def _ends_segment(self, waiting: int) -> bool:
+        """Cut the episode off where a segment is full.
+
+        :param waiting: number of those that have been waiting to be sent
+        :return: True if one has ended
+        """
+        if self._segment_steps is None:
+            return False
+        if self._agent.episode.buffer.length() >= self._segment_steps:
+            self._cut_episode()
+        return self._memory.num_episodes() > waiting
 
     def _make_chunk(self, cuts_episode: bool) -> None:
         """Give what was played to the link, of whole episodes where the memory stores those.
@@ -224,9 +244,10 @@ class RolloutWorker:
             return
         waited, self._waited_since_chunk = self._waited_since_chunk, 0.0
         gathered = {name: getattr(self._agent, name).take_gathered() for name in FILTERS}
-        about = about_played(self._reports, {name: state for name, state in gathered.items() if state})
+        about = about_played(self._reports, self._stretches, {name: state for name, state in gathered.items() if state})
         about["waited"] = float(min(1.0, waited / max(1e-9, self._sent_at - now)))
         self._reports.clear()
+        self._stretches.clear()
         outbox = self._link.outbox
         chunk = Chunk(
             self._run, self._link.sender, outbox.next_number, outbox.next_number,

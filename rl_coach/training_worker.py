@@ -31,6 +31,7 @@ class TrainerLauncher(coach.CoachLauncher):
 
     def __init__(self, order: RunOrder):
         self._order = order
+        self.command_line = order.command_line
         self._connection = Connection(order.redis_url, order.password())
         self._store = open_data_store(order.data_store.kind, order.data_store.settings, order.run, self._connection)
 
@@ -39,6 +40,7 @@ class TrainerLauncher(coach.CoachLauncher):
         order = self._order
         args.experiment_path = order.experiment_path
         args.distributed_coach, args.num_workers = True, order.num_workers
+        args.distributed_coach_config_path = order.config_path
         has_checkpoint = CheckpointStateReader(os.path.join(order.experiment_path, CHECKPOINT_DIRECTORY)).get_all()
         if order.resume or has_checkpoint:
             args.resume = order.experiment_path

@@ -24,7 +24,9 @@ from rl_coach.core_types import (
     ActionInfo,
     ActionType,
     Batch,
+    EnvironmentEpisodes,
     EnvResponse,
+    PlayUnit,
     RunPhase,
     StateType,
     Transition,
@@ -61,6 +63,7 @@ class Agent(AgentNetworks):
     :ivar policy_spaces: those of the networks and of exploration, which may see actions in another form
     :ivar learning_periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
     :ivar is_played_elsewhere: other processes play for it, and it learns from what they send (``take_in``)
+    :ivar num_players: the number of those processes
     """
 
     acting_networks: tuple[str, ...] | None = None
@@ -124,6 +127,7 @@ class Agent(AgentNetworks):
         self.training_iteration = 0
         self._before_evaluation: BeforeEvaluation | None = None
         self.is_played_elsewhere = False
+        self.num_players = 1
         self.evaluates_only = getattr(self.ap.task_parameters, "evaluate_only", None) is not None
 
         self.loss = self.register_signal("Loss")
@@ -353,6 +357,23 @@ class Agent(AgentNetworks):
         raise NotImplementedError(f"{type(self).__name__} does not choose actions")
 
     # learning
+
+    @property
+    def needs_newest_policy(self) -> bool:
+        """True if it learns from nothing but what its newest policy has played."""
+        return self.is_on_policy
+
+    @property
+    def segment_steps(self) -> int | None:
+        """The longest stretch of an episode that it learns from at once; None if it learns out of its memory."""
+        return None
+
+    def left_to_play(self) -> tuple[int, PlayUnit]:
+        """What other processes are still to play before it learns."""
+        period = self.ap.algorithm.num_consecutive_playing_steps
+        unit = PlayUnit.EPISODES if isinstance(period, EnvironmentEpisodes) else PlayUnit.STEPS
+        played = self.current_episode if unit is PlayUnit.EPISODES else self.total_steps_counter
+        return max(0, period.num_steps - (played - self.clock.last_phase)), unit
 
     def should_train(self) -> bool:
         """True if the next call of ``train`` would learn."""

@@ -167,8 +167,6 @@ def clipped_ppo_rule(
 class ClippedPPOAgent(ProximalPolicyAgent):
     """See the module."""
 
-    reason_to_act_alone = None
-
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         if agent_parameters.algorithm.use_kl_regularization:

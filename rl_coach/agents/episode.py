@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 import numpy as np
 
+from rl_coach.agents.received_segments import SegmentStart
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Episode, RunPhase, StateType
 from rl_coach.utilities import plain_data
@@ -98,6 +99,14 @@ class EpisodeInProgress:
             agent.networks[name].online_network.recurrent_state = state
         vars(agent).update(self.attributes)
 
+    def about_buffer(self) -> dict[str, Any]:
+        """Plain data that another process needs to learn from the buffer, beside its transitions."""
+        return {}
+
+    def begin_buffer(self, agent: Agent) -> None:
+        """Cut off what has been played: what follows is for a buffer of its own."""
+        self.buffer = new_buffer(agent.ap.algorithm)
+
     def report(self, phase: RunPhase) -> EpisodeReport:
         """The episode in figures. :param phase: the phase that it was played in"""
         return EpisodeReport(phase, self.steps, self.total_reward, self.total_shaped_reward)
@@ -112,6 +121,7 @@ plain_data.register(EpisodeInProgress)
 class SegmentedEpisode(EpisodeInProgress):
     """An episode that is learned from in segments while it is played.
 
+    :ivar num_before: number of steps that were cut off the buffer
     :ivar num_learned: number of steps of the buffer that have been learned from
     :ivar state_before_segment: the state of a recurrent network before the first step of the segment that is played
         now; empty in an episode's first, which starts at zero
@@ -119,8 +129,19 @@ class SegmentedEpisode(EpisodeInProgress):
 
     def __init__(self, algorithm: AlgorithmParameters):
         super().__init__(algorithm)
+        self.num_before = 0
         self.num_learned = 0
         self.state_before_segment: dict[str, Any] = {}
+
+    def about_buffer(self) -> dict[str, Any]:
+        return SegmentStart(self.num_before, self.buffer.is_complete, self.state_before_segment).plain()
+
+    def begin_buffer(self, agent: Agent) -> None:
+        self.num_before += self.buffer.length()
+        self.num_learned = 0
+        if agent.is_recurrent:
+            self.state_before_segment = dict(agent.networks["main"].online_network.recurrent_state)
+        super().begin_buffer(agent)
 
 
 def new_buffer(algorithm: AlgorithmParameters) -> Episode:

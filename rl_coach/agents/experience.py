@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rl_coach.agents.episode import EpisodeInProgress, EpisodeReport, new_buffer
+from rl_coach.agents.episode import EpisodeInProgress, EpisodeReport
 from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition
 from rl_coach.filters.filter import InputFilter
 from rl_coach.logger import screen
@@ -27,6 +27,7 @@ class Played:
     :param columns: the transitions [N, ...], None where the episodes are of no use to learning
     :param reports: the episodes that ended
     :param filters: by the agent's attribute, what its filters' statistics have gathered since the last time
+    :param stretches: what the agent needs to learn from each episode beside its transitions, if it needs anything
     """
 
     steps: int
@@ -34,17 +35,21 @@ class Played:
     columns: Batch | None = None
     reports: list[EpisodeReport] = field(default_factory=list)
     filters: dict[str, Any] = field(default_factory=dict)
+    stretches: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Experience:
     """Turns the steps of an episode into what a memory keeps.
 
     :param agent: whose steps they are, and whose memory
+    :ivar stretches: what another process needs to learn from each stored episode beside its transitions; None where
+        this one learns
     """
 
     def __init__(self, agent: Agent):
         self._agent = agent
         self._algorithm = algorithm = agent.ap.algorithm
+        self.stretches: list[dict[str, Any]] | None = None
         self.remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
         if algorithm.n_step != -1 and algorithm.n_step < 1:
             raise CoachError(f"algorithm.n_step is {algorithm.n_step}: it counts steps from 1 on, or is -1")
@@ -108,7 +113,7 @@ class Experience:
         if not buffer.is_empty():
             first = buffer.transitions[0].n_step_discounted_rewards
             total = episode.return_before + episode.discount_before * first
-        self._store_episode(buffer)
+        self._store_episode(episode)
         return total
 
     def cut(self, episode: EpisodeInProgress) -> None:
@@ -123,8 +128,8 @@ class Experience:
         self._compute_returns(buffer)
         episode.return_before += episode.discount_before * buffer.transitions[0].n_step_discounted_rewards
         episode.discount_before *= self._algorithm.discount ** buffer.length()
-        self._store_episode(buffer)
-        episode.buffer = new_buffer(self._algorithm)
+        self._store_episode(episode)
+        episode.begin_buffer(self._agent)
 
     def _compute_returns(self, buffer: Episode) -> None:
         if self._algorithm.override_episode_rewards_with_the_last_transition_reward and not buffer.is_empty():
@@ -136,9 +141,12 @@ class Experience:
         if self._stores_whole_episodes:
             buffer.update_transitions_rewards_and_bootstrap_data()
 
-    def _store_episode(self, buffer: Episode) -> None:
+    def _store_episode(self, episode: EpisodeInProgress) -> None:
+        buffer = episode.buffer
         if self._agent.memory.stores_episodes:
             self._agent.memory.store_episode(buffer)
+            if self.stretches is not None and not buffer.is_empty():
+                self.stretches.append(episode.about_buffer())
         elif self._stores_whole_episodes:
             for transition in buffer.transitions:
                 self._agent.memory.store(transition)

@@ -11,8 +11,10 @@ import numpy as np
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.delegated_attributes import Delegated
 from rl_coach.agents.episode import SegmentedEpisode
+from rl_coach.agents.experience import Played
+from rl_coach.agents.received_segments import ReceivedSegments, SegmentStart
 from rl_coach.architectures.packing import padded, padded_sequences
-from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
+from rl_coach.core_types import ActionInfo, Batch, Episode, PlayUnit, RunPhase, StateType
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import TrainingError, eps
@@ -39,14 +41,15 @@ class RunningMeans:
         self.counts: np.ndarray = np.zeros(0)
         self.means: np.ndarray = np.zeros(0)
 
-    def push(self, values: np.ndarray) -> None:
-        """Take in one episode's values [T]."""
-        longer = len(values) - len(self.means)
+    def push(self, values: np.ndarray, first: int = 0) -> None:
+        """Take in one episode's values [T] from step ``first`` on."""
+        end = first + len(values)
+        longer = end - len(self.means)
         if longer > 0:
             self.counts = np.pad(self.counts, (0, longer))
             self.means = np.pad(self.means, (0, longer))
-        self.counts[: len(values)] += 1
-        self.means[: len(values)] += (values - self.means[: len(values)]) / self.counts[: len(values)]
+        self.counts[first:end] += 1
+        self.means[first:end] += (values - self.means[first:end]) / self.counts[first:end]
 
 
 class PolicyOptimizationAgent(Agent):
@@ -65,9 +68,6 @@ class PolicyOptimizationAgent(Agent):
     episode_class = SegmentedEpisode
     episode: SegmentedEpisode
     last_gradient_update_step_idx = Delegated("episode", "num_learned")
-    reason_to_act_alone: str | None = (
-        "it learns from the episode that it plays itself: run it without -dc, or take ClippedPPO"
-    )
     counters: tuple[str, ...] = (
         *Agent.counters, "mean_discounted_return", "std_discounted_return", "_episodes_gathered",
         "_steps_since_update",
@@ -79,6 +79,7 @@ class PolicyOptimizationAgent(Agent):
         self.mean_discounted_return = 0.0
         self.std_discounted_return = 1.0
         self._segments: list[dict[str, np.ndarray]] = []
+        self._received = ReceivedSegments()
         self._episodes_gathered = 0
         self._steps_since_update = 0
         self.entropy = self.register_signal("Entropy")
@@ -96,8 +97,10 @@ class PolicyOptimizationAgent(Agent):
 
     def update_episode_statistics(self, episode: Episode) -> None:
         """Take an episode's returns into the means that returns are compared with."""
-        returns = np.asarray([t.n_step_discounted_rewards for t in episode.transitions])
-        self.return_means.push(returns)
+        self._push_returns(np.asarray([t.n_step_discounted_rewards for t in episode.transitions]))
+
+    def _push_returns(self, returns: np.ndarray, first: int = 0) -> None:
+        self.return_means.push(returns, first)
         self.mean_discounted_return = float(returns.mean())
         self.std_discounted_return = float(returns.std())
 
@@ -106,7 +109,54 @@ class PolicyOptimizationAgent(Agent):
         """True if the segments in all copies of the environment, which then end at the same step, make one update."""
         return False
 
+    # segments that other processes play
+
+    @property
+    def needs_newest_policy(self) -> bool:
+        return True
+
+    @property
+    def segment_steps(self) -> int | None:
+        return self.ap.algorithm.num_steps_between_gradient_updates
+
+    def left_to_play(self) -> tuple[int, PlayUnit]:
+        """A segment by each process where each makes an update, or all of them make one; otherwise the episodes that
+        one update sums."""
+        episodes = self.ap.algorithm.apply_gradients_every_x_episodes
+        if episodes > 1 and not self.learns_from_copies_together:
+            return max(0, episodes - (self.current_episode - self.clock.last_phase)), PlayUnit.EPISODES
+        return max(0, self.num_players - len(self._received)), PlayUnit.SEGMENTS
+
+    def take_in(self, played: Played) -> None:
+        starts = self._received.starts_of(played, self.networks["main"].online_network.recurrent_state)
+        super().take_in(played)
+        if self.phase is not RunPhase.HEATUP:
+            self._received.add(played, starts)
+
+    def _train_on_received(self) -> float:
+        """Learn from what other processes have played, once it is enough. :return: the loss"""
+        if self.left_to_play()[0] > 0 or not len(self._received) or self.updates_left == 0:
+            return 0.0
+        self.clock.last_phase = self.current_episode
+        own, loss = self.episode, 0.0
+        segments = self._received.take()
+        for segment, start in segments if self._sums_segments else segments[: self.updates_left]:
+            loss += self._learn_received(segment, start)
+        self.episode = own
+        return loss + self._update_on_segments() if self._segments else loss
+
+    def _learn_received(self, segment: Batch, start: SegmentStart) -> float:
+        self.episode = self.episode_class(self.ap.algorithm)
+        self.episode.num_learned, self.episode.state_before_segment = start.first, start.states
+        if start.is_complete:
+            self._push_returns(segment.n_step_discounted_rewards(), start.first)
+        return self._learn_segment(self.update_loop.filtered(segment))
+
+    # learning
+
     def train(self) -> float:
+        if self.is_played_elsewhere:
+            return self._train_on_received()
         algorithm, together = self.ap.algorithm, self.learns_from_copies_together
         self._steps_since_update += 1
         ends_segments = together and self._steps_since_update >= algorithm.num_steps_between_gradient_updates
@@ -237,6 +287,7 @@ class PolicyOptimizationAgent(Agent):
             **super().get_state(),
             "returns": {"counts": means.counts, "means": means.means},
             "segments": {f"{i:04d}": segment for i, segment in enumerate(self._segments)},
+            "received": self._received.get_state(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -245,3 +296,4 @@ class PolicyOptimizationAgent(Agent):
         self.return_means.counts = returns["counts"].copy()
         self.return_means.means = returns["means"].copy()
         self._segments = [state["segments"][name] for name in sorted(state["segments"])]
+        self._received.set_state(state["received"])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgent
+from rl_coach.agents.agent import Agent
 from rl_coach.architectures.learner import Masks
 from rl_coach.architectures.packing import padded
 from rl_coach.core_types import Batch, StateType
@@ -37,6 +38,10 @@ class ProximalPolicyAgent(ActorCriticAgent):
     learns_from_sequences = False
     trains_asynchronously = False
     value_network = "main"
+    # what it plays is learned from as a whole, out of its memory
+    segment_steps = None
+    left_to_play = Agent.left_to_play
+    take_in = Agent.take_in
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from rl_coach.agents.agent import Agent
 
 
-def about_played(reports: list[EpisodeReport], filters: dict[str, Any]) -> dict[str, Any]:
+def about_played(
+    reports: list[EpisodeReport], stretches: list[dict[str, Any]], filters: dict[str, Any]
+) -> dict[str, Any]:
     """Reports and statistics that go with a chunk beside its transitions, as plain data.
 
     :param reports: the episodes that ended
+    :param stretches: what the agent needs to know of each episode that is sent; see ``Played``
     :param filters: statistics that were gathered, by the agent's attribute
     """
     return {
@@ -27,6 +30,7 @@ def about_played(reports: list[EpisodeReport], filters: dict[str, Any]) -> dict[
             [report.phase.name, report.length, _number(report.reward), _number(report.shaped_reward), report.signals]
             for report in reports
         ],
+        "stretches": list(stretches) if any(stretches) else [],
         "filters": filters,
     }
 
@@ -45,7 +49,8 @@ def played_in(chunk: Chunk) -> Played:
         filters = chunk.about.get("filters", {})
         if not set(filters) <= set(FILTERS):
             raise ChunkError("garbage", f"statistics of {sorted(set(filters) - set(FILTERS))}")
-        return Played(chunk.steps, chunk.episode_lengths, chunk.columns, reports, filters)
+        stretches = list(chunk.about.get("stretches", []))
+        return Played(chunk.steps, chunk.episode_lengths, chunk.columns, reports, filters, stretches)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         if isinstance(error, ChunkError):
             raise

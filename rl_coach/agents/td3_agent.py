@@ -209,14 +209,19 @@ class TD3Agent(DDPGAgent):
         """Number of updates that follow episodes of ``steps`` steps in all."""
         return steps
 
+    def _steps_at_once(self) -> int:
+        """Number of steps that have just ended an episode in each environment, or arrived together."""
+        if self.is_played_elsewhere:
+            return self.clock.steps_at_once
+        return self.episode.steps * (1 if self.parallel is None else self.parallel.count)
+
     def train(self) -> SupportsFloat:
         if not self.ap.algorithm.act_for_full_episodes:
             return super().train()
         if not (self.can_train and self.should_train()):
             return 0.0
-        environments = 1 if self.parallel is None else self.parallel.count
         # steps of the heatup are not caught up with
-        played = min(self.total_steps_counter - self.clock.last_phase, self.episode.steps * environments)
+        played = min(self.total_steps_counter - self.clock.last_phase, self._steps_at_once())
         updates = self.updates_of_full_episodes(played)
         self.clock.start_phases(self.total_steps_counter, self.current_episode)
         loss = self.update_loop.learn(updates if self.updates_left is None else min(updates, self.updates_left))

@@ -144,6 +144,7 @@ class TD3ExplorationAgent(TD3Agent):
     :ivar rnd_obs_stats: statistics of observations, which both networks see normalized
     """
 
+    reason_to_act_alone = "it learns what is new from the episode that it has just played: run it without -dc"
     counters = (*TD3Agent.counters, "intrinsic_returns_estimate", "last_rnd_training", "last_replay_buffer_save")
 
     def __init__(self, agent_parameters: Any, parent: Any = None):

@@ -64,6 +64,7 @@ examples:
 
 NEGATABLE = ("checkpoint_memory",)
 FRAMEWORKS = ("tensorflow", "jax", "mxnet")
+ORCHESTRATOR, TRAINER, ROLLOUT_WORKER = RUN_TYPES = ("orchestrator", "trainer", "rollout-worker")
 _NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory"}
 
 
@@ -410,7 +411,7 @@ def _add_distribution(group: Any) -> None:
     group.add_argument("--keep", action="store_true", help="on Kubernetes: do not remove the run at its end")
     group.add_argument("--memory_backend_params", metavar="JSON", help=argparse.SUPPRESS)
     group.add_argument("--data_store_params", metavar="JSON", help=argparse.SUPPRESS)
-    group.add_argument("--distributed_coach_run_type", metavar="PART", help=argparse.SUPPRESS)
+    group.add_argument("--distributed_coach_run_type", choices=RUN_TYPES, help=argparse.SUPPRESS)
     group.add_argument("--dump_worker_logs", action="store_true", help="with -dc: keep the output of each worker")
 
 

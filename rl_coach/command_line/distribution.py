@@ -6,15 +6,22 @@ import argparse
 import contextlib
 import os
 import pathlib
+import socket
 import sys
 import tempfile
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, NoReturn
 
 from rl_coach.command_line import preset_catalogue
-from rl_coach.command_line.arguments import arguments_of_a_process
+from rl_coach.command_line.arguments import ROLLOUT_WORKER, arguments_of_a_process
 from rl_coach.orchestrators import distributed_settings
 from rl_coach.orchestrators.distributed_settings import DistributedSettings
-from rl_coach.orchestrators.run_order import DataStoreOrder, RunOrder, new_run_id
+from rl_coach.orchestrators.run_order import (
+    ROLLOUT_PROGRAM,
+    TRAINING_PROGRAM,
+    DataStoreOrder,
+    RunOrder,
+    new_run_id,
+)
 from rl_coach.utils import CoachError
 
 _OF_THIS_MACHINE = (
@@ -59,8 +66,68 @@ def _run_here(args: argparse.Namespace, defaults: dict[str, Any], settings: Dist
             redis_password_file=password_file,
             data_store=_data_store(args, settings),
             resume=bool(args.resume),
+            command_line=sys.argv,
+            config_path=args.distributed_coach_config_path,
         )
         return LocalOrchestrator(order, args.dump_worker_logs).run()
+
+
+def take_part(args: argparse.Namespace, defaults: dict[str, Any]) -> NoReturn:
+    """Become the trainer or a rollout worker of a run, by the flags that Coach 1.0.1's orchestrator started them with.
+
+    :raises CoachError: the JSON of a flag is none, or describes nothing that there is
+    """
+    from rl_coach.data_stores.data_store_impl import construct_data_store_params
+    from rl_coach.memories.backend.memory_impl import construct_memory_params
+
+    backend: Any = _parameters("--memory_backend_params", args.memory_backend_params, construct_memory_params)
+    store: Any = None
+    if args.data_store_params:
+        store = _parameters("--data_store_params", args.data_store_params, construct_data_store_params)
+    password = backend.orchestrator_params.get("redis_password")
+    order = RunOrder(
+        run=backend.channel,
+        arguments=arguments_of_a_process(args, defaults),
+        redis_url=f"redis://{backend.redis_address or 'localhost'}:{backend.redis_port}/0",
+        num_workers=args.num_workers,
+        experiment_path=args.experiment_path,
+        redis_password_file=None if password is None else _open_file(password),
+        data_store=DataStoreOrder() if store is None else _data_store_order(store),
+        resume=bool(args.resume),
+    )
+    command = [sys.executable, "-m", TRAINING_PROGRAM, "--order", _open_file(order.as_json())]
+    if args.distributed_coach_run_type == ROLLOUT_WORKER:
+        command[2] = ROLLOUT_PROGRAM
+        command += ["--name", f"worker-{socket.gethostname()}-{os.getpid()}"]
+    os.execv(sys.executable, command)
+
+
+def _parameters(flag: str, text: str, construct: Callable[[str], Any]) -> Any:
+    try:
+        return construct(text)
+    except (ValueError, TypeError, AttributeError) as error:
+        if isinstance(error, CoachError):
+            raise
+        raise CoachError(f"{flag}: {error}") from error
+
+
+def _data_store_order(store: Any) -> DataStoreOrder:
+    """The order for a store. :param store: its parameters"""
+    if store.store_type == "redis":
+        return DataStoreOrder()
+    names = ("checkpoint_dir", "end_point", "bucket_name", "creds_file", "prefix", "expt_dir")
+    return DataStoreOrder(store.store_type, {name: getattr(store, name) for name in names if hasattr(store, name)})
+
+
+def _open_file(text: str) -> str:
+    """The path of a file without a name, which the program that takes the place of this one can read."""
+    with tempfile.TemporaryFile("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        handle = os.dup(file.fileno())
+    os.lseek(handle, 0, os.SEEK_SET)
+    os.set_inheritable(handle, True)
+    return f"/dev/fd/{handle}"
 
 
 def _data_store(args: argparse.Namespace, settings: DistributedSettings) -> DataStoreOrder:

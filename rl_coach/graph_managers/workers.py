@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import time
+from collections import Counter
 from typing import Any, Callable
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from rl_coach.agents.experience import Played
 from rl_coach.agents.sent_and_received import blueprints_of, played_in, policy_of
 from rl_coach.base_parameters import DistributedCoachSynchronizationType
-from rl_coach.core_types import EnvironmentEpisodes, RunPhase
+from rl_coach.core_types import RunPhase
 from rl_coach.data_stores.data_store import DataStore
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.logger import screen
@@ -59,7 +60,7 @@ class Exchange:
 def is_synchronous(agent: Any) -> bool:
     """True if workers wait for the newest policy: for agents that learn from nothing else, and those that say so."""
     chosen = agent.ap.algorithm.distributed_coach_synchronization_type
-    return agent.is_on_policy or chosen is DistributedCoachSynchronizationType.SYNC
+    return agent.needs_newest_policy or chosen is DistributedCoachSynchronizationType.SYNC
 
 
 class Workers:
@@ -87,6 +88,7 @@ class Workers:
         self._warn_at = 0.0
         self._num_warned = 0
         self._reports: dict[str, dict[str, Any]] = {}
+        self._playing: dict[str, str] = {}  # by worker, the sender that it is now
         self._lag = 0
 
     def start(self, incarnation: int) -> None:
@@ -94,10 +96,11 @@ class Workers:
         graph, agent = self._graph, self._agent
         rows = self._exchange.chunk_rows or self._chunk_rows()
         agent.clock.steps_at_once = max(agent.clock.steps_at_once, rows)
+        agent.num_players = self._exchange.num_workers
         blueprint = {
             "networks": blueprints_of(agent), "is_synchronous": self._is_synchronous, "chunk_rows": rows,
             "window": self._exchange.window or (1 if self._is_synchronous else 4),
-            "num_workers": self._exchange.num_workers,
+            "num_workers": self._exchange.num_workers, "segment_steps": agent.segment_steps,
         }  # fmt: skip
         self._link.say(incarnation=incarnation)
         self._level.source = self
@@ -147,14 +150,11 @@ class Workers:
         return True
 
     def _wanted(self) -> dict[str, Any]:
-        """Steps or episodes left to be played with the newest policy."""
+        """Steps, episodes or segments left to be played with the newest policy."""
         if not self._is_synchronous or self._level.phase is not RunPhase.TRAIN:
             return {"left": None}
-        agent, clock = self._agent, self._agent.clock
-        period = agent.ap.algorithm.num_consecutive_playing_steps
-        counts_episodes = isinstance(period, EnvironmentEpisodes)
-        done = (agent.current_episode if counts_episodes else agent.total_steps_counter) - clock.last_phase
-        return {"left": max(0, period.num_steps - done), "counts_episodes": counts_episodes}
+        left, unit = self._agent.left_to_play()
+        return {"left": left, "unit": unit.name}
 
     # experience
 
@@ -195,6 +195,7 @@ class Workers:
     def _decide(self, entry: bytes, chunk: Chunk, take_in: Callable[[Played], None]) -> Played | None:
         """Take in a chunk, or acknowledge that it is thrown away."""
         link, level = self._link, self._level
+        self._note_sender(chunk.sender)
         if self._is_synchronous and chunk.policy != link.state.policy:
             link.acknowledge(entry, chunk, is_stored=False)
             level.discarded.add_sample(float(chunk.steps))
@@ -219,6 +220,15 @@ class Workers:
         return played
 
     # what is shown
+
+    def _note_sender(self, sender: str) -> None:
+        """Tell programs of a worker that plays for the first time, or again after it has died."""
+        name = _worker_of(sender)
+        before = self._playing.get(name)
+        if before == sender:
+            return
+        self._playing[name] = sender
+        _print_worker(name, "joined" if before is None else "joined again")
 
     def fields(self) -> Fields:
         """The workers, the lag of their policies and the share of steps that was discarded, to be shown."""
@@ -246,7 +256,7 @@ class Workers:
         self._reports = link.reports(self._names())
         link.say(beat=link.state.beat + 1)
         link.push(reads=False)
-        if screen.is_read_by_programs and now >= self._line_at:
+        if now >= self._line_at:
             self._line_at = now + _SECONDS_BETWEEN_LINES
             self._print_lines()
         refused = sum(link.ledger.refused.values())
@@ -257,11 +267,19 @@ class Workers:
 
     def _names(self) -> list[str]:
         started = [f"worker-{i}" for i in range(self._exchange.num_workers)]
-        return list(dict.fromkeys([*started, *(s.rpartition(".")[0] for s in self._link.ledger.accounts)]))
+        return list(dict.fromkeys([*started, *map(_worker_of, self._link.ledger.accounts)]))
 
     def _print_lines(self) -> None:
         for name, report in sorted(self._reports.items()):
-            screen.log_dict({"Name": name, "State": report["state"], "Steps/s": round(report["rate"], 1)}, "Worker")
+            _print_worker(name, report["state"], {"Steps/s": round(report["rate"], 1)})
+
+    def _print_last_lines(self) -> None:
+        """Tell programs what each worker that has played came to, in all its lives."""
+        steps: Counter[str] = Counter()
+        for sender, account in self._link.ledger.accounts.items():
+            steps[_worker_of(sender)] += account.stored + account.discarded
+        for name in sorted(self._playing):
+            _print_worker(name, "ended", {"Steps": steps[name]})
 
     # the end
 
@@ -273,12 +291,23 @@ class Workers:
             link.forget_run(_SECONDS_TO_HEAR_OF_THE_END)
             self._store.undeploy()
         ledger = link.ledger
+        self._print_last_lines()
         totals = {
             "steps": self._agent.total_steps_counter, "stored": ledger.stored, "discarded": ledger.discarded,
             "refused": dict(ledger.refused),
             "workers": {name: dataclasses.asdict(one) for name, one in sorted(ledger.accounts.items())},
         }  # fmt: skip
         files.write_text(pathlib.Path(directory) / TOTALS_FILE, json.dumps(totals, indent=2) + "\n", synced=False)
+
+
+def _worker_of(sender: str) -> str:
+    """The name of the worker that a sender is one life of."""
+    return sender.rpartition(".")[0]
+
+
+def _print_worker(name: str, state: str, figures: dict[str, Any] | None = None) -> None:
+    if screen.is_read_by_programs:
+        screen.log_dict({"Name": name, "State": state, **(figures or {})}, "Worker")
 
 
 def _worker_text(report: dict[str, Any]) -> str:

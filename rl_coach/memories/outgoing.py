@@ -53,6 +53,10 @@ class OutgoingMemory(Memory):
         """The number of transitions that wait."""
         return self._store.length
 
+    def num_episodes(self) -> int:
+        """The number of episodes that wait."""
+        return len(self._episode_lengths)
+
     def take(self) -> tuple[Batch | None, list[int]]:
         """All that wait, each frame once, and the lengths of the episodes; the memory is empty then."""
         columns = self._store.chunk() if self._store.length else None

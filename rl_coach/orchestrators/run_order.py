@@ -71,6 +71,8 @@ class RunOrder:
     :param data_store: where policies lie
     :param resume: the trainer goes on with the run in ``experiment_path``
     :param limits: bounds on sizes and times
+    :param command_line: started the run, for its record
+    :param config_path: the file of ``-dcp``, likewise
     """
 
     run: str
@@ -82,6 +84,8 @@ class RunOrder:
     data_store: DataStoreOrder = DataStoreOrder()
     resume: bool = False
     limits: Limits = Limits()
+    command_line: list[str] = field(default_factory=list)
+    config_path: str | None = None
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the order to a file; a reader sees all of it or nothing."""

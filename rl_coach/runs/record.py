@@ -27,17 +27,26 @@ _OF_EVALUATIONS = (
 )  # fmt: skip
 
 
-def write(directory: pathlib.Path, args: argparse.Namespace, defaults: dict[str, Any], seed: int | None) -> None:
+def write(
+    directory: pathlib.Path,
+    args: argparse.Namespace,
+    defaults: dict[str, Any],
+    seed: int | None,
+    command_line: list[str] | None = None,
+) -> None:
     """Write the record of a run that begins or, where there is one already, that it goes on.
 
     :param defaults: what the flags are where they are not given; only others are recorded
     :param seed: the run's seed, drawn or given
+    :param command_line: started the run, where it was not this process's
     """
     from rl_coach.logger import run_record
     from rl_coach.utilities import files
 
     path = directory / RECORD_FILE
     run = run_record()
+    if command_line:
+        run["command_line"] = command_line
     if path.is_file():
         record = json.loads(path.read_text(encoding="utf-8"))
         record["resumed"].append(run)
@@ -48,6 +57,8 @@ def write(directory: pathlib.Path, args: argparse.Namespace, defaults: dict[str,
         record["run"] = {**run, "seed": seed, "working_directory": os.getcwd()}
     given = {name: value for name, value in vars(args).items() if value != defaults.get(name)}
     given = {name: value for name, value in given.items() if name not in _NEW_EACH_TIME}
+    if "distributed_coach_config_path" in given:
+        given["distributed_coach_config_path"] = os.path.abspath(given["distributed_coach_config_path"])
     record["arguments"] = {**given, **{name: lasting_path(given[name]) for name in PATHS if name in given}}
     files.write_text(path, json.dumps(record, indent=2) + "\n")
 

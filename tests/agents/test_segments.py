@@ -176,5 +176,7 @@ def test_the_update_of_the_targets_is_in_the_row_of_its_episode(tmp_path):
     manager.close()
     (path,) = tmp_path.glob("*.csv")
     with open(path, newline="") as file:
-        updates = [int(row["Update Target Network"]) for row in csv.DictReader(file)]
-    assert updates == [0, 0, 1, 0, 1, 0]
+        rows = list(csv.DictReader(file))
+    assert [int(row["Update Target Network"]) for row in rows] == [0, 0, 1, 0, 1, 0]
+    estimates = ("Inverse Propensity Score", "Direct Method Reward", "Doubly Robust", "Weighted Importance Sampling")
+    assert {row[name] for row in rows for name in ("Epoch", *estimates, "Sequential Doubly Robust")} == {""}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pathlib
 import random
@@ -17,7 +18,7 @@ from rl_coach.core_types import Batch
 from rl_coach.memories.backend.connection import Connection
 from rl_coach.memories.backend.wire import Chunk, EncodedChunk
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
-from rl_coach.orchestrators.run_order import RunOrder
+from rl_coach.orchestrators.run_order import Limits, RunOrder
 from tests.orchestrators.distributed_runs import PROGRAM, ROOT, SLOW_POLE, SMALL, TOO_LONG, DistributedRun, wait_until
 
 pytestmark = pytest.mark.faults
@@ -159,10 +160,11 @@ def fill(disk: pathlib.Path) -> None:
             return
 
 
-def refusal(directory, url, password_file=None):
+def refusal(directory, url, password_file=None, **limits):
     """Start a run that cannot be. :return: exit code, seconds, what it said on standard error"""
     password = None if password_file is None else str(password_file)
-    RunOrder("x", ["-p", "CartPole_DQN"], url, 1, str(directory / "e"), password).write(directory / "order.json")
+    order = RunOrder("x", ["-p", "CartPole_DQN"], url, 1, str(directory / "e"), password, limits=Limits(**limits))
+    order.write(directory / "order.json")
     started = time.monotonic()
     command = [sys.executable, "-c", PROGRAM, str(directory / "order.json")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=TOO_LONG)
@@ -186,9 +188,11 @@ def test_a_wrong_password_is_said_at_once(tmp_path, redis):
     assert error.startswith("coach: Redis at 127.0.0.1:") and "refuses the password" in error
 
 
-@pytest.mark.parametrize("place", ["127.0.0.1:1", "no-such-host.invalid:6379"])
-def test_a_wrong_host_is_said_within_ten_seconds(tmp_path, place):
-    code, seconds, error = refusal(tmp_path, f"redis://{place}/0")
+@pytest.mark.parametrize(
+    ("place", "limits"), [("127.0.0.1:1", {}), ("no-such-host.invalid:6379", {"connect_seconds": 1.0})]
+)
+def test_a_wrong_host_is_said_within_ten_seconds(tmp_path, place, limits):
+    code, seconds, error = refusal(tmp_path, f"redis://{place}/0", **limits)
     assert code == 2 and seconds < 13, "the imports included"
     assert error.startswith(f"coach: no Redis at {place}") and error.count("\n") == 1
 
@@ -201,43 +205,70 @@ def test_a_redis_that_evicts_is_refused(tmp_path, redis):
     assert "evicts (allkeys-lru)" in error and "set maxmemory-policy noeviction" in error
 
 
+FAULTS = {
+    "kill a worker": 8, "stop a worker": 5, "kill redis": 4, "flush redis": 3, "kill the trainer": 3, "garbage": 3,
+    "duplicates": 2, "wrong order": 2,
+}  # fmt: skip
+LIGHTS = f"{ROOT / 'tests' / 'orchestrators' / 'far_lights.py'}:FarLights"
+
+
 @pytest.mark.slow
-def test_thirty_random_faults_in_one_run(tmp_path):
-    rng = random.Random(11)
-    with DistributedRun(tmp_path, "-s", "2", "-cp", SMALL, "-lvl", SLOW_POLE, num_workers=3) as run:
+def test_thirty_random_faults_in_one_run_that_ends_at_its_reward(tmp_path):
+    seed = int(os.environ.get("COACH_FAULTS_SEED", random.randrange(10**6)))
+    print(f"COACH_FAULTS_SEED={seed} does the same faults again")
+    rng = random.Random(seed)
+    faults = [fault for fault, number in FAULTS.items() for _ in range(number)]
+    assert len(faults) == 30
+    rng.shuffle(faults)
+    gate = tmp_path / "gate"
+    gate.touch()
+    settings = (
+        SMALL.replace("evaluation_steps=EnvironmentEpisodes(0)", "evaluation_steps=EnvironmentEpisodes(2)")
+        + "; steps_between_evaluation_periods=EnvironmentEpisodes(100); env_params.custom_reward_threshold=10"
+        + f"; env_params.additional_simulator_parameters={{'closed_by': '{gate}'}}"
+        + "; agent_params.exploration.epsilon_schedule=LinearSchedule(1, 0.1, 2000)"
+    )
+    with DistributedRun(tmp_path, "-s", "2", "-asc", "-cp", settings, "-lvl", LIGHTS, num_workers=3) as run:
         run.wait_for_learning()
-        for _ in range(30):
-            fault = rng.choice(
-                ["worker", "worker", "worker", "stop", "redis", "flush", "trainer", "garbage", "duplicate"]
-            )
-            hurt(run, fault, rng)
-            if fault == "trainer":
-                wait_until(lambda: "trainer" in run.children(), "a trainer")
+        victims = itertools.cycle(f"worker-{i}" for i in range(3))  # one that dies too often ends the run
+        for fault in faults:
+            hurt(run, fault, next(victims) if fault.endswith("a worker") else None, rng)
         run.wait_for_more(500)
-        run.check_totals(run.stop(), gone_back=True)
+        gate.unlink()
+        assert run.process.wait(TOO_LONG) == 0, run.text()
+        assert "success rate has reached its target" in run.text()
+        assert run.children() == {}, "nothing is left"
+        run.check_totals(run.totals(), gone_back=True)
 
 
-def hurt(run, fault, rng):
-    workers = sorted(name for name in run.children() if name != "trainer")
-    if fault in ("worker", "stop") and workers:
-        name = rng.choice(workers)
-        if fault == "worker":
-            run.kill(name)
-        else:
-            pid = run.kill(name, signal.SIGSTOP)
-            time.sleep(1)
-            os.kill(pid, signal.SIGCONT)
-    elif fault == "redis":
+def hurt(run, fault, worker, rng):
+    """Do something to a run, and give it a moment. :param worker: the one that it happens to, if it does to one"""
+    keys = run.keys
+    if fault == "kill a worker":
+        wait_until(lambda: worker in run.children(), f"{worker} lives")
+        run.kill(worker)
+    elif fault == "stop a worker":
+        wait_until(lambda: worker in run.children(), f"{worker} lives")
+        pid = run.kill(worker, signal.SIGSTOP)
+        time.sleep(1)
+        os.kill(pid, signal.SIGCONT)
+    elif fault == "kill redis":
         run.redis.process.kill()
         run.redis.process.wait()
+        time.sleep(rng.uniform(0, 1))
         run.redis.start()
-    elif fault == "flush":
+        wait_until(run.taken, "Redis knows of the run")
+    elif fault == "flush redis":
         run.client.flushall()
-    elif fault == "trainer" and "trainer" in run.children():
-        run.kill("trainer")
+        wait_until(run.taken, "Redis knows of the run")
+    elif fault == "kill the trainer":
+        killed = run.kill("trainer")
+        wait_until(lambda: run.children().get("trainer", killed) != killed, "a new trainer")
+        run.wait_for_more(50)
     elif fault == "garbage":
-        run.client.xadd(run.keys.experience, {b"header": rng.randbytes(100)})
-    elif fault == "duplicate":
-        for _, fields in run.client.xrange(run.keys.experience, count=3):
-            run.client.xadd(run.keys.experience, fields)
-    time.sleep(rng.uniform(1, 13))
+        run.client.xadd(keys.experience, {b"header": rng.randbytes(100)})
+    else:
+        entries = [fields for _, fields in run.client.xrange(keys.experience, count=3)]
+        for fields in entries if fault == "duplicates" else reversed(entries):
+            run.client.xadd(keys.experience, fields)
+    time.sleep(rng.uniform(0.2, 2))

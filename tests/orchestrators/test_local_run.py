@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import fcntl
 import json
 import os
 import pathlib
 import pty
+import re
 import select
 import signal
 import struct
@@ -18,6 +20,9 @@ import time
 import pyte
 import pytest
 
+from rl_coach.coach import BAD_INPUT, main
+from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
+from tests.data_stores.stand_in_s3 import ACCESS_KEY, BUCKET, SECRET_KEY, StandInS3
 from tests.orchestrators.distributed_runs import ROOT, SLOW_POLE, SMALL, TOO_LONG, wait_until
 
 pytestmark = pytest.mark.faults
@@ -44,8 +49,8 @@ def processes_of(directory):
     return found
 
 
-def start(directory, *arguments, **environment):
-    command = [sys.executable, "-m", "rl_coach.coach", "-p", "CartPole_DQN", "-dc", "-ep", str(directory), *arguments]
+def start(directory, *arguments, command=("-p", "CartPole_DQN", "-dc", "-ep", "."), **environment):
+    command = [sys.executable, "-m", "rl_coach.coach", *command, *arguments]
     settings = {"PYTHONPATH": f"{directory}:{ROOT}", "COACH_TEST": str(directory), "PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=directory, start_new_session=True,
@@ -76,8 +81,16 @@ def test_workers_import_no_training_framework_and_lines_are_for_programs(tmp_pat
     assert "rl_coach.memories.backend.streams" in modules and "onnxruntime" in modules
     assert not modules & {"tensorflow", "keras", "jax", "torch", "mxnet", "pandas"}
     assert "\x1b" not in text
-    (totals,) = tmp_path.glob("*/*/distributed.json")
-    assert json.loads(totals.read_text())["steps"] >= 350
+    episode = r"> [\d:.-]{26} , Name=main_level/agent, Worker=0, Episode=\d+, Total reward=[\d.]+, Exploration=[\d.]+, "
+    for phase in ("Heatup", "Training"):
+        assert re.search(rf"^{phase}{episode}Steps=\d+, Training iteration=\d+$", text, re.MULTILINE), text
+    assert "\n## simple_rl_graph: Starting heatup\n" in text
+    (file,) = tmp_path.glob("*/*/distributed.json")
+    totals = json.loads(file.read_text())
+    assert totals["steps"] >= 350
+    lines = [line.partition(" , ")[2] for line in text.splitlines() if line.startswith("Worker> ")]
+    assert lines[0] == "Name=worker-0, State=joined"
+    assert lines[-1] == f"Name=worker-0, State=ended, Steps={totals['stored'] + totals['discarded']}"
     assert list(tmp_path.glob("*/*/workers/worker-0.log"))
     assert processes_of(tmp_path) == []
 
@@ -94,6 +107,116 @@ def test_a_signal_ends_all_processes_and_the_trainer_saves(tmp_path, number, cod
     text = run.communicate(timeout=TOO_LONG)[0]
     assert run.returncode == code and "interrupted; saved" in text, text
     wait_until(lambda: not processes_of(tmp_path), "the end of all", 5)
+
+
+@pytest.mark.slow
+def test_a_stopped_run_goes_on_where_it_was(tmp_path):
+    """Counters, books and memory are those of the checkpoint, and it ends where it was to end."""
+    wanted = 1500
+    settings = SMALL.replace("10000000", str(wanted))
+    run = start(tmp_path, "-n", "2", "-lvl", SLOW_POLE, "-cp", settings, "--nocolor")
+    read_until(run, "Training iteration=")
+    read_until(run, "Training> ")
+    os.kill(run.pid, signal.SIGINT)
+    assert "coach --resume" in run.communicate(timeout=TOO_LONG)[0]
+    (file,) = tmp_path.glob("*/*/distributed.json")
+    before = json.loads(file.read_text())
+    assert 50 < before["steps"] < wanted
+    again = start(tmp_path, "--resume", str(file.parent), "--nocolor", command=())
+    text = again.communicate(timeout=TOO_LONG)[0]
+    assert again.returncode == 0, text
+    after = json.loads(file.read_text())
+    assert after["steps"] == after["stored"] >= wanted + 50
+    assert {name: after["workers"][name] for name in before["workers"]} == before["workers"]
+    assert len(after["workers"]) == 4, "two workers, started twice"
+    (signals,) = file.parent.glob("worker_0*.csv")
+    rows = list(csv.DictReader(signals.read_text().splitlines()))
+    assert [int(row["Episode #"]) for row in rows] == list(range(1, len(rows) + 1))
+    steps = [float(row["Total steps"]) for row in rows if row["Total steps"]]
+    assert steps == sorted(steps) and steps[-1] > before["steps"] > steps[0]
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_policies_go_through_a_shared_directory(tmp_path):
+    (tmp_path / "run.ini").write_text(f"[coach]\ndata_store = nfs\nnfs_path = {tmp_path / 'shared'}\n")
+    run = start(tmp_path, "-n", "2", "-dcp", "run.ini", *PLAYING, "--nocolor")
+    lines = read_until(run, "Training> ")
+    documents = {file.name for file in tmp_path.glob("shared/*/*/*")}
+    os.kill(run.pid, signal.SIGINT)
+    text = "".join(lines) + run.communicate(timeout=TOO_LONG)[0]
+    assert run.returncode == 130, text
+    assert documents >= {"policy.document", "blueprint.document"}, text
+    assert not list(tmp_path.glob("shared/*/*/*.document")), "they go with the run"
+
+
+@pytest.mark.slow
+def test_policies_go_through_a_bucket(tmp_path):
+    """Of a stand-in for S3, an HTTP server on loopback."""
+    (tmp_path / "credentials").write_text(
+        f"[default]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n"
+    )
+    with StandInS3() as bucket:
+        (tmp_path / "run.ini").write_text(
+            f"[coach]\ndata_store = s3\ns3_end_point = {bucket.url}\ns3_bucket_name = {BUCKET}\n"
+            f"s3_creds_file = {tmp_path / 'credentials'}\n"
+        )
+        run = start(tmp_path, "-n", "2", "-dcp", "run.ini", *PLAYING, "--nocolor", "-s", "1")
+        read_until(run, "Training> ")
+        os.kill(run.pid, signal.SIGINT)
+        text = run.communicate(timeout=TOO_LONG)[0]
+        assert run.returncode == 130, text
+        assert any(one.startswith("GET") and one.endswith("/store/policy") for one in bucket.requests), text
+        kept = {key.partition("/files/")[2] for key in bucket.objects}
+        assert {"experiment.json", "distributed.json"} <= kept and any(".ckpt/" in key for key in kept)
+        assert not any(key.endswith("/store/policy") for key in bucket.objects), "it goes with the run"
+
+
+@pytest.mark.slow
+def test_the_flags_of_coachs_orchestrator_start_the_parts_of_a_run(tmp_path):
+    redis = EmbeddedRedis(tmp_path)
+    redis.start()
+    backend = {
+        "store_type": "redispubsub", "redis_address": "127.0.0.1", "redis_port": redis.port, "channel": "mine",
+        "orchestrator_params": {"redis_password": redis.password}, "orchestrator_type": "mine", "deployed": True,
+    }  # fmt: skip
+    store = {"store_type": "nfs", "orchestrator_type": "mine", "orchestrator_params": {},
+             "checkpoint_dir": str(tmp_path / "shared")}  # fmt: skip
+    flags = ("--memory_backend_params", json.dumps(backend), "--data_store_params", json.dumps(store))
+    settings = ("-p", "CartPole_DQN", "-ep", ".", "-cp", SMALL.replace("10000000", "300"), "--nocolor")
+    try:
+        parts = [
+            start(tmp_path, *settings, *flags, "--distributed_coach_run_type", part, command=())
+            for part in ("trainer", "rollout-worker")
+        ]
+        texts = [part.communicate(timeout=TOO_LONG)[0] for part in parts]
+    finally:
+        redis.stop()
+    assert [part.returncode for part in parts] == [0, 0], texts
+    (file,) = tmp_path.glob("*/*/distributed.json")
+    totals = json.loads(file.read_text())
+    ((worker, account),) = totals["workers"].items()
+    assert totals["steps"] == totals["stored"] >= 350
+    assert f"{worker}: {account['stored'] + account['discarded']} steps acknowledged" in texts[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            ["--memory_backend_params", "{}"],
+            "--memory_backend_params: only with --distributed_coach_run_type trainer or",
+        ),
+        (["--distributed_coach_run_type", "trainer"], "--memory_backend_params, which says where Redis is, is missing"),
+        (["--distributed_coach_run_type", "boss"], "invalid choice: 'boss'"),
+        (["--distributed_coach_run_type", "trainer", "--memory_backend_params", "{"], "--memory_backend_params: "),
+        (["-dc", "-ew"], "with -dc the trainer evaluates anyway: leave out -ew"),
+    ],
+)
+def test_flags_that_cannot_be_are_refused_in_a_line(flags, message, capsys):
+    assert main(["-p", "CartPole_DQN", *flags]) == BAD_INPUT
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
 
 
 @pytest.mark.slow

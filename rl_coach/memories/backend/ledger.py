@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Iterator
 
+from rl_coach.core_types import PlayUnit
 from rl_coach.memories.backend.wire import EncodedChunk
 
 
@@ -116,10 +117,9 @@ class Outbox:
         """Steps without a receipt."""
         return sum(chunk.steps for chunk in self._outstanding)
 
-    @property
-    def episodes(self) -> int:
-        """Episodes that ended, without a receipt."""
-        return sum(chunk.episodes for chunk in self._outstanding)
+    def count(self, unit: PlayUnit) -> int:
+        """Steps, episodes that ended or segments without a receipt."""
+        return sum(chunk.played[unit] for chunk in self._outstanding)
 
     def add(self, chunk: EncodedChunk) -> None:
         """Take a chunk that is to be sent next, whose number is ``next_number``."""

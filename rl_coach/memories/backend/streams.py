@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Mapping
 
+from rl_coach.core_types import PlayUnit
 from rl_coach.memories.backend.connection import Connection, Keys
 from rl_coach.memories.backend.ledger import Account, Ledger, Outbox, Verdict
 from rl_coach.memories.backend.wire import Chunk, ChunkError, PolicyName, decode, pack, unpack
@@ -28,8 +29,8 @@ class RunState:
     :param incarnation: which start of the trainer this is; a later one is larger
     :param version: of the newest policy of that incarnation
     :param phase: the name of the phase that workers play in
-    :param left: steps (or episodes) that are still wanted with this policy; None for no bound
-    :param counts_episodes: ``left`` counts episodes
+    :param left: number of steps that are still wanted with this policy; None for no bound
+    :param unit: the name of a ``PlayUnit`` that ``left`` counts instead
     :param resend: when this changes, workers send again what they have no receipt of
     :param beat: changes all the time while the trainer lives
     :param is_over: the run has ended
@@ -39,7 +40,7 @@ class RunState:
     version: int = 0
     phase: str = "UNDEFINED"
     left: int | None = None
-    counts_episodes: bool = False
+    unit: str = PlayUnit.STEPS.name
     resend: int = 0
     beat: int = 0
     is_over: bool = False

@@ -13,7 +13,7 @@ from typing import Any, Iterator, Mapping
 import msgpack
 import numpy as np
 
-from rl_coach.core_types import Batch
+from rl_coach.core_types import Batch, PlayUnit
 from rl_coach.memories.columns import FrameStacks
 from rl_coach.utils import CoachError
 
@@ -71,11 +71,17 @@ class EncodedChunk:
 
     :ivar number: of the chunk
     :ivar steps: environment steps
+    :ivar played: number of steps, of episodes that ended, and of stretches that are stored as episodes
     :ivar size: bytes of the columns
     """
 
     def __init__(self, chunk: Chunk):
-        self.number, self.steps, self.episodes = chunk.number, chunk.steps, len(chunk.episode_lengths)
+        self.number, self.steps = chunk.number, chunk.steps
+        self.played = {
+            PlayUnit.STEPS: chunk.steps,
+            PlayUnit.EPISODES: len(chunk.about.get("reports", ())),
+            PlayUnit.SEGMENTS: len(chunk.episode_lengths),
+        }
         described, buffers = [], []
         for path, array, details in _flat(chunk.columns):
             described.append([path, array.dtype.str, list(array.shape), *details])

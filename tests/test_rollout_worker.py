@@ -1,0 +1,218 @@
+"""Agents of every kind, split into a trainer and a worker: what arrives is what was played."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rl_coach.agents.acer_agent import ACERAgentParameters
+from rl_coach.agents.ppo_agent import PPOAgentParameters
+from rl_coach.agents.sent_and_received import policy_of, take_policy
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.layers import Conv2d
+from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
+from rl_coach.base_parameters import MiddlewareScheme
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
+from rl_coach.exploration_policies.parameter_noise import ParameterNoiseParameters
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
+from rl_coach.memories.backend.wire import pack, unpack
+from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
+from rl_coach.spaces import ImageObservationSpace
+from tests.zoo import continuous, parameters
+from tests.zoo.environments import Bandit, Lottery, MaskedChain, Target
+from tests.zoo.graphs import schedule
+from tests.zoo.split import SplitRun, run_split
+
+HEATUP = 24
+
+
+class Pictures(Bandit):
+    """The bandit's light as a picture, whose corner counts the steps."""
+
+    def observations(self) -> dict[str, Any]:
+        return {"observation": ImageObservationSpace(np.array([12, 12]), high=255)}
+
+    def first_state(self) -> dict[str, np.ndarray]:
+        picture = self.rng.integers(0, 100, (12, 12)).astype(np.uint8)
+        self.lit = int(self.rng.integers(2))
+        picture[:, 6 * self.lit : 6 * self.lit + 6] += 100
+        return {"observation": picture}
+
+    def outcome(self, action: Any) -> tuple[float, bool, bool]:
+        reward = float(action == self.lit)
+        self.state = self.first_state()
+        return reward, False, self.steps >= 10
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory):
+    server = EmbeddedRedis(tmp_path_factory.mktemp("redis"))
+    server.start()
+    yield server
+    server.stop()
+
+
+def image():
+    agent = parameters.dqn()
+    main = agent.network_wrappers["main"]
+    main.input_embedders_parameters = {"observation": InputEmbedderParameters(scheme=[Conv2d(4, 4, 4)])}
+    agent.input_filter = InputFilter()
+    agent.input_filter.add_observation_filter("observation", "stack", ObservationStackingFilter(3))
+    return agent
+
+
+def parameter_noise():
+    agent = parameters.ddqn()
+    agent.exploration = ParameterNoiseParameters(agent)
+    return agent
+
+
+def hindsight():
+    preset = importlib.import_module("rl_coach.presets.BitFlip_DQN_HER")
+    agent = preset.graph_manager.agent_params
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentEpisodes(2)
+    agent.algorithm.num_consecutive_training_steps = 4
+    return agent
+
+
+def bit_flip():
+    environment = importlib.import_module("rl_coach.presets.BitFlip_DQN_HER").env_params
+    environment.additional_simulator_parameters = {"bit_length": 5, "mean_zero": True}
+    return environment
+
+
+def normalized_ppo():
+    return parameters.with_normalized_observations(parameters.clipped_ppo())
+
+
+def recurrent(agent=None):
+    agent = agent or parameters.actor_critic()
+    agent.algorithm.num_steps_between_gradient_updates = 4
+    agent.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters(
+        number_of_lstm_cells=6, scheme=MiddlewareScheme.Empty
+    )
+    return agent
+
+
+def recurrent_gradients():
+    agent = recurrent(parameters.policy_gradients())
+    agent.algorithm.apply_gradients_every_x_episodes = 3
+    return agent
+
+
+def acer():
+    agent = parameters.shrink(ACERAgentParameters())
+    agent.algorithm.num_transitions_to_start_replay = 50
+    agent.algorithm.num_steps_between_gradient_updates = 4
+    return agent
+
+
+def penalized_ppo():
+    agent = parameters.shrink(PPOAgentParameters())
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(64)
+    return agent
+
+
+SEGMENTS = {
+    "recurrent": (recurrent, Lottery),
+    "recurrent, policy gradients": (recurrent_gradients, Lottery),
+    "actor-critic, masked": (parameters.actor_critic, MaskedChain),
+    "actor-critic, continuous": (parameters.actor_critic, Target),
+    "policy gradients": (parameters.policy_gradients, Lottery),
+    "n-step Q": (parameters.n_step_q, Lottery),
+    "ACER": (acer, Lottery),
+}
+KINDS = {
+    "DQN": (parameters.dqn, Lottery),
+    "masked": (parameters.dqn, MaskedChain),
+    "images in stacks": (image, Pictures),
+    "noisy layers": (parameters.rainbow, Lottery),
+    "noisy parameters": (parameter_noise, Lottery),
+    "goals": (hindsight, bit_flip),
+    "bootstrapped": (parameters.bootstrapped, Lottery),
+    "prioritized": (parameters.prioritized, Lottery),
+    "whole episodes": (parameters.mixed_monte_carlo, Lottery),
+    "continuous, SAC": (parameters.soft_actor_critic, Target),
+    "continuous, DDPG": (continuous.ddpg, Target),
+    "continuous, gSDE": (lambda: continuous.with_state_dependent_noise(continuous.td3()), Target),
+    "continuous, NAF": (parameters.normalized_advantages, Target),
+    "continuous, Wolpertinger": (continuous.wolpertinger, Target),
+    "PPO": (parameters.clipped_ppo, Lottery),
+    "PPO, normalized": (normalized_ppo, Lottery),
+    "PPO, continuous": (parameters.clipped_ppo, Target),
+    "PPO, masked": (parameters.clipped_ppo, MaskedChain),
+    "PPO, penalized": (penalized_ppo, Lottery),
+    **SEGMENTS,
+}
+IN_EVERY_RUN = ("masked", "goals", "continuous, SAC", "recurrent")
+
+
+STEPS = {kind: 60 if kind in SEGMENTS else 400 for kind in KINDS}  # an update on each segment, each a call of its own
+
+
+def split(kind: str, redis: EmbeddedRedis, directory: Any) -> SplitRun:
+    make_agent, environment = KINDS[kind]
+    return run_split(redis, directory, make_agent, environment, schedule(EnvironmentSteps(STEPS[kind]), heatup=HEATUP))
+
+
+def check_policies_agree(run: SplitRun) -> None:
+    """The policy that the trainer has now lets the worker act as the trainer would."""
+    assert run.actor.training_iteration > 0, "policies arrived in the run"
+    take_policy(run.actor, unpack(pack(policy_of(run.learner))))
+    for agent in (run.actor, run.learner):
+        agent.phase = RunPhase.TEST
+        agent.seed_evaluation(np.random.SeedSequence(1))
+        agent.reset_internal_state()
+    batch = run.trainer.received[-1].columns
+    columns = batch.state_columns
+    for row in range(min(5, len(batch))):
+        state = {name: np.asarray(column)[row] for name, column in columns.items()}
+        chosen = [
+            agent.choose_action(agent.run_pre_network_filter_for_inference(state)) for agent in (run.actor, run.learner)
+        ]
+        for name in ("action", "all_action_probabilities", "action_value"):
+            np.testing.assert_array_equal(getattr(chosen[0], name), getattr(chosen[1], name), err_msg=name)
+
+
+def check_rows(run: SplitRun) -> None:
+    """Actions, rewards and ends are those of the steps that were played."""
+    algorithm, episodes = run.learner.ap.algorithm, run.learner.memory.stores_episodes
+    for batch, row, step in run.rows():
+        assert bool(batch.game_overs()[row]) or not step.response.game_over
+        if algorithm.n_step > 1 and not episodes:
+            continue  # rewards are sums, and the next state is a later one
+        assert bool(batch.terminateds()[row]) == step.response.terminated
+
+
+def check_segments(run: SplitRun) -> None:
+    """Each segment says what the recurrent network remembered before it, and how far its episode was."""
+    rows = iter(run.rows())
+    firsts = []
+    for played in run.trainer.received:
+        assert len(played.stretches) == len(played.episode_lengths)
+        for stretch, length in zip(played.stretches, played.episode_lengths):
+            steps = [step for _, _, step in (next(rows) for _ in range(length))]
+            known = stretch["states"]
+            for name, state in steps[0].recurrent.items():
+                np.testing.assert_array_equal(known.get(name, np.zeros_like(state)), state)
+            assert stretch["is_complete"] == steps[-1].response.game_over
+            firsts.append(stretch["first"])
+    assert sum(map(len, (played.episode_lengths for played in run.trainer.received))) == len(firsts) > 5
+    assert 0 in firsts
+
+
+@pytest.mark.parametrize(
+    "kind", [kind if kind in IN_EVERY_RUN else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+)
+def test_what_arrives_is_what_was_played(kind, redis, tmp_path):
+    run = split(kind, redis, tmp_path)
+    check_rows(run)
+    if run.learner.segment_steps is not None:
+        check_segments(run)
+    assert run.learner.total_steps_counter == sum(played.steps for played in run.trainer.received)
+    assert min(run.learner.total_steps_counter, run.player[0].acknowledged) >= HEATUP + STEPS[kind]
+    check_policies_agree(run)
