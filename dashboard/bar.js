@@ -117,14 +117,15 @@ export function render({ model }) {
     try { localStorage.removeItem(SPLIT); } catch { /* as above */ }
   };
 
-  const veil = document.querySelector(".veil");
-  const showComputing = () => {
-    veil.hidden = !model.computing;
-    veil.textContent = model.computing;
+  const show = (place, text) => {
+    place.hidden = !text;
+    place.textContent = text;
   };
+  const [veil, beside] = [".veil", ".reading"].map((name) => document.querySelector(name));
 
   const showCover = () => { document.documentElement.toggleAttribute("data-covered", model.covered); };
-  model.on("computing", showComputing);
+  model.on("computing", () => show(veil, model.computing));
+  model.on("reading", () => show(beside, model.reading));
   model.on("covered", showCover);
   model.on("live", showLive);
   model.on("theme", showTheme);

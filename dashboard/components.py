@@ -18,10 +18,12 @@ class Bar(JSComponent):
     """Live or paused, the page's address, light or dark, the split; whether something covers all the rest.
 
     :param computing: said in place of the plot while it is not what the settings ask for; empty if it is
+    :param reading: said beside the plot while only some of what the settings ask for is on it
     """
 
     covered = param.Boolean()
     computing = param.String()
+    reading = param.String()
     live = param.Boolean(default=True)
     theme = param.String()
     query = param.String()

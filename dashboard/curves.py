@@ -10,7 +10,15 @@ import numpy as np
 import pandas as pd
 
 from rl_coach.runs.experiments import wall_clock_minutes
-from rl_coach.runs.signal_file import EPISODE, TOTAL_STEPS, TRAINING_ITERATION, SignalFile, extremes
+from rl_coach.runs.signal_file import (
+    EPISODE,
+    TOTAL_STEPS,
+    TRAINING_ITERATION,
+    WALL_CLOCK,
+    WALL_CLOCK_MINUTES,
+    SignalFile,
+    extremes,
+)
 from rl_coach.runs.statistics import bootstrap_interval, iqm
 from rl_coach.utilities.students_t import t_95
 
@@ -18,6 +26,13 @@ POINTS_OF_A_CURVE = 1600
 """About as many as a wide plot has pixels: the smallest and the largest value of every other pixel."""
 POINTS_OF_A_GROUP = 600
 _NEARLY_TOGETHER = 0.05
+AXIS_COLUMNS = {
+    "episode": (EPISODE,),
+    "iteration": (TRAINING_ITERATION,),
+    "steps": (TOTAL_STEPS,),
+    "time": (WALL_CLOCK_MINUTES, WALL_CLOCK),
+}
+"""Columns that a run's places on each axis may be taken from."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +75,7 @@ def x_values(file: SignalFile, axis: str, counts_minutes: bool) -> np.ndarray | 
     if axis == "time":
         minutes = wall_clock_minutes(names, file.column, counts_minutes)
         return minutes if minutes.size else None
-    wanted = {"episode": EPISODE, "iteration": TRAINING_ITERATION, "steps": TOTAL_STEPS}[axis]
+    wanted = AXIS_COLUMNS[axis][0]
     if wanted in names:
         return file.column(wanted)
     return file.column(names[0]) if axis == "episode" and names else None

@@ -7,7 +7,8 @@ import io
 import json
 import logging
 import math
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields, replace
 from functools import partial
@@ -27,7 +28,7 @@ from rl_coach.utils import CoachError
 
 from .colours import line_colour, lowest_free
 from .components import Bar, Comparison, PictureButtons, SignalPicker, Wall
-from .curves import Curve, thin
+from .curves import AXIS_COLUMNS, Curve, thin
 from .drawing import Drawing, draw, labels_of
 from .panels import message, no_experiments, parameters_table, video_gallery
 from .plot import MOST_CURVES, STYLE, SignalPlot
@@ -42,6 +43,10 @@ _WIDGETS = (_HERE / "widgets.css").read_text()
 _EPISODE_SIGNALS_AT_FIRST = 1
 _PATIENCE_MILLISECONDS = 100
 """A drawing that takes longer is awaited with the plot hidden, so that old lines are not taken for new ones."""
+_FIRST_PART_SECONDS = 1.5
+_NEXT_PART_SECONDS = 2.5
+_SHARE_OF_PARTS = 4
+"""Of reading, so many times as long goes by between two drawings of a part as drawing one takes."""
 _POINTS_OF_A_CHART = 160
 _DRAWS_NOTHING_NEW = {
     *("zoom", "filter", "regex", "sort", "live", "tab", "episode", "steps", "columns", "archived", "pins"),
@@ -75,8 +80,11 @@ class Page:
         self._pool = ThreadPoolExecutor(1, "page")
         self._drawing: Future | None = None
         self._draw_again = False
-        self._is_stale = False
+        self._settings = 0
+        self._shown_settings = -1
+        self._shows_a_part = False
         self._progress = (0, 0)
+        self._drawn_runs: list[Run] = []
         self._wall_version = 0
         self._wall_shows: tuple[Any, ...] = ()
         self._moved: list[tuple[Path, Path]] = []
@@ -317,7 +325,7 @@ class Page:
         if "zoom" in changed:
             self._plot.set_zoom(self.view.zoom)
         if changed - _DRAWS_NOTHING_NEW:
-            self._is_stale = True
+            self._settings += 1
             self.redraw()
             self._fill_wall()
         if changed & {"tab", "runs", "theme", "episode", "steps"}:
@@ -352,7 +360,8 @@ class Page:
             self._writing_widgets = False
 
     def look(self) -> None:
-        """Show what has changed on disk since the last look; called every so often."""
+        """Show what has changed on disk since the last look, and how far a drawing is; called every so often."""
+        self._show_whether_computing()
         if self.store.version == self._seen_version:
             return
         if not self.view.live and not self._first_look:
@@ -371,7 +380,8 @@ class Page:
         self._offer_columns()
         self._write_widgets()
         self._say_what_is_missing()
-        self.redraw()
+        if self._runs_to_draw() != self._drawn_runs:
+            self.redraw()
         self._fill_wall()
         if self.view.tab != "plot":
             self._show_tab()
@@ -527,21 +537,32 @@ class Page:
         """Read what is missing and draw, without holding the page; calls while it works become one more."""
         if not self._loaded or not self.store.scanned.is_set():
             return
+        if self._is_stale and self._document is not None:
+            self._document.add_timeout_callback(self._show_whether_computing, _PATIENCE_MILLISECONDS)
         if self._drawing is not None:
             self._draw_again = True
             return
         self._progress = (0, 0)
-        self._drawing = self._pool.submit(self._compute, self.view, self.store.runs)
-        self._drawing.add_done_callback(self._hand_back)
-        if self._is_stale and self._document is not None:
-            self._document.add_timeout_callback(self._show_whether_computing, _PATIENCE_MILLISECONDS)
+        self._drawn_runs = self._runs_to_draw()
+        self._drawing = self._pool.submit(self._compute, self.view, self.store.runs, self._settings)
+        self._drawing.add_done_callback(partial(self._hand_back, settings=self._settings))
+
+    def _runs_to_draw(self) -> list[Run]:
+        return [run.drawn for run in self.chosen()]
+
+    @property
+    def _is_stale(self) -> bool:
+        """True while the lines on the page are not those of the settings."""
+        return self._shown_settings != self._settings
 
     def _show_whether_computing(self) -> None:
-        """Cover lines that are not those of the settings, and say how far the new ones are."""
-        covers = self._is_stale and self._drawing is not None and self.view.tab == "plot"
+        """Cover lines that are not those of the settings, and say how far the new ones are; say also what is missing
+        beside those that are only some of them."""
+        works = self._drawing is not None and self.view.tab == "plot"
         done, total = self._progress
         text = f"Reading {done} of {total} runs …" if done < total else "Computing …"
-        self.bar.computing = text if covers else ""
+        self.bar.computing = text if works and self._is_stale else ""
+        self.bar.reading = text if works and self._shows_a_part and not self._is_stale else ""
 
     def begin(self) -> None:
         """Draw and keep looking from now on, as the browser has loaded the page. Whatever changes between the page's
@@ -551,14 +572,22 @@ class Page:
         self.in_order(self.redraw)
         pn.state.add_periodic_callback(partial(self.in_order, self.look), period=LOOK_EVERY_MILLISECONDS)
 
-    def _compute(self, view: View, runs: dict[str, Run]) -> Drawing:
-        files = self.store.columns(view.runs, (*view.left, *view.right), self._tell_progress)
+    def _compute(self, view: View, runs: dict[str, Run], settings: int) -> Drawing:
+        told = _Progress(self, view, runs, settings)
+        files = self.store.columns(view.runs, (*AXIS_COLUMNS[view.x], *view.left, *view.right), told)
         return draw(view, runs, files, self._colour_of)
 
-    def _tell_progress(self, done: int, total: int) -> None:
+    def _note_progress(self, done: int, total: int, settings: int) -> None:
         self._progress = (done, total)
-        if self._closed or (self._draw_again and self._is_stale):
+        if self._closed or settings != self._settings:
             raise _Superseded
+
+    def _show_part(self, drawing: Drawing, settings: int) -> None:
+        """Show those of the lines that can be drawn already."""
+        if self._drawing is not None and settings == self._settings:
+            self._shown_settings, self._shows_a_part = settings, True
+            self._draw(drawing)
+            self.in_order(self._show_whether_computing)
 
     def _fill_wall(self) -> None:
         """Send the charts in sight that the browser does not have as they are now."""
@@ -566,10 +595,10 @@ class Page:
             return
         view, wanted = self.view, tuple(self.wall.wanted)
         settings = tuple(getattr(view, name) for name in _SETTINGS_OF_CHARTS)
-        shows = (settings, self.store.version, wanted)
+        shows = (settings, wanted, self._runs_to_draw())
         if shows == self._wall_shows:
             return
-        is_stale = self._wall_shows[:1] != (settings,)
+        is_stale = self._wall_shows[:1] != shows[:1]
         self._wall_shows = shows
         self._wall_version += 1
         if is_stale:
@@ -580,7 +609,13 @@ class Page:
     def _compute_charts(self, view: View, runs: dict[str, Run], signals: tuple[str, ...], version: int) -> str:
         if version != self._wall_version:
             return ""
-        files = self.store.columns(view.runs, signals)
+        shows = self._wall_shows[:2]
+
+        def told(*_: Any) -> None:
+            if self._closed or self._wall_shows[:2] != shows:
+                raise _Superseded
+
+        files = self.store.columns(view.runs, (*AXIS_COLUMNS[view.x], *signals), told)
         charts = {}
         for signal in signals:
             curves = draw(replace(view, left=(signal,), right=()), runs, files, self._colour_of).curves[:MOST_CURVES]
@@ -599,7 +634,7 @@ class Page:
         error = future.exception()
         if error is None:
             return future.result()
-        if not isinstance(error, _Superseded):
+        if not isinstance(error, (_Superseded, InterruptedError)):
             _logger.error("drawing failed", exc_info=error)
             self._warn(f"Drawing failed: {type(error).__name__}: {error}")
         return None
@@ -651,19 +686,18 @@ class Page:
             return "Taken back", False
         raise CoachError(f"the dashboard knows no '{what}'")
 
-    def _hand_back(self, future: Future) -> None:
-        self.in_order(partial(self._show_drawing, future))
+    def _hand_back(self, future: Future, settings: int) -> None:
+        self.in_order(partial(self._show_drawing, future, settings))
 
-    def _show_drawing(self, future: Future) -> None:
+    def _show_drawing(self, future: Future, settings: int) -> None:
         self._drawing = None
         drawing = self._result_of(future)
+        if settings == self._settings:
+            self._shown_settings, self._shows_a_part = settings, False
+            self._draw(drawing or Drawing((), "", "", "", self.warning))
         if self._draw_again:
             self._draw_again = False
             self.redraw()
-            return
-        self._is_stale = False
-        if drawing is not None:
-            self._draw(drawing)
         # on its own, because Panel sends it at once: ahead of the lines it would uncover the old ones
         self.in_order(self._show_whether_computing)
 
@@ -676,8 +710,8 @@ class Page:
         self.plot_message.visible = not drawing.curves
         # The figure itself: a pane would show it before there is anything to see.
         self._plot.figure.visible = bool(drawing.curves)
-        self.pictures.ready = bool(drawing.curves)
-        self.csv.disabled = not drawing.curves
+        can_be_saved = bool(drawing.curves) and not self._shows_a_part
+        self.pictures.ready, self.csv.disabled = can_be_saved, not can_be_saved
         self._say_what_is_missing()
         if self.view.draw != "runs":
             self._show_table()
@@ -690,6 +724,27 @@ class Page:
         """The tab was closed."""
         self._closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Progress:
+    """Listener to a reading, which draws every so often what has been read, until a plot is full of lines."""
+
+    def __init__(self, page: Page, view: View, runs: dict[str, Run], settings: int):
+        self._page, self._view, self._runs, self._settings = page, view, runs, settings
+        self._next = time.monotonic() + _FIRST_PART_SECONDS
+        self._drawn = 0
+
+    def __call__(self, done: int, total: int, files: Mapping[str, SignalFile]) -> None:
+        self._page._note_progress(done, total, self._settings)
+        started = time.monotonic()
+        if started < self._next or done == total or self._drawn >= MOST_CURVES:
+            return
+        drawing = draw(self._view, self._runs, files, self._page._colour_of)
+        took = time.monotonic() - started
+        self._next = started + took + max(_NEXT_PART_SECONDS, _SHARE_OF_PARTS * took)
+        self._drawn = len(drawing.curves)
+        if drawing.curves:
+            self._page.in_order(partial(self._page._show_part, drawing, self._settings))
 
 
 class EpisodesPanel:

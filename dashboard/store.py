@@ -12,7 +12,8 @@ import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
 
 from rl_coach.command_line import preset_catalogue
 from rl_coach.runs import annotations as run_annotations
@@ -41,6 +42,7 @@ LARGEST_WHOLE_BYTES = 64 << 20
 MOST_WHOLE_COLUMNS = 1000
 """Of a larger file, or one with more columns, only the columns that are drawn are read."""
 _SUMMARISED = (*TIME_COLUMNS, EVALUATION_REWARD)
+Told = Callable[[int, int, Mapping[str, SignalFile]], None]
 _logger = logging.getLogger(__name__)
 _INDEXING_SLICE_SECONDS = 0.5
 _PAGES_GO_FIRST_SECONDS = 1.5
@@ -106,6 +108,13 @@ class Run:
         return self.size > LARGEST_WHOLE_BYTES or len(self.names) > MOST_WHOLE_COLUMNS
 
     @property
+    def drawn(self) -> Run:
+        """All of it that a drawing depends on: without what was found out by reading, which changes no line."""
+        return replace(
+            self, summary=_NOTHING_READ, offset=0, seam=b"", left_out=0, is_condensed=False, grew=False, said=0.0
+        )
+
+    @property
     def id(self) -> str:
         """The run's id, unique below the root."""
         return self.description.id
@@ -114,6 +123,9 @@ class Run:
     def path(self) -> str:
         """The CSV's path."""
         return str(self.description.path)
+
+
+_NOTHING_READ = Summary()
 
 
 class Store:
@@ -169,8 +181,9 @@ class Store:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop looking, and keep the summaries."""
+        """Stop looking and reading, also for pages, and keep the summaries."""
         self._stop.set()
+        self._may_look.set()
         if self._thread is not None:
             self._thread.join()
         self._keep_summaries()
@@ -217,6 +230,8 @@ class Store:
         now, runs, shown_at = time.time(), {}, time.monotonic()
         for (path, stat), run_id in zip(found.items(), run_ids(self.root, list(found))):
             self._may_look.wait(_LONGEST_REST_SECONDS)
+            if self._stop.is_set():
+                return False
             run = self._look(path, stat, run_id, by_path.get(path), now)
             if run is not None:
                 runs[run_id] = run
@@ -311,7 +326,7 @@ class Store:
             run = _with_end(run)
         else:
             file = SignalFile.from_offset(run.path, run.names, run.offset, run.seam, _SUMMARISED)
-            file.refresh()
+            file.refresh(self._end_if_stopped)
             run = self._with_rows_of(run, file)
         return replace(run, modified=stat.st_mtime, size=stat.st_size, trouble="")
 
@@ -355,7 +370,7 @@ class Store:
     def _read_whole(self, run: Run) -> Run | None:
         try:
             file = self._open(run, _SUMMARISED)
-            file.refresh()
+            file.refresh(self._end_if_stopped)
         except OSError:
             return None
         except Exception as error:
@@ -364,6 +379,10 @@ class Store:
             self._cache.write(file)
         return self._with_rows_of(replace(run, offset=0), file)
 
+    def _end_if_stopped(self) -> None:
+        if self._stop.is_set():
+            raise InterruptedError(f"the runs of {self.root} are read no more")
+
     def _keep_summaries(self) -> None:
         self._summaries_kept_at = time.monotonic()
         if not self._cache or not self._summaries_changed:
@@ -371,11 +390,12 @@ class Store:
         self._summaries_changed = False
         self._cache.write_summaries({run.path: _kept(run) for run in self.runs.values() if run.offset})
 
-    def _open(self, run: Run, wanted: Iterable[str]) -> SignalFile:
+    def _open(self, run: Run, wanted: Collection[str], is_one_of_many: bool = False) -> SignalFile:
         """The reader of a run's CSV: of all columns or, where that would take too much memory, of those wanted."""
         if run.is_large:
             return SignalFile(run.path, {*TIME_COLUMNS, *wanted}, MOST_ROWS)
-        return self._cache.read(run.path) if self._cache else SignalFile(run.path)
+        file = self._cache.read(run.path) if self._cache else SignalFile(run.path)
+        return SignalFile(run.path, wanted) if is_one_of_many and file.table is None else file
 
     def annotate(self, run_ids: Iterable[str], changes: Mapping[str, Any]) -> int:
         """Say something of runs; of how many.
@@ -441,27 +461,34 @@ class Store:
         self._may_look.set()
 
     def columns(
-        self, run_ids: Iterable[str], signals: Iterable[str] = (), told: Callable[[int, int], None] = lambda *of: None
+        self, run_ids: Iterable[str], signals: Iterable[str] = (), told: Told = lambda *of: None
     ) -> dict[str, SignalFile]:
         """The signals of runs, up to date. Runs that are gone are left out.
 
-        :param signals: which of them are needed at least; of large files no others are read
-        :param told: called with how many runs have been read, and of how many; what it raises ends the reading
+        :param signals: which columns are needed at least; of large files, and of many that are new, no others are read
+        :param told: called after each run, with how many have been read, of how many, and the signals so far; what it
+            raises ends the reading
+        :raises InterruptedError: if the store is stopped meanwhile
         """
         self.let_pages_go_first()
         wanted, needed = [run_id for run_id in run_ids if run_id in self.runs], frozenset(signals)
-        files: dict[str, SignalFile | None] = {}
+        are_many = sum(self.runs[run_id].size for run_id in wanted) > LARGEST_COLUMNS_BYTES
+        read = partial(self._column_file, signals=needed, is_one_of_many=are_many)
+        files: dict[str, SignalFile] = {}
         with ThreadPoolExecutor(2, "columns") as pool:
             try:
-                for run_id, file in zip(wanted, pool.map(lambda run_id: self._column_file(run_id, needed), wanted)):
-                    files[run_id] = file
-                    told(len(files), len(wanted))
+                for place, (run_id, file) in enumerate(zip(wanted, pool.map(read, wanted))):
+                    self._end_if_stopped()
+                    self.let_pages_go_first()
+                    if file is not None:
+                        files[run_id] = file
+                    told(place + 1, len(wanted), files)
             finally:
                 pool.shutdown(cancel_futures=True)
         self._forget_columns()
-        return {run_id: file for run_id, file in files.items() if file is not None}
+        return files
 
-    def _column_file(self, run_id: str, signals: frozenset[str]) -> SignalFile | None:
+    def _column_file(self, run_id: str, signals: frozenset[str], is_one_of_many: bool) -> SignalFile | None:
         run = self.runs.get(run_id)
         if run is None or run.trouble:
             return None
@@ -471,8 +498,8 @@ class Store:
             with self._columns_lock:
                 file = self._columns.pop(run.path, None)
             try:
-                file = file if file is not None and file.has(signals) else self._open(run, signals)
-                file.refresh()
+                file = file if file is not None and file.has(signals) else self._open(run, signals, is_one_of_many)
+                file.refresh(self._end_if_stopped)
             except OSError:
                 return None
             except Exception as error:

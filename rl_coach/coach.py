@@ -22,6 +22,7 @@ from rl_coach.command_line import preset_catalogue, user_classes
 from rl_coach.installation import is_installed, missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 from rl_coach.runs.run_group import is_group
+from rl_coach.utilities.system import program
 
 if TYPE_CHECKING:
     from rl_coach.base_parameters import TaskParameters
@@ -300,7 +301,7 @@ class CoachLauncher:
         can_be_named = bool(args.preset) and args.checkpoint_save_dir is None
         if args.evaluate is None and not args.play and can_be_named:
             graph_manager.playback_hint = _playback_hint(directory.path)
-            graph_manager.resume_hint = shlex.join(["coach", "--resume", _shown(directory.path)])
+            graph_manager.resume_hint = shlex.join([program("coach"), "--resume", _shown(directory.path)])
         return directory
 
     def build(self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace) -> None:
@@ -796,7 +797,6 @@ def _set_visualization(graph_manager: GraphManager, args: argparse.Namespace) ->
 def _playback_hint(experiment_path: pathlib.Path) -> str:
     """The command that shows what this run has trained."""
     from rl_coach.environments.rendering import has_display
-    from rl_coach.utils import program
 
     window = ["--render"] if has_display() else []
     return shlex.join([program("coach"), command_line.EVALUATE, _shown(experiment_path), *window])

@@ -7,6 +7,8 @@ import re
 import shlex
 from importlib import metadata
 
+from rl_coach.utilities.system import program
+
 DISTRIBUTION = "coach-rl"
 PREDECESSOR = "rl-coach"
 """Intel's distribution. It holds a package of the same import name, so the two cannot live side by side."""
@@ -33,6 +35,11 @@ _EXTRAS_OF_PACKAGES = {
 }
 
 
+def pip_install(*requirements: str) -> str:
+    """The command line that installs these beside Coach, also where its environment is not activated."""
+    return shlex.join([program("pip"), "install", *requirements])
+
+
 def install_command(extra: str) -> str:
     """The command line that installs what an extra brings, from the registry and without Coach itself.
 
@@ -42,9 +49,9 @@ def install_command(extra: str) -> str:
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
-        return f"pip install '.[{extra}]' in Coach's repository"
+        return f"{pip_install(f'.[{extra}]')} in Coach's repository"
     wanted = [text for text in requirements if extra in _EXTRA.findall(text)]
-    return shlex.join(["pip", "install", *(_EXTRA.sub("", text).rstrip("; ") for text in wanted)])
+    return pip_install(*(_EXTRA.sub("", text).rstrip("; ") for text in wanted))
 
 
 def is_installed(package: str) -> bool:
@@ -56,7 +63,7 @@ def missing_package(error: ModuleNotFoundError) -> str:
     """Line about a package that is not installed, with the command that installs it."""
     package = (error.name or "").partition(".")[0]
     extra = _EXTRAS_OF_PACKAGES.get(package)
-    command = install_command(extra) if extra else f"pip install {package}"
+    command = install_command(extra) if extra else pip_install(package)
     return f"the package '{package}' is not installed: {command}"
 
 
@@ -70,5 +77,5 @@ def predecessor_warning() -> str | None:
         return None
     return (
         f"Intel's {PREDECESSOR} {version} is installed too and writes into the same folder rl_coach: "
-        f"pip uninstall {PREDECESSOR}, then install {DISTRIBUTION} again"
+        f"{program('pip')} uninstall {PREDECESSOR}, then install {DISTRIBUTION} again"
     )

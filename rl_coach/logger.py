@@ -28,6 +28,7 @@ import numpy as np
 from rl_coach import __version__
 from rl_coach.base_parameters import unfold_dict_or_list
 from rl_coach.core_types import TimeTypes
+from rl_coach.installation import pip_install
 from rl_coach.runs.live_region import LiveRegion
 from rl_coach.utilities import files
 from rl_coach.utils import CoachError
@@ -614,7 +615,7 @@ def _import_tensorboardx() -> Any:
     try:
         import tensorboardX
     except ImportError:
-        raise CoachError("TensorBoard files need tensorboardX: pip install tensorboardX") from None
+        raise CoachError(f"TensorBoard files need tensorboardX: {pip_install('tensorboardX')}") from None
     return tensorboardX
 
 
@@ -760,7 +761,7 @@ def open_video(path: str, fps: float) -> Any:
     try:
         import imageio.v2
     except ImportError:
-        raise CoachError("videos need imageio: pip install imageio imageio-ffmpeg") from None
+        raise CoachError(f"videos need imageio: {pip_install('imageio', 'imageio-ffmpeg')}") from None
     options: Any = {"fps": fps, "macro_block_size": 2}
     if path.endswith(".gif"):
         options = {"duration": 1000 / fps, "loop": 0}

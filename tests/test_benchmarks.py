@@ -8,6 +8,7 @@ import json
 import pytest
 
 from benchmarks import __main__ as comparison
+from benchmarks import transport
 from benchmarks.measured import BenchmarkError, Measured
 from benchmarks.parts import PARTS, by_part
 
@@ -70,3 +71,14 @@ def test_a_profile_says_which_part_takes_how_long():
     profiler.runcall(functions["act"])
     expected = dict.fromkeys(PARTS, 0.0) | {"memory": 3.0, "environment": 1.0, "filters and bookkeeping": 2.0}
     assert by_part(profiler) == pytest.approx(expected)
+
+
+WAYS = [
+    (transport.PICKLES, "vectors"), (transport.CHUNKS, "vectors"), (transport.CHUNKS, "frames"),
+    (transport.BARE, "frames"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("way, kind", WAYS)
+def test_transitions_arrive_by_every_way(way, kind):
+    assert transport.rate(way, kind, rows=8, seconds=0.1) > 0

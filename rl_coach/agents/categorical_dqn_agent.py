@@ -89,7 +89,8 @@ def projected(ops: Any, returns: Any, probabilities: Any, support: np.ndarray) -
     to its two neighbours, the more the nearer they are, and what lies outside to the ends (algorithm 1)."""
     step = float(support[1] - support[0])
     clipped = ops.clip(returns, float(support[0]), float(support[-1]))
-    shares = ops.maximum(1.0 - ops.abs(clipped[:, :, None] - support) / step, 0.0)
+    distances = ops.abs(clipped[:, :, None] - ops.convert_to_tensor(support))
+    shares = ops.maximum(1.0 - distances / step, 0.0)
     return ops.sum(probabilities[:, :, None] * shares, axis=1)
 
 
@@ -120,7 +121,7 @@ def categorical_rule(
         q_t_online = main.online(batch.next_states)[0]["q"] if needs_online else z_t["q"]
         q_t, q_t_online = (allowed_values(ops, q, batch.next_states, mask_name) for q in (z_t["q"], q_t_online))
         a_t = select_actions(ops, q_t_online, q_t, batch)
-        returns = batch.rewards[:, None] + batch.discounts[:, None] * support
+        returns = batch.rewards[:, None] + batch.discounts[:, None] * ops.convert_to_tensor(support)
         target = ops.stop_gradient(projected(ops, returns, select_rows(ops, z_t["distribution"], a_t), support))
         cross_entropy = -ops.sum(target * select_rows(ops, z_tm1["log_distribution"], batch.actions), axis=-1)
         entropy = -ops.sum(target * ops.log(ops.maximum(target, 1e-30)), axis=-1)

@@ -98,7 +98,7 @@ def quantile_regression_rule(atoms: int, kappa: float, mask_name: str | None, lo
         theta_t = select_rows(ops, following["quantiles"], greedy_by_target(ops, q_t, q_t, batch))
         target_tm1 = ops.stop_gradient(batch.rewards[:, None] + batch.discounts[:, None] * theta_t)
         errors = target_tm1[:, None, :] - theta_tm1[:, :, None]
-        tilt = ops.abs(midpoints - ops.cast(errors < 0, "float32"))
+        tilt = ops.abs(ops.convert_to_tensor(midpoints) - ops.cast(errors < 0, "float32"))
         losses = ops.sum(ops.mean(tilt * huber_within(ops, errors, kappa), axis=2), axis=1)
         return Update({"main": loss_weight * weighted_mean(ops, losses, batch.weights)}, errors=losses)
 

@@ -194,5 +194,5 @@ def critic_losses(ops: Any, quantiles: Any, targets: Any) -> Any:
         return 0.5 * ops.sum(ops.square(quantiles[..., 0] - targets), axis=-1)
     errors = targets[:, None, None, :] - quantiles[..., None]  # [B, N, M, atoms]
     midpoints = ((np.arange(each) + 0.5) / each).astype(np.float32)[None, None, :, None]
-    weights = ops.abs(midpoints - ops.cast(errors < 0, "float32"))
+    weights = ops.abs(ops.convert_to_tensor(midpoints) - ops.cast(errors < 0, "float32"))
     return ops.sum(ops.mean(weights * huber(ops, errors), axis=(2, 3)), axis=-1)

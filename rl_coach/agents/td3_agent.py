@@ -149,12 +149,13 @@ def td3_rule(
 
     ``extra['noise']`` is [B, A], standard normal. Which updates teach the actor is the agent's to say.
     """
-    low, high = (np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high))
+    bounds = [np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high)]
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
         assert_rank(2, actions=batch.actions, noise=batch.extra.get("noise"))
         actor, critic = networks["actor"], networks["critic"]
+        low, high = (ops.convert_to_tensor(bound) for bound in bounds)
         noise = ops.clip(policy_noise * batch.extra["noise"], -noise_clipping, noise_clipping)
         a_t = ops.minimum(ops.maximum(actor.target(batch.next_states)[0]["action"] + noise, low), high)
         q_t = critic.target({**batch.next_states, "action": a_t})[0]["q"]

@@ -12,7 +12,7 @@ from rl_coach.architectures.compilation_cache import keep_compiled_steps
 from rl_coach.architectures.framework import Framework
 from rl_coach.architectures.native_messages import quiet_native_code, silence_tensorflow
 from rl_coach.base_parameters import Frameworks
-from rl_coach.installation import install_command
+from rl_coach.installation import install_command, pip_install
 from rl_coach.utils import CoachError
 
 
@@ -34,7 +34,7 @@ class _Framework:
 
 _FRAMEWORKS = {
     Frameworks.tensorflow: _Framework(
-        "rl_coach.architectures.tensorflow_components.framework", "tensorflow", "pip install tensorflow"
+        "rl_coach.architectures.tensorflow_components.framework", "tensorflow", pip_install("tensorflow")
     ),
     Frameworks.jax: _Framework("rl_coach.architectures.jax_components.framework", "jax", install_command("jax")),
     Frameworks.mxnet: _Framework(
@@ -44,7 +44,10 @@ _FRAMEWORKS = {
         uses_keras=False,
     ),
     Frameworks.acting: _Framework(
-        "rl_coach.architectures.acting_components.framework", "onnxruntime", "pip install onnxruntime", uses_keras=False
+        "rl_coach.architectures.acting_components.framework",
+        "onnxruntime",
+        pip_install("onnxruntime"),
+        uses_keras=False,
     ),
 }
 

@@ -131,7 +131,8 @@ class SharedNetworks:
     """
 
     def __init__(self, block: SharedBlock, file: SharedFile, step: TrainingStep, worker: int):
-        self.step = step
+        # a framework's own step may want its own arrays, and these are NumPy's
+        self.step = TrainingStep(step.networks, step.parameters, step.rule)
         self.worker = worker
         self._file = file
         self._locked = file.locked

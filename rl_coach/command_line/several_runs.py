@@ -201,7 +201,7 @@ class _Group:
         self._screen.print(f"experiment: {directory}")
         self._screen.print(f"look at it: {program('dashboard')} --experiment_dir {shlex.quote(directory)}")
         if self._trains and stopped_by is not None:
-            self._screen.print(f"go on with all of them: {shlex.join(['coach', '--resume', directory])}")
+            self._screen.print(f"go on with all of them: {shlex.join([program('coach'), '--resume', directory])}")
 
 
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:

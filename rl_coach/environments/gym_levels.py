@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from rl_coach.environments.rendering import has_display
-from rl_coach.installation import install_command
+from rl_coach.installation import install_command, pip_install
 from rl_coach.utils import CoachError, did_you_mean, lower_under_to_upper, short_dynamic_import
 
 logger = logging.getLogger("rl_coach")
@@ -246,7 +246,7 @@ def _installation_of(specification: Any) -> str:
             return install_command(extra)
     for beginning, extra in _GYMNASIUMS_EXTRA_OF_ENTRY_POINT.items():
         if entry_point.startswith(beginning):
-            return f"pip install 'gymnasium[{extra}]'"
+            return pip_install(f"gymnasium[{extra}]")
     return ""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.installation import pip_install
 from rl_coach.logger import open_video
 from rl_coach.utils import CoachError
 
@@ -113,7 +114,7 @@ def _import_pygame() -> Any:
     try:
         import pygame
     except ImportError:
-        raise CoachError("windows need pygame: pip install pygame") from None
+        raise CoachError(f"windows need pygame: {pip_install('pygame')}") from None
     return pygame
 
 

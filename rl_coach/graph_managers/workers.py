@@ -165,10 +165,17 @@ class Workers:
             found = self._link.next()
             played = None if found is None else self._decide(*found, take_in)
             if played is not None:
-                self._link.push()
+                self._confirm()
                 return played
             if found is None:
                 self._wait()
+
+    def _confirm(self) -> None:
+        """Send receipts; in SYNC at once, with the number of steps that are left to be played."""
+        if self._is_synchronous:
+            self._link.push()
+        else:
+            self._link.push_soon()
 
     def _wait(self) -> None:
         """Hear from Redis, and give everybody their time meanwhile."""

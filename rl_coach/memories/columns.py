@@ -434,10 +434,18 @@ class FrameObservations:
         frames, indices = self._shared_frames(states, next_states)
         used, positions = np.unique(indices, return_inverse=True)
         slots = self._free_slots(len(used))
-        self.frames[slots] = frames[used]
+        self._write_frames(slots, frames if len(used) == len(frames) else frames[used])
         self.next_frame += len(used)
         self.indices[rows] = slots[positions.reshape(indices.shape)]
         self._mark_users(rows, serials)
+
+    def _write_frames(self, slots: np.ndarray, frames: np.ndarray) -> None:
+        """Write frames to slots that follow each other, but for the ring's end; without it in one piece."""
+        first, count = int(slots[0]), len(slots)
+        if first + count <= self.size:
+            self.frames[first : first + count] = frames
+        else:
+            self.frames[slots] = frames
 
     def check(self, values: Any) -> None:
         """:raises CoachError: ``FrameStacks`` or an array of observations are not what the column holds"""

@@ -66,15 +66,15 @@ class TransitionStore:
     the serial number modulo the capacity. Memory is taken as rows are written.
 
     :param capacity: number of transitions that there is room for; None grows as needed
-    :param drop_oldest: called when room is needed; lets at least one of the oldest transitions go through
-        ``drop_first``. Drops exactly one if not given.
+    :param drop_oldest: called with the number of transitions that room is needed for; lets at least one of the oldest
+        go through ``drop_first``. Drops as many as that if not given.
     """
 
-    def __init__(self, capacity: int | None, drop_oldest: Callable[[], None] | None = None):
+    def __init__(self, capacity: int | None, drop_oldest: Callable[[int], None] | None = None):
         self.grows = capacity is None
         self.capacity = _FIRST_CAPACITY if capacity is None else capacity
         self.contiguous_frames = True
-        self._drop_oldest = drop_oldest
+        self._drop_oldest = drop_oldest or self.drop_first
         self._reset()
 
     def _reset(self) -> None:
@@ -85,12 +85,9 @@ class TransitionStore:
         self.returns: np.ndarray | None = None
         self.n_steps: np.ndarray | None = None  # none as long as all transitions are of one step
 
-    def drop_oldest(self) -> None:
-        """Let at least one of the oldest transitions go."""
-        if self._drop_oldest is None:
-            self.drop_first(1)
-        else:
-            self._drop_oldest()
+    def drop_oldest(self, count: int = 1) -> None:
+        """Let at least one of the ``count`` oldest transitions go."""
+        self._drop_oldest(count)
 
     def drop_first(self, count: int) -> None:
         """Let the ``count`` oldest transitions go."""
@@ -185,8 +182,8 @@ class TransitionStore:
             )
         if self.grows and self.length + count > self.capacity:
             self._grow(max(2 * self.capacity, self.length + count))
-        while self.length + count > self.capacity:
-            self.drop_oldest()
+        while (excess := self.length + count - self.capacity) > 0:
+            self.drop_oldest(excess)
 
     def _grow(self, capacity: int) -> None:
         sources = self.all_rows()

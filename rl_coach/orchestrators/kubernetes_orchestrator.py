@@ -149,6 +149,9 @@ class Kubernetes(Deploy):
             if error.status == CONFLICT:
                 raise CoachError(self._says_that_it_exists()) from error
             raise
+        except (KeyboardInterrupt, SystemExit):
+            self._owner = self._own_job()  # the answer was not waited for: the Job may be there all the same
+            raise
         for manifest in manifests.dependents(self.description):
             self.cluster.create(manifests.owned(manifest, self._owner))
         return True
@@ -251,6 +254,12 @@ class Kubernetes(Deploy):
     def removal_command(self) -> str:
         """The command line that removes the run by hand."""
         return f"kubectl --namespace {self.cluster.namespace} delete job {manifests.owner_name(self.name)}"
+
+    def _own_job(self) -> Manifest | None:
+        """The trainer's Job if it is of this run, and not of another one of the same name."""
+        found = self.cluster.read("Job", manifests.owner_name(self.name))
+        run = found["metadata"].get("annotations", {}).get(manifests.RUN_ANNOTATION) if found is not None else None
+        return found if run == self.description.run else None
 
     def _owned_by(self) -> Manifest:
         if self._owner is None:

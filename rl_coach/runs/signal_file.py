@@ -8,7 +8,7 @@ import io
 import os
 import pathlib
 from collections import Counter
-from typing import Collection, Iterator, Sequence
+from typing import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -102,9 +102,10 @@ class SignalFile:
             return np.full(self.rows, np.nan)
         return self.table.column(name).to_numpy()
 
-    def refresh(self) -> bool:
+    def refresh(self, check: Callable[[], None] = lambda: None) -> bool:
         """Read what the file has gained; whether anything changed.
 
+        :param check: called before every block; what it raises ends the reading, which another ``refresh`` goes on with
         :raises OSError: if the file is gone or cannot be read
         """
         with open(self.path, "rb") as file:
@@ -114,6 +115,7 @@ class SignalFile:
                 return changed
             file.seek(self.offset)
             for body, size, too_long in line_blocks(file):
+                check()
                 self._append(body)
                 self.left_out += too_long
                 self.offset += size

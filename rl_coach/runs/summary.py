@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter, TrainingSteps
-from rl_coach.installation import is_installed
+from rl_coach.installation import is_installed, pip_install
 from rl_coach.logger import TENSORBOARD_DIRECTORY, screen
 from rl_coach.runs.evaluation import EvaluationStatistics
 from rl_coach.runs.progress import Progress, duration
@@ -86,5 +86,7 @@ class Summary:
 
 
 def _tensorboard_command(experiment_path: str) -> str:
-    command = f"{program('tensorboard')} --logdir {os.path.join(experiment_path, TENSORBOARD_DIRECTORY)}"
-    return command if is_installed("tensorboard") else f"pip install tensorboard && {command}"
+    arguments = f"--logdir {os.path.join(experiment_path, TENSORBOARD_DIRECTORY)}"
+    if is_installed("tensorboard"):
+        return f"{program('tensorboard')} {arguments}"
+    return f"{pip_install('tensorboard')} && {os.path.join(os.path.dirname(program('pip')), 'tensorboard')} {arguments}"

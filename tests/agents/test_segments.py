@@ -74,7 +74,7 @@ def test_a_recurrent_policy_is_learned_from_the_state_that_acted(length, copies,
     manager.train_and_act(EnvironmentSteps(20 * copies))
     for one, other in zip(learned, acted):
         assert len(one) == len(other) == 20
-        np.testing.assert_allclose(one, other, atol=1e-6)
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
 def test_what_all_copies_played_makes_one_update(tmp_path):
@@ -132,7 +132,7 @@ def test_sequences_that_make_one_update_start_from_the_states_that_acted(copies,
     agent.update_loop.update = noted_update
     manager.train_and_act(EnvironmentSteps(120))
     assert len(learned) == len(acted) == 120 and agent.training_iteration < 120 / 4
-    np.testing.assert_allclose(np.sort(learned), np.sort(acted), atol=1e-6)
+    np.testing.assert_allclose(np.sort(learned), np.sort(acted), rtol=1e-5, atol=1e-6)
 
 
 def test_a_training_step_of_ppo_is_all_that_is_learned_before_it_plays_on(tmp_path):
@@ -176,5 +176,7 @@ def test_the_update_of_the_targets_is_in_the_row_of_its_episode(tmp_path):
     manager.close()
     (path,) = tmp_path.glob("*.csv")
     with open(path, newline="") as file:
-        updates = [int(row["Update Target Network"]) for row in csv.DictReader(file)]
-    assert updates == [0, 0, 1, 0, 1, 0]
+        rows = list(csv.DictReader(file))
+    assert [int(row["Update Target Network"]) for row in rows] == [0, 0, 1, 0, 1, 0]
+    estimates = ("Inverse Propensity Score", "Direct Method Reward", "Doubly Robust", "Weighted Importance Sampling")
+    assert {row[name] for row in rows for name in ("Epoch", *estimates, "Sequential Doubly Robust")} == {""}

@@ -4,6 +4,7 @@ import http.client
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
@@ -120,12 +121,17 @@ def test_it_ends_when_it_is_terminated_even_if_its_terminal_has_gone(tmp_path, s
 
 
 def test_the_dashboard_of_a_run_ends_once_it_is_left(tmp_path):
-    server, _ = make_server(Store(tmp_path), "127.0.0.1", 0)
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    server.io_loop.add_callback(app._end_if_left, server, process.pid)
-    server.io_loop.start()
-    server.stop()
+
+    def serve():
+        server, _ = make_server(Store(tmp_path), "127.0.0.1", 0)
+        server.io_loop.add_callback(app._end_if_left, server, process.pid)
+        server.io_loop.start()
+        server.stop()
+
+    with ThreadPoolExecutor(1) as pool:  # a browser of another test may have an event loop running in this thread
+        pool.submit(serve).result(60)
 
 
 def test_coach_opens_it_in_a_process_of_its_own(tmp_path, monkeypatch):

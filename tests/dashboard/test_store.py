@@ -17,6 +17,7 @@ from rl_coach.dashboard.panels import no_experiments, parameters_table, video_ga
 from rl_coach.dashboard.runs_table import group_of, rows_of
 from rl_coach.dashboard.store import Store
 from rl_coach.dashboard.view import View
+from rl_coach.runs import signal_file
 from rl_coach.runs.experiments import SignalFile
 from rl_coach.runs.status import FAILED, FINISHED, RUNNING, RunStatus
 from tests.dashboard.runs import signal_rows, write_gif, write_run
@@ -243,3 +244,43 @@ def test_nothing_is_read_while_a_page_is_made(root):
     store.go_on()
     assert store.scanned.wait(60)
     store.stop()
+
+
+def test_a_store_that_is_stopped_reads_no_file_to_its_end(tmp_path, monkeypatch):
+    path = write_run(tmp_path, "Long", "21_11_2026-10_30", rows=400)
+    monkeypatch.setattr(signal_file, "_BLOCK_BYTES", 2000)
+    store = Store(tmp_path)
+    store.scan()
+    blocks = []
+    line_blocks = signal_file.line_blocks
+
+    def stops_in_between(file):
+        for block in line_blocks(file):
+            blocks.append(block)
+            if len(blocks) == 3:
+                store.stop()
+            yield block
+
+    monkeypatch.setattr(signal_file, "line_blocks", stops_in_between)
+    with pytest.raises(InterruptedError):
+        store.columns(list(store.runs))
+    assert len(blocks) == 3 and path.stat().st_size > 10 * 2000
+
+
+def test_of_many_runs_only_what_is_drawn_is_read(tmp_path, monkeypatch):
+    for seed in range(3):
+        write_run(tmp_path, "Many", f"2{seed}_11_2026-10_30", rows=50)
+    store = Store(tmp_path)
+    store.scan()
+    one = next(iter(store.runs))
+    whole = store.columns([one], ["Q/Mean"])[one]
+    monkeypatch.setattr(store_module, "LARGEST_COLUMNS_BYTES", 10_000)
+    told = []
+    files = store.columns(store.runs, ["Q/Mean"], lambda done, total, files: told.append((done, total, len(files))))
+    assert told == [(1, 3, 1), (2, 3, 2), (3, 3, 3)]
+    assert files[one] is whole
+    others = [file for run_id, file in files.items() if run_id != one]
+    assert [file.rows for file in others] == [50, 50]
+    assert not any("Loss/Mean" in file.table.column_names for file in others)
+    again = store.columns(store.runs, ["Loss/Mean"])
+    assert all("Loss/Mean" in file.table.column_names for file in again.values())

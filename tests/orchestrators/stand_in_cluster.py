@@ -48,6 +48,8 @@ class Objects:
         self.history: list[tuple[int, str, str, str, Manifest]] = []
         self.logs: dict[str, list[str]] = {}
         self.log_breaks = 0
+        self.answers = threading.Event()
+        self.answers.set()
         self._looks = 0
         self._objects: dict[Key, Manifest] = {}
         self._versions = itertools.count(1)
@@ -230,6 +232,14 @@ class StandInCluster:
                 self.objects.logs.setdefault(pod, []).append(f"{stamp} {line}\n")
             self.objects.changed.notify_all()
 
+    def hold_answers(self) -> None:
+        """Create what is asked for, and answer only after ``give_answers``."""
+        self.objects.answers.clear()
+
+    def give_answers(self) -> None:
+        """Answer again."""
+        self.objects.answers.set()
+
     def break_logs(self) -> None:
         """Break the connections that follow a log."""
         with self.objects.changed:
@@ -264,6 +274,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             else:
                 with self.cluster.changed:
                     answer = json.dumps(self._done(match, query, json.loads(body) if body else {})).encode()
+                if self.command == "POST":
+                    self.cluster.answers.wait()
                 self._send(201 if self.command == "POST" else 200, answer)
         except Refusal as refusal:
             status = {"kind": "Status", "status": "Failure", "message": str(refusal), "code": refusal.status}

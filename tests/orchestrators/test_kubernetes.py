@@ -70,8 +70,9 @@ def coach(tmp_path):
         one.stop()
 
 
-def bring_up(cluster) -> tuple[str, list[str]]:
-    """Let all pods run. :return: the trainer's pod, and those of the workers"""
+def bring_up(cluster, run: CoachOnCluster) -> tuple[str, list[str]]:
+    """Let all pods run, once ``coach`` has created the run. :return: the trainer's pod, and those of the workers"""
+    run.wait_for(f"run '{NAME}' in namespace '{cluster.namespace}'")
     (redis,) = cluster.wait_for_fresh("redis")
     (trainer,) = cluster.wait_for_fresh("trainer")
     workers = cluster.wait_for_fresh("worker", 2)
@@ -82,7 +83,7 @@ def bring_up(cluster) -> tuple[str, list[str]]:
 
 def test_a_run_is_created_followed_and_removed(cluster, coach):
     run = coach(cluster)
-    trainer, workers = bring_up(cluster)
+    trainer, workers = bring_up(cluster, run)
     run.wait_for(f"the trainer runs in pod '{trainer}'")
     run.wait_for("2 of 2 workers run")
     there = cluster.objects()
@@ -97,7 +98,7 @@ def test_a_run_is_created_followed_and_removed(cluster, coach):
 @pytest.mark.slow
 def test_the_deletion_of_the_owner_removes_all(cluster, coach):
     run = coach(cluster, "--keep", more="data_store = nfs\nnfs_storage_class = shared")
-    trainer, _ = bring_up(cluster)
+    trainer, _ = bring_up(cluster, run)
     cluster.end(trainer)
     assert run.end() == DONE, run.text
     assert any(one.startswith("persistent_volume_claim/") for one in cluster.objects())
@@ -112,7 +113,7 @@ def test_the_deletion_of_the_owner_removes_all(cluster, coach):
 @pytest.mark.slow
 def test_a_worker_that_fails_is_replaced_and_the_run_goes_on(cluster, coach):
     run = coach(cluster)
-    trainer, workers = bring_up(cluster)
+    trainer, workers = bring_up(cluster, run)
     run.wait_for("2 of 2 workers run")
     cluster.end(workers[0], 137, "OOMKilled")
     run.wait_for(f"{workers[0]}: failed: OOMKilled, exit code 137")
@@ -128,7 +129,7 @@ def test_a_worker_that_fails_is_replaced_and_the_run_goes_on(cluster, coach):
 @pytest.mark.slow
 def test_a_trainer_that_is_evicted_is_replaced_and_followed(cluster, coach):
     run = coach(cluster)
-    trainer, _ = bring_up(cluster)
+    trainer, _ = bring_up(cluster, run)
     run.wait_for(f"pod '{trainer}'")
     cluster.end(trainer, 137, "Evicted")
     (replacement,) = cluster.wait_for_fresh("trainer")
@@ -169,7 +170,7 @@ def test_a_trainer_that_does_not_start_in_time_ends_the_run(cluster, coach, tmp_
 @pytest.mark.slow
 def test_a_warning_of_the_cluster_about_an_object_of_the_run_is_said(cluster, coach):
     run = coach(cluster)
-    trainer, _ = bring_up(cluster)
+    trainer, _ = bring_up(cluster, run)
     cluster.warn(cluster.job(f"{NAME}-worker"), "Job", "FailedCreate", "exceeded quota: compute")
     run.wait_for(f"{NAME}-worker: FailedCreate: exceeded quota: compute")
     cluster.end(trainer)
@@ -180,7 +181,7 @@ def test_a_warning_of_the_cluster_about_an_object_of_the_run_is_said(cluster, co
 @pytest.mark.parametrize("code, expected", [(1, TRAINING_FAILED), (2, BAD_INPUT)])
 def test_a_trainer_that_fails_ends_the_run_with_its_exit_code(cluster, coach, code, expected):
     run = coach(cluster, more="restarts = 0")
-    trainer, _ = bring_up(cluster)
+    trainer, _ = bring_up(cluster, run)
     cluster.end(trainer, code, "Error")
     assert run.end() == expected, run.text
     assert f"its last pod: exit code {code}" in run.text
@@ -190,7 +191,7 @@ def test_a_trainer_that_fails_ends_the_run_with_its_exit_code(cluster, coach, co
 @pytest.mark.slow
 def test_workers_that_fail_too_often_end_the_run(cluster, coach):
     run = coach(cluster, more="restarts = 0")
-    _, workers = bring_up(cluster)
+    _, workers = bring_up(cluster, run)
     cluster.end(workers[0], 1, "Error")
     assert run.end() == BAD_INPUT
     assert "the worker's Job failed" in run.text
@@ -201,7 +202,7 @@ def test_workers_that_fail_too_often_end_the_run(cluster, coach):
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, STOPPED), (signal.SIGTERM, TERMINATED), (signal.SIGHUP, 129)])
 def test_a_run_that_is_stopped_is_removed(cluster, coach, number, code):
     run = coach(cluster)
-    bring_up(cluster)
+    bring_up(cluster, run)
     run.wait_for("the trainer runs")
     run.send(number)
     assert run.end() == code, run.text
@@ -210,7 +211,7 @@ def test_a_run_that_is_stopped_is_removed(cluster, coach, number, code):
 
 def test_a_run_of_the_same_name_is_refused_and_leaves_the_first_alone(cluster, coach):
     first = coach(cluster)
-    trainer, _ = bring_up(cluster)
+    trainer, _ = bring_up(cluster, first)
     first.wait_for("the trainer runs")
     second = coach(cluster)
     assert second.end() == BAD_INPUT
@@ -223,7 +224,7 @@ def test_a_run_of_the_same_name_is_refused_and_leaves_the_first_alone(cluster, c
 @pytest.mark.slow
 def test_who_attaches_follows_to_the_end_and_may_leave(cluster, coach):
     first = coach(cluster, "--keep")
-    trainer, _ = bring_up(cluster)
+    trainer, _ = bring_up(cluster, first)
     first.wait_for("the trainer runs")
     first.send(signal.SIGTERM)
     assert first.end() == TERMINATED
@@ -248,7 +249,7 @@ def test_there_must_be_a_run_to_attach_to(cluster, coach):
 @pytest.mark.slow
 def test_a_run_that_somebody_removes_ends(cluster, coach):
     run = coach(cluster)
-    bring_up(cluster)
+    bring_up(cluster, run)
     run.wait_for("the trainer runs")
     cluster.batch.delete_namespaced_job(f"{NAME}-trainer", cluster.namespace, propagation_policy="Background")
     assert run.end() == BAD_INPUT
@@ -273,7 +274,7 @@ def test_an_external_redis_is_not_created(cluster, coach):
 def test_the_volume_of_an_nfs_server_is_removed_and_its_results_are_named(cluster, coach):
     run = coach(cluster, more="data_store = nfs\nnfs_server = nfs.example.com\nnfs_path = /export\nnfs_size = 1Gi")
     name = f"{cluster.namespace}-{NAME}-data"
-    trainer, _ = bring_up(cluster)
+    trainer, _ = bring_up(cluster, run)
     assert cluster.core.read_persistent_volume(name).spec.nfs.server == "nfs.example.com"
     cluster.end(trainer)
     assert run.end() == DONE, run.text
@@ -288,7 +289,7 @@ def test_the_volume_of_an_nfs_server_is_removed_and_its_results_are_named(cluste
 @pytest.mark.slow
 def test_the_trainers_log_is_shown_once_over_broken_connections(stand_in, coach):
     run = coach(stand_in)
-    trainer, _ = bring_up(stand_in)
+    trainer, _ = bring_up(stand_in, run)
     stand_in.stand_in.write_log(trainer, "one", "two")
     run.wait_for("two")
     stand_in.stand_in.break_logs()
@@ -303,8 +304,8 @@ def test_the_trainers_log_is_shown_once_over_broken_connections(stand_in, coach)
 
 @pytest.mark.slow
 def test_the_logs_of_workers_are_written_also_of_those_that_were_replaced(stand_in, coach, tmp_path):
-    run = coach(stand_in, "--dump_workers")
-    trainer, workers = bring_up(stand_in)
+    run = coach(stand_in, "--dump_worker_logs")
+    trainer, workers = bring_up(stand_in, run)
     stand_in.stand_in.write_log(workers[0], "hello", "out of memory")
     stand_in.end(workers[0], 137, "OOMKilled")
     stand_in.wait_for_fresh("worker")
@@ -313,6 +314,17 @@ def test_the_logs_of_workers_are_written_also_of_those_that_were_replaced(stand_
     (directory,) = tmp_path.glob("experiments/CartPole_DQN/*/workers")
     assert len(list(directory.iterdir())) == 3
     assert (directory / f"{workers[0]}.log").read_text() == "hello\nout of memory\n"
+
+
+@pytest.mark.slow
+def test_a_run_that_is_stopped_before_its_creation_is_confirmed_is_removed(stand_in, coach):
+    stand_in.stand_in.hold_answers()
+    run = coach(stand_in)
+    wait_until(stand_in.objects)
+    run.send(signal.SIGINT)
+    assert run.end() == STOPPED, run.text
+    assert stand_in.is_empty(), stand_in.objects()
+    stand_in.stand_in.give_answers()
 
 
 # without a cluster

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import signal
 import struct
@@ -80,6 +81,10 @@ def test_workers_import_no_training_framework_and_lines_are_for_programs(tmp_pat
     assert "rl_coach.memories.backend.streams" in modules and "onnxruntime" in modules
     assert not modules & {"tensorflow", "keras", "jax", "torch", "mxnet", "pandas"}
     assert "\x1b" not in text
+    episode = r"> [\d:.-]{26} , Name=main_level/agent, Worker=0, Episode=\d+, Total reward=[\d.]+, Exploration=[\d.]+, "
+    for phase in ("Heatup", "Training"):
+        assert re.search(rf"^{phase}{episode}Steps=\d+, Training iteration=\d+$", text, re.MULTILINE), text
+    assert "\n## simple_rl_graph: Starting heatup\n" in text
     (file,) = tmp_path.glob("*/*/distributed.json")
     totals = json.loads(file.read_text())
     assert totals["steps"] >= 350

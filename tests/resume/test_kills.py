@@ -32,10 +32,10 @@ def start(*arguments: str, cwd: pathlib.Path = ROOT) -> subprocess.Popen:
 
 
 def kill_after(process: subprocess.Popen, seconds: float) -> list[str]:
-    """Kill at that time. :return: the lines that came in the meantime"""
+    """Kill at that time. :return: the lines that came in the meantime; one that the kill cut off says nothing"""
     time.sleep(seconds)
     process.kill()
-    lines = process.communicate()[0].splitlines()
+    lines = process.communicate()[0].split("\n")[:-1]
     assert all(line.startswith("sav") for line in lines), "\n".join(lines)
     return lines
 

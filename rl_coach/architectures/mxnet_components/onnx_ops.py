@@ -35,14 +35,17 @@ class OnnxTensor:
     def __sub__(self, other: Any) -> OnnxTensor:
         return self.graph.elementwise("Sub", self, other)
 
+    def __rsub__(self, other: Any) -> OnnxTensor:
+        return self.graph.elementwise("Sub", other, self)
+
     def __mul__(self, other: Any) -> OnnxTensor:
         return self.graph.elementwise("Mul", self, other)
 
     def __rmul__(self, other: Any) -> OnnxTensor:
         return self.graph.elementwise("Mul", other, self)
 
-    def __getitem__(self, parts: tuple[slice, ...]) -> OnnxTensor:
-        return self.graph.part(self, parts)
+    def __getitem__(self, parts: int | tuple[slice, ...]) -> OnnxTensor:
+        return self.graph.row(self, parts) if isinstance(parts, int) else self.graph.part(self, parts)
 
     def __truediv__(self, other: Any) -> OnnxTensor:
         return self.graph.elementwise("Div", self, other)
@@ -101,8 +104,14 @@ class OnnxOps:
     def exp(self, x: OnnxTensor) -> OnnxTensor:
         return self._node("Exp", [x], x.shape)
 
+    def log(self, x: OnnxTensor) -> OnnxTensor:
+        return self._node("Log", [x], x.shape)
+
     def sqrt(self, x: OnnxTensor) -> OnnxTensor:
         return self._node("Sqrt", [x], x.shape)
+
+    def square(self, x: OnnxTensor) -> OnnxTensor:
+        return self.elementwise("Mul", x, x)
 
     def selu(self, x: OnnxTensor) -> OnnxTensor:
         return self._node("Selu", [x], x.shape)
@@ -133,6 +142,11 @@ class OnnxOps:
         shape[axis] = sum(x.shape[axis] for x in xs)
         return self._node("Concat", list(xs), tuple(shape), axis=axis)
 
+    def stack(self, xs: Sequence[OnnxTensor], axis: int) -> OnnxTensor:
+        place = axis % (len(xs[0].shape) + 1)
+        shape = (*xs[0].shape[:place], 1, *xs[0].shape[place:])
+        return self.concatenate([self._node("Unsqueeze", [x, self._integers([place])], shape) for x in xs], place)
+
     def split(self, x: OnnxTensor, parts: int, axis: int) -> list[OnnxTensor]:
         shape = list(x.shape)
         shape[axis] //= parts
@@ -141,8 +155,9 @@ class OnnxOps:
         return [OnnxTensor(self, name, tuple(shape)) for name in names]
 
     def reshape(self, x: OnnxTensor, shape: Sequence[int]) -> OnnxTensor:
-        """-1 stands for the number of rows, which must be the first dimension before and after."""
-        return self._node("Reshape", [x, self._integers(shape)], (x.shape[0], *shape[1:]))
+        """-1 stands for the number of rows, which is then the first dimension before and after."""
+        rows = x.shape[0] if shape[0] == -1 else shape[0]
+        return self._node("Reshape", [x, self._integers(shape)], (rows, *shape[1:]))
 
     def part(self, x: OnnxTensor, parts: tuple[slice, ...]) -> OnnxTensor:
         """x[a:b, c:d, ...]; of the rows, the first dimension, all are taken."""
@@ -157,10 +172,23 @@ class OnnxOps:
         kept = [size for i, size in enumerate(x.shape) if i != axis % len(x.shape)]
         return self._node("Squeeze", [x, self._integers([axis])], tuple(kept))
 
-    def mean(self, x: OnnxTensor, axis: int, keepdims: bool) -> OnnxTensor:
-        shape = [1 if i == axis % len(x.shape) else size for i, size in enumerate(x.shape)]
-        means = self._node("ReduceMean", [x, self._integers([axis])], tuple(shape))
-        return means if keepdims else self.squeeze(means, axis)
+    def row(self, x: OnnxTensor, index: int) -> OnnxTensor:
+        """x[index], without the first dimension."""
+        return self.squeeze(self._node("Gather", [x, self._integers([index])], (1, *x.shape[1:]), axis=0), 0)
+
+    def mean(self, x: OnnxTensor, axis: int, keepdims: bool = False) -> OnnxTensor:
+        return self._reduced("ReduceMean", x, axis, keepdims)
+
+    def sum(self, x: OnnxTensor, axis: int, keepdims: bool = False) -> OnnxTensor:
+        return self._reduced("ReduceSum", x, axis, keepdims)
+
+    def min(self, x: OnnxTensor, axis: int, keepdims: bool = False) -> OnnxTensor:
+        return self._reduced("ReduceMin", x, axis, keepdims)
+
+    def _reduced(self, kind: str, x: OnnxTensor, axis: int, keepdims: bool) -> OnnxTensor:
+        shape = tuple(1 if i == axis % len(x.shape) else size for i, size in enumerate(x.shape))
+        reduced = self._node(kind, [x, self._integers([axis])], shape)
+        return reduced if keepdims else self.squeeze(reduced, axis)
 
     def zeros_like(self, x: OnnxTensor) -> OnnxTensor:
         shape = self._node("Shape", [x], (len(x.shape),))

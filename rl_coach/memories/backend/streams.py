@@ -7,6 +7,7 @@ what it wrote, and workers send again what they have no receipt of.
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections import deque
 from dataclasses import dataclass
 from typing import Any, Mapping
@@ -18,6 +19,7 @@ from rl_coach.memories.backend.wire import Chunk, ChunkError, PolicyName, decode
 
 MOST_ENTRIES_AT_ONCE = 8
 _MILLISECONDS_OF_WAITING = 50
+_SECONDS_OF_A_RECEIPT = 0.01  # that it may wait for others, while chunks are there that nobody has looked at
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ class TrainerLink:
         self._reads_pending = True
         self._changed: dict[str, bytes] = {}
         self._has_asked = False
+        self._push_at = 0.0
 
     # what the trainer says
 
@@ -194,12 +197,19 @@ class TrainerLink:
 
     # Redis
 
+    def push_soon(self) -> None:
+        """Push if no chunks are left, or the last push was a moment ago: receipts of chunks that arrived together go
+        out together, unless whoever learns from each takes its time."""
+        if not self._entries or time.monotonic() >= self._push_at:
+            self.push()
+
     def push(self, reads: bool = True) -> bool:
         """Send receipts and what has changed, and fetch new chunks if none are left; one round trip.
 
         :param reads: fetch chunks
         :return: False if there is no Redis
         """
+        self._push_at = time.monotonic() + _SECONDS_OF_A_RECEIPT
         try:
             if self._is_group_due:
                 self._put_everything_back()
@@ -221,7 +231,7 @@ class TrainerLink:
         if not self.is_connected or self._is_group_due:
             return
         try:
-            self._entries.extend(self._read(">", _MILLISECONDS_OF_WAITING))
+            self._take_entries(">", self._read(self._connection.client, ">", _MILLISECONDS_OF_WAITING))
         except self._connection.errors:
             self.is_connected = False
             self._lose()
@@ -261,27 +271,32 @@ class TrainerLink:
                 pipeline.hset(keys.taken, mapping=taken)
         for key, document in changed.items():
             pipeline.set(key, document)
-        if receipts or changed:
-            pipeline.execute()
+        position = "0" if self._reads_pending else ">"
+        if reads:
+            self._read(pipeline, position)
+        answers = pipeline.execute()
         self._has_asked = False
         del self._receipts[: len(receipts)]
         for key, document in changed.items():
             if self._changed.get(key) is document:
                 del self._changed[key]
         if reads:
-            self._entries.extend(self._read("0" if self._reads_pending else ">", None))
+            self._take_entries(position, answers[-1])
 
-    def _read(self, position: str, block: int | None) -> list:
+    def _read(self, client: Any, position: str, block: int | None = None) -> Any:
+        """Fetch entries. :param client: that of the connection, or a pipeline, which answers later"""
         keys = self._keys
-        answer = self._connection.client.xreadgroup(
+        return client.xreadgroup(
             keys.GROUP, keys.GROUP, {keys.experience: position}, count=MOST_ENTRIES_AT_ONCE, block=block
         )
+
+    def _take_entries(self, position: str, answer: list) -> None:
         entries = answer[0][1] if answer else []
         if position == "0":
             self._reads_pending = bool(entries)
         gone = [entry for entry, fields in entries if fields is None]
         self._receipts += [(entry, None) for entry in gone]
-        return [(entry, fields) for entry, fields in entries if fields is not None]
+        self._entries.extend((entry, fields) for entry, fields in entries if fields is not None)
 
     # others
 

@@ -85,7 +85,7 @@ class EncodedChunk:
         described, buffers = [], []
         for path, array, details in _flat(chunk.columns):
             described.append([path, array.dtype.str, list(array.shape), *details])
-            buffers.append(np.ascontiguousarray(array).reshape(-1).data.cast("B") if array.size else b"")
+            buffers.append(array.tobytes())
         self._header = {
             "run": chunk.run, "sender": chunk.sender, "number": chunk.number, "policy": list(chunk.policy),
             "updates": chunk.updates, "steps": chunk.steps, "episode_lengths": list(chunk.episode_lengths),

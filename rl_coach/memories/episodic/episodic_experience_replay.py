@@ -184,7 +184,7 @@ class EpisodicExperienceReplay(Memory):
             returns[: len(values)] += discount**n_step * values
         store.put_returns(rows, returns)
 
-    def _drop_oldest(self) -> None:
+    def _drop_oldest(self, count: int) -> None:
         if self._lengths:
             self._drop_first_episode()
         else:

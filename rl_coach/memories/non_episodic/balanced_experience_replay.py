@@ -131,7 +131,7 @@ class BalancedExperienceReplay(ExperienceReplay):
         assert not isinstance(column, FrameObservations)
         return column.states.values
 
-    def _drop_oldest(self) -> None:
+    def _drop_oldest(self, count: int) -> None:
         # Of a chunk that is just being stored the transitions are not in the queues yet.
         self._queues[int(self._classes()[self._store.rows(0)].item())].drop(self._store.first_serial)
         self._store.drop_first(1)

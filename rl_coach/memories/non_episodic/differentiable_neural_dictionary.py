@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.installation import install_command
 from rl_coach.utilities.files import read_data, write_data
 from rl_coach.utils import CoachError
 
@@ -24,7 +25,7 @@ def _faiss() -> ModuleType:
         import faiss
     except ImportError as error:
         raise CoachError(
-            "a neural dictionary looks neighbours up with faiss, which is not installed: pip install 'coach-rl[nec]'"
+            f"a neural dictionary looks neighbours up with faiss, which is not installed: {install_command('nec')}"
         ) from error
     return faiss
 

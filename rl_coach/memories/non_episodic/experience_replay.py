@@ -54,8 +54,8 @@ class ExperienceReplay(Memory):
         self.allow_duplicates = allow_duplicates_in_batch_sampling
         self._store = TransitionStore(capacity, self._drop_oldest)
 
-    def _drop_oldest(self) -> None:
-        self._store.drop_first(1)
+    def _drop_oldest(self, count: int) -> None:
+        self._store.drop_first(count)
 
     def length(self) -> int:
         """The number of transitions stored."""

@@ -292,7 +292,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         self._minimum = SmallestValue(self._store.capacity)
         self._segments = np.arange(0)
 
-    def _drop_oldest(self) -> None:
+    def _drop_oldest(self, count: int) -> None:
         row = self._store.rows(0)
         self._sums.update(row, 0.0)
         self._minimum.update(row, np.inf)
