@@ -254,7 +254,7 @@ class CoachLauncher:
         directory = self.make_directory(graph_manager, args)
         try:
             if _wants_workers(args):
-                self.start_workers(graph_manager, args)
+                self.start_multi_process(graph_manager, args)
             else:
                 task_parameters = self.create_task_parameters(graph_manager, args)
                 self.start_single_threaded(task_parameters, graph_manager, args)
@@ -366,7 +366,7 @@ class CoachLauncher:
         self.build(task_parameters, graph_manager, args)
         self.run_built(graph_manager, args)
 
-    def start_workers(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
+    def start_multi_process(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
         """Train with several workers, each in a process of its own.
 
         :raises CoachError: agent and environment do not fit
@@ -503,7 +503,7 @@ class CoachInterface(CoachLauncher):
         """
         try:
             if self._has_workers:
-                self.start_workers(self.graph_manager, self.args)
+                self.start_multi_process(self.graph_manager, self.args)
             else:
                 self.run_built(self.graph_manager, self.args)
         finally:
@@ -537,6 +537,15 @@ def open_dashboard(experiment_path: str) -> None:
 def add_items_to_dict(target_dict: dict, source_dict: dict) -> dict:
     """A dict of the items of both; those of ``target_dict`` win."""
     return {**source_dict, **target_dict}
+
+
+def handle_distributed_coach_orchestrator(args: argparse.Namespace) -> NoReturn:
+    """Start the parts of a distributed run, wait for their end, and exit with the trainer's exit code.
+
+    :param args: of Coach's command line
+    :raises CoachError: for bad input, or a run that cannot start
+    """
+    CoachLauncher().distribute_and_exit(args)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

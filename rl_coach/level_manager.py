@@ -10,7 +10,7 @@ from typing import Any, Callable, Mapping, Union, cast
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
-from rl_coach.core_types import ActionInfo, ActionType, EnvironmentSteps, EnvResponse, RunPhase
+from rl_coach.core_types import ActionInfo, ActionType, EnvironmentSteps, EnvResponse, RunPhase, Transition
 from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.environments.environment_protocols import SimulatedEnvironment, Simulator, SteppedEnvironment
 from rl_coach.saver import SaverCollection
@@ -250,6 +250,16 @@ class LevelManager(EnvironmentInterface):
         if self.should_reset_agent_state_after_time_limit_passes:
             self._reset_due = True
         return response
+
+    def emulate_step_on_trainer(self, transition: Transition) -> bool:
+        """Give the level's agent a step that another process has played. :return: True if it ended the episode"""
+        agent: Any = self.agent
+        if self.episode_over:
+            agent.reset_internal_state()
+        self.episode_over = agent.observe_played(transition)
+        if self.episode_over:
+            agent.handle_episode_ended()
+        return self.episode_over
 
     def _last_answer(self) -> EnvResponse:
         response = self.active_environment.last_env_response

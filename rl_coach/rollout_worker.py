@@ -39,6 +39,7 @@ from rl_coach.utils import CoachError
 GAVE_UP = 3
 """The exit code of a worker that heard nothing from its trainer for too long."""
 _PAUSE = 0.02  # seconds between two questions of a worker that waits
+_PATIENCE_WITH_OTHERS = 3  # times as long as this worker played
 _ONE_STEP = EnvironmentSteps(1)
 _REPORTS_UNTIL_EXPIRY = 10
 
@@ -107,6 +108,8 @@ class RolloutWorker:
         self._chunk_rows = int(blueprint["chunk_rows"])
         self._num_workers = max(1, int(blueprint["num_workers"]))
         self._segment_steps = blueprint["segment_steps"]
+        self._policy_at = time.monotonic()
+        self._segment_ended_at: float | None = None  # the last one by the present policy
         self._stop_if_asked = stop_if_asked
         self._patience = Patience(limits.silence_seconds)
         self._policy: dict[str, Any] = {"incarnation": 0, "version": 0, "updates": 0}
@@ -157,6 +160,7 @@ class RolloutWorker:
             return False
         take_policy(self._agent, policy)
         self._policy = policy
+        self._policy_at, self._segment_ended_at = time.monotonic(), None
         if self._is_synchronous:
             self._forget_old_experience()
         return True
@@ -202,11 +206,22 @@ class RolloutWorker:
         if state.unit != PlayUnit.STEPS.name:  # of which nobody knows the length
             is_cut = state.unit == PlayUnit.SEGMENTS.name
             waiting = self._memory.num_episodes() if is_cut else len(self._reports)
-            is_wanted = state.left > outstanding + waiting
+            is_wanted = state.left > outstanding + waiting and not (is_cut and self._leaves_rest_to_others())
             return self._unsent + self._chunk_rows if is_wanted else self._unsent
         # others play at the same time: what all of them play beyond what is wanted is discarded
         wanted = state.left - outstanding
         return max(-(-wanted // self._num_workers), min(wanted, self._chunk_rows))
+
+    def _leaves_rest_to_others(self) -> bool:
+        """True while the others may still be playing a segment by this policy, as this worker has.
+
+        What all of them play beyond what is wanted is discarded. One that plays for far longer has died, or stands
+        still.
+        """
+        ended_at = self._segment_ended_at
+        if ended_at is None:
+            return False
+        return time.monotonic() < ended_at + _PATIENCE_WITH_OTHERS * (ended_at - self._policy_at) + _PAUSE
 
     def _play_until(self, limit: int) -> None:
         graph, deadline = self._graph, self._sent_at + self._limits.chunk_seconds
@@ -228,7 +243,10 @@ class RolloutWorker:
             return False
         if self._agent.episode.buffer.length() >= self._segment_steps:
             self._cut_episode()
-        return self._memory.num_episodes() > waiting
+        has_ended = self._memory.num_episodes() > waiting
+        if has_ended:
+            self._segment_ended_at = time.monotonic()
+        return has_ended
 
     def _make_chunk(self, cuts_episode: bool) -> None:
         """Give what was played to the link, of whole episodes where the memory stores those.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from rl_coach.agents.delegated_attributes import DelegatedAttributes
+from rl_coach.core_types import Transition
 from rl_coach.filters.filter import InputFilter
 from rl_coach.saver import SaverCollection
+from rl_coach.utils import Signal
 
 if TYPE_CHECKING:
     from rl_coach.agents.books import Books
@@ -26,6 +28,10 @@ class CoachMethods(DelegatedAttributes):
     episode: EpisodeInProgress
     networks: dict[str, NetworkWrapper]
     current_episode: int
+    reward: Signal
+    shaped_reward: Signal
+    count_played: Callable[[int], None]
+    observe_transition: Callable[[Transition], bool]
 
     def initialize_session_dependent_components(self) -> None:
         """Fill the memory, once filters and networks are there, with the recorded transitions that
@@ -41,6 +47,17 @@ class CoachMethods(DelegatedAttributes):
     def call_memory(self, func: str, args: Any = ()) -> Any:
         """Call a method of the memory by name."""
         return getattr(self.memory, func)(*(args if isinstance(args, tuple) else (args,)))
+
+    def observe_played(self, transition: Transition) -> bool:
+        """Take in a step that another process has played. :return: True if it ended the episode"""
+        episode = self.episode
+        self.count_played(1)
+        episode.steps += 1
+        episode.total_reward += transition.reward
+        episode.total_shaped_reward += transition.reward
+        self.reward.add_sample(transition.reward)
+        self.shaped_reward.add_sample(transition.reward)
+        return self.observe_transition(transition)
 
     def freeze_memory(self) -> None:
         """Keep the memory as it is from now on."""

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
 from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, StepMethod, Transition
+from rl_coach.data_stores.data_store import DataStore, DataStoreParameters, SyncFiles
+from rl_coach.data_stores.data_store_impl import get_data_store
+from rl_coach.memories.backend.memory import MemoryBackend
+from rl_coach.memories.backend.memory_impl import get_memory_backend
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
@@ -17,6 +24,11 @@ class CoachMethods:
     top_level_manager: Any
     checkpoints: GraphCheckpoints
     create_graph: Callable[..., Any]
+    agent_params: Any
+    current_step_counter: Any
+    task_parameters: Any
+    data_store: DataStore | None
+    memory_backend: MemoryBackend | None = None
 
     def verify_graph_was_created(self) -> None:
         """Create the graph with the default task parameters, if nobody has created it."""
@@ -46,3 +58,48 @@ class CoachMethods:
         """Write the first agent's first network, as it is now, to ``model.onnx`` in the directory of checkpoints."""
         self.verify_graph_was_created()
         self.checkpoints.save_onnx_graph()
+
+    # trainers that take in transitions one by one, as Coach's did
+
+    def setup_memory_backend(self) -> None:
+        """Open the memory backend whose parameters the agent's memory has, if it has any, to fetch from."""
+        parameters = getattr(self.agent_params.memory, "memory_backend_params", None)
+        if parameters is not None:
+            self.memory_backend = get_memory_backend(parameters)
+
+    def fetch_from_worker(self, num_consecutive_playing_steps: Any = None) -> None:
+        """Take in what rollout workers have stored in the memory backend, once so much is there; without a backend
+        there is nothing to take in.
+
+        :param num_consecutive_playing_steps: steps or episodes; None for one step
+        """
+        if self.memory_backend is not None:
+            for transition in self.memory_backend.fetch(num_consecutive_playing_steps):
+                self.emulate_act_on_trainer(EnvironmentSteps(1), transition)
+
+    def emulate_act_on_trainer(self, steps: StepMethod, transition: Transition) -> None:
+        """Count and remember a transition, as if it had been played here. :param steps: so many times"""
+        self.verify_graph_was_created()
+        for _ in range(steps.num_steps):
+            self.current_step_counter[EnvironmentSteps] += 1
+            if self.top_level_manager.emulate_step_on_trainer(transition):
+                self.current_step_counter[EnvironmentEpisodes] += 1
+
+    def get_data_store(self, param: DataStoreParameters) -> DataStore:
+        """The data store that parameters describe."""
+        return get_data_store(param)
+
+    def signal_ready(self) -> None:
+        """Tell workers, by a file beside the checkpoints, that the first one has been written."""
+        self._signal(SyncFiles.TRAINER_READY)
+
+    def flush_finished(self) -> None:
+        """Tell workers, by a file beside the checkpoints, that no more will come."""
+        self._signal(SyncFiles.FINISHED)
+
+    def _signal(self, file: SyncFiles) -> None:
+        directory = self.task_parameters.checkpoint_save_dir
+        if directory and os.path.isdir(directory):
+            pathlib.Path(directory, file.value).touch()
+            if self.data_store is not None:
+                self.data_store.save_to_store()

@@ -155,10 +155,10 @@ from rl_coach.dashboard import app, store
 
 read = store.Store._column_file
 
-def read_when_let(self, *given):
+def read_when_let(self, *given, **named):
     while os.path.exists(sys.argv[1]):
         time.sleep(0.02)
-    return read(self, *given)
+    return read(self, *given, **named)
 
 store.Store._column_file = read_when_let
 sys.exit(app.main(sys.argv[2:]))

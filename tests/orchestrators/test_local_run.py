@@ -223,7 +223,7 @@ def test_flags_that_cannot_be_are_refused_in_a_line(flags, message, capsys):
 def test_processes_do_not_outlive_a_killed_orchestrator(tmp_path):
     run = start(tmp_path, *PLAYING)
     read_until(run, "building the graph")
-    assert len(processes_of(tmp_path)) >= 4
+    wait_until(lambda: len(processes_of(tmp_path)) >= 4, "orchestrator, Redis, trainer and worker")
     run.kill()
     wait_until(lambda: not processes_of(tmp_path), "the end of all", 30)
     run.wait()
