@@ -169,6 +169,8 @@ class RolloutWorker:
         """Leave what was played with an older policy: nobody may learn from it. The episode goes on."""
         self._cut_episode()
         self._memory.take()
+        # episodes that ended before are not counted to those that are wanted now
+        self._reports.clear()
         self._stretches.clear()
         self._unsent = 0
 

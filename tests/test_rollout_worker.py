@@ -21,9 +21,9 @@ from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.memories.backend.wire import pack, unpack
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
-from rl_coach.spaces import ImageObservationSpace
+from rl_coach.spaces import ActionMaskSpace, DiscreteActionSpace, ImageObservationSpace
 from tests.zoo import continuous, parameters
-from tests.zoo.environments import Bandit, Lottery, MaskedChain, Target
+from tests.zoo.environments import Bandit, Lottery, Target
 from tests.zoo.graphs import schedule
 from tests.zoo.split import SplitRun, run_split
 
@@ -46,6 +46,23 @@ class Pictures(Bandit):
         reward = float(action == self.lit)
         self.state = self.first_state()
         return reward, False, self.steps >= 10
+
+
+class MaskedLottery(Lottery):
+    """A lottery whose third action is never allowed, and is a mistake of the agent if it is ever taken."""
+
+    def observations(self) -> dict[str, Any]:
+        return {**super().observations(), "mask": ActionMaskSpace(3)}
+
+    def actions(self) -> DiscreteActionSpace:
+        return DiscreteActionSpace(3)
+
+    def first_state(self) -> dict[str, np.ndarray]:
+        return {**super().first_state(), "mask": np.array([1.0, 1.0, 0.0], np.float32)}
+
+    def outcome(self, action: Any) -> tuple[float, bool, bool]:
+        assert action != 2, "a masked action was taken"
+        return super().outcome(action)
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +137,7 @@ def penalized_ppo():
 SEGMENTS = {
     "recurrent": (recurrent, Lottery),
     "recurrent, policy gradients": (recurrent_gradients, Lottery),
-    "actor-critic, masked": (parameters.actor_critic, MaskedChain),
+    "actor-critic, masked": (parameters.actor_critic, MaskedLottery),
     "actor-critic, continuous": (parameters.actor_critic, Target),
     "policy gradients": (parameters.policy_gradients, Lottery),
     "n-step Q": (parameters.n_step_q, Lottery),
@@ -128,7 +145,7 @@ SEGMENTS = {
 }
 KINDS = {
     "DQN": (parameters.dqn, Lottery),
-    "masked": (parameters.dqn, MaskedChain),
+    "masked": (parameters.dqn, MaskedLottery),
     "images in stacks": (image, Pictures),
     "noisy layers": (parameters.rainbow, Lottery),
     "noisy parameters": (parameter_noise, Lottery),
@@ -144,7 +161,7 @@ KINDS = {
     "PPO": (parameters.clipped_ppo, Lottery),
     "PPO, normalized": (normalized_ppo, Lottery),
     "PPO, continuous": (parameters.clipped_ppo, Target),
-    "PPO, masked": (parameters.clipped_ppo, MaskedChain),
+    "PPO, masked": (parameters.clipped_ppo, MaskedLottery),
     "PPO, penalized": (penalized_ppo, Lottery),
     **SEGMENTS,
 }

@@ -125,7 +125,7 @@ class PolicyOptimizationAgent(Agent):
         one update sums."""
         episodes = self.ap.algorithm.apply_gradients_every_x_episodes
         if episodes > 1 and not self.learns_from_copies_together:
-            return max(0, episodes - (self.current_episode - self.clock.last_phase)), PlayUnit.EPISODES
+            return max(0, episodes - self._received.num_complete), PlayUnit.EPISODES
         return max(0, self.num_players - len(self._received)), PlayUnit.SEGMENTS
 
     def take_in(self, played: Played) -> None:
@@ -138,7 +138,6 @@ class PolicyOptimizationAgent(Agent):
         """Learn from what other processes have played, once it is enough. :return: the loss"""
         if self.left_to_play()[0] > 0 or not len(self._received) or self.updates_left == 0:
             return 0.0
-        self.clock.last_phase = self.current_episode
         own, loss = self.episode, 0.0
         segments = self._received.take()
         for segment, start in segments if self._sums_segments else segments[: self.updates_left]:

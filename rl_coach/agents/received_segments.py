@@ -62,6 +62,11 @@ class ReceivedSegments:
     def __len__(self) -> int:
         return len(self._lengths)
 
+    @property
+    def num_complete(self) -> int:
+        """The number of episodes that ended with one of them."""
+        return sum(start.is_complete for start in self._starts)
+
     def starts_of(self, played: Played, recurrent: dict[str, np.ndarray]) -> list[SegmentStart]:
         """The places of the segments in what arrives.
 
