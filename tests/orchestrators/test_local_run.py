@@ -40,18 +40,25 @@ def processes_of(directory):
     found = []
     for place in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            environment = (place / "environ").read_bytes()
+            environment, works_in = (place / "environ").read_bytes(), os.readlink(place / "cwd")
             state = (place / "stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
             continue
-        if f"COACH_TEST={directory}".encode() in environment and state != "Z":
+        # redis-server writes its title over its environment, and works in the run's temporary directory
+        is_of_run = f"COACH_TEST={directory}".encode() in environment or works_in.startswith(f"{directory}/")
+        if is_of_run and state != "Z":
             found.append(int(place.name))
     return found
 
 
 def start(directory, *arguments, command=("-p", "CartPole_DQN", "-dc", "-ep", "."), **environment):
     command = [sys.executable, "-m", "rl_coach.coach", *command, *arguments]
-    settings = {"PYTHONPATH": f"{directory}:{ROOT}", "COACH_TEST": str(directory), "PYTHONUNBUFFERED": "1"}
+    settings = {
+        "PYTHONPATH": f"{directory}:{ROOT}",
+        "COACH_TEST": str(directory),
+        "TMPDIR": str(directory),
+        "PYTHONUNBUFFERED": "1",
+    }
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=directory, start_new_session=True,
         env={**os.environ, **settings, **environment},
@@ -235,7 +242,12 @@ def test_one_display_shows_all_and_everything_ends_with_the_terminal(tmp_path):
     command = [sys.executable, "-m", "rl_coach.coach", "-p", "CartPole_DQN", "-dc", "-n", "2", "-ep", str(tmp_path)]
     pid, terminal = pty.fork()
     if pid == 0:
-        settings = {"PYTHONPATH": str(ROOT), "COACH_TEST": str(tmp_path), "TERM": "xterm-256color"}
+        settings = {
+            "PYTHONPATH": str(ROOT),
+            "COACH_TEST": str(tmp_path),
+            "TMPDIR": str(tmp_path),
+            "TERM": "xterm-256color",
+        }
         os.execve(sys.executable, [*command, *PLAYING], {**os.environ, **settings})
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
     screen = pyte.Screen(200, 50)
