@@ -229,6 +229,7 @@ class SideBySide:
             if self._ends_all(outcome):
                 self._waiting.clear()
                 self._end_all()
+                return
 
     def _end_all(self) -> None:
         for one in self._running:

@@ -99,7 +99,7 @@ def test_what_only_shows_while_it_is_restored_leaves_everything_as_it_was(dqn, t
     from rl_coach.schedules import ConstantSchedule
 
     smaller = graph_of("DQN", 100)
-    smaller.agent_params.memory.max_size = (MemoryGranularity.Transitions, 7)
+    smaller.agent_params.memory.max_size = (MemoryGranularity.Transitions, 20)
     smaller.create_graph(TaskParameters(experiment_path=str(tmp_path), seed=1))
     assert_refused(smaller, dqn[1], f"'{dqn[1]}' does not fit this graph: the saved memory has room for 300")
     other = graph_of("DQN", 100)

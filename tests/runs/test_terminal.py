@@ -23,7 +23,7 @@ schedule = ScheduleParameters()
 schedule.heatup_steps = EnvironmentSteps(200)
 schedule.improve_steps = EnvironmentSteps(300)
 schedule.steps_between_evaluation_periods = EnvironmentSteps(150)
-schedule.evaluation_steps = EnvironmentEpisodes(40)
+schedule.evaluation_steps = EnvironmentEpisodes(300)
 graph_manager = BasicRLGraphManager(DQNAgentParameters(), GymVectorEnvironment("CartPole-v1"), schedule)
 """
 
@@ -46,8 +46,8 @@ def test_a_run_is_shown_cleanly(preset, columns):
     assert re.search(r"(loading|building)", first.text)
     assert re.search(r"building the graph on tensorflow \.\.\. \d+ s", everything)
     assert "compiling the training step ... 0 s" in everything
-    assert re.search(r"Testing +\d+ +[\d,]+ +[\d,]+ .*\d+ of 40 episodes", everything)
-    assert len(re.findall(r"^evaluation \S+ \(best \S+\) over 40 episodes", end, re.MULTILINE)) == 2
+    assert re.search(r"Testing +\d+ +[\d,]+ +[\d,]+ .*\d+ of 300 episodes", everything)
+    assert len(re.findall(r"^evaluation \S+ \(best \S+\) over 300 episodes", end, re.MULTILINE)) == 2
     assert "trained " in end and "heatup before that: " in end
     assert "Training" not in end and " ... " not in end  # the display is gone
 
