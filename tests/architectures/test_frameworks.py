@@ -50,12 +50,22 @@ def test_mxnet_beside_a_numpy_that_is_too_new_says_so(monkeypatch):
         ["tests/architectures/test_predictions.py"],
         ["tests/architectures/test_update.py", "tests/architectures/test_learner.py"],
         ["tests/architectures/test_agreement.py"],
-        ["tests/agents/test_learning.py", "-k", "seed_decides or between_episodes"],
-        ["tests/agents/test_going_on.py", "tests/agents/test_masks_and_ends.py"],
+        ["tests/agents/test_learning.py", "-k", "seed_decides or between_episodes", "-m", "not slow"],
+        ["tests/agents/test_going_on.py", "tests/agents/test_masks_and_ends.py", "-m", "not slow"],
+        pytest.param(["tests/agents/test_learning.py", "-k", "seed_decides", "-m", "slow"], marks=pytest.mark.slow),
         pytest.param(["tests/exploration_policies/test_state_dependent_noise.py"], marks=pytest.mark.slow),
         pytest.param(["tests/resume", "-k", CONTINUOUS_RUNS], marks=pytest.mark.slow),
     ],
-    ids=["predictions", "updates", "agreement", "agents", "states", "noise of the state", "resume and seeds"],
+    ids=[
+        "predictions",
+        "updates",
+        "agreement",
+        "agents",
+        "states",
+        "more agents",
+        "noise of the state",
+        "resume and seeds",
+    ],
 )
 def test_the_same_tests_pass(framework, tests):
     run_on(framework, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
