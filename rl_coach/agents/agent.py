@@ -369,7 +369,7 @@ class Agent(AgentNetworks):
         return None
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
-        """What other processes are still to play before it learns."""
+        """Steps or episodes that other processes are still to play before it learns."""
         period = self.ap.algorithm.num_consecutive_playing_steps
         unit = PlayUnit.EPISODES if isinstance(period, EnvironmentEpisodes) else PlayUnit.STEPS
         played = self.current_episode if unit is PlayUnit.EPISODES else self.total_steps_counter

@@ -65,7 +65,7 @@ class ProximalPolicyAgent(ActorCriticAgent):
 
     @property
     def has_experience(self) -> bool:
-        """What is played in several environments counts before the first episode of any has ended: it is cut."""
+        """Steps in several environments count before the first episode of any has ended, for they are cut."""
         return self.parallel is not None or super().has_experience
 
     def train(self) -> float:
