@@ -82,7 +82,7 @@ def trained(name, directory, evaluation, **changes):
     [
         ("DQN", {"input_filter": filters()}),
         ("ClippedPPO", {"input_filter": filters()}),
-        ("DDQN with noisy layers", {}),
+        pytest.param("DDQN with noisy layers", {}, marks=pytest.mark.slow),
         ("actor-critic with an LSTM", {}),
     ],
 )

@@ -177,7 +177,9 @@ def test_a_random_agent_learns_nothing(tmp_path):
     assert actions.min() < -1 and actions.max() > 3
 
 
-@pytest.mark.parametrize("make", [TD3IntrinsicRewardAgentParameters, TD3GoalBasedAgentParameters])
+@pytest.mark.parametrize(
+    "make", [pytest.param(TD3IntrinsicRewardAgentParameters, marks=pytest.mark.slow), TD3GoalBasedAgentParameters]
+)
 def test_they_train_and_save_the_memory(make, tmp_path):
     is_goal = make is TD3GoalBasedAgentParameters
     parameters = explorer(make, "obs-goal" if is_goal else "observation")

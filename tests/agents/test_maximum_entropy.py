@@ -135,7 +135,10 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
     return {**weights, "target": target}
 
 
-@pytest.mark.parametrize("make", [maximum_entropy, redq, tqc, without_target, with_a_fixed_temperature])
+@pytest.mark.parametrize(
+    "make",
+    [maximum_entropy, redq, tqc, without_target, pytest.param(with_a_fixed_temperature, marks=pytest.mark.slow)],
+)
 def test_several_updates_are_those_of_the_paper(make, tmp_path):
     agents = []
     for _ in range(2):  # one learns, the reference begins where the other one is

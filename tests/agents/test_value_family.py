@@ -354,6 +354,7 @@ def test_what_moves_keys_and_values_is_the_gradient_of_that_loss():
 
 @pytest.mark.skipif(FRAMEWORK is not Frameworks.tensorflow, reason="starts the other framework itself")
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
+@pytest.mark.slow
 def test_the_same_on_jax():
     run_on("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "equations or neural or normalized", __file__)
 

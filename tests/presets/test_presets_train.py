@@ -37,7 +37,7 @@ def shortened(preset: str) -> Any:
     return manager
 
 
-AT_ONCE = ("BitFlip_DQN", "CartPole_A3C", "CartPole_ACER", "CartPole_QR_DQN", "CartPole_Rainbow", "InvertedPendulum_PG")
+AT_ONCE = ("BitFlip_DQN", "CartPole_A3C", "CartPole_ACER", "CartPole_QR_DQN", "InvertedPendulum_PG")
 
 
 def of_all() -> list[Any]:

@@ -12,7 +12,7 @@ from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 
 TUNED = preset_catalogue.list_tuned_presets()
-AT_ONCE = ("tuned/CartPole_A2C", "tuned/CartPole_PPO", "tuned/Pendulum_PPO", "tuned/Pendulum_TD3")
+AT_ONCE = ("tuned/CartPole_A2C", "tuned/CartPole_PPO", "tuned/Pendulum_PPO")
 
 
 def test_they_are_found_in_any_case_and_named_apart_from_coachs():
