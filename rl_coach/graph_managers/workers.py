@@ -259,11 +259,17 @@ class Workers:
         if now >= self._line_at:
             self._line_at = now + _SECONDS_BETWEEN_LINES
             self._print_lines()
-        refused = sum(link.ledger.refused.values())
-        if refused > self._num_warned and now >= self._warn_at:
+        if now >= self._warn_at:
+            self._warn_of_refused(now)
+
+    def _warn_of_refused(self, now: float) -> None:
+        """Say what was refused since the last time, if anything was."""
+        reasons = self._link.ledger.refused
+        refused = sum(reasons.values())
+        if refused > self._num_warned:
             self._warn_at, self._num_warned = now + _SECONDS_BETWEEN_WARNINGS, refused
-            reasons = ", ".join(f"{count} × {reason}" for reason, count in link.ledger.refused.most_common(3))
-            screen.warning(f"{refused} messages of workers were refused so far: {reasons}")
+            most = ", ".join(f"{count} × {reason}" for reason, count in reasons.most_common(3))
+            screen.warning(f"{refused} messages of workers were refused so far: {most}")
 
     def _names(self) -> list[str]:
         started = [f"worker-{i}" for i in range(self._exchange.num_workers)]
@@ -291,6 +297,7 @@ class Workers:
             link.forget_run(_SECONDS_TO_HEAR_OF_THE_END)
             self._store.undeploy()
         ledger = link.ledger
+        self._warn_of_refused(time.monotonic())
         self._print_last_lines()
         totals = {
             "steps": self._agent.total_steps_counter, "stored": ledger.stored, "discarded": ledger.discarded,
