@@ -96,7 +96,7 @@ class CoachLauncher:
             self.display_all_presets_and_exit()
         if _are_several(args):
             self.train_several_and_exit(args, parser)
-        if _is_part_of_a_run(args):
+        if _was_started_as_a_part(args):
             self.take_part_and_exit(args)
         if args.distributed_coach and not self.is_part_of_a_run:
             self.distribute_and_exit(args)
@@ -631,7 +631,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Refuse what cannot be done, before anything is imported or written."""
     if not args.preset:
         parser.error("no preset given; name one with -p, coach --list shows all")
-    is_part = _is_part_of_a_run(args)
+    is_part = _was_started_as_a_part(args)
     for name in ("memory_backend_params", "data_store_params"):
         if getattr(args, name) and not is_part:
             parts = f"{command_line.TRAINER} or {command_line.ROLLOUT_WORKER}"
@@ -667,12 +667,12 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         parser.error("-crf names one checkpoint; for the newest of a directory use -crd")
 
 
-def _is_part_of_a_run(args: argparse.Namespace) -> bool:
+def _was_started_as_a_part(args: argparse.Namespace) -> bool:
     return args.distributed_coach_run_type in (command_line.TRAINER, command_line.ROLLOUT_WORKER)
 
 
 def _wants_workers(args: argparse.Namespace) -> bool:
-    is_distributed = args.distributed_coach or _is_part_of_a_run(args)
+    is_distributed = args.distributed_coach or _was_started_as_a_part(args)
     return bool(args.num_workers > 1 or args.evaluation_worker) and not is_distributed
 
 

@@ -1,4 +1,4 @@
-"""PPO balances a pole on a cart: 500 in 100,000 steps."""
+"""PPO balances a pole on a cart."""
 
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps

@@ -1,4 +1,4 @@
-"""Soft actor-critic swings up a pendulum in 5,000 steps."""
+"""Soft actor-critic swings up a pendulum."""
 
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
