@@ -87,7 +87,7 @@ def test_lines_for_programs(preset):
     )
     for phase in ("Heatup", "Training", "Testing"):
         assert any(re.match(rf"{phase}> {episode}Training iteration=\d+$", line) for line in lines), phase
-    assert sum(line.startswith("Testing>") for line in lines) == 80
+    assert sum(line.startswith("Testing>") for line in lines) == 600
     assert "## Creating agent - name: agent" in lines and "## simple_rl_graph: Starting heatup" in lines
     assert lines.count("## agent: Starting evaluation phase") == 2
     finished = r"## agent: Finished evaluation phase\. Success rate = [\d.]+, Avg Total Reward = [\d.]+"
