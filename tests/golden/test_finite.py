@@ -34,10 +34,6 @@ from tests.frameworks import FRAMEWORK
 SEEDS, STEPS = 10, 3000
 # PPO plays 5000 before it learns; the others make 20 updates a step
 STEPS_OF = {"PPO": 12000, "REDQ": 300, "DroQ": 300}
-    "PPO": 12000,
-    "REDQ": 300,
-    "DroQ": 300,
-}  # PPO plays 5000 before it learns, the others make 20 updates a step
 
 
 def _exploring(make: Callable[[], AgentParameters]) -> AgentParameters:
