@@ -33,7 +33,7 @@ from tests.frameworks import FRAMEWORK
 
 SEEDS, STEPS = 10, 3000
 # PPO plays 5000 before it learns; the others make 20 updates a step
-STEPS_OF = {"PPO": 12000, "REDQ": 300, "DroQ": 300}
+STEPS_OF = {"PPO": 12000, "REDQ": 150, "DroQ": 150}
 
 
 def _exploring(make: Callable[[], AgentParameters]) -> AgentParameters:
