@@ -7,7 +7,15 @@ from typing import Any
 from rl_coach.architectures.policies import entropy, kl_divergence, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
 
+# of ratios; float32 has no squares of the gradients of much larger ones, which actions have that the policy never drew
+_LARGEST_LOG = 20.0
 _TOO_FAR, _TOO_NEAR, _CHANGE = 1.3, 0.7, 1.5  # of Schulman's own code; the paper has 1.5, 1 / 1.5 and 2
+
+
+def log_ratio_of(ops: Any, policy: dict[str, Any], batch: LearningBatch) -> Any:
+    """log pi(a|s) - log mu(a|s) [B], at most 20: a heatup's actions, say, lie so far out that ratios overflow."""
+    log_ratio = log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"]
+    return ops.minimum(log_ratio, _LARGEST_LOG)
 
 
 def clipped_objective(ops: Any, ratio: Any, advantages: Any, epsilon: Any) -> Any:
@@ -36,7 +44,7 @@ def clipped_ppo_rule(
         assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in names})
         value, policy = networks["main"].online(batch.states)
         policy = masked(ops, policy, mask_of(batch, mask_name))
-        log_ratio = log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"]
+        log_ratio = log_ratio_of(ops, policy, batch)
         ratio, limit = ops.exp(log_ratio), epsilon * batch.scalars["clipping_decay"]
         objective = clipped_objective(ops, ratio, batch.extra["advantages"], limit)
         errors = value["v"] - batch.extra["returns"]
@@ -97,7 +105,7 @@ def ppo_rule(
         assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in names})
         mask = mask_of(batch, mask_name)
         policy = masked(ops, networks["actor"].online(batch.states)[0], mask)
-        ratio = ops.exp(log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"])
+        ratio = ops.exp(log_ratio_of(ops, policy, batch))
         advantages = batch.extra["advantages"]
         objective = ratio * advantages if epsilon is None else clipped_objective(ops, ratio, advantages, epsilon)
         policy_loss = -weighted_mean(ops, objective, batch.weights)

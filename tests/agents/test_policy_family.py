@@ -205,6 +205,29 @@ def test_the_clipped_value_counts_where_it_is_worse():
     assert_equal({"main": after["main"][:2]}, {"main": descended(loss_of, before)["main"][:2]})
 
 
+@pytest.mark.parametrize(
+    ("rule", "heads"),
+    [
+        (clipped_ppo_rule(0.2, 0.0, 1.0, 1.0, None), {"main": [VHeadParameters(), PPOHeadParameters()]}),
+        (ppo_rule(0.01, None, 0.0, None), {"actor": [PPOHeadParameters()], "critic": [VHeadParameters()]}),
+    ],
+    ids=["clipped", "with a penalty"],
+)
+def test_actions_that_the_policy_never_drew_do_not_overflow(rule, heads):
+    """As those of a heatup: of a density that rounds to 0, and a hundred powers of e likelier after an update."""
+    columns = BASE | {
+        "weights": np.ones(ROWS, np.float32), "actions": STATES[:, :2], "extra/advantages": -np.ones(ROWS, np.float32),
+        "extra/returns": RETURNS, "extra/behaviour_log_probs": np.full(ROWS, -100.0, np.float32),
+        "extra/behaviour_mean": np.zeros((ROWS, 2), np.float32),
+        "extra/behaviour_standard_deviation": np.ones((ROWS, 2), np.float32),
+    }  # fmt: skip
+    networks = {name: linear(made) for name, made in heads.items()}
+    scalars = {"clipping_decay": 1.0, "kl_coefficient": 0.0}
+    _, after, losses = trained(networks, rule, columns, scalars, BOX)
+    assert all(np.isfinite(loss) for loss in losses.values())
+    assert all(np.isfinite(array).all() for arrays in after.values() for array in arrays)
+
+
 def test_retrace_by_its_sum():
     """Q_t + E[sum_k discount^k (prod min(1, rho)) delta] (Munos et al. 2016, equation 3), written out."""
     rewards, q, ratios = RNG.normal(size=6), RNG.normal(size=6), RNG.uniform(0, 2, size=6)
