@@ -51,6 +51,8 @@ class Agent(AgentNetworks):
 
     :cvar acting_networks: the networks that choose actions, None for all; others are never read between two phases
     :cvar learns_from_sequences: a batch is a stretch of an episode in order, which a recurrent network learns from
+    :cvar learns_from_stored_states: where a network is recurrent, the state that it acted from is stored with each step,
+        and sequences out of its memory are learned from the state before their first step
     :cvar learns_by_rule: it learns by its update rule, not by a ``learn_from_batch`` of its own
     :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
     :cvar most_updates_per_call: a phase of more updates makes several compiled calls; None for no bound
@@ -68,6 +70,7 @@ class Agent(AgentNetworks):
 
     acting_networks: tuple[str, ...] | None = None
     learns_from_sequences = False
+    learns_from_stored_states = False
     learns_by_rule = True
     learns_one_by_one = False
     most_updates_per_call: int | None = None
@@ -166,16 +169,23 @@ class Agent(AgentNetworks):
         self.networks = self.create_networks()
         self.can_train = bool(self.networks)
         self.is_recurrent = any(network.is_recurrent for network in self.networks.values())
-        if not self.learns_from_sequences and self.is_recurrent:
-            raise CoachError(
-                f"agent '{self.name}' learns from single transitions, which a recurrent network cannot: "
-                f"set middleware_parameters to FCMiddlewareParameters, or choose an actor-critic agent"
-            )
+        if self.is_recurrent:
+            self.check_recurrent_networks()
         self.update_loop = UpdateLoop(self)
         self.initialize_session_dependent_components()
         if self.ap.visualization.print_networks_summary:
             for network in self.networks.values():
                 print(network.summary())
+
+    def check_recurrent_networks(self) -> None:
+        """
+        :raises CoachError: a network is recurrent, and the agent cannot learn so
+        """
+        if not self.learns_from_sequences and not self.learns_from_stored_states:
+            raise CoachError(
+                f"agent '{self.name}' learns from single transitions, which a recurrent network cannot: "
+                f"set middleware_parameters to FCMiddlewareParameters, or choose an actor-critic agent"
+            )
 
     def make_update_rule(self) -> UpdateRule:
         """The algorithm's update as a pure function; see ``rl_coach.architectures.update``."""
@@ -329,6 +339,8 @@ class Agent(AgentNetworks):
         episode.steps += 1
         if self._phase is not RunPhase.TEST or self.evaluates_only:
             self.count_played(1)
+        if self.is_recurrent and self.learns_from_stored_states:
+            episode.acted_from = self.networks["main"].online_network.recurrent_state
         if action is not None:
             chosen = ActionInfo(action)
         elif not self.acts_by_networks:
@@ -339,8 +351,17 @@ class Agent(AgentNetworks):
             chosen = self.choose_action(self.parallel.state)
         else:
             chosen = self.choose_action(self.run_pre_network_filter_for_inference(episode.curr_state))
+        if episode.acted_from:
+            self._remember_present_state()
         episode.last_action_info = chosen
         return self.output_filter.filter(chosen)
+
+    def _remember_present_state(self) -> None:
+        """Show the present state to a recurrent network that was not asked, as for a random action."""
+        network = self.networks["main"].online_network
+        if network.recurrent_state is self.episode.acted_from:
+            state = self.run_pre_network_filter_for_inference(self.episode.curr_state, False)
+            network.predict(self.prepare_batch_for_inference(state, "main"))
 
     def count_played(self, steps: int) -> None:
         """Count steps in the environment, of this process or of another one that played for this agent."""

@@ -50,6 +50,7 @@ class EpisodeInProgress:
     :ivar curr_state: the observations to act on, filtered
     :ivar incoming_goal: the goal that the level above set, if there is one
     :ivar last_action_info: the last action, as the agent chose it
+    :ivar acted_from: the recurrent state of network ``main`` before the last action, where it is stored with each step
     :ivar buffer: the transitions so far, or since the episode was last cut
     :ivar num_stored: number of them that a memory of single transitions has
     :ivar steps: actions taken
@@ -66,6 +67,7 @@ class EpisodeInProgress:
         self.curr_state: StateType = {}
         self.incoming_goal: np.ndarray | None = None
         self.last_action_info: ActionInfo | None = None
+        self.acted_from: dict[str, np.ndarray] = {}
         self.buffer = new_buffer(algorithm)
         self.num_stored = 0
         self.steps = 0

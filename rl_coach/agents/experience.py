@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rl_coach.agents.episode import EpisodeInProgress, EpisodeReport
+from rl_coach.agents.sequences import stored_state
 from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition
 from rl_coach.filters.filter import InputFilter
 from rl_coach.logger import screen
@@ -79,6 +80,8 @@ class Experience:
         """Take in one step."""
         if self.remembers_action_info:
             self._add_action_info(transition, episode)
+        for name, state in episode.acted_from.items():
+            transition.info[stored_state(name)] = state[0]
         buffer = episode.buffer
         buffer.insert(transition)
         memory, algorithm = self._agent.memory, self._algorithm

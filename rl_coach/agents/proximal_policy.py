@@ -10,6 +10,8 @@ import numpy as np
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgent
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.sequences import Sequences, rows_of, stored_states
+from rl_coach.architectures.architecture import Architecture
 from rl_coach.architectures.learner import Masks
 from rl_coach.architectures.packing import padded
 from rl_coach.core_types import Batch, StateType
@@ -92,8 +94,10 @@ class ProximalPolicyAgent(ActorCriticAgent):
         """
         states = batch.state_columns
         ends = np.flatnonzero(batch.game_overs())
-        value, policy = self._value_and_policy(states)
-        bootstrap = self._value({n: column[ends] for n, column in batch.next_state_columns.items()})
+        outputs = self._outputs(batch)
+        value = outputs[self.value_network][self._value_output]
+        policy = [outputs[self.policy_network][name] for name in self._policy_output_names]
+        bootstrap = self._values_after(batch, ends, outputs[self.value_network])
         bootstrap = bootstrap * ~batch.terminateds()[ends]
         advantages, returns = self._advantages_of_episodes(batch.rewards(), value, ends, bootstrap)
         self.state_values.add_sample(value)
@@ -104,24 +108,56 @@ class ProximalPolicyAgent(ActorCriticAgent):
         columns["weights"] = np.ones(len(batch), np.float32)
         columns["extra/advantages"] = advantages.astype(np.float32)
         columns["extra/returns"] = returns.astype(np.float32)
-        return columns | self.behaviour_columns(value, self._log_probs(policy, batch, states), policy)
+        columns |= self.behaviour_columns(value, self._log_probs(policy, batch, states), policy)
+        if not self.is_recurrent:
+            return columns
+        before = stored_states(batch, self.networks["main"].online_network.recurrent_state)
+        columns |= {f"states/{name}": state for name, state in before.items()}
+        return self._sequences(batch).learning_columns(columns)
 
-    def _value_and_policy(self, states: StateType) -> tuple[np.ndarray, list[np.ndarray]]:
-        """The critic's values [B], and the policy's outputs."""
-        outputs = {}
+    def _sequences(self, batch: Batch) -> Sequences:
+        return Sequences(np.flatnonzero(batch.game_overs()), self.sequence_length)
+
+    @cached_property
+    def sequence_length(self) -> int:
+        """Rows that are learned from together: those of a recurrent network's sequences, otherwise 1."""
+        return self.ap.network_wrappers["main"].middleware_parameters.sequence_length if self.is_recurrent else 1
+
+    def _outputs(self, batch: Batch) -> dict[str, dict[str, np.ndarray]]:
+        """[N, ...], the outputs of the critic's and the policy's networks, by network and name; the state after each
+        row is among those of a recurrent network."""
+        found = {}
         for name in dict.fromkeys((self.value_network, self.policy_network)):
-            network = self.networks[name]
-            inputs = {one: states[one] for one in network.input_names}
-            outputs[name] = dict(
-                zip(network.online_network.output_names, network.online_network.predict(inputs, squeeze_output=False))
-            )
-        policy = [outputs[self.policy_network][name] for name in self._policy_output_names]
-        return outputs[self.value_network][self._value_output], policy
+            network = self.networks[name].online_network
+            inputs = {one: batch.state_columns[one] for one in self.networks[name].input_names}
+            if self.is_recurrent:
+                found[name] = self._unrolled(network, inputs, batch)
+            else:
+                found[name] = dict(zip(network.output_names, network.predict(inputs, squeeze_output=False)))
+        return found
 
-    def _value(self, states: StateType) -> np.ndarray:
+    def _unrolled(
+        self, network: Architecture, inputs: dict[str, np.ndarray], batch: Batch
+    ) -> dict[str, np.ndarray]:
+        """As learning unrolls it: from the state before each sequence's first step."""
+        sequences = self._sequences(batch)
+        before = stored_states(batch, network.recurrent_state)
+        first = {name: state[sequences.starts] for name, state in before.items()}
+        unrolled = network.unroll(sequences.cut(inputs), first)
+        return {name: sequences.joined(column) for name, column in unrolled.items()}
+
+    def _values_after(self, batch: Batch, rows: np.ndarray, outputs: dict[str, np.ndarray]) -> np.ndarray:
+        """The critic's values of the states that some rows led to.
+
+        :param outputs: [N, ...], of the critic's network for all rows
+        """
         network = self.networks[self.value_network]
-        inputs = {name: states[name] for name in network.input_names}
-        return network.online_network.predict(inputs, outputs=[self._value_output])
+        inputs = {name: batch.next_state_columns[name][rows] for name in network.input_names}
+        online = network.online_network
+        if not self.is_recurrent:
+            return online.predict(inputs, outputs=[self._value_output])
+        state = {name: outputs[output][rows] for name, output in online.recurrent_outputs.items()}
+        return online.unroll({name: column[:, None] for name, column in inputs.items()}, state)[self._value_output][:, 0]
 
     @cached_property
     def _value_output(self) -> str:
@@ -158,29 +194,31 @@ class ProximalPolicyAgent(ActorCriticAgent):
     def make_epochs(
         self, columns: dict[str, np.ndarray], epochs: int, size: int, learning: dict[str, int] | None = None
     ) -> float:
-        """All minibatches of some epochs in one compiled call.
+        """All minibatches of some epochs in one compiled call. A recurrent network's are of whole sequences.
 
         :param columns: [N, ...] by name
-        :param size: of a minibatch
+        :param size: rows of a minibatch
         :param learning: number of epochs, from the first one on, in which a network learns, where those are not all
         :return: the mean loss
         """
-        rows = len(columns["weights"])
-        per_epoch = -(-rows // size)
+        length = self.sequence_length
+        size, sequences = max(1, size // length), len(columns["weights"]) // length
+        per_epoch = -(-sequences // size)
         indices = np.full((epochs, per_epoch * size), -1, np.int32)
         for epoch in range(epochs):
-            indices[epoch, :rows] = self.rng.permutation(rows)
+            indices[epoch, :sequences] = self.rng.permutation(sequences)
         columns = padded(columns)
-        compiled = np.full((epochs * -(-len(columns["weights"]) // size), size), -1, np.int32)
+        compiled = np.full((epochs * -(-len(columns["weights"]) // (length * size)), size), -1, np.int32)
         compiled[: epochs * per_epoch] = indices.reshape(-1, size)
         masks: Masks = {n: [k < e * per_epoch for k in range(len(compiled))] for n, e in (learning or {}).items()}
         result = self.update_loop.update(
             columns,
-            indices=compiled,
+            indices=rows_of(compiled, length),
             num_updates=len(compiled),
             count=epochs * per_epoch,
             learning=masks,
             training_step=self.training_iteration,
+            sequence_length=length if self.is_recurrent else None,
         )
         self.divergence = float(result.signals[DIVERGENCE][-per_epoch:].mean())
         if screen.is_read_by_programs:

@@ -119,6 +119,23 @@ class Architecture:
         self.recurrent_state = acting_state
         return values
 
+    def unroll(
+        self, steps: dict[str, np.ndarray], recurrent_state: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """[S, T, ...] by name, the outputs of a recurrent network and the state after each step (``recurrent_outputs``)
+        for S sequences side by side. The state that it acts with stays as it is.
+
+        :param steps: [S, T, ...] by name
+        :param recurrent_state: [S, size] for each of its parts, before the first steps
+        """
+        predictor, state = self._fresh_predictor(), recurrent_state
+        names, found = list(predictor.exported.output_shapes), []
+        for t in range(next(iter(steps.values())).shape[1]):
+            inputs = {name: np.ascontiguousarray(column[:, t]) for name, column in steps.items()}
+            found.append(dict(zip(names, predictor({**inputs, **state}))))
+            state = {name: found[-1][output] for name, output in self.recurrent_outputs.items()}
+        return {name: np.stack([outputs[name] for outputs in found], axis=1) for name in names}
+
     def _fresh_predictor(self) -> OnnxPredictor:
         if self._predictor is None:
             threads = num_acting_threads(self.num_parameters, self._state.has_convolutions)

@@ -78,10 +78,18 @@ class FCMiddlewareParameters(MiddlewareParameters):
 
 
 class LSTMMiddlewareParameters(MiddlewareParameters):
-    """A stack of fully connected layers with an LSTM cell after it."""
+    """A stack of fully connected layers with an LSTM cell after it.
+
+    :ivar sequence_length: steps of each sequence that ClippedPPO, DQN and DDQN learn from; 1 teaches nothing about what
+        to remember. Actor-critic and policy gradients learn from their own segments.
+    :ivar burn_in: steps before each sequence that DQN and DDQN only bring the stored state up to date with
+        (Kapturowski et al. 2019); 0 takes it as it was stored
+    """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
         "number_of_lstm_cells": whole(1),
+        "sequence_length": whole(1),
+        "burn_in": whole(0),
     }
 
     def __init__(
@@ -99,3 +107,5 @@ class LSTMMiddlewareParameters(MiddlewareParameters):
             "LSTMMiddleware", activation_function, scheme, batchnorm, dropout_rate, name, dense_layer, is_training
         )
         self.number_of_lstm_cells = number_of_lstm_cells
+        self.sequence_length = 16
+        self.burn_in = 8

@@ -63,7 +63,10 @@ def test_recurrent_networks_where_they_cannot_be(make, tmp_path):
     of_boxes = (*FOR_CONTINUOUS,)
     message = message_of(agent, Target if make in of_boxes else Bandit, tmp_path)
     if make is parameters.clipped_ppo:
-        assert message == "network 'main': separate networks per head cannot each have an LSTM"
+        assert message == (
+            "network 'main': separate networks per head cannot each have an LSTM: "
+            "set use_separate_networks_per_head to False"
+        )
     else:
         assert "set middleware_parameters to FCMiddlewareParameters" in message
 

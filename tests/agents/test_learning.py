@@ -20,9 +20,11 @@ from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import (
     PROBLEMS,
     actor_critic,
+    categorical,
     clipped_ppo,
     dqn,
     policy_gradients,
+    ppo,
     prioritized,
     soft_actor_critic,
 )
@@ -131,10 +133,10 @@ def test_rescalers_that_want_a_critic_are_refused(tmp_path):
         graph(parameters, Bandit, tmp_path).get_agent().rescaled(np.ones(2), 0)
 
 
-@pytest.mark.parametrize("parameters", [dqn, clipped_ppo, soft_actor_critic])
+@pytest.mark.parametrize("parameters", [categorical, ppo, soft_actor_critic])
 def test_recurrent_networks_are_refused_where_transitions_come_alone(parameters, tmp_path):
     agent = parameters()
-    network = next(iter(agent.network_wrappers.values()))
+    network = list(agent.network_wrappers.values())[-1]
     network.middleware_parameters = LSTMMiddlewareParameters()
     network.use_separate_networks_per_head = False
     with pytest.raises(CoachError, match="learns from single transitions"):

@@ -124,6 +124,35 @@ class Lottery(Bandit):
         return float(self.rng.random()), over and not self.is_cut, over
 
 
+class Recall(SmallEnvironment):
+    """A light of two is seen at the beginning and asked for two or three steps later; naming it gives 1, the other one
+    -1. Who does not remember gets 0 on average."""
+
+    def observations(self) -> dict[str, Any]:
+        return {"observation": VectorObservationSpace(3)}
+
+    def actions(self) -> ActionSpace:
+        return DiscreteActionSpace(2)
+
+    def first_state(self) -> dict[str, np.ndarray]:
+        self.light = int(self.rng.integers(2))
+        self.length = int(self.rng.integers(3, 5))
+        return {"observation": np.eye(3, dtype=np.float32)[self.light]}
+
+    def outcome(self, action: Any) -> tuple[float, bool, bool]:
+        is_over = self.steps == self.length
+        is_asked = self.steps == self.length - 1
+        self.state = {"observation": np.array([0, 0, is_asked], np.float32)}
+        return (1.0 if action == self.light else -1.0) if is_over else 0.0, is_over, False
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "light": self.light, "length": self.length}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self.light, self.length = state["light"], state["length"]
+
+
 class Target(SmallEnvironment):
     """Five shots at a target that is seen; the reward is how near they come, 0 at best."""
 

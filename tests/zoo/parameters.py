@@ -24,7 +24,7 @@ from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParamete
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
 from rl_coach.architectures.layers import Dense
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters, MiddlewareScheme
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
@@ -204,6 +204,17 @@ def clipped_ppo() -> AgentParameters:
     agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(64)
     agent.algorithm.optimization_epochs = 4
     agent.algorithm.discount = 0.5
+    return agent
+
+
+def recurrent_ppo(cells: int = 8) -> AgentParameters:
+    agent = clipped_ppo()
+    network = agent.network_wrappers["main"]
+    network.use_separate_networks_per_head = False
+    network.middleware_parameters = LSTMMiddlewareParameters(
+        number_of_lstm_cells=cells, scheme=MiddlewareScheme.Empty
+    )
+    network.middleware_parameters.sequence_length = 4
     return agent
 
 

@@ -85,6 +85,12 @@ def _recurrent_actor_critic() -> AgentParameters:
     return agent
 
 
+def _recurrent_ppo() -> AgentParameters:
+    agent = parameters.recurrent_ppo()
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(128)
+    return agent
+
+
 def _breakout() -> AgentParameters:
     agent = DQNAgentParameters()
     agent.memory.max_size = (MemoryGranularity.Transitions, 150)
@@ -113,6 +119,8 @@ RUNS: dict[str, tuple[Any, str, int]] = {
     "ClippedPPO": (_clipped_ppo, "CartPole-v1", 1),
     "DDQN with noisy layers": (_noisy_ddqn, "CartPole-v1", 1),
     "actor-critic with an LSTM": (_recurrent_actor_critic, "CartPole-v1", 1),
+    "ClippedPPO with an LSTM": (_recurrent_ppo, "CartPole-v1", 1),
+    "ClippedPPO with an LSTM in several environments": (_recurrent_ppo, "CartPole-v1", 3),
     "Rainbow": (_rainbow, "CartPole-v1", 1),
     "N-step Q": (parameters.n_step_q, "CartPole-v1", 1),
     "bootstrapped DQN": (parameters.bootstrapped, "CartPole-v1", 1),
