@@ -104,11 +104,10 @@ def test_a_step_in_which_the_network_is_not_asked_is_remembered_too(tmp_path):
 
 def recalled(parameters: Any, steps: int, directory: Any) -> float:
     """The mean return of 40 evaluated episodes of ``Recall`` after so many steps."""
-    schedule_parameters = schedule(steps, evaluate_every=EnvironmentSteps(steps), evaluation=EnvironmentEpisodes(40))
-    manager = graph(parameters, Recall, directory, schedule_parameters, seed=0)
+    manager = graph(parameters, Recall, directory, schedule(steps), seed=0)
     manager.train_and_act(EnvironmentSteps(steps))
     manager.evaluate(EnvironmentEpisodes(40))
-    return float(manager.get_agent().books.evaluation.mean_reward)
+    return float(np.mean(manager.evaluation_rewards))
 
 
 def ppo_that_remembers() -> Any:
