@@ -162,6 +162,7 @@ KINDS = {
     "PPO, normalized": (normalized_ppo, Lottery),
     "PPO, continuous": (parameters.clipped_ppo, Target),
     "PPO, masked": (parameters.clipped_ppo, MaskedLottery),
+    "DQN, recurrent": (parameters.recurrent_dqn, Lottery),
     "PPO, recurrent": (parameters.recurrent_ppo, Lottery),
     "PPO, penalized": (penalized_ppo, Lottery),
     **SEGMENTS,

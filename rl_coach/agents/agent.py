@@ -51,8 +51,8 @@ class Agent(AgentNetworks):
 
     :cvar acting_networks: the networks that choose actions, None for all; others are never read between two phases
     :cvar learns_from_sequences: a batch is a stretch of an episode in order, which a recurrent network learns from
-    :cvar learns_from_stored_states: where a network is recurrent, the state that it acted from is stored with each step,
-        and sequences out of its memory are learned from the state before their first step
+    :cvar learns_from_stored_states: the state that a recurrent network acted from is stored with each step, and
+        sequences out of the memory are learned from the one before their first step
     :cvar learns_by_rule: it learns by its update rule, not by a ``learn_from_batch`` of its own
     :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
     :cvar most_updates_per_call: a phase of more updates makes several compiled calls; None for no bound
@@ -435,6 +435,15 @@ class Agent(AgentNetworks):
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule needs; see ``Learner.train``."""
         return columns_of(batch, self.update_loop.input_names, self.ap.algorithm.discount)
+
+    def sample(self, updates: int) -> Batch:
+        """Draw what so many updates learn from, out of the memory."""
+        return self.memory.sample(updates * self.update_loop.batch_size)
+
+    @property
+    def rows_per_update(self) -> int:
+        """Rows of the columns that ``learning_columns`` makes for each update of a sample."""
+        return self.update_loop.batch_size
 
     def learning_scalars(self) -> dict[str, float]:
         """Numbers that change between updates and that the rule needs."""

@@ -136,9 +136,7 @@ class ProximalPolicyAgent(ActorCriticAgent):
                 found[name] = dict(zip(network.output_names, network.predict(inputs, squeeze_output=False)))
         return found
 
-    def _unrolled(
-        self, network: Architecture, inputs: dict[str, np.ndarray], batch: Batch
-    ) -> dict[str, np.ndarray]:
+    def _unrolled(self, network: Architecture, inputs: dict[str, np.ndarray], batch: Batch) -> dict[str, np.ndarray]:
         """As learning unrolls it: from the state before each sequence's first step."""
         sequences = self._sequences(batch)
         before = stored_states(batch, network.recurrent_state)
@@ -157,7 +155,9 @@ class ProximalPolicyAgent(ActorCriticAgent):
         if not self.is_recurrent:
             return online.predict(inputs, outputs=[self._value_output])
         state = {name: outputs[output][rows] for name, output in online.recurrent_outputs.items()}
-        return online.unroll({name: column[:, None] for name, column in inputs.items()}, state)[self._value_output][:, 0]
+        return online.unroll({name: column[:, None] for name, column in inputs.items()}, state)[self._value_output][
+            :, 0
+        ]
 
     @cached_property
     def _value_output(self) -> str:

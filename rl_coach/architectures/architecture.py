@@ -119,9 +119,7 @@ class Architecture:
         self.recurrent_state = acting_state
         return values
 
-    def unroll(
-        self, steps: dict[str, np.ndarray], recurrent_state: dict[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
+    def unroll(self, steps: dict[str, np.ndarray], recurrent_state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """[S, T, ...] by name, the outputs of a recurrent network and the state after each step (``recurrent_outputs``)
         for S sequences side by side. The state that it acts with stays as it is.
 

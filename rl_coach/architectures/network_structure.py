@@ -51,7 +51,9 @@ class NetworkStructure:
         self.recurrent_sizes = self._middleware.recurrent_sizes
         self._has_several_bodies = parameters.use_separate_networks_per_head and len(heads) > 1
         if self.recurrent_sizes and self._has_several_bodies:
-            raise CoachError(f"network '{name}': separate networks per head cannot each have an LSTM: set use_separate_networks_per_head to False")
+            raise CoachError(
+                f"network '{name}': separate networks per head cannot each have an LSTM: set use_separate_networks_per_head to False"
+            )
 
     @property
     def input_shapes(self) -> dict[str, tuple[int, ...]]:

@@ -87,21 +87,42 @@ class NetworkView:
         """
         first = slice(0, 1) if self._sequence_length is None else slice(None, None, self._sequence_length)
         recurrent = {name: states[name][first] for name in self._function.recurrent_sizes if name in states}
+        return self.unroll(states, recurrent, training)[0]
+
+    @property
+    def recurrent_names(self) -> list[str]:
+        """The names of the parts of a recurrent network's state."""
+        return list(self._function.recurrent_sizes)
+
+    def unroll(
+        self, states: dict[str, Any], recurrent: dict[str, Any], training: bool = True
+    ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """The outputs of the network that learns for sequences of equal lengths, and its state after each.
+
+        :param states: [N * T, ...] by name, the steps of a sequence next to each other
+        :param recurrent: [N, size] for each part of the state before each sequence
+        """
         inputs = {**states, **recurrent}
-        outputs, _, self.buffers = self._function(self._weights, self.buffers, inputs, training, draws_noise=True)
-        return outputs
+        outputs, after, self.buffers = self._function(self._weights, self.buffers, inputs, training, draws_noise=True)
+        return outputs, after
 
     def target(self, states: dict[str, Any]) -> list[dict[str, Any]]:
         """The outputs of the target network; no gradient reaches it."""
+        return self.unroll_target(states, {})[0]
+
+    def unroll_target(
+        self, states: dict[str, Any], recurrent: dict[str, Any]
+    ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """As ``unroll``, of the target network."""
         if self._target is None:
             raise CoachError("this network has no target network: set create_target_network")
         weights, own_buffers = self._target
         # its NoisyNet noise is new at each update too, and independent (Fortunato et al. 2018, section 3.3): all noise
         # comes from one stream
         buffers = self._function.with_random_state(own_buffers, self.buffers)
-        outputs, _, after = self._function(weights, buffers, states, False, draws_noise=True)
+        outputs, state, after = self._function(weights, buffers, {**states, **recurrent}, False, draws_noise=True)
         self.buffers = self._function.with_random_state(self.buffers, after)
-        return outputs
+        return outputs, state
 
     def keep(self, **values: Any) -> None:
         """Replace values that the rule sets itself, from this update on; see ``ValuesParameters``."""

@@ -53,11 +53,13 @@ class Memory:
     :param max_size: ``(MemoryGranularity, number)``
     :cvar stores_episodes: agents give it whole episodes (``store_episode``), not each transition as it comes
     :cvar has_priorities: its samples depend on ``update_priorities``
+    :cvar samples_sequences: it has ``sample_sequences``
     :cvar allow_duplicates: a transition may be in one batch more than once
     """
 
     stores_episodes = False
     has_priorities = False
+    samples_sequences = False
     allow_duplicates = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -93,6 +95,10 @@ class Memory:
     def seed(self, seed: Any) -> None:
         """Start this memory's random stream anew from an int or a ``SeedSequence``."""
         self.rng = np.random.default_rng(seed)
+
+    def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
+        """Draw stretches of episodes; see ``EpisodicExperienceReplay``."""
+        raise NotImplementedError(f"{type(self).__name__} does not sample sequences")
 
     def store(self, obj: Any) -> None:
         """Store a transition."""

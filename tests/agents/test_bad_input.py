@@ -67,6 +67,8 @@ def test_recurrent_networks_where_they_cannot_be(make, tmp_path):
             "network 'main': separate networks per head cannot each have an LSTM: "
             "set use_separate_networks_per_head to False"
         )
+    elif make is parameters.dqn:
+        assert "set memory to EpisodicExperienceReplayParameters()" in message
     else:
         assert "set middleware_parameters to FCMiddlewareParameters" in message
 

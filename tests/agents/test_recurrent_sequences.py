@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rl_coach.agents.ddqn_agent import DDQNAgentParameters
+from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.sequences import Sequences, rows_of
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.base_parameters import MiddlewareScheme
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
+from rl_coach.schedules import ConstantSchedule, LinearSchedule
+from rl_coach.utils import CoachError
 from tests.zoo.environments import Bandit, Lottery, Recall, Target
 from tests.zoo.graphs import graph, schedule
-from tests.zoo.parameters import recurrent_ppo, with_normalized_observations
+from tests.zoo.parameters import recurrent_dqn, recurrent_ppo, with_normalized_observations
 
 LARGEST_DIFFERENCE = 1e-6  # between the policy that acted and the policy that is learned from
 
@@ -130,3 +135,140 @@ def test_ppo_with_an_lstm_remembers_what_it_saw(tmp_path):
 
 def test_ppo_without_one_does_not(tmp_path):
     assert recalled(without_memory(ppo_that_remembers()), 1000, tmp_path) < 0.6
+
+
+def values_of(agent: Any) -> list[dict[str, np.ndarray]]:
+    """For each update the rows that its rule learned from: the observation's first number, the value of the first action
+    as online and target network see it in state and next state, and the columns that the learner got."""
+    rule, update, found = agent._rule(), agent.update_loop.update, []
+
+    def rule_with_values(ops: Any, networks: Any, batch: Any) -> Any:
+        result, main = rule(ops, networks, batch), networks["main"]
+        result.values["observation"] = batch.states["observation"][:, 0]
+        result.values["following"] = batch.next_states["observation"][:, 0]
+        result.values["online"] = main.online(batch.states)[0]["q"][:, 0]
+        result.values["online after"] = main.online(batch.next_states)[0]["q"][:, 0]
+        result.values["target after"] = main.target(batch.next_states)[0]["q"][:, 0]
+        result.values["weights"] = batch.weights
+        result.values["discounts"] = batch.discounts
+        return result
+
+    def noted_update(columns: Any, **how: Any) -> Any:
+        result = update(columns, **how)
+        found.append({"columns": columns, **{name: value[0] for name, value in result.values.items()}})
+        return result
+
+    agent._rule, agent.update_loop.update = lambda: rule_with_values, noted_update
+    return found
+
+
+def recurrent_without_learning(agent: Any) -> Any:
+    parameters = recurrent_dqn(agent)
+    parameters.network_wrappers["main"].learning_rate = 0.0
+    parameters.exploration.epsilon_schedule = ConstantSchedule(0.0)
+    return parameters
+
+
+@pytest.mark.parametrize(("agent", "problem", "copies"), [
+    (DQNAgentParameters, Lottery, 1), (DDQNAgentParameters, Lottery, 3), (DQNAgentParameters, Bandit, 2)
+])  # fmt: skip
+def test_dqn_learns_from_the_states_that_acted(agent, problem, copies, tmp_path):
+    """Weights stand still, so that what is replayed gives the values that it had when it was played: of each state as
+    the online network and of each next state as the target network unroll them, burn-in or not."""
+    manager = graph(recurrent_without_learning(agent()), problem, tmp_path, schedule(1000), seed=0, copies=copies)
+    agent = manager.get_agent()
+    acted: dict[float, list[float]] = {}
+    predict = agent.acting_prediction
+
+    def noted_prediction(state: Any) -> Any:
+        values = predict(state)
+        acted.setdefault(float(state["observation"][0]), []).append(float(np.ravel(values)[0]))
+        return values
+
+    agent.acting_prediction = noted_prediction
+    updates = values_of(agent)
+    manager.train_and_act(EnvironmentSteps(120))
+    assert len(updates) > 20
+
+    def nearest(observation: float, value: float) -> float:
+        return min(abs(one - value) for one in acted[float(observation)])
+
+    compared = 0
+    for update in updates:
+        for row in np.flatnonzero(update["weights"]):
+            assert nearest(update["observation"][row], update["online"][row]) <= LARGEST_DIFFERENCE
+            np.testing.assert_allclose(
+                update["target after"][row], update["online after"][row], rtol=0, atol=LARGEST_DIFFERENCE
+            )
+            if row + 1 < len(update["weights"]) and (row + 1) % 4 and update["weights"][row + 1]:
+                assert abs(update["online"][row + 1] - update["target after"][row]) <= LARGEST_DIFFERENCE
+                compared += 1
+    assert compared > 50
+
+
+def test_a_burn_in_brings_stored_states_up_to_date(tmp_path):
+    """After a change of the weights values are those of the new network, unrolled from the state stored two steps
+    before; where the stretch begins an episode, from zero."""
+    parameters = recurrent_without_learning(DQNAgentParameters())
+    manager = graph(parameters, Bandit, tmp_path, schedule(1000), seed=0)
+    agent = manager.get_agent()
+    updates = values_of(agent)
+    manager.train_and_act(EnvironmentSteps(60))
+    network, rng = agent.networks["main"].online_network, np.random.default_rng(1)
+    network.set_weights([weight + rng.normal(0, 0.3, weight.shape) for weight in network.get_weights()])
+    updates.clear()
+    for _ in range(5):
+        agent.update_loop.learn(1)
+    seen = set()
+    for update in updates:
+        columns = {name: column.reshape(-1, 7, *column.shape[1:]) for name, column in update["columns"].items()}
+        values = update["online"].reshape(-1, 4)
+        for number, begins in enumerate(columns["extra/begins_episode"][:, 2] > 0):
+            first = 2 if begins else 0
+            before = {name: columns[f"states/{name}"][number, first][None] for name in ("lstm_h", "lstm_c")}
+            assert not begins or not before["lstm_h"].any()
+            rows = {"observation": columns["states/observation"][number, first:6]}
+            expected = network.predict_sequence(rows, network.output_names[0], before)[:, 0]
+            np.testing.assert_allclose(values[number], expected[-4:], rtol=0, atol=1e-5)
+            seen.add(bool(begins))
+    assert seen == {True, False}
+
+
+def dqn_that_remembers(agent: Any = None) -> Any:
+    parameters = recurrent_dqn(agent, 16)
+    network = parameters.network_wrappers["main"]
+    network.batch_size, network.learning_rate = 64, 0.005
+    parameters.exploration.epsilon_schedule = LinearSchedule(1.0, 0.1, 1500)
+    parameters.memory.max_size = (parameters.memory.max_size[0], 5000)
+    return parameters
+
+
+@pytest.mark.parametrize("agent", [DQNAgentParameters, pytest.param(DDQNAgentParameters, marks=pytest.mark.slow)])
+def test_dqn_with_an_lstm_remembers_what_it_saw(agent, tmp_path):
+    assert recalled(dqn_that_remembers(agent()), 3000, tmp_path) > 0.9
+
+
+def test_several_updates_of_a_phase_are_one_call(tmp_path):
+    """And one that is cut by the end of the run is the same compiled call."""
+    parameters = recurrent_dqn()
+    parameters.algorithm.num_consecutive_training_steps = 3
+    manager = graph(parameters, Lottery, tmp_path, schedule(TrainingSteps(11), heatup=40))
+    manager.improve()
+    agent = manager.get_agent()
+    assert agent.training_iteration == agent.networks["main"].state.updates == 11
+    assert agent.update_loop.learner.num_compilations == 1
+
+
+def test_settings_with_which_dqn_cannot_replay_sequences(tmp_path):
+    parameters = recurrent_dqn()
+    parameters.memory = ExperienceReplayParameters()
+    with pytest.raises(CoachError, match=r"set memory to EpisodicExperienceReplayParameters\(\)"):
+        graph(parameters, Bandit, tmp_path)
+    parameters = recurrent_dqn()
+    parameters.algorithm.n_step = 3
+    with pytest.raises(CoachError, match="algorithm.n_step is 3"):
+        graph(parameters, Bandit, tmp_path)
+    parameters = recurrent_dqn()
+    parameters.network_wrappers["main"].middleware_parameters.burn_in = 5
+    with pytest.raises(CoachError, match="burn_in is 5 and sequence_length 4"):
+        graph(parameters, Bandit, tmp_path)

@@ -31,6 +31,7 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.ucb import UCBParameters
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
@@ -85,6 +86,16 @@ def dqn(parameters: AgentParameters | None = None) -> AgentParameters:
     agent.exploration.epsilon_schedule = ConstantSchedule(0.3)
     agent.exploration.evaluation_epsilon = 0.0
     agent.memory.max_size = (MemoryGranularity.Transitions, 500)
+    return agent
+
+
+def recurrent_dqn(parameters: AgentParameters | None = None, cells: int = 8) -> AgentParameters:
+    agent = DQNAgentParameters() if parameters is None else parameters
+    agent.memory = EpisodicExperienceReplayParameters()
+    agent = dqn(agent)
+    middleware = LSTMMiddlewareParameters(number_of_lstm_cells=cells, scheme=MiddlewareScheme.Empty)
+    middleware.sequence_length, middleware.burn_in = 4, 2
+    agent.network_wrappers["main"].middleware_parameters = middleware
     return agent
 
 
@@ -211,9 +222,7 @@ def recurrent_ppo(cells: int = 8) -> AgentParameters:
     agent = clipped_ppo()
     network = agent.network_wrappers["main"]
     network.use_separate_networks_per_head = False
-    network.middleware_parameters = LSTMMiddlewareParameters(
-        number_of_lstm_cells=cells, scheme=MiddlewareScheme.Empty
-    )
+    network.middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=cells, scheme=MiddlewareScheme.Empty)
     network.middleware_parameters.sequence_length = 4
     return agent
 

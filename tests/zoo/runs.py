@@ -91,6 +91,12 @@ def _recurrent_ppo() -> AgentParameters:
     return agent
 
 
+def _recurrent_dqn() -> AgentParameters:
+    agent = parameters.recurrent_dqn()
+    agent.exploration.epsilon_schedule = LinearSchedule(1.0, 0.1, 400)
+    return agent
+
+
 def _breakout() -> AgentParameters:
     agent = DQNAgentParameters()
     agent.memory.max_size = (MemoryGranularity.Transitions, 150)
@@ -121,6 +127,8 @@ RUNS: dict[str, tuple[Any, str, int]] = {
     "actor-critic with an LSTM": (_recurrent_actor_critic, "CartPole-v1", 1),
     "ClippedPPO with an LSTM": (_recurrent_ppo, "CartPole-v1", 1),
     "ClippedPPO with an LSTM in several environments": (_recurrent_ppo, "CartPole-v1", 3),
+    "DQN with an LSTM": (_recurrent_dqn, "CartPole-v1", 1),
+    "DQN with an LSTM in several environments": (_recurrent_dqn, "CartPole-v1", 3),
     "Rainbow": (_rainbow, "CartPole-v1", 1),
     "N-step Q": (parameters.n_step_q, "CartPole-v1", 1),
     "bootstrapped DQN": (parameters.bootstrapped, "CartPole-v1", 1),

@@ -67,6 +67,7 @@ class EpisodicExperienceReplay(Memory):
     """
 
     stores_episodes = True
+    samples_sequences = True
 
     def __init__(
         self,
@@ -217,6 +218,34 @@ class EpisodicExperienceReplay(Memory):
         else:
             positions = uniform_rows(self.rng, self._num_complete, size)
         return self._store.batch(self._store.rows(positions))
+
+    def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
+        """``count`` stretches of ``length`` transitions of complete episodes, each with the ``burn_in`` before it.
+
+        All stretches are equally likely: those that begin an episode, which need no burn-in and have copies of their
+        first transition instead, and those that have all of it before them. Where an episode is over, copies of its
+        last transition follow.
+
+        :return: ``count`` times ``burn_in + length`` rows; ``info['is_learned']`` is True for those of the stretches
+            that are no copies, ``info['begins_episode']`` for all rows of those that begin one
+        :raises CoachError: no episode is complete
+        """
+        if not self._lengths:
+            raise CoachError(f"cannot sample: none of {self.length()} episodes is complete")
+        lengths, first = self.episode_lengths(), max(burn_in, 1)
+        choices = np.where(lengths > length, np.maximum(lengths - length, first) - first + 2, 1)
+        ends = np.cumsum(choices)
+        choice = uniform_rows(self.rng, int(ends[-1]), count)
+        episode = ends.searchsorted(choice, "right")
+        number = choice - (ends[episode] - choices[episode])
+        starts = np.where(number == 0, 0, first + number - 1)[:, None]
+        steps = np.arange(-burn_in, length)
+        last = lengths[episode][:, None] - 1
+        positions = np.clip(starts + steps, 0, last) + self._starts()[episode][:, None]
+        is_learned = (steps >= 0) & (starts + steps <= last)
+        begins = np.broadcast_to(starts == 0, positions.shape)
+        info = {"is_learned": is_learned.ravel(), "begins_episode": begins.ravel()}
+        return self._store.batch(self._store.rows(positions.ravel()), info)
 
     def _draw_consecutive(self, size: int) -> np.ndarray:
         lengths = self.episode_lengths()

@@ -71,6 +71,8 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     :param goals_space: says which goal a state reaches, and the reward for it
     """
 
+    samples_sequences = False  # copies wanted another goal than the recurrent state that acted has seen
+
     def __init__(
         self,
         max_size: tuple[MemoryGranularity, int],

@@ -1,0 +1,151 @@
+"""Replay of sequences for recurrent Q-networks, from the stored state and with a burn-in (Kapturowski et al. 2019,
+"Recurrent Experience Replay in Distributed Reinforcement Learning", section 3; Hausknecht & Stone 2015)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.sequences import stored_states
+from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
+from rl_coach.core_types import Batch
+from rl_coach.memories.memory import Memory
+from rl_coach.utils import CoachError
+
+_BEGINS = "begins_episode"
+
+
+class SequenceReplay:
+    """Updates on sequences of L steps, each after b steps of burn-in, or without where it begins an episode.
+
+    A sequence's columns have b + L + 1 rows, for its last step leads to one more state.
+
+    :param parameters: the network's middleware
+    :param batch_size: steps that an update learns from
+    """
+
+    def __init__(self, parameters: LSTMMiddlewareParameters, batch_size: int):
+        self.length, self.burn_in = parameters.sequence_length, parameters.burn_in
+        if self.burn_in > self.length:
+            raise CoachError(
+                f"middleware_parameters.burn_in is {self.burn_in} and sequence_length {self.length}: "
+                f"steps in between would never be learned from, make burn_in {self.length} at most"
+            )
+        self._sequences = max(1, batch_size // self.length)
+
+    @property
+    def rows_per_update(self) -> int:
+        """The rows of an update's columns."""
+        return self._sequences * (self.burn_in + self.length + 1)
+
+    def sample(self, memory: Memory, updates: int) -> Batch:
+        """The steps of the sequences of so many updates."""
+        return memory.sample_sequences(updates * self._sequences, self.length, self.burn_in)
+
+    def columns(self, batch: Batch, columns: dict[str, np.ndarray], parts: list[str]) -> dict[str, np.ndarray]:
+        """The columns of ``rule``.
+
+        :param batch: what ``sample`` gave
+        :param columns: [N * (b + L), ...], those of the algorithm for it
+        :param parts: the names of the parts of the recurrent state
+        """
+        own = {name: column for name, column in columns.items() if not name.startswith(("states/", "next_states/"))}
+        own["weights"] = own["weights"] * batch.info("is_learned")
+        own[f"extra/{_BEGINS}"] = batch.info(_BEGINS).astype(np.float32)
+        own |= {f"states/{name}": state for name, state in stored_states(batch, parts).items()}
+        found = {name: self._joined(column, column) for name, column in own.items()}
+        names = [name.partition("/")[2] for name in columns if name.startswith("states/")]
+        for name in names:
+            found[f"states/{name}"] = self._joined(columns[f"states/{name}"], columns[f"next_states/{name}"])
+        return found
+
+    def _joined(self, column: np.ndarray, following: np.ndarray) -> np.ndarray:
+        """[N * (b + L + 1), ...], the steps' column up to the first that is learned from, and what follows each."""
+        one, other = (c.reshape(-1, self.burn_in + self.length, *c.shape[1:]) for c in (column, following))
+        return np.concatenate([one[:, : self.burn_in + 1], other[:, self.burn_in :]], axis=1).reshape(
+            -1, *column.shape[1:]
+        )
+
+    def rule(self, rule: UpdateRule) -> UpdateRule:
+        """An algorithm's rule for single steps on the steps of sequences, unrolled by online and target network."""
+        burn_in, rows = self.burn_in, self.burn_in + self.length + 1
+
+        def rule_on_sequences(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+            def steps(column: Any, first: int = burn_in, end: int = rows - 1) -> Any:
+                sequences = ops.reshape(column, (-1, rows, *column.shape[1:]))
+                return ops.reshape(sequences[:, first:end], (-1, *column.shape[1:]))
+
+            learned = replace(
+                batch,
+                states={name: steps(column) for name, column in batch.states.items()},
+                next_states={name: steps(column, burn_in + 1, rows) for name, column in batch.states.items()},
+                actions=steps(batch.actions),
+                rewards=steps(batch.rewards),
+                discounts=steps(batch.discounts),
+                weights=steps(batch.weights),
+            )
+            views = {
+                name: _UnrolledView(ops, network, batch, learned, burn_in, rows) for name, network in networks.items()
+            }
+            found = rule(ops, views, learned)  # type: ignore[arg-type]
+            return replace(found, errors=None)  # there are no priorities, and not as many errors as rows
+
+        return rule_on_sequences
+
+
+class _UnrolledView:
+    """A network as a rule for single steps sees it, which is asked for the states of sequences or for the next ones.
+
+    :param batch: the sequences with their burn-in; ``learned`` the steps that the rule gets
+    :param rows: those of each sequence
+    """
+
+    def __init__(
+        self, ops: Any, network: NetworkView, batch: LearningBatch, learned: LearningBatch, burn_in: int, rows: int
+    ):
+        self._ops, self._network, self._burn_in, self._rows = ops, network, burn_in, rows
+        self._batch, self._learned = batch, learned
+        self._unrolled: dict[bool, list[dict[str, Any]]] = {}
+
+    def online(self, states: dict[str, Any]) -> list[dict[str, Any]]:
+        """The outputs of the network that learns, for the states of the steps or the next ones."""
+        return self._outputs(states, of_target=False)
+
+    def target(self, states: dict[str, Any]) -> list[dict[str, Any]]:
+        """Likewise, of the target network."""
+        return self._outputs(states, of_target=True)
+
+    def _outputs(self, states: dict[str, Any], of_target: bool) -> list[dict[str, Any]]:
+        if of_target not in self._unrolled:
+            self._unrolled[of_target] = self._unroll(self._network.unroll_target if of_target else self._network.unroll)
+        ops, first = self._ops, 1 if states is self._learned.next_states else 0
+        steps = self._rows - self._burn_in - 1
+
+        def chosen(output: Any) -> Any:
+            sequences = ops.reshape(output, (-1, steps + 1, *output.shape[1:]))
+            return ops.reshape(sequences[:, first : first + steps], (-1, *output.shape[1:]))
+
+        return [{name: chosen(output) for name, output in head.items()} for head in self._unrolled[of_target]]
+
+    def _unroll(self, unroll: Any) -> list[dict[str, Any]]:
+        ops, burn_in, rows = self._ops, self._burn_in, self._rows
+
+        def sequences(column: Any) -> Any:
+            return ops.reshape(column, (-1, rows, *column.shape[1:]))
+
+        parts = self._network.recurrent_names
+        inputs = {name: sequences(column) for name, column in self._batch.states.items() if name not in parts}
+        stored = {name: sequences(self._batch.states[name]) for name in parts}
+        start = {name: state[:, burn_in] for name, state in stored.items()}
+        if burn_in:
+            before = {name: state[:, 0] for name, state in stored.items()}
+            burned = unroll(self._flat(inputs, 0, burn_in), before)[1]
+            begins = sequences(self._batch.extra[_BEGINS])[:, burn_in][:, None] > 0
+            start = {name: ops.where(begins, start[name], ops.stop_gradient(burned[name])) for name in parts}
+        return unroll(self._flat(inputs, burn_in, rows), start)[0]
+
+    def _flat(self, inputs: dict[str, Any], first: int, end: int) -> dict[str, Any]:
+        return {name: self._ops.reshape(c[:, first:end], (-1, *c.shape[2:])) for name, c in inputs.items()}
