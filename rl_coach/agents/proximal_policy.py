@@ -155,9 +155,8 @@ class ProximalPolicyAgent(ActorCriticAgent):
         if not self.is_recurrent:
             return online.predict(inputs, outputs=[self._value_output])
         state = {name: outputs[output][rows] for name, output in online.recurrent_outputs.items()}
-        return online.unroll({name: column[:, None] for name, column in inputs.items()}, state)[self._value_output][
-            :, 0
-        ]
+        one_step = {name: column[:, None] for name, column in inputs.items()}
+        return online.unroll(one_step, state)[self._value_output][:, 0]
 
     @cached_property
     def _value_output(self) -> str:

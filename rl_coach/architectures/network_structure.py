@@ -52,7 +52,8 @@ class NetworkStructure:
         self._has_several_bodies = parameters.use_separate_networks_per_head and len(heads) > 1
         if self.recurrent_sizes and self._has_several_bodies:
             raise CoachError(
-                f"network '{name}': separate networks per head cannot each have an LSTM: set use_separate_networks_per_head to False"
+                f"network '{name}': separate networks per head cannot each have an LSTM: "
+                f"set use_separate_networks_per_head to False"
             )
 
     @property

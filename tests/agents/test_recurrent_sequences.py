@@ -138,8 +138,8 @@ def test_ppo_without_one_does_not(tmp_path):
 
 
 def values_of(agent: Any) -> list[dict[str, np.ndarray]]:
-    """For each update the rows that its rule learned from: the observation's first number, the value of the first action
-    as online and target network see it in state and next state, and the columns that the learner got."""
+    """For each update the rows that its rule learned from: the observation's first number, the first action's value as
+    online and target network see it in state and next state, and the columns that the learner got."""
     rule, update, found = agent._rule(), agent.update_loop.update, []
 
     def rule_with_values(ops: Any, networks: Any, batch: Any) -> Any:
@@ -266,7 +266,7 @@ def test_settings_with_which_dqn_cannot_replay_sequences(tmp_path):
         graph(parameters, Bandit, tmp_path)
     parameters = recurrent_dqn()
     parameters.algorithm.n_step = 3
-    with pytest.raises(CoachError, match="algorithm.n_step is 3"):
+    with pytest.raises(CoachError, match=r"algorithm\.n_step is 3"):
         graph(parameters, Bandit, tmp_path)
     parameters = recurrent_dqn()
     parameters.network_wrappers["main"].middleware_parameters.burn_in = 5

@@ -221,6 +221,27 @@ def test_consecutive_transitions_are_of_one_episode():
     assert whole == {(0, 1, 2, 3), (5, 6), (8, 9, 10, 11, 12, 13)}
 
 
+def test_sequences_are_stretches_with_their_burn_in():
+    """Episodes of 4 (steps 0 to 3), 2 (5, 6) and 6 steps (8 to 13): stretches of 3 after 2 steps of burn-in, or from an
+    episode's first step on."""
+    memory = episodic([4, 2, 6], open_steps=3)
+    batch = memory.sample_sequences(300, 3, burn_in=2)
+    rows = np.asarray(numbers(batch)).reshape(300, 5)
+    is_learned, begins = (batch.info(name).reshape(300, 5) for name in ("is_learned", "begins_episode"))
+    found = {
+        (*row.tolist(), *row[learned].tolist(), bool(first[0])) for row, learned, first in zip(rows, is_learned, begins)
+    }
+    assert found == {
+        (0, 0, 0, 1, 2, 0, 1, 2, True), (0, 1, 2, 3, 3, 2, 3, False),
+        (5, 5, 5, 6, 6, 5, 6, True),
+        (8, 8, 8, 9, 10, 8, 9, 10, True), (8, 9, 10, 11, 12, 10, 11, 12, False), (9, 10, 11, 12, 13, 11, 12, 13, False),
+    }  # fmt: skip
+    without = np.asarray(numbers(memory.sample_sequences(200, 3))).reshape(200, 3)
+    assert set(without[:, 0].tolist()) == {0, 1, 5, 8, 9, 10, 11}
+    with pytest.raises(CoachError, match="cannot sample"):
+        episodic(open_steps=4).sample_sequences(1, 3)
+
+
 def test_shuffled_training_batches():
     batches = list(episodic([4, 2, 6], open_steps=3).get_shuffled_training_data_generator(5))
     assert [len(batch) for batch in batches] == [5, 5, 2]
