@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.sequences import stored_states
-from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
+from rl_coach.architectures.middleware_parameters import MiddlewareParameters
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
 from rl_coach.core_types import Batch
 from rl_coach.memories.memory import Memory
@@ -27,7 +27,7 @@ class SequenceReplay:
     :param batch_size: steps that an update learns from
     """
 
-    def __init__(self, parameters: LSTMMiddlewareParameters, batch_size: int):
+    def __init__(self, parameters: MiddlewareParameters, batch_size: int):
         self.length, self.burn_in = parameters.sequence_length, parameters.burn_in
         if self.burn_in > self.length:
             raise CoachError(
@@ -56,18 +56,23 @@ class SequenceReplay:
         own["weights"] = own["weights"] * batch.info("is_learned")
         own[f"extra/{_BEGINS}"] = batch.info(_BEGINS).astype(np.float32)
         own |= {f"states/{name}": state for name, state in stored_states(batch, parts).items()}
-        found = {name: self._joined(column, column) for name, column in own.items()}
+        found = {name: self._flat(steps := self._steps(column), steps[:, -1:]) for name, column in own.items()}
         names = [name.partition("/")[2] for name in columns if name.startswith("states/")]
         for name in names:
-            found[f"states/{name}"] = self._joined(columns[f"states/{name}"], columns[f"next_states/{name}"])
+            states, following = (self._steps(columns[f"{group}/{name}"]) for group in ("states", "next_states"))
+            # where an episode is over, its last step leads to a state that no step begins in
+            found[f"states/{name}"] = self._flat(states[:, : self.burn_in + 1], following[:, self.burn_in :])
         return found
 
-    def _joined(self, column: np.ndarray, following: np.ndarray) -> np.ndarray:
-        """[N * (b + L + 1), ...], the steps' column up to the first that is learned from, and what follows each."""
-        one, other = (c.reshape(-1, self.burn_in + self.length, *c.shape[1:]) for c in (column, following))
-        return np.concatenate([one[:, : self.burn_in + 1], other[:, self.burn_in :]], axis=1).reshape(
-            -1, *column.shape[1:]
-        )
+    def _steps(self, column: np.ndarray) -> np.ndarray:
+        """[N, b + L, ...]"""
+        return column.reshape(-1, self.burn_in + self.length, *column.shape[1:])
+
+    @staticmethod
+    def _flat(*parts: np.ndarray) -> np.ndarray:
+        """[N * T, ...], of parts [N, T, ...] that follow each other."""
+        joined = np.concatenate(parts, axis=1)
+        return joined.reshape(-1, *joined.shape[2:])
 
     def rule(self, rule: UpdateRule) -> UpdateRule:
         """An algorithm's rule for single steps on the steps of sequences, unrolled by online and target network."""

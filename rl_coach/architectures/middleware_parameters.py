@@ -14,8 +14,12 @@ class MiddlewareParameters(NetworkComponentParameters):
     :param parameterized_class_name: the name of the middleware, or a subclass of ``middlewares.Middleware``
     :param activation_function: after each layer of the scheme
     :param scheme: a ``MiddlewareScheme`` or a list of layers
+
+    :cvar sequence_length: see ``LSTMMiddlewareParameters``, as ``burn_in``; for any recurrent middleware
     """
 
+    sequence_length = 16
+    burn_in = 8
     constraints: ClassVar[Mapping[str, Constraint]] = {
         "activation_function": optional(TEXT),
         "batchnorm": FLAG,
@@ -107,5 +111,5 @@ class LSTMMiddlewareParameters(MiddlewareParameters):
             "LSTMMiddleware", activation_function, scheme, batchnorm, dropout_rate, name, dense_layer, is_training
         )
         self.number_of_lstm_cells = number_of_lstm_cells
-        self.sequence_length = 16
-        self.burn_in = 8
+        self.sequence_length = type(self).sequence_length
+        self.burn_in = type(self).burn_in
