@@ -267,29 +267,29 @@ def _from_bytes(data: bytes) -> np.ndarray:
 class _Moments(NamedTuple):
     """Sums of all samples, exchanged as a whole: who reads them while another thread pushes sees none of its half."""
 
-    count: int
+    num_samples: int
     mean: np.ndarray
     squared_deviations: np.ndarray
 
     def merged(self, count: int, mean: np.ndarray, squared_deviations: np.ndarray | None) -> _Moments:
         """Those of more samples. :param squared_deviations: of the new ones; None for a single one"""
-        total = self.count + count
+        total = self.num_samples + count
         difference = mean - self.mean
-        squared = self.squared_deviations + np.square(difference) * (self.count * count / total)
+        squared = self.squared_deviations + np.square(difference) * (self.num_samples * count / total)
         if squared_deviations is not None:
             squared += squared_deviations
         return _Moments(total, self.mean + difference * (count / total), squared)
 
     def var(self, epsilon: float) -> np.ndarray:
         """The population variance, at least ``epsilon``; 1 as long as nothing was pushed."""
-        if self.count == 0:
+        if self.num_samples == 0:
             return np.ones_like(self.mean)
-        return np.maximum(self.squared_deviations / self.count, epsilon)
+        return np.maximum(self.squared_deviations / self.num_samples, epsilon)
 
 
-_WRITING = (
-    threading.RLock()
-)  # of all statistics, so that they can be copied: a subscription's thread and their owner write
+_WRITING = threading.RLock()
+"""Held by who changes statistics: their owner, or the thread of their subscription. All share it, as locks cannot be
+copied."""
 
 
 class NumpySharedRunningStats(SharedRunningStats):
@@ -318,17 +318,15 @@ class NumpySharedRunningStats(SharedRunningStats):
         with _WRITING:
             if self._gathered is not None:
                 self._gathered.push_val(samples)
-            if samples.shape == self.shape:
-                self._moments = self._moments.merged(1, samples, None)
-            elif samples.shape[1:] == self.shape:
-                if len(samples):
-                    mean = samples.mean(axis=0)
-                    deviations = np.square(samples - mean).sum(axis=0)
-                    self._moments = self._moments.merged(len(samples), mean, deviations)
-            else:
-                raise ValueError(
-                    f"the statistics '{self.name}' are of samples of shape {self.shape}, not {samples.shape}"
-                )
+            moments = self._moments
+            shape = moments.mean.shape
+            if samples.shape == shape:
+                self._moments = moments.merged(1, samples, None)
+            elif samples.shape[1:] != shape:
+                raise ValueError(f"the statistics '{self.name}' are of samples of shape {shape}, not {samples.shape}")
+            elif len(samples):
+                mean = samples.mean(axis=0)
+                self._moments = moments.merged(len(samples), mean, np.square(samples - mean).sum(axis=0))
 
     def take_gathered(self) -> State:
         with _WRITING:
@@ -344,7 +342,7 @@ class NumpySharedRunningStats(SharedRunningStats):
 
     @property
     def n(self) -> int:
-        return self._moments.count
+        return self._moments.num_samples
 
     @property
     def mean(self) -> np.ndarray:
