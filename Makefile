@@ -2,7 +2,7 @@
 # make test    lint, type check, import contracts, unit tests
 # make soak    interrupts, resumes and damages runs in every way (half an hour)
 # make golden  trains every preset that has a reward to reach (hours)
-# make golden-table  trains them with three seeds each and writes the table in docs/benchmarks.md; goes on if interrupted
+# make golden-table  trains them with three seeds each and writes the tables in docs; goes on if interrupted
 # make mxnet   runs the tests of networks and agents on MXNet, in an environment of its own (Python 3.10 to 3.12)
 # make bench   measures speed
 # make lint    ruff, mypy, import-linter

@@ -1,7 +1,8 @@
-"""The table of golden runs in docs/benchmarks.md: each preset, trained with several seeds until it reaches its reward.
+"""The tables of golden runs in docs: each preset, trained with several seeds until it reaches its reward.
 
 ``python -m benchmarks.golden`` trains what is not yet among the results, a process for each, adds each outcome to them
-as it comes, and writes the table anew. Interrupted, it goes on where it was.
+as it comes, and writes the tables anew: that of docs/benchmarks.md, and on the page of each algorithm that of the
+presets which the page names. Interrupted, it goes on where it was.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import argparse
 import fnmatch
 import json
 import pathlib
+import re
 import subprocess
 import sys
-from typing import Iterable
+from typing import Any, Iterable
 
 from benchmarks.train_to_reward import NOT_INSTALLED, NOT_REACHED, REACHED, Outcome
 from rl_coach.command_line import preset_catalogue
@@ -21,8 +23,17 @@ from rl_coach.runs.progress import duration
 REPOSITORY = pathlib.Path(__file__).parents[1]
 RESULTS = pathlib.Path(__file__).with_name("golden.jsonl")
 PAGE = REPOSITORY / "docs" / "benchmarks.md"
+ALGORITHMS = REPOSITORY / "docs" / "algorithms"
 BEGIN, END = "<!-- golden runs -->", "<!-- end of golden runs -->"
 ENOUGH = 2
+SOURCE = (
+    "Rewards to reach and episodes are those of Coach 1.0.1's presets; the rest is measured as\n"
+    "[Golden runs](../benchmarks.md#golden-runs) says."
+)
+HEADER = (
+    "| preset | reward to reach | within | seeds | reached by | reward | episodes | wall time | day |\n"
+    "|---|---|---|---|---|---|---|---|---|"
+)
 
 
 def main() -> None:
@@ -32,6 +43,9 @@ def main() -> None:
     parser.add_argument("--only", default="*", metavar="PATTERN", help="presets whose names fit, as CartPole_*")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS, help="file of results (default %(default)s)")
     parser.add_argument("--page", type=pathlib.Path, default=PAGE, help="page with the table (default %(default)s)")
+    parser.add_argument(
+        "--algorithms", type=pathlib.Path, default=ALGORITHMS, help="directory of their pages (default %(default)s)"
+    )
     parser.add_argument("--again", action="store_true", help="train also what has results, which are replaced")
     parser.add_argument("--table", action="store_true", help="train nothing, write the table")
     options = parser.parse_args()
@@ -40,8 +54,9 @@ def main() -> None:
         parser.error(f"no preset with a reward fits '{options.only}'")
     wanted = [] if options.table else [(p, int(seed)) for p in presets for seed in options.seeds.split(",")]
     known = set() if options.again else {(one.preset, one.seed) for one in read(options.results)}
-    broken = [one for one in wanted if one not in known and not _is_trained(*one, options.results, options.page)]
-    write_table(options.page, read(options.results))
+    missing = [one for one in wanted if one not in known]
+    broken = [one for one in missing if not _is_trained(*one, options)]
+    write_tables(options.page, options.algorithms, read(options.results))
     if broken:
         sys.exit("\n".join(f"{preset}, seed {seed}: training broke" for preset, seed in broken))
 
@@ -53,10 +68,10 @@ def presets_with_a_reward() -> list[str]:
     return [n for n in names if "min_reward_threshold" in (directory / f"{n}.py").read_text(encoding="utf-8")]
 
 
-def _is_trained(preset: str, seed: int, results: pathlib.Path, page: pathlib.Path) -> bool:
-    command = [sys.executable, "-m", "benchmarks.train_to_reward", preset, str(seed), str(results.resolve())]
+def _is_trained(preset: str, seed: int, options: argparse.Namespace) -> bool:
+    command = [sys.executable, "-m", "benchmarks.train_to_reward", preset, str(seed), str(options.results.resolve())]
     code = subprocess.run(command, cwd=REPOSITORY, check=False).returncode
-    write_table(page, read(results))
+    write_tables(options.page, options.algorithms, read(options.results))
     return code in (REACHED, NOT_REACHED, NOT_INSTALLED)
 
 
@@ -68,31 +83,85 @@ def read(results: pathlib.Path) -> list[Outcome]:
     return sorted({(one.preset, one.seed): one for one in lines}.values(), key=lambda one: (one.preset, one.seed))
 
 
-def write_table(page: pathlib.Path, outcomes: list[Outcome]) -> None:
-    """Put the table between the page's two marks."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    page.write_text(f"{before}{BEGIN}\n{table(outcomes)}\n{END}{after}", encoding="utf-8")
+def write_tables(page: pathlib.Path, algorithms: pathlib.Path, outcomes: list[Outcome]) -> None:
+    """Put the table of all runs on ``page``, and those of its presets on each page of ``algorithms`` with the marks."""
+    _write(page, table(outcomes))
+    for one in sorted(algorithms.glob("*.md")):
+        text = one.read_text(encoding="utf-8")
+        if BEGIN in text:
+            _write(one, table_of_page(text, outcomes))
+
+
+def _write(page: pathlib.Path, text: str) -> None:
+    """Put a text between the page's two marks."""
+    before, after = _around_marks(page.read_text(encoding="utf-8"))
+    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+
+
+def _around_marks(text: str) -> tuple[str, str]:
+    before, _, rest = text.partition(BEGIN)
+    return before, rest.partition(END)[2]
 
 
 def table(outcomes: list[Outcome]) -> str:
     """A row for each preset; the columns of several seeds hold a value for each."""
-    rows = [
-        "| preset | reward to reach | within | seeds | reached by | reward | episodes | wall time | day |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    by_preset: dict[str, list[Outcome]] = {}
-    for one in outcomes:
-        by_preset.setdefault(one.preset, []).append(one)
-    rows += [_row(runs) for runs in by_preset.values()]
+    by_preset = _by_preset(outcomes)
     good = sum(sum(run.is_reached for run in runs) >= min(ENOUGH, len(runs)) for runs in by_preset.values())
+    rows = [HEADER, *(_row(runs) for runs in by_preset.values())]
     return "\n".join([*rows, "", f"{good} of {len(by_preset)} presets reach their reward on two of three seeds."])
 
 
-def _row(runs: list[Outcome]) -> str:
+def table_of_page(text: str, outcomes: list[Outcome]) -> str:
+    """A row for each preset with a reward that a page names, also for those which nobody has trained yet, and a line
+    for those without a reward.
+
+    :param text: the page; its presets are those that it names in backticks outside of the marks
+    """
+    named = set(re.findall(r"`(\w+)`", " ".join(_around_marks(text))))
+    presets = [name for name in preset_catalogue.list_all_presets() if name in named]
+    with_a_reward = [name for name in presets if name in presets_with_a_reward()]
+    by_preset, lines = _by_preset(outcomes), []
+    if with_a_reward:
+        lines += [SOURCE, "", HEADER]
+        lines += [_row(by_preset[n], _level(n)) if n in by_preset else _empty_row(n) for n in with_a_reward]
+    if without := [f"`{name}`" for name in presets if name not in with_a_reward]:
+        lines += [""] * bool(lines) + [f"Coach 1.0.1 names no reward for {_each(without)}: not measured yet."]
+    return "\n".join(lines)
+
+
+def _by_preset(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
+    found: dict[str, list[Outcome]] = {}
+    for one in outcomes:
+        found.setdefault(one.preset, []).append(one)
+    return found
+
+
+def _validation(preset: str) -> Any:
+    return preset_catalogue.load(preset).preset_validation_params  # type: ignore[attr-defined]
+
+
+def _level(preset: str) -> str:
+    """The level that it is tested on, where it leaves that open."""
+    level = _validation(preset).reward_test_level
+    return f", `{level}`" if level else ""
+
+
+def _empty_row(preset: str) -> str:
+    validation = _validation(preset)
+    cells = [
+        f"`{preset}`{_level(preset)}",
+        f"{validation.min_reward_threshold:g}",
+        f"{validation.max_episodes_to_achieve_reward} episodes",
+        "",
+        "not measured yet",
+    ]
+    return f"| {' | '.join([*cells, *[''] * 4])} |"
+
+
+def _row(runs: list[Outcome], level: str = "") -> str:
     first, reached = runs[0], sum(run.is_reached for run in runs)
     cells = [
-        f"`{first.preset}`",
+        f"`{first.preset}`{level}",
         f"{first.threshold:g}",
         f"{first.limit} episodes",
         _each(str(run.seed) for run in runs),

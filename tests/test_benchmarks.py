@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cProfile
 import json
+import shutil
 import subprocess
 from dataclasses import asdict
 
@@ -112,7 +113,8 @@ def train(monkeypatch, tmp_path):
 
         trained.clear()
         monkeypatch.setattr(golden.subprocess, "run", process)
-        monkeypatch.setattr("sys.argv", ["golden", "--page", str(page), "--results", str(results), *flags])
+        files = ["--page", str(page), "--results", str(results), "--algorithms", str(tmp_path / "algorithms")]
+        monkeypatch.setattr("sys.argv", ["golden", *files, *flags])
         golden.main()
         return list(trained), page.read_text()
 
@@ -149,12 +151,41 @@ def test_a_golden_run_that_breaks_is_no_result(train):
         train(lambda *_: REACHED, "--only", "no_such_*")
 
 
+def test_the_page_of_an_algorithm_has_the_rows_of_its_presets(train, tmp_path):
+    page = tmp_path / "algorithms" / "some.md"
+    page.parent.mkdir()
+    presets = "Presets: `CartPole_DQN`, `Mujoco_TD3`, `Atari_C51`, `no_preset`."
+    page.write_text(f"{presets}\n\n{golden.BEGIN}\n`CartPole_PG`\n{golden.END}\nbelow\n")
+    other = page.with_name("other.md")
+    other.write_text("`CartPole_DQN`\n")
+    train(lambda *_: REACHED, "--only", "CartPole_D*", "--seeds", "0,1")
+    text = page.read_text()
+    assert "| `CartPole_DQN` | 150 | 250 episodes | 0, 1 | 2 of 2 | 151.2, 151.2 |" in text
+    assert "| `Mujoco_TD3`, `hopper` | 500 | 1100 episodes |  | not measured yet |" in text
+    assert "names no reward for `Atari_C51`: not measured yet." in text
+    assert "Dueling" not in text and "`CartPole_PG`" not in text and text.endswith("\nbelow\n")
+    assert other.read_text() == "`CartPole_DQN`\n"
+
+
+def test_the_tables_of_the_documentation_are_those_of_the_results(tmp_path):
+    """``python -m benchmarks.golden --table`` writes them anew."""
+    pages = [golden.PAGE, *(page for page in golden.ALGORITHMS.glob("*.md") if golden.BEGIN in page.read_text("utf-8"))]
+    assert len(pages) > 10
+    for page in pages[1:]:
+        shutil.copy(page, tmp_path)
+    kept = shutil.copy(golden.PAGE, tmp_path / "page")
+    golden.write_tables(kept, tmp_path, golden.read(golden.RESULTS))
+    assert kept.read_text("utf-8") == golden.PAGE.read_text("utf-8")
+    for page in pages[1:]:
+        assert (tmp_path / page.name).read_text("utf-8") == page.read_text("utf-8"), page.name
+
+
 @pytest.mark.golden
 def test_a_golden_run_of_a_preset(tmp_path, monkeypatch):
     page, results = tmp_path / "page.md", tmp_path / "results.jsonl"
     page.write_text(f"{golden.BEGIN}\n{golden.END}\n")
     flags = ["--only", "CartPole_DQN", "--seeds", "0", "--page", str(page), "--results", str(results)]
-    monkeypatch.setattr("sys.argv", ["golden", *flags])
+    monkeypatch.setattr("sys.argv", ["golden", *flags, "--algorithms", str(tmp_path / "algorithms")])
     golden.main()
     (one,) = golden.read(results)
     assert one.is_reached and one.reward >= 150 and one.episodes <= one.limit == 250

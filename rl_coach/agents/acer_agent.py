@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
+from rl_coach.agents.acer_rule import TINY, acer_rule, retrace_targets
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import ACERPolicyHeadParameters, QHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.packing import padded
-from rl_coach.architectures.policies import entropy, kl_divergence, mask_of, masked
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, select
+from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch
 from rl_coach.exploration_policies.categorical import CategoricalParameters
@@ -21,8 +21,6 @@ from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperi
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utilities.constraints import FLAG, Constraint, number, whole
 from rl_coach.utils import CoachError
-
-_TINY = 1e-6
 
 
 class ACERAlgorithmParameters(AlgorithmParameters):
@@ -93,71 +91,6 @@ class ACERAgentParameters(AgentParameters):
         return "rl_coach.agents.acer_agent:ACERAgent"
 
 
-def retrace_targets(
-    rewards: np.ndarray, values: np.ndarray, q_values: np.ndarray, ratios: np.ndarray, discount: float
-) -> np.ndarray:
-    """Q^ret_t = r_t + discount (min(1, rho_{t+1}) (Q^ret_{t+1} - Q_{t+1}) + V_{t+1}) [T] (equation 5).
-
-    :param rewards: [T]
-    :param values: [T + 1], the last one what follows the segment: 0 if it terminated
-    :param q_values: [T], of the actions taken
-    :param ratios: [T], pi(a_t|s_t) / mu(a_t|s_t)
-    """
-    targets = np.empty(len(rewards))
-    following = values[-1]
-    for t in range(len(rewards) - 1, -1, -1):
-        targets[t] = rewards[t] + discount * following
-        following = min(1.0, ratios[t]) * (targets[t] - q_values[t]) + values[t]
-    return targets
-
-
-def acer_rule(
-    algorithm: ACERAlgorithmParameters, q_weight: float, policy_weight: float, mask_name: str | None
-) -> UpdateRule:
-    """Algorithm 2 of Wang et al. 2017, each row by its weight: q_weight (Q^ret - Q)^2 / 2, and the policy's gradient by
-    the probabilities phi, g (equation 9) with the entropy's, less its part along k = grad KL(average policy || pi) that
-    leads out of the trust region (equation 12).
-
-    ``extra`` holds ``retrace`` [B] and ``behaviour`` [B, A], the probabilities of the policy that acted.
-    """
-    truncation, reach = algorithm.importance_weight_truncation, algorithm.max_KL_divergence
-
-    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        assert_rank(1, weights=batch.weights, actions=batch.actions, retrace=batch.extra.get("retrace"))
-        assert_rank(2, behaviour=batch.extra.get("behaviour"))
-        mask = mask_of(batch, mask_name)
-        q, policy = networks["main"].online(batch.states)
-        policy = masked(ops, policy, mask)
-        average = masked(ops, networks["main"].target(batch.states)[1], mask)
-        phi = policy["probabilities"]
-        fixed_phi, fixed_q = ops.stop_gradient(phi), ops.stop_gradient(q["q"])
-        value = ops.sum(fixed_phi * fixed_q, axis=-1)  # [B]
-        ratios = fixed_phi / (batch.extra["behaviour"] + _TINY)  # [B, A]
-        taken = ops.one_hot(batch.actions, phi.shape[-1], dtype="float32")
-        advantage = batch.extra["retrace"] - value
-        truncated = ops.minimum(truncation, ops.sum(ratios * taken, axis=-1)) * advantage  # [B]
-        correction = ops.maximum(0.0, 1.0 - truncation / (ratios + _TINY)) * (fixed_q - value[:, None])  # [B, A]
-        # by phi: the derivative of log phi_a is 1 / phi_a, which the correction's expectation over pi cancels
-        g = truncated[:, None] * taken / (fixed_phi + _TINY) + correction
-        g = g - algorithm.beta_entropy * (ops.log(fixed_phi + _TINY) + 1.0)
-        if algorithm.use_trust_region_optimization:
-            k = -average["probabilities"] / (fixed_phi + _TINY)
-            excess = (ops.sum(k * g, axis=-1) - reach) / (ops.sum(k * k, axis=-1) + _TINY)
-            g = g - ops.maximum(0.0, excess)[:, None] * k
-        policy_loss = -ops.sum(batch.weights * ops.sum(ops.stop_gradient(g) * phi, axis=-1))
-        errors = batch.extra["retrace"] - select(ops, q["q"], batch.actions)
-        q_loss = 0.5 * ops.sum(batch.weights * errors * errors)
-        signals = {
-            "Q Loss": q_loss,
-            "Policy Loss": policy_loss,
-            "Kullback-Leibler Divergence": ops.sum(batch.weights * kl_divergence(ops, average, policy)),
-            "Policy Entropy": ops.sum(batch.weights * entropy(ops, policy)),
-        }
-        return Update({"main": q_weight * q_loss + policy_weight * policy_loss}, signals=signals)
-
-    return rule
-
-
 class ACERAgent(PolicyOptimizationAgent):
     """Learns from each new segment, and then from some of the memory."""
 
@@ -181,7 +114,15 @@ class ACERAgent(PolicyOptimizationAgent):
 
     def make_update_rule(self) -> UpdateRule:
         q, policy = self.ap.network_wrappers["main"].heads_parameters
-        return acer_rule(self.ap.algorithm, q.loss_weight, policy.loss_weight, self.spaces.action_mask_name)
+        algorithm = self.ap.algorithm
+        return acer_rule(
+            algorithm.importance_weight_truncation,
+            algorithm.max_KL_divergence if algorithm.use_trust_region_optimization else None,
+            algorithm.beta_entropy,
+            q.loss_weight,
+            policy.loss_weight,
+            self.spaces.action_mask_name,
+        )
 
     def _learn_segment(self, segment: Batch) -> float:
         loss = super()._learn_segment(segment)
@@ -209,11 +150,11 @@ class ACERAgent(PolicyOptimizationAgent):
         mask_name = self.spaces.action_mask_name
         if mask_name is not None:
             probabilities = probabilities * (rows[mask_name] > 0)
-            probabilities = probabilities / np.maximum(probabilities.sum(axis=1, keepdims=True), _TINY)
+            probabilities = probabilities / np.maximum(probabilities.sum(axis=1, keepdims=True), TINY)
         values = (q_values * probabilities).sum(axis=1)
         values[-1] *= not batch.terminateds()[-1]
         steps, actions = np.arange(len(batch)), batch.action_column
-        taken, ratios = q_values[steps, actions], probabilities[steps, actions] / (behaviour[steps, actions] + _TINY)
+        taken, ratios = q_values[steps, actions], probabilities[steps, actions] / (behaviour[steps, actions] + TINY)
         targets = retrace_targets(batch.rewards(), values, taken, ratios, self.ap.algorithm.discount)
         self.q_values.add_sample(taken)
         self.importance_weights.add_sample(ratios)

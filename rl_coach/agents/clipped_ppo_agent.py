@@ -8,11 +8,11 @@ import numpy as np
 
 from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
+from rl_coach.agents.proximal_policy_rules import clipped_ppo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
+from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
@@ -111,57 +111,6 @@ class ClippedPPOAgentParameters(AgentParameters):
     @property
     def path(self) -> str:
         return "rl_coach.agents.clipped_ppo_agent:ClippedPPOAgent"
-
-
-def clipped_ppo_rule(
-    epsilon: float,
-    beta_entropy: float,
-    value_weight: float,
-    policy_weight: float,
-    mask_name: str | None,
-    value_epsilon: float | None = None,
-) -> UpdateRule:
-    """value_weight (V - R)^2 - policy_weight E[min(r A, clip(r, 1 - e, 1 + e) A)] - beta H(pi), the equations 7 and 9
-    of Schulman et al. 2017.
-
-    ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``, each [B]; ``scalars['clipping_decay']``
-    multiplies epsilon. With ``value_epsilon`` the critic's loss is the larger one of (V - R)^2 and (V' - R)^2, V' being
-    ``extra['behaviour_values']`` [B] changed towards V by that at most.
-    """
-
-    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        names = ("advantages", "returns", "behaviour_log_probs")
-        assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in names})
-        value, policy = networks["main"].online(batch.states)
-        policy = masked(ops, policy, mask_of(batch, mask_name))
-        log_ratio = log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"]
-        ratio, limit = ops.exp(log_ratio), epsilon * batch.scalars["clipping_decay"]
-        advantages = batch.extra["advantages"]
-        clipped_ratio = ops.clip(ratio, 1.0 - limit, 1.0 + limit)
-        objective = ops.minimum(ratio * advantages, clipped_ratio * advantages)
-        errors = value["v"] - batch.extra["returns"]
-        policy_loss = -weighted_mean(ops, objective, batch.weights)
-        squares = errors * errors
-        if value_epsilon is not None:
-            old = batch.extra["behaviour_values"]
-            kept = old + ops.clip(value["v"] - old, -value_epsilon, value_epsilon) - batch.extra["returns"]
-            squares = ops.maximum(squares, kept * kept)
-        value_loss = weighted_mean(ops, squares, batch.weights)
-        mean_entropy = weighted_mean(ops, entropy(ops, policy), batch.weights)
-        # an estimate of the divergence that is never negative (Schulman 2020, "Approximating KL divergence", k3)
-        divergence = weighted_mean(ops, ratio - 1.0 - log_ratio, batch.weights)
-        is_clipped = ops.cast(ops.abs(ratio - 1.0) > limit, "float32")
-        signals = {
-            "Policy Loss": policy_loss,
-            "Value Loss": value_loss,
-            "Entropy": mean_entropy,
-            "Kullback-Leibler Divergence": divergence,
-            "PPO Clipped Share": weighted_mean(ops, is_clipped, batch.weights),
-        }
-        loss = value_weight * value_loss + policy_weight * policy_loss - beta_entropy * mean_entropy
-        return Update({"main": loss}, signals=signals)
-
-    return rule
 
 
 class ClippedPPOAgent(ProximalPolicyAgent):

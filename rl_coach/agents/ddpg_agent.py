@@ -2,56 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.deterministic_policy import (
+    DeterministicPolicyAlgorithmParameters,
+    DeterministicPolicyNetworkParameters,
+)
+from rl_coach.agents.deterministic_policy_rules import ddpg_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DDPGActorHeadParameters, DDPGVHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.update import (
-    LearningBatch,
-    NetworkView,
-    Update,
-    UpdateRule,
-    assert_rank,
-    huber,
-    weighted_mean,
-)
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, EmbedderScheme, NetworkParameters
+from rl_coach.architectures.update import UpdateRule
+from rl_coach.base_parameters import AgentParameters, EmbedderScheme
 from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, StateType
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.policy.action_choice import DeterministicChoice, PolicyDescription
 from rl_coach.spaces import require_bounded_box
-from rl_coach.utilities.constraints import FLAG, Constraint, number, optional, pair
 
 
-class _DDPGNetworkParameters(NetworkParameters):
-    """Parameters that actor and critic have in common."""
-
-    def __init__(self, learning_rate: float) -> None:
-        super().__init__()
-        self.optimizer_type = "Adam"
-        self.batch_size = 64
-        self.adam_optimizer_beta2 = 0.999
-        self.optimizer_epsilon = 1e-8
-        self.async_training = False
-        self.learning_rate = learning_rate
-        self.create_target_network = True
-        self.shared_optimizer = True
-        self.scale_down_gradients_by_number_of_workers_for_sync_training = False
-
-
-class DDPGCriticNetworkParameters(_DDPGNetworkParameters):
+class DDPGCriticNetworkParameters(DeterministicPolicyNetworkParameters):
     """Q(s, a).
 
     :param use_batchnorm: batch normalisation in the observation's embedder
     """
 
     def __init__(self, use_batchnorm: bool = False) -> None:
-        super().__init__(0.001)
+        super().__init__(batch_size=64, learning_rate=0.001)
         self.input_embedders_parameters = {
             "observation": InputEmbedderParameters(batchnorm=use_batchnorm),
             "action": InputEmbedderParameters(scheme=EmbedderScheme.Shallow),
@@ -60,41 +40,17 @@ class DDPGCriticNetworkParameters(_DDPGNetworkParameters):
         self.heads_parameters = [DDPGVHeadParameters()]
 
 
-class DDPGActorNetworkParameters(_DDPGNetworkParameters):
+class DDPGActorNetworkParameters(DeterministicPolicyNetworkParameters):
     """The policy.
 
     :param use_batchnorm: batch normalisation in every part
     """
 
     def __init__(self, use_batchnorm: bool = False) -> None:
-        super().__init__(0.0001)
+        super().__init__(batch_size=64, learning_rate=0.0001)
         self.input_embedders_parameters = {"observation": InputEmbedderParameters(batchnorm=use_batchnorm)}
         self.middleware_parameters = FCMiddlewareParameters(batchnorm=use_batchnorm)
         self.heads_parameters = [DDPGActorHeadParameters(batchnorm=use_batchnorm)]
-
-
-class DeterministicPolicyAlgorithmParameters(AlgorithmParameters):
-    """Hyperparameters of agents that learn a deterministic policy.
-
-    :ivar use_target_network_for_evaluation: act with the actor's target network, which changes more slowly
-    :ivar action_penalty: weight of the squared input of the policy's squashing in its loss, against saturation; 0: none
-    :ivar clip_critic_targets: the critic's targets stay within these two numbers; None does not clip
-    :ivar use_non_zero_discount_for_terminal_states: bootstrap after termination as everywhere, for tasks without an end
-    """
-
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "use_target_network_for_evaluation": FLAG,
-        "action_penalty": number(0),
-        "clip_critic_targets": optional(pair(number(), number(), "[-50, 0]")),
-        "use_non_zero_discount_for_terminal_states": FLAG,
-    }
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.use_target_network_for_evaluation = False
-        self.action_penalty = 0
-        self.clip_critic_targets: Sequence[float] | None = None
-        self.use_non_zero_discount_for_terminal_states = False
 
 
 class DDPGAlgorithmParameters(DeterministicPolicyAlgorithmParameters):
@@ -130,49 +86,6 @@ class DDPGAgentParameters(AgentParameters):
     @property
     def path(self) -> str:
         return "rl_coach.agents.ddpg_agent:DDPGAgent"
-
-
-def clipped_target(ops: Any, batch: LearningBatch, q_t: Any, bounds: Sequence[float] | None) -> Any:
-    """r + discount * Q(s', a') [B] within ``bounds``; no gradient reaches it."""
-    target_tm1 = batch.rewards + batch.discounts * q_t
-    return ops.stop_gradient(target_tm1 if bounds is None else ops.clip(target_tm1, *bounds))
-
-
-def policy_loss(ops: Any, batch: LearningBatch, policy: dict[str, Any], q: Any, action_penalty: float) -> Any:
-    """E[-Q(s, mu(s))] (Silver et al. 2014, theorem 1), and a penalty on the squared input of the squashing.
-
-    :param policy: the actor's ``action`` and ``pre_activation`` [B, A]
-    :param q: [B], the critic's values of these actions
-    """
-    saturation = ops.mean(ops.square(policy["pre_activation"]), axis=-1)
-    return weighted_mean(ops, action_penalty * saturation - q, batch.weights)
-
-
-def ddpg_rule(action_penalty: float, clip_targets: Sequence[float] | None, is_huber: bool = False) -> UpdateRule:
-    """Algorithm 1: the critic learns r + discount * Q'(s', mu'(s')), the actor climbs Q(s, mu(s))."""
-
-    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
-        assert_rank(2, actions=batch.actions)
-        actor, critic = networks["actor"], networks["critic"]
-        a_t = actor.target(batch.next_states)[0]["action"]
-        q_t = critic.target({**batch.next_states, "action": a_t})[0]["q"]
-        target_tm1 = clipped_target(ops, batch, q_t, clip_targets)
-        q_tm1 = critic.online({**batch.states, "action": batch.actions})[0]["q"]
-        errors = target_tm1 - q_tm1
-        policy = actor.online(batch.states)[0]
-        q_of_policy = critic.online({**batch.states, "action": policy["action"]})[0]["q"]
-        losses = {
-            "actor": policy_loss(ops, batch, policy, q_of_policy, action_penalty),
-            "critic": weighted_mean(ops, huber(ops, errors) if is_huber else errors * errors, batch.weights),
-        }
-        signals = {
-            "Q": weighted_mean(ops, q_tm1, batch.weights),
-            "TD targets": weighted_mean(ops, target_tm1, batch.weights),
-        }
-        return Update(losses, errors=errors, signals=signals)
-
-    return rule
 
 
 class DDPGAgent(Agent):

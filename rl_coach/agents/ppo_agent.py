@@ -8,11 +8,11 @@ import numpy as np
 
 from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
+from rl_coach.agents.proximal_policy_rules import adapted_coefficient, ppo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.policies import entropy, kl_divergence, log_probability, mask_of, masked
-from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
+from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
@@ -22,7 +22,6 @@ from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, optional
 
 _POLICY_EPOCHS, _VALUE_EPOCHS = 10, 1
-_TOO_FAR, _TOO_NEAR, _CHANGE = 1.3, 0.7, 1.5  # of Schulman's own code; the paper has 1.5, 1 / 1.5 and 2
 
 
 class PPOCriticNetworkParameters(NetworkParameters):
@@ -119,65 +118,6 @@ class PPOAgentParameters(AgentParameters):
         return "rl_coach.agents.ppo_agent:PPOAgent"
 
 
-def adapted_coefficient(coefficient: float, divergence: float, target: float) -> float:
-    """The penalty's next weight, after a phase in which the policy moved by ``divergence``."""
-    if divergence > _TOO_FAR * target:
-        return coefficient * _CHANGE
-    return coefficient / _CHANGE if divergence < _TOO_NEAR * target else coefficient
-
-
-def ppo_rule(algorithm: PPOAlgorithmParameters, mask_name: str | None) -> UpdateRule:
-    """The critic's (V - R)^2, and the policy's -E[r A] + b KL + c max(0, KL - 2 d)^2 - beta H(pi): equation 8 of
-    Schulman et al. 2017 with the penalty of their own code on what exceeds twice the target d.
-
-    ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs`` [B], and the policy that played:
-    ``behaviour_probabilities`` [B, A], or ``behaviour_mean`` and ``behaviour_standard_deviation`` [B, D].
-    ``scalars['kl_coefficient']`` is b.
-    """
-    epsilon, target = algorithm.clip_likelihood_ratio_using_epsilon, algorithm.target_kl_divergence
-
-    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        names = ("advantages", "returns", "behaviour_log_probs")
-        assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in names})
-        mask = mask_of(batch, mask_name)
-        policy = masked(ops, networks["actor"].online(batch.states)[0], mask)
-        ratio = ops.exp(log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"])
-        advantages = batch.extra["advantages"]
-        objective = ratio * advantages
-        if epsilon is not None:
-            objective = ops.minimum(objective, ops.clip(ratio, 1.0 - epsilon, 1.0 + epsilon) * advantages)
-        policy_loss = -weighted_mean(ops, objective, batch.weights)
-        mean_entropy = weighted_mean(ops, entropy(ops, policy), batch.weights)
-        old = masked(ops, _behaviour(ops, batch), mask)
-        divergence = weighted_mean(ops, kl_divergence(ops, old, policy), batch.weights)
-        loss = policy_loss - algorithm.beta_entropy * mean_entropy
-        if algorithm.use_kl_regularization:
-            excess = ops.maximum(divergence - 2.0 * target, 0.0)
-            penalty = algorithm.high_kl_penalty_coefficient * ops.square(excess)
-            loss = loss + batch.scalars["kl_coefficient"] * divergence + penalty
-        errors = networks["critic"].online(batch.states)[0]["v"] - batch.extra["returns"]
-        value_loss = weighted_mean(ops, errors * errors, batch.weights)
-        signals = {
-            "Policy Loss": policy_loss,
-            "Value Loss": value_loss,
-            "Entropy": mean_entropy,
-            "Kullback-Leibler Divergence": divergence,
-        }
-        return Update({"actor": loss, "critic": value_loss}, signals=signals)
-
-    return rule
-
-
-def _behaviour(ops: Any, batch: LearningBatch) -> dict[str, Any]:
-    """The outputs of the policy that played."""
-    prefix = "behaviour_"
-    names = ("probabilities", "mean", "standard_deviation")
-    old = {name: batch.extra[prefix + name] for name in names if prefix + name in batch.extra}
-    if "probabilities" in old:
-        old["log_probabilities"] = ops.log(ops.maximum(old["probabilities"], 1e-20))
-    return old
-
-
 class PPOAgent(ProximalPolicyAgent):
     """See the module."""
 
@@ -190,7 +130,14 @@ class PPOAgent(ProximalPolicyAgent):
         self.kl_coefficients = self.register_signal("KL Coefficient")
 
     def make_update_rule(self) -> UpdateRule:
-        return ppo_rule(self.ap.algorithm, self.spaces.action_mask_name)
+        algorithm = self.ap.algorithm
+        return ppo_rule(
+            algorithm.target_kl_divergence,
+            algorithm.high_kl_penalty_coefficient if algorithm.use_kl_regularization else None,
+            algorithm.beta_entropy,
+            self.spaces.action_mask_name,
+            algorithm.clip_likelihood_ratio_using_epsilon,
+        )
 
     def learning_scalars(self) -> dict[str, float]:
         return {"kl_coefficient": self.kl_coefficient}

@@ -2,63 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping, Sequence, SupportsFloat
+from typing import ClassVar, Mapping, SupportsFloat
 
 import numpy as np
 
-from rl_coach.agents.ddpg_agent import (
-    DDPGAgent,
+from rl_coach.agents.ddpg_agent import DDPGAgent
+from rl_coach.agents.deterministic_policy import (
     DeterministicPolicyAlgorithmParameters,
-    clipped_target,
-    policy_loss,
+    DeterministicPolicyNetworkParameters,
 )
+from rl_coach.agents.deterministic_policy_rules import td3_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DDPGActorHeadParameters, TD3VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.update import (
-    LearningBatch,
-    NetworkView,
-    Update,
-    UpdateRule,
-    assert_rank,
-    huber,
-    weighted_mean,
-)
-from rl_coach.base_parameters import AgentParameters, EmbedderScheme, NetworkParameters
+from rl_coach.architectures.update import UpdateRule
+from rl_coach.base_parameters import AgentParameters, EmbedderScheme
 from rl_coach.core_types import Batch, TrainingSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
-from rl_coach.spaces import BoxActionSpace
 from rl_coach.utilities.constraints import Constraint, number, whole
 from rl_coach.utils import CoachError
 
 UPDATES_OF_A_CALL = 50
 
 
-class _TD3NetworkParameters(NetworkParameters):
-    """Parameters that actor and critics have in common."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.optimizer_type = "Adam"
-        self.adam_optimizer_beta2 = 0.999
-        self.optimizer_epsilon = 1e-8
-        self.batch_size = 100
-        self.async_training = False
-        self.learning_rate = 0.001
-        self.create_target_network = True
-        self.shared_optimizer = True
-        self.scale_down_gradients_by_number_of_workers_for_sync_training = False
-
-
-class TD3CriticNetworkParameters(_TD3NetworkParameters):
+class TD3CriticNetworkParameters(DeterministicPolicyNetworkParameters):
     """Several Q(s, a) on common embedders, each with a middleware of its own.
 
     :param num_q_networks: number of critics, ``num_q_networks`` of the algorithm
     """
 
     def __init__(self, num_q_networks: int) -> None:
-        super().__init__()
+        super().__init__(batch_size=100, learning_rate=0.001)
         self.input_embedders_parameters = {
             "observation": InputEmbedderParameters(),
             "action": InputEmbedderParameters(scheme=EmbedderScheme.Shallow),
@@ -67,11 +42,11 @@ class TD3CriticNetworkParameters(_TD3NetworkParameters):
         self.heads_parameters = [TD3VHeadParameters()]
 
 
-class TD3ActorNetworkParameters(_TD3NetworkParameters):
+class TD3ActorNetworkParameters(DeterministicPolicyNetworkParameters):
     """The policy."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(batch_size=100, learning_rate=0.001)
         self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
         self.middleware_parameters = FCMiddlewareParameters()
         self.heads_parameters = [DDPGActorHeadParameters(batchnorm=False)]
@@ -135,47 +110,6 @@ class TD3AgentParameters(AgentParameters):
     @property
     def path(self) -> str:
         return "rl_coach.agents.td3_agent:TD3Agent"
-
-
-def td3_rule(
-    policy_noise: float,
-    noise_clipping: float,
-    action_space: BoxActionSpace,
-    action_penalty: float,
-    clip_targets: Sequence[float] | None,
-    is_huber: bool = False,
-) -> UpdateRule:
-    """Algorithm 1: critics learn from the smallest target value of a smoothed action, the actor climbs the first one.
-
-    ``extra['noise']`` is [B, A], standard normal. Which updates teach the actor is the agent's to say.
-    """
-    bounds = [np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high)]
-
-    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
-        assert_rank(2, actions=batch.actions, noise=batch.extra.get("noise"))
-        actor, critic = networks["actor"], networks["critic"]
-        low, high = (ops.convert_to_tensor(bound) for bound in bounds)
-        noise = ops.clip(policy_noise * batch.extra["noise"], -noise_clipping, noise_clipping)
-        a_t = ops.minimum(ops.maximum(actor.target(batch.next_states)[0]["action"] + noise, low), high)
-        q_t = critic.target({**batch.next_states, "action": a_t})[0]["q"]
-        target_tm1 = clipped_target(ops, batch, q_t, clip_targets)
-        critics = critic.online({**batch.states, "action": batch.actions})[0]["critics"]
-        errors = target_tm1[:, None] - critics  # [B, critics]
-        squares = huber(ops, errors) if is_huber else errors * errors
-        policy = actor.online(batch.states)[0]
-        q_of_policy = critic.online({**batch.states, "action": policy["action"]})[0]["critics"][:, 0]
-        losses = {
-            "actor": policy_loss(ops, batch, policy, q_of_policy, action_penalty),
-            "critic": weighted_mean(ops, ops.sum(squares, axis=-1), batch.weights),
-        }
-        signals = {
-            "Q": weighted_mean(ops, critics[:, 0], batch.weights),
-            "TD targets": weighted_mean(ops, target_tm1, batch.weights),
-        }
-        return Update(losses, errors=errors[:, 0], signals=signals)
-
-    return rule
 
 
 class TD3Agent(DDPGAgent):

@@ -6,8 +6,6 @@ from typing import Any, Callable
 
 import pytest
 
-from rl_coach.agents.acer_agent import ACERAgentParameters
-from rl_coach.agents.ppo_agent import PPOAgentParameters
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.memories.memory import MemoryGranularity
@@ -15,17 +13,9 @@ from rl_coach.utils import CoachError
 from tests.zoo import continuous, parameters
 from tests.zoo.environments import Bandit, Target
 from tests.zoo.graphs import graph
-from tests.zoo.parameters import shrink
+from tests.zoo.parameters import acer, ppo
 
 Make = Callable[[], AgentParameters]
-
-
-def acer() -> AgentParameters:
-    return shrink(ACERAgentParameters())
-
-
-def ppo() -> AgentParameters:
-    return shrink(PPOAgentParameters())
 
 
 FOR_DISCRETE: list[Make] = [

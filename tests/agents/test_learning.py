@@ -46,6 +46,7 @@ def test_agents_learn_and_their_seed_decides_what(name, tmp_path):
     same.improve()
     for a, b in zip(weights_of(one), weights_of(same)):
         np.testing.assert_array_equal(a, b)
+    assert one.get_agent().training_iteration > 0
     one.evaluate(EnvironmentEpisodes(5))
     assert one.progress.last_evaluation >= reward
 

@@ -10,9 +10,10 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from rl_coach.agents.acer_agent import ACERAgentParameters, ACERAlgorithmParameters, acer_rule, retrace_targets
-from rl_coach.agents.clipped_ppo_agent import clipped_ppo_rule
-from rl_coach.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters, adapted_coefficient, ppo_rule
+from rl_coach.agents.acer_agent import ACERAgentParameters
+from rl_coach.agents.acer_rule import acer_rule, retrace_targets
+from rl_coach.agents.ppo_agent import PPOAgentParameters
+from rl_coach.agents.proximal_policy_rules import adapted_coefficient, clipped_ppo_rule, ppo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.frameworks import load_framework
 from rl_coach.architectures.head_parameters import (
@@ -118,9 +119,6 @@ def assert_equal(ours: Weights, theirs: Weights) -> None:
 
 @pytest.mark.parametrize("epsilon", [None, 0.2])
 def test_ppo_with_a_penalty(epsilon):
-    algorithm = PPOAlgorithmParameters()
-    algorithm.beta_entropy, algorithm.clip_likelihood_ratio_using_epsilon = 0.1, epsilon
-    algorithm.high_kl_penalty_coefficient = 0.5
     old = BEHAVIOUR.astype(np.float64)
     columns = BASE | {
         "weights": np.ones(ROWS, np.float32), "extra/advantages": ADVANTAGES, "extra/returns": RETURNS,
@@ -128,7 +126,8 @@ def test_ppo_with_a_penalty(epsilon):
         "extra/behaviour_probabilities": BEHAVIOUR,
     }  # fmt: skip
     networks = {"actor": linear([PPOHeadParameters()]), "critic": linear([VHeadParameters()])}
-    before, after, losses = trained(networks, ppo_rule(algorithm, None), columns, {"kl_coefficient": 0.7}, DISCRETE)
+    rule = ppo_rule(0.01, 0.5, 0.1, None, epsilon)
+    before, after, losses = trained(networks, rule, columns, {"kl_coefficient": 0.7}, DISCRETE)
 
     def loss_of(_: Weights) -> Callable[[Weights], dict[str, float]]:
         def loss(weights: Weights) -> dict[str, float]:
@@ -153,7 +152,6 @@ def test_ppo_with_a_penalty(epsilon):
 
 
 def test_ppo_with_a_penalty_for_continuous_actions():
-    algorithm = PPOAlgorithmParameters()
     old_mean, old_deviation = RNG.normal(size=(ROWS, 2)), RNG.uniform(0.5, 2, size=(ROWS, 2))
     actions = RNG.normal(size=(ROWS, 2))
     old_log_probs = (-0.5 * ((actions - old_mean) / old_deviation) ** 2 - np.log(old_deviation)).sum(axis=1)
@@ -165,7 +163,8 @@ def test_ppo_with_a_penalty_for_continuous_actions():
         "extra/behaviour_standard_deviation": old_deviation.astype(np.float32),
     }  # fmt: skip
     networks = {"actor": linear([PPOHeadParameters()]), "critic": linear([VHeadParameters()])}
-    before, _, losses = trained(networks, ppo_rule(algorithm, None), columns, {"kl_coefficient": 0.7}, BOX, updates=1)
+    rule = ppo_rule(0.01, 1000, 0.01, None)
+    before, _, losses = trained(networks, rule, columns, {"kl_coefficient": 0.7}, BOX, updates=1)
     kernel, bias, log_deviation = before["actor"]
     mean, deviation = STATES @ kernel + bias, np.exp(log_deviation)
     log_probs = (-0.5 * ((actions - mean) / deviation) ** 2 - np.log(deviation)).sum(axis=1) - np.log(2 * np.pi)
@@ -206,6 +205,29 @@ def test_the_clipped_value_counts_where_it_is_worse():
     assert_equal({"main": after["main"][:2]}, {"main": descended(loss_of, before)["main"][:2]})
 
 
+@pytest.mark.parametrize(
+    ("rule", "heads"),
+    [
+        (clipped_ppo_rule(0.2, 0.0, 1.0, 1.0, None), {"main": [VHeadParameters(), PPOHeadParameters()]}),
+        (ppo_rule(0.01, None, 0.0, None), {"actor": [PPOHeadParameters()], "critic": [VHeadParameters()]}),
+    ],
+    ids=["clipped", "with a penalty"],
+)
+def test_actions_that_the_policy_never_drew_do_not_overflow(rule, heads):
+    """As those of a heatup: of a density that rounds to 0, and a hundred powers of e likelier after an update."""
+    columns = BASE | {
+        "weights": np.ones(ROWS, np.float32), "actions": STATES[:, :2], "extra/advantages": -np.ones(ROWS, np.float32),
+        "extra/returns": RETURNS, "extra/behaviour_log_probs": np.full(ROWS, -100.0, np.float32),
+        "extra/behaviour_mean": np.zeros((ROWS, 2), np.float32),
+        "extra/behaviour_standard_deviation": np.ones((ROWS, 2), np.float32),
+    }  # fmt: skip
+    networks = {name: linear(made) for name, made in heads.items()}
+    scalars = {"clipping_decay": 1.0, "kl_coefficient": 0.0}
+    _, after, losses = trained(networks, rule, columns, scalars, BOX)
+    assert all(np.isfinite(loss) for loss in losses.values())
+    assert all(np.isfinite(array).all() for arrays in after.values() for array in arrays)
+
+
 def test_retrace_by_its_sum():
     """Q_t + E[sum_k discount^k (prod min(1, rho)) delta] (Munos et al. 2016, equation 3), written out."""
     rewards, q, ratios = RNG.normal(size=6), RNG.normal(size=6), RNG.uniform(0, 2, size=6)
@@ -233,13 +255,11 @@ def trust_region(g: np.ndarray, k: np.ndarray, reach: float) -> np.ndarray:
 
 @pytest.mark.parametrize("is_trusted", [True, False])
 def test_acer(is_trusted):
-    algorithm = ACERAlgorithmParameters()
-    algorithm.importance_weight_truncation, algorithm.max_KL_divergence = 1.5, 0.05
-    algorithm.use_trust_region_optimization, algorithm.beta_entropy = is_trusted, 0.02
     retrace = RNG.normal(size=ROWS).astype(np.float32)
     columns = BASE | {"extra/retrace": retrace, "extra/behaviour": BEHAVIOUR}
     networks = {"main": linear([QHeadParameters(), ACERPolicyHeadParameters()], has_target=True)}
-    before, after, losses = trained(networks, acer_rule(algorithm, 0.5, 1.0, None), columns, None, DISCRETE)
+    rule = acer_rule(1.5, 0.05 if is_trusted else None, 0.02, 0.5, 1.0, None)
+    before, after, losses = trained(networks, rule, columns, None, DISCRETE)
     average = softmax(STATES @ before["main"][2] + before["main"][3])
     corrected = []
 
@@ -287,6 +307,19 @@ def small_acer() -> Any:
     return agent
 
 
+def acer_within(reach: float, is_trusted: bool) -> Any:
+    agent = small_acer()
+    agent.algorithm.max_KL_divergence, agent.algorithm.use_trust_region_optimization = reach, is_trusted
+    return agent
+
+
+def ppo_that_penalises(first: float, excess: float, is_penalised: bool) -> Any:
+    agent = small_ppo()
+    agent.algorithm.initial_kl_coefficient, agent.algorithm.high_kl_penalty_coefficient = first, excess
+    agent.algorithm.use_kl_regularization = is_penalised
+    return agent
+
+
 def ppo_with_extras() -> Any:
     agent = clipped_ppo()
     agent.algorithm.clip_value_using_epsilon, agent.algorithm.target_kl_divergence = 0.5, 0.05
@@ -328,6 +361,28 @@ def test_no_further_epoch_once_the_policy_is_too_far(tmp_path):
     manager.train_and_act(EnvironmentSteps(70))
     assert 1 <= len(epochs) < 10 and agent.training_iteration == 1
     assert epochs[-1] > 1.5e-4 and all(divergence <= 1.5e-4 for divergence in epochs[:-1])
+
+
+@pytest.mark.parametrize(
+    ("on", "without_effect", "off"),
+    [
+        (lambda: acer_within(0.0, True), lambda: acer_within(1e6, True), lambda: acer_within(0.0, False)),
+        (
+            lambda: ppo_that_penalises(1.0, 1000, True),
+            lambda: ppo_that_penalises(0.0, 0.0, True),
+            lambda: ppo_that_penalises(1.0, 1000, False),
+        ),
+    ],
+    ids=["trust region", "penalty on the divergence"],
+)
+def test_what_is_switched_off_is_as_what_has_no_effect(on, without_effect, off, tmp_path):
+    managers = [graph(make(), Bandit, tmp_path, schedule(130, heatup=0), 1) for make in (on, without_effect, off)]
+    for manager in managers:
+        manager.improve()
+    changed, same, learned = (weights_of(manager) for manager in managers)
+    for one, other in zip(same, learned):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    assert any(np.abs(one - other).max() > 1e-3 for one, other in zip(changed, learned))
 
 
 def test_acer_replays_as_often_as_it_is_told(tmp_path):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import csv
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
 import pytest
 
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
-from rl_coach.architectures.policies import log_probability
+from rl_coach.base_parameters import TaskParameters
+from rl_coach.command_line import preset_catalogue
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.schedules import LinearSchedule
-from tests.zoo.environments import Bandit, CountingEnvironmentParameters
+from tests.frameworks import FRAMEWORK
+from tests.zoo.environments import Bandit, CountingEnvironmentParameters, Target
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import actor_critic, clipped_ppo, dqn, policy_gradients
+
+LARGEST_DIFFERENCE = 1e-6  # between the policy that acted and the policy that is learned from
 
 
 @pytest.mark.parametrize("copies, steps, updates", [(1, 120, 2), (3, 120, 2), (8, 160, 2)])
@@ -33,48 +38,85 @@ def test_an_update_is_made_of_as_many_episodes_as_were_gathered(copies, steps, u
     assert rows == [10 * (5 if copies == 1 else 2 * copies if copies == 3 else copies)] * updates
 
 
-@pytest.mark.parametrize(("length", "copies"), [(3, 1), (4, 1), (4, 3)])
-def test_a_recurrent_policy_is_learned_from_the_state_that_acted(length, copies, tmp_path):
-    """Segments of three or four steps of episodes of ten, also in several copies of the environment: the probabilities
-    that the updates see are those that the actions were drawn with."""
+def policies(agent: Any) -> tuple[dict[int, list[np.ndarray]], dict[int, list[np.ndarray]]]:
+    """The policy at each step as it acted and as updates see it, by environment; probabilities or means, [A] each."""
+    acted: dict[int, list[np.ndarray]] = defaultdict(list)
+    learned: dict[int, list[np.ndarray]] = defaultdict(list)
+    predict, rule, update = agent.acting_prediction, agent.make_update_rule(), agent.update_loop.update
+
+    def environment() -> int:
+        return 0 if agent.parallel is None else agent.parallel.index
+
+    def noted_prediction(state: Any) -> Any:
+        outputs = predict(state)
+        acted[environment()].append(np.ravel(outputs[0]))
+        return outputs
+
+    def rule_with_policy(ops: Any, networks: Any, batch: Any) -> Any:
+        found, outputs = rule(ops, networks, batch), networks["main"].online(batch.states)[1]
+        policy = outputs["mean"] if "mean" in outputs else outputs["probabilities"]
+        found.values.update({f"policy {column}": policy[:, column] for column in range(policy.shape[-1])})
+        return found
+
+    def noted_update(columns: Any, **how: Any) -> Any:
+        result = update(columns, **how)
+        names = sorted(name for name in result.values if name.startswith("policy "))
+        policy = np.stack([result.values[name][0] for name in names], axis=1)
+        learned[environment()].extend(policy[columns["weights"] > 0])
+        return result
+
+    agent.acting_prediction, agent.make_update_rule = noted_prediction, lambda: rule_with_policy
+    agent.update_loop.update = noted_update
+    return acted, learned
+
+
+def recurrent(segment: int) -> Any:
     parameters = actor_critic()
     network = parameters.network_wrappers["main"]
     network.middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=8)
     network.learning_rate = 0.0
-    parameters.algorithm.num_steps_between_gradient_updates = length
-    manager = graph(parameters, Bandit, tmp_path, schedule(100), seed=0, copies=copies)
-    agent = manager.get_agent()
-    acted: list[list[float]] = [[] for _ in range(copies)]
-    learned: list[list[float]] = [[] for _ in range(copies)]
-    choose, rule = agent.choose_action, agent.make_update_rule()
+    parameters.algorithm.num_steps_between_gradient_updates = segment
+    return parameters
 
-    def copy_index() -> int:
-        return 0 if agent.parallel is None else agent.parallel.index
 
-    def noted(state: Any) -> Any:
-        chosen = choose(state)
-        acted[copy_index()].append(chosen.all_action_probabilities[chosen.action])
-        return chosen
-
-    def rule_with_policy(ops: Any, networks: Any, batch: Any) -> Any:
-        policy = networks["main"].online(batch.states)[1]
-        update = rule(ops, networks, batch)
-        update.values["log_prob"] = log_probability(ops, policy, batch.actions)
-        return update
-
-    update = agent.update_loop.update
-
-    def noted_update(columns: Any) -> Any:
-        result = update(columns)
-        learned[copy_index()].extend(np.exp(result.values["log_prob"][0][: np.count_nonzero(columns["weights"])]))
-        return result
-
-    agent.choose_action, agent.make_update_rule = noted, lambda: rule_with_policy
-    agent.update_loop.update = noted_update
+@pytest.mark.parametrize("problem", [Bandit, Target])
+@pytest.mark.parametrize(("length", "copies"), [(3, 1), (4, 1), (4, 3)])
+def test_a_recurrent_policy_is_learned_from_the_state_that_acted(length, copies, problem, tmp_path):
+    """Segments of three or four steps of episodes of ten (of five with continuous actions), also in several copies of
+    the environment."""
+    manager = graph(recurrent(length), problem, tmp_path, schedule(100), seed=0, copies=copies)
+    acted, learned = policies(manager.get_agent())
     manager.train_and_act(EnvironmentSteps(20 * copies))
-    for one, other in zip(learned, acted):
-        assert len(one) == len(other) == 20
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    assert len(acted) == len(learned) == copies
+    for index, steps in acted.items():
+        assert len(steps) == len(learned[index]) == 20
+        np.testing.assert_allclose(learned[index], steps, rtol=0, atol=LARGEST_DIFFERENCE)
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize(
+    ("preset", "level", "package"),
+    [
+        ("Mujoco_A3C_LSTM", "inverted_pendulum", "mujoco"),
+        pytest.param("Atari_A3C_LSTM", "pong", "ale_py", marks=pytest.mark.slow),
+    ],
+)
+def test_the_recurrent_presets_learn_from_the_states_that_acted(preset, level, package, copies, tmp_path):
+    pytest.importorskip(package)
+    manager = preset_catalogue.load(preset)
+    manager.env_params.level.select(level)
+    manager.env_params.num_environments = copies
+    manager.agent_params.network_wrappers["main"].learning_rate = 0.0
+    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=3))
+    agent = manager.get_agent()
+    acted, learned = policies(agent)
+    manager.train_and_act(EnvironmentSteps(100 * copies))
+    manager.close()
+    assert agent.training_iteration >= 5 * copies
+    for index in range(copies):
+        count = len(learned[index])
+        assert count >= 80
+        np.testing.assert_allclose(learned[index], acted[index][:count], rtol=0, atol=LARGEST_DIFFERENCE)
 
 
 def test_what_all_copies_played_makes_one_update(tmp_path):
@@ -99,40 +141,16 @@ def test_what_all_copies_played_makes_one_update(tmp_path):
 )
 def test_sequences_that_make_one_update_start_from_the_states_that_acted(copies, episodes, together, tmp_path):
     """Segments of four steps of episodes of ten, of several lengths then, side by side in one batch."""
-    parameters = actor_critic()
-    network = parameters.network_wrappers["main"]
-    network.middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=8)
-    network.learning_rate = 0.0
-    parameters.algorithm.num_steps_between_gradient_updates = 4
+    parameters = recurrent(4)
     parameters.algorithm.apply_gradients_every_x_episodes = episodes
     parameters.algorithm.learns_from_copies_together = together
     manager = graph(parameters, Bandit, tmp_path, schedule(1000), seed=0, copies=copies)
     agent = manager.get_agent()
-    acted: list[float] = []
-    learned: list[float] = []
-    choose, rule, update = agent.choose_action, agent.make_update_rule(), agent.update_loop.update
-
-    def noted(state: Any) -> Any:
-        chosen = choose(state)
-        acted.append(chosen.all_action_probabilities[chosen.action])
-        return chosen
-
-    def rule_with_policy(ops: Any, networks: Any, batch: Any) -> Any:
-        policy = networks["main"].online(batch.states)[1]
-        found = rule(ops, networks, batch)
-        found.values["log_prob"] = log_probability(ops, policy, batch.actions)
-        return found
-
-    def noted_update(columns: Any, **how: Any) -> Any:
-        result = update(columns, **how)
-        learned.extend(np.exp(result.values["log_prob"][0][columns["weights"] > 0]))
-        return result
-
-    agent.choose_action, agent.make_update_rule = noted, lambda: rule_with_policy
-    agent.update_loop.update = noted_update
+    by_environment, by_update = policies(agent)
     manager.train_and_act(EnvironmentSteps(120))
+    acted, learned = (np.concatenate(list(found.values()))[:, 0] for found in (by_environment, by_update))
     assert len(learned) == len(acted) == 120 and agent.training_iteration < 120 / 4
-    np.testing.assert_allclose(np.sort(learned), np.sort(acted), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.sort(learned), np.sort(acted), rtol=0, atol=LARGEST_DIFFERENCE)
 
 
 def test_a_training_step_of_ppo_is_all_that_is_learned_before_it_plays_on(tmp_path):

@@ -18,30 +18,29 @@ STEPS = 120
 AS_IT_IS = {"noop_max": 0, "use_fire_reset": False, "reward_clipping": False, "stack_num": 1, "num_threads": 1}
 
 
-def played(rom, **image):
-    """Observations and rewards of ALE's environment: those of the reset, then of each action."""
+def played(rom, steps=STEPS, **image):
+    """Observations, rewards and ends of ALE's environment: those of the reset, then of each action."""
     from ale_py.vector_env import AtariVectorEnv
 
     environment = AtariVectorEnv(rom, 1, **AS_IT_IS, **image)
-    yield environment.reset(seed=3)[0][0, 0], 0.0
-    for action in actions(environment.single_action_space.n):
-        observation, reward, *_ = environment.step(np.array([action]))
-        yield observation[0, 0], float(reward[0])
+    yield environment.reset(seed=3)[0][0, 0], 0.0, False
+    for action in actions(environment.single_action_space.n, steps):
+        observation, reward, terminated, *_ = environment.step(np.array([action]))
+        yield observation[0, 0], float(reward[0]), bool(terminated[0])
 
 
-def played_here(level):
+def played_here(level, steps=STEPS):
     """The same of ours, before the filters."""
     simulator: gymnasium.Env = make_simulator(level, {}, 4, None)
     environment = MaxOverFramesAndFrameskipEnvWrapper(simulator, 4, 2)
-    yield environment.reset(seed=3)[0], 0.0
-    for action in actions(environment.action_space.n):
+    yield environment.reset(seed=3)[0], 0.0, False
+    for action in actions(environment.action_space.n, steps):
         observation, reward, terminated, *_ = environment.step(action)
-        assert not terminated
-        yield observation, float(reward)
+        yield observation, float(reward), terminated
 
 
-def actions(num_actions):
-    return np.random.default_rng(0).integers(num_actions, size=STEPS)
+def actions(num_actions, steps):
+    return np.random.default_rng(0).integers(num_actions, size=steps)
 
 
 def preprocessed(observation):
@@ -56,15 +55,25 @@ GAMES = [("pong", "PongDeterministic-v4"), ("seaquest", "SeaquestDeterministic-v
 @pytest.mark.parametrize(("rom", "level"), GAMES)
 def test_its_whole_screens_and_rewards_are_ours(rom, level):
     theirs = played(rom, grayscale=False, img_height=210, img_width=160)
-    for (screen, reward), (our_screen, our_reward) in zip(theirs, played_here(level), strict=True):
+    for (screen, *outcome), (our_screen, *our_outcome) in zip(theirs, played_here(level), strict=True):
         np.testing.assert_array_equal(screen, our_screen)
-        assert reward == our_reward
+        assert outcome == our_outcome
+
+
+def test_its_games_are_ours_up_to_the_screen_of_their_last_step():
+    theirs = played("seaquest", 5000, grayscale=False, img_height=210, img_width=160)
+    for (screen, *outcome), (our_screen, *our_outcome) in zip(theirs, played_here("SeaquestDeterministic-v4", 5000)):
+        assert outcome == our_outcome
+        if outcome[1]:
+            return
+        np.testing.assert_array_equal(screen, our_screen)
+    raise AssertionError("the game did not end")
 
 
 @pytest.mark.parametrize(("rom", "level"), GAMES)
 def test_its_small_grey_images_are_not_quite_those_of_coachs_filters(rom, level):
     pairs = zip(played(rom), played_here(level), strict=True)
-    differences = np.array([np.abs(small.astype(int) - preprocessed(whole)) for (small, _), (whole, _) in pairs])
+    differences = np.array([np.abs(small.astype(int) - preprocessed(whole)) for (small, *_), (whole, *_) in pairs])
     assert 0 < differences.max() <= 32
     assert 0 < (differences > 0).mean() < 0.05
 

@@ -8,17 +8,15 @@ import pytest
 
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.naf_agent import NAFAgentParameters
-from rl_coach.agents.ppo_agent import PPOAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
-from rl_coach.base_parameters import AgentParameters
-from rl_coach.core_types import Batch, EnvironmentSteps, RunPhase, Transition
+from rl_coach.core_types import Batch, RunPhase, Transition
 from rl_coach.exploration_policies.state_dependent_noise import StateDependentNoise, StateDependentNoiseParameters
 from rl_coach.spaces import BoxActionSpace
 from rl_coach.utils import CoachError
 from tests.zoo.continuous import maximum_entropy, td3, with_state_dependent_noise
 from tests.zoo.environments import Target
 from tests.zoo.graphs import graph, schedule
-from tests.zoo.parameters import actor_critic, clipped_ppo, shrink
+from tests.zoo.parameters import actor_critic, clipped_ppo, ppo
 
 BOX = BoxActionSpace(2, low=-np.ones(2), high=np.ones(2))
 
@@ -92,12 +90,6 @@ def test_td3_keeps_its_noise_through_an_episode(tmp_path):
     np.testing.assert_array_equal(one, same)
     agent.phase = RunPhase.TEST
     assert not np.allclose(agent.choose_action(state).action, one)
-
-
-def ppo() -> AgentParameters:
-    agent = shrink(PPOAgentParameters())
-    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(64)
-    return agent
 
 
 OF_POLICY_GRADIENTS = {"ClippedPPO": clipped_ppo, "PPO": ppo, "actor-critic": actor_critic}

@@ -22,10 +22,10 @@ from rl_coach.exploration_policies.state_dependent_noise import StateDependentNo
 from rl_coach.exploration_policies.truncated_normal import TruncatedNormalParameters
 from rl_coach.exploration_policies.ucb import UCBParameters
 from rl_coach.schedules import ConstantSchedule
-from tests.agents.test_bad_input import acer, ppo
 from tests.zoo import continuous, parameters
 from tests.zoo.environments import Bandit, Target
 from tests.zoo.graphs import graph
+from tests.zoo.parameters import acer, ppo
 
 Make = Callable[[], AgentParameters]
 Explore = Callable[[AgentParameters], Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from rl_coach.agents.acer_agent import ACERAgentParameters
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters
 from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
@@ -16,6 +17,7 @@ from rl_coach.agents.naf_agent import NAFAgentParameters
 from rl_coach.agents.nec_agent import NECAgentParameters
 from rl_coach.agents.pal_agent import PALAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
+from rl_coach.agents.ppo_agent import PPOAgentParameters
 from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgentParameters
 from rl_coach.agents.rainbow_dqn_agent import RainbowDQNAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
@@ -167,7 +169,8 @@ def upper_confidence_bounds() -> AgentParameters:
 
 def neural_episodic_control() -> AgentParameters:
     agent = shrink(NECAgentParameters(), 0.003)
-    agent.algorithm.dnd_size, agent.algorithm.number_of_knn, agent.algorithm.n_step = 150, 5, 4
+    # problems of two states never have more entries for an action, and nothing is learned before there are so many
+    agent.algorithm.dnd_size, agent.algorithm.number_of_knn, agent.algorithm.n_step = 150, 2, 4
     agent.algorithm.discount = 0.5
     agent.exploration.epsilon_schedule = ConstantSchedule(0.3)
     agent.exploration.evaluation_epsilon = 0.0
@@ -202,6 +205,16 @@ def clipped_ppo() -> AgentParameters:
     agent.algorithm.optimization_epochs = 4
     agent.algorithm.discount = 0.5
     return agent
+
+
+def ppo() -> AgentParameters:
+    agent = shrink(PPOAgentParameters())
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(64)
+    return agent
+
+
+def acer() -> AgentParameters:
+    return shrink(ACERAgentParameters())
 
 
 def soft_actor_critic() -> AgentParameters:

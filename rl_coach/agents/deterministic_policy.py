@@ -1,0 +1,52 @@
+"""Settings that the agents with a deterministic policy have in common."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Mapping, Sequence
+
+from rl_coach.base_parameters import AlgorithmParameters, NetworkParameters
+from rl_coach.utilities.constraints import FLAG, Constraint, number, optional, pair
+
+
+class DeterministicPolicyNetworkParameters(NetworkParameters):
+    """Parameters that actors and critics have in common.
+
+    :param batch_size: number of transitions in an update
+    :param learning_rate: Adam's
+    """
+
+    def __init__(self, batch_size: int, learning_rate: float) -> None:
+        super().__init__()
+        self.optimizer_type = "Adam"
+        self.batch_size = batch_size
+        self.adam_optimizer_beta2 = 0.999
+        self.optimizer_epsilon = 1e-8
+        self.async_training = False
+        self.learning_rate = learning_rate
+        self.create_target_network = True
+        self.shared_optimizer = True
+        self.scale_down_gradients_by_number_of_workers_for_sync_training = False
+
+
+class DeterministicPolicyAlgorithmParameters(AlgorithmParameters):
+    """Hyperparameters of agents that learn a deterministic policy.
+
+    :ivar use_target_network_for_evaluation: act with the actor's target network, which changes more slowly
+    :ivar action_penalty: weight of the squared input of the policy's squashing in its loss, against saturation; 0: none
+    :ivar clip_critic_targets: the critic's targets stay within these two numbers; None does not clip
+    :ivar use_non_zero_discount_for_terminal_states: bootstrap after termination as everywhere, for tasks without an end
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "use_target_network_for_evaluation": FLAG,
+        "action_penalty": number(0),
+        "clip_critic_targets": optional(pair(number(), number(), "[-50, 0]")),
+        "use_non_zero_discount_for_terminal_states": FLAG,
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.use_target_network_for_evaluation = False
+        self.action_penalty = 0
+        self.clip_critic_targets: Sequence[float] | None = None
+        self.use_non_zero_discount_for_terminal_states = False

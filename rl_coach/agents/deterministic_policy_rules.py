@@ -1,0 +1,102 @@
+"""Updates of deterministic policies: DDPG's (Lillicrap et al. 2016) and TD3's (Fujimoto et al. 2018)."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from rl_coach.architectures.update import (
+    LearningBatch,
+    NetworkView,
+    Update,
+    UpdateRule,
+    assert_rank,
+    huber,
+    weighted_mean,
+)
+from rl_coach.spaces import BoxActionSpace
+
+
+def clipped_target(ops: Any, batch: LearningBatch, q_t: Any, bounds: Sequence[float] | None) -> Any:
+    """r + discount * Q(s', a') [B] within ``bounds``; no gradient reaches it."""
+    target_tm1 = batch.rewards + batch.discounts * q_t
+    return ops.stop_gradient(target_tm1 if bounds is None else ops.clip(target_tm1, *bounds))
+
+
+def policy_loss(ops: Any, batch: LearningBatch, policy: dict[str, Any], q: Any, action_penalty: float) -> Any:
+    """E[-Q(s, mu(s))] (Silver et al. 2014, theorem 1), and a penalty on the squared input of the squashing.
+
+    :param policy: the actor's ``action`` and ``pre_activation`` [B, A]
+    :param q: [B], the critic's values of these actions
+    """
+    saturation = ops.mean(ops.square(policy["pre_activation"]), axis=-1)
+    return weighted_mean(ops, action_penalty * saturation - q, batch.weights)
+
+
+def ddpg_rule(action_penalty: float, clip_targets: Sequence[float] | None, is_huber: bool = False) -> UpdateRule:
+    """Algorithm 1: the critic learns r + discount * Q'(s', mu'(s')), the actor climbs Q(s, mu(s))."""
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+        assert_rank(2, actions=batch.actions)
+        actor, critic = networks["actor"], networks["critic"]
+        a_t = actor.target(batch.next_states)[0]["action"]
+        q_t = critic.target({**batch.next_states, "action": a_t})[0]["q"]
+        target_tm1 = clipped_target(ops, batch, q_t, clip_targets)
+        q_tm1 = critic.online({**batch.states, "action": batch.actions})[0]["q"]
+        errors = target_tm1 - q_tm1
+        policy = actor.online(batch.states)[0]
+        q_of_policy = critic.online({**batch.states, "action": policy["action"]})[0]["q"]
+        losses = {
+            "actor": policy_loss(ops, batch, policy, q_of_policy, action_penalty),
+            "critic": weighted_mean(ops, huber(ops, errors) if is_huber else errors * errors, batch.weights),
+        }
+        signals = {
+            "Q": weighted_mean(ops, q_tm1, batch.weights),
+            "TD targets": weighted_mean(ops, target_tm1, batch.weights),
+        }
+        return Update(losses, errors=errors, signals=signals)
+
+    return rule
+
+
+def td3_rule(
+    policy_noise: float,
+    noise_clipping: float,
+    action_space: BoxActionSpace,
+    action_penalty: float,
+    clip_targets: Sequence[float] | None,
+    is_huber: bool = False,
+) -> UpdateRule:
+    """Algorithm 1: critics learn from the smallest target value of a smoothed action, the actor climbs the first one.
+
+    ``extra['noise']`` is [B, A], standard normal. Which updates teach the actor is the agent's to say.
+    """
+    bounds = [np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high)]
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+        assert_rank(2, actions=batch.actions, noise=batch.extra.get("noise"))
+        actor, critic = networks["actor"], networks["critic"]
+        low, high = (ops.convert_to_tensor(bound) for bound in bounds)
+        noise = ops.clip(policy_noise * batch.extra["noise"], -noise_clipping, noise_clipping)
+        a_t = ops.minimum(ops.maximum(actor.target(batch.next_states)[0]["action"] + noise, low), high)
+        q_t = critic.target({**batch.next_states, "action": a_t})[0]["q"]
+        target_tm1 = clipped_target(ops, batch, q_t, clip_targets)
+        critics = critic.online({**batch.states, "action": batch.actions})[0]["critics"]
+        errors = target_tm1[:, None] - critics  # [B, critics]
+        squares = huber(ops, errors) if is_huber else errors * errors
+        policy = actor.online(batch.states)[0]
+        q_of_policy = critic.online({**batch.states, "action": policy["action"]})[0]["critics"][:, 0]
+        losses = {
+            "actor": policy_loss(ops, batch, policy, q_of_policy, action_penalty),
+            "critic": weighted_mean(ops, ops.sum(squares, axis=-1), batch.weights),
+        }
+        signals = {
+            "Q": weighted_mean(ops, critics[:, 0], batch.weights),
+            "TD targets": weighted_mean(ops, target_tm1, batch.weights),
+        }
+        return Update(losses, errors=errors[:, 0], signals=signals)
+
+    return rule

@@ -1,0 +1,139 @@
+"""Updates of proximal policy optimisation (Schulman et al. 2017): with a clipped ratio, and with a penalty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.architectures.policies import entropy, kl_divergence, log_probability, mask_of, masked
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
+
+# of ratios; float32 has no squares of the gradients of much larger ones, which actions have that the policy never drew
+_LARGEST_LOG = 20.0
+_TOO_FAR, _TOO_NEAR, _CHANGE = 1.3, 0.7, 1.5  # of Schulman's own code; the paper has 1.5, 1 / 1.5 and 2
+
+
+def log_ratio_of(ops: Any, policy: dict[str, Any], batch: LearningBatch) -> Any:
+    """log pi(a|s) - log mu(a|s) [B], at most 20: a heatup's actions, say, lie so far out that ratios overflow."""
+    log_ratio = log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"]
+    return ops.minimum(log_ratio, _LARGEST_LOG)
+
+
+def clipped_objective(ops: Any, ratio: Any, advantages: Any, epsilon: Any) -> Any:
+    """min(r A, clip(r, 1 - e, 1 + e) A) [B] (equation 7)."""
+    return ops.minimum(ratio * advantages, ops.clip(ratio, 1.0 - epsilon, 1.0 + epsilon) * advantages)
+
+
+def clipped_ppo_rule(
+    epsilon: float,
+    beta_entropy: float,
+    value_weight: float,
+    policy_weight: float,
+    mask_name: str | None,
+    value_epsilon: float | None = None,
+) -> UpdateRule:
+    """value_weight (V - R)^2 - policy_weight E[min(r A, clip(r, 1 - e, 1 + e) A)] - beta H(pi), the equations 7 and 9
+    of Schulman et al. 2017.
+
+    ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``, each [B]; ``scalars['clipping_decay']``
+    multiplies epsilon. With ``value_epsilon`` the critic's loss is the larger one of (V - R)^2 and (V' - R)^2, V' being
+    ``extra['behaviour_values']`` [B] changed towards V by that at most.
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        names = ("advantages", "returns", "behaviour_log_probs")
+        assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in names})
+        value, policy = networks["main"].online(batch.states)
+        policy = masked(ops, policy, mask_of(batch, mask_name))
+        log_ratio = log_ratio_of(ops, policy, batch)
+        ratio, limit = ops.exp(log_ratio), epsilon * batch.scalars["clipping_decay"]
+        objective = clipped_objective(ops, ratio, batch.extra["advantages"], limit)
+        errors = value["v"] - batch.extra["returns"]
+        policy_loss = -weighted_mean(ops, objective, batch.weights)
+        squares = errors * errors
+        if value_epsilon is not None:
+            old = batch.extra["behaviour_values"]
+            kept = old + ops.clip(value["v"] - old, -value_epsilon, value_epsilon) - batch.extra["returns"]
+            squares = ops.maximum(squares, kept * kept)
+        value_loss = weighted_mean(ops, squares, batch.weights)
+        mean_entropy = weighted_mean(ops, entropy(ops, policy), batch.weights)
+        # an estimate of the divergence that is never negative (Schulman 2020, "Approximating KL divergence", k3)
+        divergence = weighted_mean(ops, ratio - 1.0 - log_ratio, batch.weights)
+        is_clipped = ops.cast(ops.abs(ratio - 1.0) > limit, "float32")
+        signals = {
+            "Policy Loss": policy_loss,
+            "Value Loss": value_loss,
+            "Entropy": mean_entropy,
+            "Kullback-Leibler Divergence": divergence,
+            "PPO Clipped Share": weighted_mean(ops, is_clipped, batch.weights),
+        }
+        loss = value_weight * value_loss + policy_weight * policy_loss - beta_entropy * mean_entropy
+        return Update({"main": loss}, signals=signals)
+
+    return rule
+
+
+def adapted_coefficient(coefficient: float, divergence: float, target: float) -> float:
+    """The penalty's next weight, after a phase in which the policy moved by ``divergence``."""
+    if divergence > _TOO_FAR * target:
+        return coefficient * _CHANGE
+    return coefficient / _CHANGE if divergence < _TOO_NEAR * target else coefficient
+
+
+def ppo_rule(
+    target_divergence: float,
+    excess_penalty: float | None,
+    beta_entropy: float,
+    mask_name: str | None,
+    epsilon: float | None = None,
+) -> UpdateRule:
+    """The critic's (V - R)^2, and the policy's -E[r A] + b KL + c max(0, KL - 2 d)^2 - beta H(pi): equation 8 of
+    Schulman et al. 2017 with the penalty of their own code on what exceeds twice the target d.
+
+    ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs`` [B], and the policy that played:
+    ``behaviour_probabilities`` [B, A], or ``behaviour_mean`` and ``behaviour_standard_deviation`` [B, D].
+    ``scalars['kl_coefficient']`` is b.
+
+    :param target_divergence: d
+    :param excess_penalty: c; None leaves both penalties on the divergence out
+    :param beta_entropy: beta
+    :param mask_name: the observation that says which actions are allowed
+    :param epsilon: the ratio counts within 1 - epsilon and 1 + epsilon; None does not clip
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        names = ("advantages", "returns", "behaviour_log_probs")
+        assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in names})
+        mask = mask_of(batch, mask_name)
+        policy = masked(ops, networks["actor"].online(batch.states)[0], mask)
+        ratio = ops.exp(log_ratio_of(ops, policy, batch))
+        advantages = batch.extra["advantages"]
+        objective = ratio * advantages if epsilon is None else clipped_objective(ops, ratio, advantages, epsilon)
+        policy_loss = -weighted_mean(ops, objective, batch.weights)
+        mean_entropy = weighted_mean(ops, entropy(ops, policy), batch.weights)
+        old = masked(ops, _behaviour(ops, batch), mask)
+        divergence = weighted_mean(ops, kl_divergence(ops, old, policy), batch.weights)
+        loss = policy_loss - beta_entropy * mean_entropy
+        if excess_penalty is not None:
+            excess = ops.maximum(divergence - 2.0 * target_divergence, 0.0)
+            loss = loss + batch.scalars["kl_coefficient"] * divergence + excess_penalty * ops.square(excess)
+        errors = networks["critic"].online(batch.states)[0]["v"] - batch.extra["returns"]
+        value_loss = weighted_mean(ops, errors * errors, batch.weights)
+        signals = {
+            "Policy Loss": policy_loss,
+            "Value Loss": value_loss,
+            "Entropy": mean_entropy,
+            "Kullback-Leibler Divergence": divergence,
+        }
+        return Update({"actor": loss, "critic": value_loss}, signals=signals)
+
+    return rule
+
+
+def _behaviour(ops: Any, batch: LearningBatch) -> dict[str, Any]:
+    """The outputs of the policy that played."""
+    prefix = "behaviour_"
+    names = ("probabilities", "mean", "standard_deviation")
+    old = {name: batch.extra[prefix + name] for name in names if prefix + name in batch.extra}
+    if "probabilities" in old:
+        old["log_probabilities"] = ops.log(ops.maximum(old["probabilities"], 1e-20))
+    return old

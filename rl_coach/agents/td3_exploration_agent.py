@@ -1,0 +1,149 @@
+"""TD3 that measures novelty beside what it learns, by random network distillation (Burda et al. 2018, "Exploration by
+random network distillation")."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.td3_agent import TD3Agent
+from rl_coach.core_types import Batch, RunPhase
+from rl_coach.logger import tiled, write_picture
+from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
+from rl_coach.utils import CoachError
+
+PICTURES_IN_A_ROW = 10
+
+
+class TD3ExplorationAgent(TD3Agent):
+    """Learns the environment's reward as TD3 does, and how novel observations are beside it.
+
+    :ivar rnd_stats: statistics of the discounted novelty, whose deviation novelty is divided by
+    :ivar rnd_obs_stats: statistics of observations, which both networks see normalized
+    """
+
+    reason_to_act_alone = "it learns what is new from the episode that it has just played: run it without -dc"
+    counters = (*TD3Agent.counters, "intrinsic_returns_estimate", "last_rnd_training", "last_replay_buffer_save")
+
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self.rnd_stats = NumpySharedRunningStats("RND_normalization", epsilon=1e-8)
+        self.rnd_obs_stats = NumpySharedRunningStats("RND_observation_normalization", epsilon=1e-8)
+        self.intrinsic_returns_estimate = 0.0
+        self.last_rnd_training = 0
+        self.last_replay_buffer_save = 0
+        self.novelty = self.register_signal("Novelty")
+
+    def init_environment_dependent_modules(self) -> None:
+        state, key = self.spaces.state, self.ap.algorithm.env_obs_key
+        if key not in state:
+            raise CoachError(
+                f"env_obs_key of agent '{self.name}' is '{key}', which is not an observation: "
+                f"set it to one of {', '.join(map(repr, state.sub_spaces))}"
+            )
+        for name in ("predictor", "constant"):
+            embedders = self.ap.network_wrappers[name].input_embedders_parameters
+            if key not in embedders and "observation" in embedders:
+                embedders[key] = embedders.pop("observation")
+        self.ap.network_wrappers["predictor"].heads_parameters[0].is_predictor = True
+        self.rnd_obs_stats.set_params(tuple(int(n) for n in state[key].shape), clip_values=[-5, 5])
+        super().init_environment_dependent_modules()
+
+    def updates_of_full_episodes(self, steps: int) -> int:
+        return int(steps * self.ap.algorithm.td3_training_ratio)
+
+    def prepare_rnd_inputs(self, batch: Batch) -> dict[str, np.ndarray]:
+        """The observations [B, ...] that a batch leads to, normalized."""
+        key = self.ap.algorithm.env_obs_key
+        return {key: self.rnd_obs_stats.normalize(batch.next_state_columns[key])}
+
+    def calculate_novelty(self, batch: Batch) -> np.ndarray:
+        """[B], the mean squared error of the predictor."""
+        inputs = self.prepare_rnd_inputs(batch)
+        known, predicted = (self.networks[name].online_network.predict(inputs) for name in ("constant", "predictor"))
+        return np.mean(np.square(known - predicted), axis=1)
+
+    def update_intrinsic_returns_estimate(self, rewards: np.ndarray) -> None:
+        """Take novelties [T] in order into the statistics of their discounted sum."""
+        returns = np.zeros((len(rewards), 1))
+        for i, reward in enumerate(rewards):
+            estimate = self.intrinsic_returns_estimate * self.ap.algorithm.discount + float(reward)
+            self.intrinsic_returns_estimate = returns[i, 0] = estimate
+        self.rnd_stats.push_val(returns)
+
+    def train_rnd(self) -> None:
+        """Teach the predictor the newest transitions."""
+        algorithm = self.ap.algorithm
+        batch = self.memory.newest_transitions(algorithm.rnd_sample_size)
+        inputs = self.prepare_rnd_inputs(batch)
+        size = min(algorithm.rnd_batch_size, len(batch))
+        for _ in range(algorithm.rnd_optimization_epochs):
+            order = self.rng.permutation(len(batch))
+            for start in range(0, len(batch) - size + 1, size):
+                rows = {name: column[order[start : start + size]] for name, column in inputs.items()}
+                known = self.networks["constant"].online_network.predict(rows)
+                self.networks["predictor"].train_and_sync_networks(rows, [known])
+
+    def handle_self_supervised_reward(self, batch: Batch) -> Batch:
+        """The batch with the rewards that the agent gives itself; the environment's here."""
+        return batch
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        return super().learning_columns(self.handle_self_supervised_reward(batch))
+
+    def handle_episode_ended(self) -> None:
+        super().handle_episode_ended()
+        if self.phase is RunPhase.TEST:
+            return
+        length = self.episode.steps
+        newest = self.memory.newest_transitions(length)
+        self.rnd_obs_stats.push_val(newest.state_columns[self.ap.algorithm.env_obs_key])
+        if self.total_steps_counter - self.last_rnd_training >= self.ap.algorithm.rnd_sample_size:
+            self.last_rnd_training = self.total_steps_counter
+            self.update_intrinsic_returns_estimate(
+                self.calculate_novelty(self.memory.newest_transitions(self.ap.algorithm.rnd_sample_size))
+            )
+            self.train_rnd()
+        self.novelty.add_sample(self.calculate_novelty(newest))
+        if self.total_steps_counter - self.last_replay_buffer_save >= self.ap.algorithm.replay_buffer_save_steps:
+            self.last_replay_buffer_save = self.total_steps_counter
+            self.save_replay_buffer(self.ap.algorithm.replay_buffer_save_path)
+
+    def save_rnd_images(self, dir_path: str | None = None) -> str:
+        """Save a picture of a hundred remembered observations, ten in a row, from the least novel to the most.
+
+        :param dir_path: a directory; None for ``rnd_images`` in the experiment's
+        :return: the picture's path
+        :raises CoachError: ``env_obs_key`` is no image
+        """
+        if dir_path is None:
+            dir_path = os.path.join(str(self.ap.task_parameters.experiment_path), "rnd_images")
+        seen = self.memory.get_all_complete_episodes_transitions().next_state_columns[self.ap.algorithm.env_obs_key]
+        if seen.ndim not in (3, 4):
+            key, shape = self.ap.algorithm.env_obs_key, list(seen.shape[1:])
+            raise CoachError(f"env_obs_key is '{key}', of shape {shape}: pictures of novelty need an image")
+        size = self.ap.algorithm.rnd_batch_size
+        batches = np.array_split(np.arange(len(seen)), -(-len(seen) // size))
+        order = np.argsort(np.concatenate([self.calculate_novelty(self.memory.transitions_at(one)) for one in batches]))
+        shown = seen[order[np.linspace(0, len(order) - 1, PICTURES_IN_A_ROW**2).round().astype(int)]]
+        os.makedirs(dir_path, exist_ok=True)
+        path = os.path.join(dir_path, f"novelty_{self.total_steps_counter}.png")
+        write_picture(path, tiled(shown, PICTURES_IN_A_ROW))
+        return path
+
+    def save_replay_buffer(self, dir_path: str | None = None) -> None:
+        """Save the memory in a directory, under the number of steps; nothing is saved if None is given."""
+        if dir_path is not None:
+            os.makedirs(dir_path, exist_ok=True)
+            self.memory.save(os.path.join(dir_path, f"replay_buffer_{self.total_steps_counter}.npz"))
+
+    def get_state(self) -> dict[str, Any]:
+        statistics = {"rnd": self.rnd_stats.get_state(), "rnd_observations": self.rnd_obs_stats.get_state()}
+        return {**super().get_state(), "statistics": statistics}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self.rnd_stats.set_state(state["statistics"]["rnd"])
+        self.rnd_obs_stats.set_state(state["statistics"]["rnd_observations"])

@@ -1,0 +1,87 @@
+"""TD3 that sets itself goals, and learns by hindsight to reach them (Andrychowicz et al. 2017, "Hindsight experience
+replay")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.td3_exploration_agent import TD3ExplorationAgent
+from rl_coach.core_types import Batch, RunPhase, StateType
+
+
+class TD3GoalBasedAgent(TD3ExplorationAgent):
+    """Goes to the observation that was the most novel of those remembered, and learns to reach later steps of episodes.
+
+    A step costs 1 until the goal is reached.
+
+    :ivar goal: what ``env_obs_key`` shows at the goal; None: where the agent is
+    """
+
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self.goal: np.ndarray | None = None
+
+    def concat_goal(self, state: StateType, goal_state: StateType) -> np.ndarray:
+        """An observation and the goal's, joined along the last dimension."""
+        key = self.ap.algorithm.env_obs_key
+        return np.concatenate([np.asarray(state[key]), np.asarray(goal_state[key])], axis=-1)
+
+    def predict_states(self, states: list[StateType]) -> Any:
+        key, seen = self.ap.algorithm.env_obs_key, self.ap.algorithm.agent_obs_key
+        goals = [state if self.goal is None else {key: self.goal} for state in states]
+        return super().predict_states(
+            [{**state, seen: self.concat_goal(state, goal)} for state, goal in zip(states, goals)]
+        )
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        """Columns of as many steps as the batch has, each with a later step of its episode for a goal."""
+        lengths = self.memory.episode_lengths()
+        episodes = self.rng.integers(len(lengths), size=len(batch))
+        steps = self.rng.integers(lengths[episodes])
+        starts = (np.cumsum(lengths) - lengths)[episodes]
+        drawn = self.memory.transitions_at(starts + steps)
+        goals = self.memory.transitions_at(starts + self.rng.integers(steps, lengths[episodes]))
+        return self._with_goals(super().learning_columns(drawn), drawn, goals)
+
+    def _with_goals(self, columns: dict[str, np.ndarray], drawn: Batch, goals: Batch) -> dict[str, np.ndarray]:
+        algorithm = self.ap.algorithm
+        is_there = self.rng.random(len(drawn)) < algorithm.identity_goal_sample_rate
+        key, seen = algorithm.env_obs_key, algorithm.agent_obs_key
+        there = is_there.reshape(-1, *[1] * (drawn.state_columns[key].ndim - 1))
+        goal = {key: np.where(there, drawn.state_columns[key], goals.next_state_columns[key])}
+        columns[f"states/{seen}"] = self.concat_goal(drawn.state_columns, goal)
+        columns[f"next_states/{seen}"] = self.concat_goal(drawn.next_state_columns, goal)
+        reached = is_there | self._same(drawn.next_state_columns, goals.next_state_columns)
+        columns["actions"] = np.where(is_there[:, None], 0, columns["actions"]).astype(np.float32)
+        columns["rewards"] = np.where(reached, 0, -1).astype(np.float32)
+        columns["discounts"] = (algorithm.discount * ~reached).astype(np.float32)
+        return columns
+
+    def _same(self, states: StateType, others: StateType) -> np.ndarray:
+        """[B], True where what goals show and the measurements, if there are any, are equal but for rounding."""
+        names = [name for name in (self.ap.algorithm.env_obs_key, "measurements") if name in states]
+        equal = [np.isclose(states[name], others[name]).reshape(len(states[name]), -1).all(axis=1) for name in names]
+        return np.logical_and.reduce(equal)
+
+    def generate_goal(self) -> None:
+        """Set the goal: the most novel of some transitions drawn from the memory."""
+        count = min(self.ap.algorithm.rnd_sample_size, self.memory.num_transitions_in_complete_episodes())
+        drawn = self.memory.transitions_at(
+            self.rng.choice(self.memory.num_transitions_in_complete_episodes(), count, replace=False)
+        )
+        best = int(np.argmax(self.calculate_novelty(drawn)))
+        self.goal = drawn.next_state_columns[self.ap.algorithm.env_obs_key][best]
+
+    def handle_episode_ended(self) -> None:
+        super().handle_episode_ended()
+        if self.phase is not RunPhase.TEST:
+            self.generate_goal()
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "goal": self.goal}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self.goal = state["goal"]
