@@ -154,6 +154,9 @@ def test_policies_go_through_a_shared_directory(tmp_path):
     text = "".join(lines) + run.communicate(timeout=TOO_LONG)[0]
     assert run.returncode == 130, text
     assert documents >= {"policy.document", "blueprint.document"}, text
+    record = json.loads(next(tmp_path.glob("*/*/experiment.json")).read_text())
+    assert record["run"]["command_line"][-1] == "--nocolor" and "-dcp" in record["run"]["command_line"]
+    assert record["arguments"]["distributed_coach_config_path"] == str(tmp_path / "run.ini")
     assert not list(tmp_path.glob("shared/*/*/*.document")), "they go with the run"
 
 
