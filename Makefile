@@ -76,10 +76,11 @@ soak: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "resume or faults or slow" -q
 
 # Faults are waited for more than they are computed: more of them go on than there are cores. Their processes share
-# what they compile, in haste, for they make a few updates each.
+# what they compile, in haste, for they make a few updates each. Four processes that read all other tests to leave them
+# out would take a minute of it.
 faults: $(VENV)/.test-installed
 	COACH_COMPILATION_CACHE=$(CURDIR)/build/compiled XLA_FLAGS=--xla_backend_optimization_level=0 \
-	  $(BIN)/python -m pytest -n 4 --dist worksteal -m faults -q
+	  $(BIN)/python -m pytest -n 4 --dist worksteal -m faults -q tests/faults tests/orchestrators
 
 golden: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -m golden -s tests/golden
