@@ -191,7 +191,10 @@ def _run_on_kubernetes(
         make_graph(args)
     experiment, directory = _place(args)
     arguments = arguments_of_a_process(args, defaults)
-    parameters = kubernetes.parameters(settings, experiment, arguments, args.num_workers, directory)
+    config_path = os.path.abspath(args.distributed_coach_config_path)
+    parameters = kubernetes.parameters(
+        settings, experiment, arguments, args.num_workers, directory, sys.argv, config_path
+    )
     if args.dry_run:
         print(kubernetes.dry_run(parameters), end="")
         return
@@ -209,7 +212,10 @@ def _check_flags(args: argparse.Namespace, defaults: dict[str, Any]) -> None:
     """Refuse flags that mean something on this machine alone, and presets that the image cannot hold."""
     for name in _OF_THIS_MACHINE:
         if getattr(args, name) != defaults[name]:
-            raise CoachError(f"--{name}: not with orchestrator = kubernetes, where nothing of this machine is seen")
+            hint = "; with -dcp FILE that says orchestrator = local it goes on here" if name == "resume" else ""
+            raise CoachError(
+                f"--{name}: not with orchestrator = kubernetes, where nothing of this machine is seen{hint}"
+            )
     path = args.preset.partition(":")[0]
     is_named = preset_catalogue.expand(args.preset) != args.preset
     if path.endswith(".py") and not is_named and not os.path.isabs(path):

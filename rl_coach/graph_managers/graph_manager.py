@@ -622,7 +622,8 @@ class GraphManager(CoachMethods, Constrained):
 
     def occasionally_save_checkpoint(self) -> None:
         """Save a checkpoint if one is due."""
-        if self.checkpoints.schedule.is_due(self.reset_required):
+        has_an_end_to_wait_for = self.top_level_manager.has_one_episode
+        if self.checkpoints.schedule.is_due(self.reset_required or not has_an_end_to_wait_for):
             self.save_checkpoint()
 
     def save_checkpoint(self, failed: bool = False) -> str | None:
