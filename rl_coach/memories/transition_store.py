@@ -258,9 +258,8 @@ class TransitionStore:
 
     def _known_returns(self, rows: np.ndarray) -> np.ndarray | None:
         """[B] float32; None unless all are known."""
-        if self.returns is None or not self.has_returns(rows):
-            return None
-        return self.returns.take(rows).astype(np.float32)
+        assert self.returns is not None
+        return self.returns.take(rows).astype(np.float32) if self.has_returns(rows) else None
 
     def _returns_of(self, rows: np.ndarray) -> np.ndarray | None:
         """[B], masked where they are not known; None if none is."""
@@ -406,7 +405,7 @@ class TransitionStore:
             self.game_overs.take(rows),
             next_states,
             self.terminateds.take(rows),
-            self._known_returns(rows),
+            None if self.returns is None else self._known_returns(rows),
             None,
             columns,
             None if self.n_steps is None else self.n_steps.take(rows),
