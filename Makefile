@@ -1,5 +1,6 @@
 # make run     trains CartPole_DQN until it holds its pole up
 # make test    lint, type check, import contracts, unit tests
+# make faults  kills, stops, starves and deceives runs and their parts in every way (four minutes)
 # make soak    interrupts, resumes and damages runs in every way (half an hour)
 # make golden  trains every preset that has a reward to reach (hours)
 # make golden-table  trains them with three seeds each and writes the tables in docs; goes on if interrupted
@@ -29,7 +30,7 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test soak golden golden-table mxnet bench lint format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
+.PHONY: help run test faults soak golden golden-table mxnet bench lint format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
@@ -73,6 +74,13 @@ test: lint
 
 soak: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "resume or faults or slow" -q
+
+# Faults are waited for more than they are computed: more of them go on than there are cores. Their processes share
+# what they compile, in haste, for they make a few updates each. Four processes that read all other tests to leave them
+# out would take a minute of it.
+faults: $(VENV)/.test-installed
+	COACH_COMPILATION_CACHE=$(CURDIR)/build/compiled XLA_FLAGS=--xla_backend_optimization_level=0 \
+	  $(BIN)/python -m pytest -n 4 --dist worksteal -m faults -q tests/faults tests/orchestrators
 
 golden: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -m golden -s tests/golden

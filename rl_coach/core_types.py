@@ -390,7 +390,8 @@ class Batch:
 
     The columns are plain attributes for those that read them all: ``state_columns`` and ``next_state_columns``
     (dicts of [B, ...]), ``action_column`` [B] or [B, D], ``reward_column`` [B] float32, ``game_over_column`` and
-    ``terminated_column`` [B] bool, ``return_column`` [B] float32 (n-step discounted rewards) or None,
+    ``terminated_column`` [B] bool, ``return_column`` [B] float32 (n-step discounted rewards; in a chunk on its way
+    between memories masked where they are not known) or None,
     ``n_step_column`` [B] int32 (how many rewards each row's reward sums) or None where all are of one step,
     ``goal_column`` or None, and ``info_columns``.
     """
@@ -487,7 +488,7 @@ class Batch:
             terminated=bool(self.terminated_column[row]),
             info={name: column[row] for name, column in self.info_columns.items()},
         )
-        if self.return_column is not None:
+        if self.return_column is not None and not np.ma.is_masked(self.return_column[row]):
             transition.n_step_discounted_rewards = self.return_column[row]
         if self.n_step_column is not None:
             transition.n_steps = int(self.n_step_column[row])
@@ -535,7 +536,7 @@ class Batch:
 
     def n_step_discounted_rewards(self, expand_dims: bool = False) -> np.ndarray:
         """[B] discounted returns; known for transitions of ended episodes only."""
-        if self.return_column is None:
+        if self.return_column is None or np.ma.is_masked(self.return_column):
             raise ValueError("n_step_discounted_rewards is known only for transitions of ended episodes")
         return _expand(self.return_column, expand_dims)
 

@@ -17,7 +17,6 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
-from rl_coach import coach
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.before_evaluation import FILTERS
 from rl_coach.agents.episode import EpisodeReport
@@ -28,6 +27,7 @@ from rl_coach.core_types import EnvironmentSteps, PlayUnit, RunPhase
 from rl_coach.data_stores.data_store import DataStore, SyncFiles
 from rl_coach.data_stores.data_store_impl import open_data_store
 from rl_coach.graph_managers.graph_manager import GraphManager
+from rl_coach.launcher import DONE, CoachLauncher, exit_code_of
 from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection
 from rl_coach.memories.backend.streams import RunState, WorkerLink
@@ -431,7 +431,7 @@ def play_order(order: RunOrder, name: str) -> int:
     stop = _Stop()
     connection = Connection(order.redis_url, order.password())
     connection.check(order.limits.connect_seconds)
-    launcher = coach.CoachLauncher()
+    launcher = CoachLauncher()
     args = launcher.get_argument_parser().parse_args(order.arguments)
     graph_manager = launcher.get_graph_manager_from_args(args)
     link = WorkerLink(connection, order.run, name, uuid.uuid4().hex[:8], window=1)
@@ -444,13 +444,13 @@ def play_order(order: RunOrder, name: str) -> int:
                 limits=order.limits, stop_if_asked=stop.if_asked,
             )  # fmt: skip
         except StopAsked:
-            return coach.DONE
+            return DONE
         except Silence:
             screen.warning(f"{name}: nothing heard from the trainer for {order.limits.silence_seconds:.0f} s")
             return GAVE_UP
         finally:
             print(f"{link.sender}: {link.outbox.acknowledged} steps acknowledged", flush=True)
-    return coach.DONE
+    return DONE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -462,7 +462,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")
     parser.add_argument("--name", default=_name_of_this_worker(), help="this worker's name (default: %(default)s)")
     args = parser.parse_args(arguments)
-    return coach.exit_code_of(lambda: play_order(RunOrder.read(args.order), args.name))
+    return exit_code_of(lambda: play_order(RunOrder.read(args.order), args.name))
 
 
 if __name__ == "__main__":

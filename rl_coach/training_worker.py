@@ -9,25 +9,23 @@ import sys
 import time
 from typing import Any, Iterator, Sequence
 
-from rl_coach import coach
 from rl_coach.base_parameters import TaskParameters, TaskRole
 from rl_coach.checkpoint import CHECKPOINT_DIRECTORY, CheckpointStateReader
 from rl_coach.data_stores.data_store import DataStore
 from rl_coach.data_stores.data_store_impl import open_data_store
 from rl_coach.graph_managers.workers import Exchange, Workers
+from rl_coach.launcher import CoachLauncher, exit_code_of
 from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection
 from rl_coach.memories.backend.streams import TrainerLink
 from rl_coach.orchestrators.run_order import RunOrder
 
 
-class TrainerLauncher(coach.CoachLauncher):
+class TrainerLauncher(CoachLauncher):
     """The command line's way to a run, but that other processes play.
 
     :param order: the run's
     """
-
-    is_part_of_a_run = True
 
     def __init__(self, order: RunOrder):
         self._order = order
@@ -39,8 +37,6 @@ class TrainerLauncher(coach.CoachLauncher):
         super()._choose_places(args)
         order = self._order
         args.experiment_path = order.experiment_path
-        args.distributed_coach, args.num_workers = True, order.num_workers
-        args.distributed_coach_config_path = order.config_path
         has_checkpoint = CheckpointStateReader(os.path.join(order.experiment_path, CHECKPOINT_DIRECTORY)).get_all()
         if order.resume or has_checkpoint:
             args.resume = order.experiment_path
@@ -49,6 +45,12 @@ class TrainerLauncher(coach.CoachLauncher):
         self._connection.check(self._order.limits.connect_seconds)
         self._store.load_from_store()  # what an earlier trainer of this run, on another machine, has left
         super().launch(self._order.arguments)
+
+    def run_graph_manager(self, graph_manager: Any, args: argparse.Namespace) -> None:
+        # only now: the launcher would distribute a run with this flag, but its record says how it was started
+        args.distributed_coach, args.num_workers = True, self._order.num_workers
+        args.distributed_coach_config_path = self._order.config_path
+        super().run_graph_manager(graph_manager, args)
 
     def create_task_parameters(self, graph_manager: Any, args: argparse.Namespace) -> TaskParameters:
         task = super().create_task_parameters(graph_manager, args)
@@ -81,7 +83,11 @@ def _workers_of(
 
 
 def training_worker(
-    graph_manager: Any, task_parameters: TaskParameters, data_store: DataStore, is_multi_node_test: bool = False
+    graph_manager: Any,
+    task_parameters: TaskParameters,
+    data_store: DataStore,
+    is_multi_node_test: bool = False,
+    num_workers: int = 1,
 ) -> None:
     """Learn from what rollout workers play, to the end of the schedule.
 
@@ -90,12 +96,13 @@ def training_worker(
     :param task_parameters: the task
     :param data_store: where policies are left for the workers
     :param is_multi_node_test: stop once the evaluation reaches its goal
+    :param num_workers: number of workers, among whom what is to be played is divided
     """
     backend = graph_manager.agent_params.memory.memory_backend_params
     task_parameters.role = TaskRole.TRAINING
     task_parameters.apply_stop_condition = task_parameters.apply_stop_condition or is_multi_node_test
     graph_manager.create_graph(task_parameters)
-    with _workers_of(graph_manager, backend.connect(), backend.channel, data_store, Exchange(num_workers=1)):
+    with _workers_of(graph_manager, backend.connect(), backend.channel, data_store, Exchange(num_workers)):
         graph_manager.run()
 
 
@@ -121,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rl_coach.training_worker", description=__doc__.partition(":")[0])
     parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")
     args = parser.parse_args(arguments)
-    return coach.exit_code_of(lambda: TrainerLauncher(RunOrder.read(args.order)).launch())
+    return exit_code_of(lambda: TrainerLauncher(RunOrder.read(args.order)).launch())
 
 
 if __name__ == "__main__":

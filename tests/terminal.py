@@ -45,6 +45,7 @@ class Terminal:
     def __init__(self, command: Sequence[str], columns: int, cwd: os.PathLike | str, **environment: str):
         self.screen = pyte.Screen(columns, ROWS)
         self.sights: list[Sight] = []
+        self._rows: dict[int, str] = {}
         self._stream = pyte.ByteStream(self.screen)
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
@@ -62,7 +63,12 @@ class Terminal:
         return time.monotonic() - self._started
 
     def lines(self) -> list[str]:
-        return [line.rstrip() for line in self.screen.display if line.strip()]
+        """The lines that are not empty. Those that did not change are not put together again."""
+        for row in self.screen.dirty:
+            cells = self.screen.buffer[row]
+            self._rows[row] = "".join(cells[column].data for column in range(max(cells, default=-1) + 1)).rstrip()
+        self.screen.dirty.clear()
+        return [self._rows[row] for row in range(self.screen.lines) if self._rows.get(row)]
 
     def shows(self, start: str) -> bool:
         """Whether a line begins so."""

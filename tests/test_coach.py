@@ -265,7 +265,7 @@ def test_every_flag_of_coach_is_there():
 
 def test_heavy_packages_are_not_imported_for_help_and_list():
     program = (
-        "import sys; from rl_coach import coach; coach.preset_catalogue.summaries(); "
+        "import sys; from rl_coach import coach, launcher; launcher.preset_catalogue.summaries(); "
         "coach.command_line.get_argument_parser().format_help(); "
         "print([name for name in ('numpy', 'tensorflow', 'keras', 'gymnasium', 'rich') if name in sys.modules])"
     )

@@ -28,7 +28,7 @@ from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.differentiable_neural_dictionary import QDND, gradients_of_squared_errors, looked_up
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, number, whole
-from rl_coach.utils import CoachError, TrainingError
+from rl_coach.utils import CoachError
 
 
 class NECNetworkParameters(NetworkParameters):
@@ -170,12 +170,7 @@ class NECAgent(ValueOptimizationAgent):
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         main = self.networks["main"]
         states = {name: batch.state_columns[name] for name in self.update_loop.input_names}
-        if batch.return_column is None:  # its episodes have ended, so that only rewards can be the cause
-            raise TrainingError(
-                f"network 'main' would learn in update {self.training_iteration + 1} from returns that are not finite: "
-                f"look at the environment's rewards"
-            )
-        actions, returns = batch.action_column, np.asarray(batch.return_column, np.float32)
+        actions, returns = batch.action_column, np.asarray(batch.n_step_discounted_rewards(), np.float32)
         embeddings = main.online_network.predict({name: states[name] for name in main.input_names})
         keys, values, indices = self.dnd.query_each(embeddings, actions, self.ap.algorithm.number_of_knn)
         if self.ap.algorithm.propagate_updates_to_DND:

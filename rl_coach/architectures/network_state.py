@@ -114,6 +114,10 @@ class NetworkState:
         """The names of the groups."""
         return list(self._forms)
 
+    def num_arrays(self, group: str) -> int:
+        """The number of arrays of a group."""
+        return len(self._forms[group])
+
     @property
     def has_convolutions(self) -> bool:
         """True if the network looks at images."""

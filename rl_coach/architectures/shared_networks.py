@@ -9,6 +9,7 @@ result as its new copy. The lock is the kernel's on a file, so that a worker tha
 from __future__ import annotations
 
 import contextlib
+import math
 import mmap
 import os
 import time
@@ -18,9 +19,11 @@ import numpy as np
 
 from rl_coach.architectures.learner import Learner, LearningResult, Masks
 from rl_coach.architectures.network_state import NetworkState
-from rl_coach.architectures.update import TrainingStep
+from rl_coach.architectures.update import Optimizer, TrainingStep, clip
+from rl_coach.base_parameters import GradientClippingMethod
 
 GROUPS = ("weights", "slots", "buffers")
+_STRETCH = 32_768  # numbers
 _POLL_SECONDS = 0.0005  # between two looks for the other workers' gradients; a few hundred make one gradient's time
 _NUMBER = 4  # bytes of a float32
 _COUNT = 8  # bytes of an int64
@@ -100,7 +103,7 @@ class SharedBlock:
     @property
     def num_bytes(self) -> int:
         """The size of the file."""
-        floats = sum(int(np.prod(shape)) for shapes in self._shapes.values() for shape in shapes)
+        floats = sum(math.prod(shape) for shapes in self._shapes.values() for shape in shapes)
         return self._first_array + floats * _NUMBER
 
     def updates(self, memory: Any) -> dict[str, np.ndarray]:
@@ -108,17 +111,20 @@ class SharedBlock:
         counts = np.frombuffer(memory, np.int64, len(self.names), self._first_update)
         return dict(zip(self.names, np.split(counts, len(self.names))))
 
-    def arrays(self, memory: Any) -> dict[tuple[str, str], Arrays]:
-        """Views onto the arrays, by network and group."""
+    def vectors(self, memory: Any) -> dict[tuple[str, str], np.ndarray]:
+        """Views onto all numbers of each network and group, one vector each."""
         start = self._first_array
-        views: dict[tuple[str, str], Arrays] = {}
+        views: dict[tuple[str, str], np.ndarray] = {}
         for key, shapes in self._shapes.items():
-            views[key] = []
-            for shape in shapes:
-                size = int(np.prod(shape))
-                views[key].append(np.frombuffer(memory, np.float32, size, start).reshape(shape))
-                start += size * _NUMBER
+            views[key] = np.frombuffer(memory, np.float32, sum(map(math.prod, shapes)), start)
+            start += views[key].nbytes
         return views
+
+    def split(self, name: str, group: str, vector: np.ndarray) -> Arrays:
+        """The arrays of a network's group, as views onto a vector of all their numbers."""
+        shapes = self._shapes[name, group]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
+        return [part.reshape(shape) for part, shape in zip(np.split(vector, ends[:-1]), shapes)]
 
 
 class SharedNetworks:
@@ -131,16 +137,18 @@ class SharedNetworks:
     """
 
     def __init__(self, block: SharedBlock, file: SharedFile, step: TrainingStep, worker: int):
-        # a framework's own step may want its own arrays, and these are NumPy's
-        self.step = TrainingStep(step.networks, step.parameters, step.rule)
         self.worker = worker
         self._file = file
         self._locked = file.locked
-        self._arrays = block.arrays(file.memory)
+        self._split = block.split
+        self._vectors = block.vectors(file.memory)
         self._updates = block.updates(file.memory)
+        self._parameters = step.parameters
+        # a framework's own optimizers may want its own arrays, and these are NumPy's
+        self._optimizers = {name: Optimizer(network) for name, network in step.parameters.items()}
         self._is_asynchronous = any(network.async_training for network in step.parameters.values())
         self._own_slots = {
-            name: [np.zeros_like(array) for array in self._arrays[name, "slots"]]
+            name: np.zeros_like(self._vectors[name, "slots"])
             for name, network in step.parameters.items()
             if self._is_asynchronous and not network.shared_optimizer
         }
@@ -151,8 +159,15 @@ class SharedNetworks:
         with self._locked():
             for name, network in networks.items():
                 for group in GROUPS:
-                    _copy(network.arrays(group), self._arrays[name, group])
+                    self._share(name, group, network)
                 self._updates[name][0] = network.updates
+
+    def _share(self, name: str, group: str, network: NetworkState) -> None:
+        """The lock is held."""
+        vector = self._vectors[name, group]
+        if vector.size:
+            for value, place in zip(_floats(network.arrays(group)), self._split(name, group, vector)):
+                np.copyto(place, value)
 
     def take(self, networks: Mapping[str, NetworkState], groups: Sequence[str] = ("weights",)) -> None:
         """Make the newest shared values a worker's own.
@@ -160,12 +175,12 @@ class SharedNetworks:
         :param groups: those of ``GROUPS`` that are wanted; acting and learning read the weights alone
         """
         with self._locked():
-            values = {(n, g): [array.copy() for array in self._groups_of(n)[g]] for n in networks for g in groups}
+            values = {(name, group): self._vector(name, group).copy() for name in networks for group in groups}
             updates = {name: int(count[0]) for name, count in self._updates.items()}
-        for (name, group), floats in values.items():
-            found = iter(floats)
-            own = networks[name].arrays(group)
-            networks[name].set_arrays(group, [next(found) if _is_float(array) else array for array in own])
+        for (name, group), vector in values.items():
+            if vector.size:
+                floats = self._split(name, group, vector)
+                networks[name].set_arrays(group, _with_own_states(networks[name], group, floats))
         for name, network in networks.items():
             network.updates = updates[name]
 
@@ -176,19 +191,17 @@ class SharedNetworks:
         :param gradients: of each network that learns, in one vector
         :param networks: the worker's own, whose buffers become the shared ones
         """
-        arrays = {name: self._as_weights(name, vector) for name, vector in gradients.items()}
         if self._is_asynchronous:
             with self._locked():
-                self._apply(arrays, networks)
+                self._apply(gradients, networks)
         else:
-            self._apply_together(arrays, networks)
+            self._apply_together(gradients, networks)
 
-    def _apply_together(self, gradients: dict[str, Arrays], networks: Mapping[str, NetworkState]) -> None:
+    def _apply_together(self, gradients: Mapping[str, np.ndarray], networks: Mapping[str, NetworkState]) -> None:
         with self._locked():
             before = int(self._file.joint_updates[0])
-            for name, arrays in gradients.items():
-                for total, array in zip(self._arrays[name, "summed"], arrays):
-                    total += array
+            for name, vector in gradients.items():
+                self._vectors[name, "summed"][...] += vector
             self._file.arrived[self.worker] = 1
         while True:
             with self._locked():
@@ -201,31 +214,48 @@ class SharedNetworks:
 
     def _apply_summed(self, names: list[str], networks: Mapping[str, NetworkState]) -> None:
         count = int(self._file.arrived.sum())
-        summed = {name: self._arrays[name, "summed"] for name in names}
+        summed = {name: self._vectors[name, "summed"] for name in names}
         averages = {
-            name: self.step.parameters[name].scale_down_gradients_by_number_of_workers_for_sync_training
-            for name in names
+            name: self._parameters[name].scale_down_gradients_by_number_of_workers_for_sync_training for name in names
         }
-        self._apply({n: [a / count if averages[n] else a for a in arrays] for n, arrays in summed.items()}, networks)
-        for arrays in summed.values():
-            for array in arrays:
-                array[...] = 0.0
+        self._apply({n: vector / count if averages[n] else vector for n, vector in summed.items()}, networks)
+        for vector in summed.values():
+            vector[...] = 0.0
         self._file.arrived[:] = 0
         self._file.joint_updates[0] += 1
 
-    def _apply(self, gradients: dict[str, Arrays], networks: Mapping[str, NetworkState]) -> None:
+    def _apply(self, gradients: Mapping[str, np.ndarray], networks: Mapping[str, NetworkState]) -> None:
         """The lock is held."""
-        state = {name: self._groups_of(name) for name in networks}
-        scalars = {name: self._optimizer_scalars(name) for name in gradients}
-        buffers = {name: _floats(network.arrays("buffers")) for name, network in networks.items()}
-        after, _ = self.step.apply(np, state, gradients, buffers, scalars)
-        for name, groups in after.items():
-            for group in GROUPS:
-                _copy(groups[group], state[name][group])
+        for name, vector in gradients.items():
+            self._descend(name, self._clipped(name, vector))
+        for name, network in networks.items():
+            self._share(name, "buffers", network)
 
-    def _groups_of(self, name: str) -> dict[str, Arrays]:
-        groups = {group: self._arrays[name, group] for group in GROUPS}
-        return groups | {"slots": self._own_slots[name]} if name in self._own_slots else groups
+    def _clipped(self, name: str, vector: np.ndarray) -> np.ndarray:
+        parameters = self._parameters[name]
+        if parameters.gradients_clipping_method is not GradientClippingMethod.ClipByNorm:
+            return clip(np, [vector], parameters)[0]
+        clipped = clip(np, self._split(name, "weights", vector), parameters)
+        return np.concatenate([array.ravel() for array in clipped])
+
+    def _descend(self, name: str, gradient: np.ndarray) -> None:
+        """An optimizer treats each number by itself: it gets stretches of the vectors, what it makes of which stays in
+        the processor's cache."""
+        optimizer, scalars = self._optimizers[name], self._optimizer_scalars(name)
+        weights, slots = self._vector(name, "weights"), self._vector(name, "slots")
+        slots = slots.reshape(optimizer.num_slots, weights.size)
+        for start in range(0, weights.size, _STRETCH):
+            part = slice(start, start + _STRETCH)
+            (changed,), changed_slots = optimizer(
+                np, [weights[part]], [gradient[part]], [[slot[part]] for slot in slots], scalars
+            )
+            weights[part] = changed
+            for slot, (value,) in zip(slots, changed_slots):
+                slot[part] = value
+
+    def _vector(self, name: str, group: str) -> np.ndarray:
+        has_own = group == "slots" and name in self._own_slots
+        return self._own_slots[name] if has_own else self._vectors[name, group]
 
     def _optimizer_scalars(self, name: str) -> np.ndarray:
         """Count an update of a network. :return: its learning rate and bias corrections"""
@@ -233,12 +263,7 @@ class SharedNetworks:
         shared = own = int(self._updates[name][0])
         if name in self._own_updates:
             own = self._own_updates[name] = self._own_updates[name] + 1
-        return np.asarray(self.step.optimizers[name].scalars(own, shared - 1), np.float32)
-
-    def _as_weights(self, name: str, vector: np.ndarray) -> Arrays:
-        shapes = [array.shape for array in self._arrays[name, "weights"]]
-        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-        return [part.reshape(shape) for part, shape in zip(np.split(vector, ends[:-1]), shapes)]
+        return np.asarray(self._optimizers[name].scalars(own, shared - 1), np.float32)
 
 
 class SharedLearner:
@@ -314,6 +339,9 @@ def _floats(arrays: Sequence[np.ndarray]) -> Arrays:
     return [array for array in arrays if _is_float(array)]
 
 
-def _copy(values: Sequence[np.ndarray], places: Sequence[np.ndarray]) -> None:
-    for value, place in zip(_floats(values), places):
-        np.copyto(place, value)
+def _with_own_states(network: NetworkState, group: str, floats: Arrays) -> Arrays:
+    """A group's arrays: the floats given, and the states of random generators that the worker has."""
+    if len(floats) == network.num_arrays(group):
+        return floats
+    found = iter(floats)
+    return [next(found) if _is_float(array) else array for array in network.arrays(group)]

@@ -9,7 +9,7 @@ import pathlib
 import socket
 import sys
 import tempfile
-from typing import Any, Callable, Iterator, NoReturn
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NoReturn
 
 from rl_coach.command_line import preset_catalogue
 from rl_coach.command_line.arguments import ROLLOUT_WORKER, arguments_of_a_process
@@ -23,6 +23,10 @@ from rl_coach.orchestrators.run_order import (
     new_run_id,
 )
 from rl_coach.utils import CoachError
+
+if TYPE_CHECKING:
+    from rl_coach.data_stores.data_store import DataStore
+    from rl_coach.memories.backend.memory import MemoryBackendParameters
 
 _OF_THIS_MACHINE = (
     "resume", "evaluated", "render", "open_dashboard", "checkpoint_restore_dir", "checkpoint_restore_file",
@@ -77,13 +81,7 @@ def take_part(args: argparse.Namespace, defaults: dict[str, Any]) -> NoReturn:
 
     :raises CoachError: the JSON of a flag is none, or describes nothing that there is
     """
-    from rl_coach.data_stores.data_store_impl import construct_data_store_params
-    from rl_coach.memories.backend.memory_impl import construct_memory_params
-
-    backend: Any = _parameters("--memory_backend_params", args.memory_backend_params, construct_memory_params)
-    store: Any = None
-    if args.data_store_params:
-        store = _parameters("--data_store_params", args.data_store_params, construct_data_store_params)
+    backend, store = _described(args)
     password = backend.orchestrator_params.get("redis_password")
     order = RunOrder(
         run=backend.channel,
@@ -92,17 +90,47 @@ def take_part(args: argparse.Namespace, defaults: dict[str, Any]) -> NoReturn:
         num_workers=args.num_workers,
         experiment_path=args.experiment_path,
         redis_password_file=None if password is None else _open_file(password),
-        data_store=DataStoreOrder() if store is None else _data_store_order(store),
+        data_store=store,
         resume=bool(args.resume),
     )
     command = [sys.executable, "-m", TRAINING_PROGRAM, "--order", _open_file(order.as_json())]
     if args.distributed_coach_run_type == ROLLOUT_WORKER:
         command[2] = ROLLOUT_PROGRAM
-        command += ["--name", f"worker-{socket.gethostname()}-{os.getpid()}"]
+        command += ["--name", name_of_this_worker()]
     os.execv(sys.executable, command)
 
 
-def _parameters(flag: str, text: str, construct: Callable[[str], Any]) -> Any:
+def name_of_this_worker() -> str:
+    """A name that no other process has."""
+    return f"worker-{socket.gethostname()}-{os.getpid()}"
+
+
+def open_backend_and_store(args: argparse.Namespace) -> tuple[MemoryBackendParameters, DataStore]:
+    """The memory backend and the data store that the flags of Coach 1.0.1's orchestrator describe.
+
+    :raises CoachError: the JSON of a flag is none, or describes nothing that there is
+    """
+    from rl_coach.data_stores.data_store_impl import open_data_store
+
+    backend, store = _described(args)
+    return backend, open_data_store(store.kind, store.settings, backend.channel, backend.connect())
+
+
+def _described(args: argparse.Namespace) -> tuple[Any, DataStoreOrder]:
+    """(parameters of the memory backend, order for the data store)"""
+    from rl_coach.data_stores.data_store_impl import construct_data_store_params
+    from rl_coach.memories.backend.memory_impl import construct_memory_params
+
+    backend = _parameters("--memory_backend_params", args.memory_backend_params, construct_memory_params)
+    if not args.data_store_params:
+        return backend, DataStoreOrder()
+    store = _parameters("--data_store_params", args.data_store_params, construct_data_store_params)
+    return backend, _data_store_order(store)
+
+
+def _parameters(flag: str, text: str | None, construct: Callable[[str], Any]) -> Any:
+    if not text:
+        raise CoachError(f"{flag}: the JSON is missing")
     try:
         return construct(text)
     except (ValueError, TypeError, AttributeError) as error:
@@ -163,7 +191,10 @@ def _run_on_kubernetes(
         make_graph(args)
     experiment, directory = _place(args)
     arguments = arguments_of_a_process(args, defaults)
-    parameters = kubernetes.parameters(settings, experiment, arguments, args.num_workers, directory)
+    config_path = os.path.abspath(args.distributed_coach_config_path)
+    parameters = kubernetes.parameters(
+        settings, experiment, arguments, args.num_workers, directory, sys.argv, config_path
+    )
     if args.dry_run:
         print(kubernetes.dry_run(parameters), end="")
         return
@@ -181,7 +212,10 @@ def _check_flags(args: argparse.Namespace, defaults: dict[str, Any]) -> None:
     """Refuse flags that mean something on this machine alone, and presets that the image cannot hold."""
     for name in _OF_THIS_MACHINE:
         if getattr(args, name) != defaults[name]:
-            raise CoachError(f"--{name}: not with orchestrator = kubernetes, where nothing of this machine is seen")
+            hint = "; with -dcp FILE that says orchestrator = local it goes on here" if name == "resume" else ""
+            raise CoachError(
+                f"--{name}: not with orchestrator = kubernetes, where nothing of this machine is seen{hint}"
+            )
     path = args.preset.partition(":")[0]
     is_named = preset_catalogue.expand(args.preset) != args.preset
     if path.endswith(".py") and not is_named and not os.path.isabs(path):

@@ -132,6 +132,7 @@ class GraphManager(CoachMethods, Constrained):
         self._is_episode_kept = False
         self._warned_of_endless_episode = False
         self._attention_at = 0.0
+        self._shown_phase = RunPhase.UNDEFINED
         self._evaluations_in_place = 0
 
     def set_schedule_params(self, schedule_params: ScheduleParameters) -> None:
@@ -242,6 +243,8 @@ class GraphManager(CoachMethods, Constrained):
             shared = any(level.shares_environment_with_evaluation for level in self.level_managers)
             self.reset_required = self.force_next_reset = self._training_episode_is_over or shared
         self._phase = value
+        if value not in (RunPhase.UNDEFINED, self._shown_phase):
+            self._attention_at = 0.0  # after the first step, whatever that one waits for
         self._counts = self.total_steps_counters[value].counters
 
     @contextlib.contextmanager
@@ -349,7 +352,7 @@ class GraphManager(CoachMethods, Constrained):
     def attend(self) -> None:
         """Show the progress, on the screen and to others. Steps do a few times a second; a loop that waits between two
         steps calls it itself."""
-        self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
+        self._attention_at, self._shown_phase = time.monotonic() + SECONDS_BETWEEN_REDRAWS, self._phase
         self.progress.update(self._reports.status())
         self._warn_of_endless_episode()
         if self.progress.is_running:
@@ -619,7 +622,8 @@ class GraphManager(CoachMethods, Constrained):
 
     def occasionally_save_checkpoint(self) -> None:
         """Save a checkpoint if one is due."""
-        if self.checkpoints.schedule.is_due(self.reset_required):
+        has_an_end_to_wait_for = self.top_level_manager.has_one_episode
+        if self.checkpoints.schedule.is_due(self.reset_required or not has_an_end_to_wait_for):
             self.save_checkpoint()
 
     def save_checkpoint(self, failed: bool = False) -> str | None:

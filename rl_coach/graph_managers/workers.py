@@ -136,7 +136,7 @@ class Workers:
         if not self._put("policy", pack(policy)):
             return
         self._published_updates = policy["updates"]
-        link.say(version=name[1], phase=self._level.phase.name, **self._wanted())
+        link.say(version=name[1], phase=self._level.phase.name, **self._wanted_first())
         now = time.monotonic()
         self._publish_at = now + max(self._exchange.publish_seconds, _PRICE_OF_PUBLISHING * (now - began))
 
@@ -155,6 +155,12 @@ class Workers:
             return {"left": None}
         left, unit = self._agent.left_to_play()
         return {"left": left, "unit": unit.name}
+
+    def _wanted_first(self) -> dict[str, Any]:
+        """Likewise of a policy that is published, which is when experience is waited for: at least one. Heatup may have
+        been longer than what is learned from, but a step of training begins with playing."""
+        wanted = self._wanted()
+        return wanted if wanted["left"] is None else {**wanted, "left": max(1, wanted["left"])}
 
     # experience
 

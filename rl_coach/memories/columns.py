@@ -72,6 +72,11 @@ class ArrayColumn:
         self.shape = values.shape[1:]
         self._scalar_types: set[type] = set()
 
+    def is_for(self, example: Any, capacity: int) -> bool:
+        """True if a column that is made for that first value is as this one."""
+        array = as_numeric_array(example)
+        return array is not None and self.values.shape == (capacity, *array.shape) and self.dtype == array.dtype
+
     @property
     def missing(self) -> Any:
         """The stand-in of a row without a value: NaN, zero or None, whichever the dtype has."""

@@ -82,7 +82,10 @@ class TransitionStore:
         self.length = 0
         self.observations: dict[str, VectorObservations | FrameObservations] = {}
         self.info: dict[str, InfoColumn] = {}
-        self.returns: np.ndarray | None = None
+        self.returns: np.ndarray | None = None  # none as long as no transition's return is known
+        self._has_return = np.zeros(0, dtype=bool)  # of each row, beside ``returns``
+        self._forgotten_returns = np.zeros(0)
+        self._forgotten_info: dict[str, InfoColumn] = {}
         self.n_steps: np.ndarray | None = None  # none as long as all transitions are of one step
 
     def drop_oldest(self, count: int = 1) -> None:
@@ -101,6 +104,10 @@ class TransitionStore:
     def clear(self) -> None:
         """Forget all transitions, and start at the first row again."""
         self.first_serial = self.length = 0
+        # their rows are used again: an allocator may fill new ones with zeros, which then take memory
+        if self.returns is not None:
+            self._forgotten_returns = self.returns
+        self._forgotten_info |= self.info
         self.returns = self.n_steps = None
         self.info = {}
         for column in self.observations.values():
@@ -144,7 +151,7 @@ class TransitionStore:
             self._put_info(row, transition.info)
         value = transition._n_step_discounted_rewards
         if value is not None or self.returns is not None:
-            self.put_returns(row, np.nan if value is None else value)
+            self.put_returns(row, value)
         if transition.n_steps != 1 or self.n_steps is not None:
             self._put_n_steps(row, transition.n_steps)
         # After all that may move the first serial number or fail.
@@ -203,6 +210,7 @@ class TransitionStore:
         self.terminateds = _moved(self.terminateds, sources, targets, capacity)
         if self.returns is not None:
             self.returns = _moved(self.returns, sources, targets, capacity)
+            self._has_return = _moved(self._has_return, sources, targets, capacity)
         if self.n_steps is not None:
             self.n_steps = _moved(self.n_steps, sources, targets, capacity)
 
@@ -219,17 +227,46 @@ class TransitionStore:
                 self.info[name].put_missing(row)
 
     def _create_info(self, name: str, example: Any) -> InfoColumn:
-        column = self.info[name] = InfoColumn(name, self.capacity, example)
+        column = self._forgotten_info.pop(name, None)
+        if column is None or not column.column.is_for(example, self.capacity):
+            column = InfoColumn(name, self.capacity, example)
+        column.present = None
+        self.info[name] = column
         if self.length:
             column.put_missing(self.all_rows())
         return column
 
     def put_returns(self, rows: Any, values: Any) -> None:
-        """Set the discounted returns of rows; NaN where they are not known."""
+        """Set the discounted returns of rows.
+
+        :param values: masked where they are not known; None if none is
+        """
         if self.returns is None:
-            self.returns = np.zeros(self.capacity, dtype=np.float64)
-            self.returns[self.all_rows()] = np.nan
-        self.returns[rows] = values
+            self.returns = self._forgotten_returns
+            if len(self.returns) != self.capacity:
+                self.returns, self._has_return = np.zeros(self.capacity), np.zeros(self.capacity, dtype=bool)
+            self.returns[self.all_rows()], self._has_return[self.all_rows()] = np.nan, False
+        are_known: Any = values is not None
+        if isinstance(values, np.ma.MaskedArray):
+            values, are_known = np.ma.getdata(values), ~np.ma.getmaskarray(values)
+        self.returns[rows] = np.nan if values is None else values
+        self._has_return[rows] = are_known
+
+    def has_returns(self, rows: np.ndarray) -> bool:
+        """True if the discounted returns of all these rows are known."""
+        return self.returns is not None and bool(self._has_return.take(rows).all())
+
+    def _known_returns(self, rows: np.ndarray) -> np.ndarray | None:
+        """[B] float32; None unless all are known."""
+        assert self.returns is not None
+        return self.returns.take(rows).astype(np.float32) if self.has_returns(rows) else None
+
+    def _returns_of(self, rows: np.ndarray) -> np.ndarray | None:
+        """[B], masked where they are not known; None if none is."""
+        if self.returns is None:
+            return None
+        known = self._has_return[rows]
+        return self.returns[rows] if known.all() else np.ma.MaskedArray(self.returns[rows], ~known)
 
     def _put_n_steps(self, rows: Any, values: Any) -> None:
         if self.n_steps is None:
@@ -307,7 +344,7 @@ class TransitionStore:
         self.terminateds[rows] = chunk.terminated_column
         self._put_info_chunk(rows, chunk.info_columns)
         if chunk.return_column is not None or self.returns is not None:
-            self.put_returns(rows, np.nan if chunk.return_column is None else chunk.return_column)
+            self.put_returns(rows, chunk.return_column)
         if chunk.n_step_column is not None or self.n_steps is not None:
             self._put_n_steps(rows, 1 if chunk.n_step_column is None else chunk.n_step_column)
 
@@ -368,16 +405,11 @@ class TransitionStore:
             self.game_overs.take(rows),
             next_states,
             self.terminateds.take(rows),
-            None if self.returns is None else self._known_returns(self.returns.take(rows)),
+            None if self.returns is None else self._known_returns(rows),
             None,
             columns,
             None if self.n_steps is None else self.n_steps.take(rows),
         )
-
-    @staticmethod
-    def _known_returns(returns: np.ndarray) -> np.ndarray | None:
-        known = returns.astype(np.float32)
-        return None if np.isnan(known).any() else known
 
     def batch_at(self, positions: np.ndarray) -> Batch:
         """The transitions at ``positions`` as fresh columns; an empty batch of an empty store."""
@@ -396,8 +428,8 @@ class TransitionStore:
             for name in absent:
                 del transition.info[name]
             if self.returns is not None:
-                value = float(self.returns[row])
-                transition._n_step_discounted_rewards = None if np.isnan(value) else value
+                is_known = self._has_return[row]
+                transition._n_step_discounted_rewards = float(self.returns[row]) if is_known else None
         return transitions
 
     def transitions(self) -> list[Transition]:
@@ -428,7 +460,7 @@ class TransitionStore:
             self.game_overs[rows],
             next_states,
             self.terminateds[rows],
-            None if self.returns is None else self.returns[rows],
+            self._returns_of(rows),
             None,
             {name: column.take(rows) for name, column in self.info.items()},
             None if self.n_steps is None else self.n_steps[rows],
@@ -451,6 +483,7 @@ class TransitionStore:
             state["game_over"] = self.game_overs[rows]
             state["terminated"] = self.terminateds[rows]
             state["returns"] = None if self.returns is None else self.returns[rows]
+            state["has_return"] = None if self.returns is None else self._has_return[rows]
             state["n_steps"] = None if self.n_steps is None else self.n_steps[rows]
             state["info"] = {name: _info_state(column, rows, name) for name, column in self.info.items()}
         return state
@@ -484,7 +517,9 @@ class TransitionStore:
         self.game_overs[rows] = state["game_over"]
         self.terminateds[rows] = state["terminated"]
         if state["returns"] is not None:
-            self.put_returns(rows, state["returns"])
+            # checkpoints from before there was a column of its own say by NaN which are not known
+            known = state["has_return"] if "has_return" in state else ~np.isnan(state["returns"])
+            self.put_returns(rows, np.ma.MaskedArray(state["returns"], ~known))
         if state.get("n_steps") is not None:
             self._put_n_steps(rows, state["n_steps"])
         for name, column in state["info"].items():

@@ -315,13 +315,21 @@ def describe(params: KubernetesParameters, namespace: str) -> KubernetesRun:
 
 
 def parameters(
-    settings: DistributedSettings, experiment: str, arguments: Sequence[str], num_workers: int, directory: str
+    settings: DistributedSettings,
+    experiment: str,
+    arguments: Sequence[str],
+    num_workers: int,
+    directory: str,
+    command_line: Sequence[str] = (),
+    config_path: str | None = None,
 ) -> KubernetesParameters:
     """The parameters of a run that ``coach`` starts.
 
     :param experiment: the experiment's name, which the run's name is made from
     :param arguments: flags of ``coach`` that make the graph
     :param directory: name of the run's directory within the experiment's
+    :param command_line: started the run, for its record
+    :param config_path: the file of ``-dcp`` from the root of this machine, likewise
     """
     name = run_name(experiment)
     place = f"{experiment}/{directory}"
@@ -335,6 +343,8 @@ def parameters(
         num_workers=num_workers,
         experiment_path=experiment_path,
         data_store=_data_store(settings, experiment_path, place),
+        command_line=list(command_line),
+        config_path=config_path,
     )
     parts = [
         _run_type(settings, settings.trainer, TRAINER_COMMAND, RunType.TRAINER, 1),

@@ -1,10 +1,15 @@
-"""Running mean and variance of everything that was pushed."""
+"""Running mean and variance of everything that was pushed, here or in any process that shares the statistics."""
 
 from __future__ import annotations
 
+import io
+import math
 import pathlib
+import sys
+import threading
+import time
 from abc import ABC, abstractmethod
-from typing import Any, Sequence, Union
+from typing import Any, NamedTuple, Sequence, Union
 
 import numpy as np
 
@@ -15,24 +20,54 @@ from rl_coach.utilities.plain_data import State
 Shape = Union[int, Sequence[int]]
 
 
+_SECONDS_TO_SUBSCRIBE = 8.0
+_SECONDS_BETWEEN_LOOKS = 0.1  # of a thread, whether it is to end
+_NUMBERS = "biuf"  # kinds of dtype
+
+
 class SharedRunningStats(ABC):
     """Statistics under a name, which several workers may feed.
 
     :param name: tells the statistics of one run apart, in messages and file names
-    :param pubsub_params: connection for workers to exchange their samples; None keeps the statistics to this process
+    :param pubsub_params: parameters of the memory backend over which processes exchange their samples, those with the
+        same ``channel`` and name; None keeps the statistics to this process
+
+    :ivar subscription: takes in what all of them push, once it is there
     """
 
     def __init__(self, name: str = "", pubsub_params: Any = None):
         self.name = name
         self.pubsub_params = pubsub_params
+        self.subscription: SharedRunningStatsSubscribe | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy makes connections of its own."""
+        return {**self.__dict__, "subscription": None}
 
     @abstractmethod
     def set_params(self, shape: Shape = (1,), clip_values: Sequence[float] | None = None) -> None:
         """Start anew for samples of ``shape``; ``normalize`` clips to ``(low, high)`` if given."""
 
+    @property
+    def channel(self) -> str:
+        """The channel of Redis that samples are published on."""
+        return f"coach:{self.pubsub_params.channel}:statistics:{self.name}"
+
     def push(self, x: np.ndarray) -> None:
-        """Add one sample of ``shape``, or a batch of them with a leading dimension."""
-        self.push_val(x)
+        """Add one sample of ``shape``, or a batch of them with a leading dimension.
+
+        With ``pubsub_params`` all processes that share the statistics get it, this one too, a moment later, by way of
+        its ``SharedRunningStatsSubscribe``; the first sample starts that, if nobody has.
+
+        :raises CoachError: Redis cannot be reached, or could not be since the last sample
+        """
+        if self.pubsub_params is None:
+            self.push_val(x)
+            return
+        if self.subscription is None:
+            SharedRunningStatsSubscribe(self).start()
+        assert self.subscription is not None
+        self.subscription.publish(np.asarray(x))
 
     @abstractmethod
     def push_val(self, x: np.ndarray) -> None:
@@ -99,6 +134,164 @@ class SharedRunningStats(ABC):
         return pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.srs.npz"
 
 
+class SharedRunningStatsSubscribe(threading.Thread):
+    """Takes in what is published of statistics, from the moment that it is made, and adds it to those of this process.
+
+    It ends with ``stop()``, or with its connection: what was published meanwhile is lost, so that the statistics of
+    this process are no longer those of the others. It says so in a line, and ``push`` raises it.
+
+    :param shared_running_stats: the statistics, with ``pubsub_params``
+    :raises CoachError: they have a subscription already, or Redis cannot be reached
+
+    :ivar failure: ended the thread; None as long as nothing did
+    :ivar num_refused: number of messages that were no samples; the first is shown
+    """
+
+    def __init__(self, shared_running_stats: SharedRunningStats):
+        super().__init__(name=f"statistics '{shared_running_stats.name}'", daemon=True)
+        if shared_running_stats.subscription is not None:
+            raise CoachError(f"the {self.name} have a subscription already")
+        self.shared_running_stats = shared_running_stats
+        self.failure: BaseException | None = None
+        self.num_refused = 0
+        self._is_to_end = threading.Event()
+        self._publisher, self._listener = (shared_running_stats.pubsub_params.connect() for _ in range(2))
+        self._messages = self._listener.client.pubsub()
+        self._subscribe(shared_running_stats.channel)
+        shared_running_stats.subscription = self
+
+    def _subscribe(self, channel: str) -> None:
+        try:
+            self._messages.subscribe(channel)
+            deadline = time.monotonic() + _SECONDS_TO_SUBSCRIBE
+            while self._messages.get_message(timeout=_SECONDS_BETWEEN_LOOKS) is None:
+                if time.monotonic() >= deadline:
+                    raise CoachError(f"the {self.name}: Redis does not answer")
+        except self._listener.errors as error:
+            raise self._lost(error) from error
+
+    def _lost(self, error: BaseException) -> CoachError:
+        return CoachError(f"the {self.name}: the connection to Redis is lost: {_in_a_line(error)}")
+
+    def publish(self, sample: np.ndarray) -> None:
+        """Give a sample, or a batch, to all that have subscribed.
+
+        :raises CoachError: Redis cannot be reached, or could not be since the last sample
+        :raises ValueError: it is of another shape
+        """
+        if self.failure is not None:
+            raise CoachError(f"the {self.name} are no longer shared: {_in_a_line(self.failure)}") from self.failure
+        if problem := self._problem_of(sample):
+            raise ValueError(problem)
+        try:
+            self._publisher.client.publish(self.shared_running_stats.channel, _as_bytes(sample))
+        except self._publisher.errors as error:
+            raise self._lost(error) from error
+
+    def run(self) -> None:
+        """Take in samples until ``stop`` is called or the connection is lost."""
+        try:
+            while not self._is_to_end.is_set():
+                message = self._messages.get_message(timeout=_SECONDS_BETWEEN_LOOKS)
+                if message is not None and message["type"] == "message":
+                    self._take(message["data"])
+        except self._listener.errors as error:
+            self.failure = error
+            _say(str(self._lost(error)))
+        except BaseException as error:
+            self.failure = error
+            raise
+        finally:
+            self._listener.close()
+
+    def _take(self, data: bytes) -> None:
+        try:
+            sample = _from_bytes(data)
+            problem = self._problem_of(sample)
+        except ValueError as error:
+            problem = str(error)
+        if problem:
+            self.num_refused += 1
+            if self.num_refused == 1:
+                _say(f"the {self.name}: a message on {self.shared_running_stats.channel} is no sample: {problem}")
+            return
+        self.shared_running_stats.push_val(sample)
+
+    def _problem_of(self, sample: np.ndarray) -> str:
+        shape = self.shared_running_stats.shape
+        if sample.dtype.kind in _NUMBERS and shape in (sample.shape, sample.shape[1:]):
+            return ""
+        return f"it is {sample.dtype}{list(sample.shape)}, samples are of shape {list(shape)}"
+
+    def stop(self) -> None:
+        """End the thread, and close its connections. The next sample that is pushed begins anew."""
+        self._is_to_end.set()
+        if self.is_alive():
+            self.join()
+        self._publisher.close()
+        self.shared_running_stats.subscription = None
+
+
+def _in_a_line(error: BaseException) -> str:
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+
+
+def _say(line: str) -> None:
+    print(f"coach: {line}", file=sys.stderr)
+
+
+def _as_bytes(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=False)
+    return file.getvalue()
+
+
+def _from_bytes(data: bytes) -> np.ndarray:
+    """The array that ``_as_bytes`` wrote.
+
+    :raises ValueError: it is none, or not as long as it says
+    """
+    file = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(file)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        shape, is_fortran, dtype = readers[version](file)
+    except Exception as error:  # the header is parsed as Python, which fails in many ways
+        raise ValueError("it is no array") from error
+    if dtype.kind not in _NUMBERS or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
+        raise ValueError(f"it is no array of numbers {dtype}{list(shape)}")
+    array = np.frombuffer(data, dtype, offset=file.tell())
+    return array.reshape(shape, order="F" if is_fortran else "C")
+
+
+class _Moments(NamedTuple):
+    """Sums of all samples, exchanged as a whole: who reads them while another thread pushes sees none of its half."""
+
+    num_samples: int
+    mean: np.ndarray
+    squared_deviations: np.ndarray
+
+    def merged(self, count: int, mean: np.ndarray, squared_deviations: np.ndarray | None) -> _Moments:
+        """Those of more samples. :param squared_deviations: of the new ones; None for a single one"""
+        total = self.num_samples + count
+        difference = mean - self.mean
+        squared = self.squared_deviations + np.square(difference) * (self.num_samples * count / total)
+        if squared_deviations is not None:
+            squared += squared_deviations
+        return _Moments(total, self.mean + difference * (count / total), squared)
+
+    def var(self, epsilon: float) -> np.ndarray:
+        """The population variance, at least ``epsilon``; 1 as long as nothing was pushed."""
+        if self.num_samples == 0:
+            return np.ones_like(self.mean)
+        return np.maximum(self.squared_deviations / self.num_samples, epsilon)
+
+
+_WRITING = threading.RLock()
+"""Held by who changes statistics: their owner, or the thread of their subscription. All share it, as locks cannot be
+copied."""
+
+
 class NumpySharedRunningStats(SharedRunningStats):
     """Mean and variance in one pass, exact for single samples and batches alike (Chan, Golub & LeVeque 1983,
     "Algorithms for Computing the Sample Variance", equation 2.1).
@@ -110,63 +303,55 @@ class NumpySharedRunningStats(SharedRunningStats):
         super().__init__(name, pubsub_params)
         self.epsilon = epsilon
         self.set_params()
+        if pubsub_params is not None:
+            SharedRunningStatsSubscribe(self).start()
 
     def set_params(self, shape: Shape = (1,), clip_values: Sequence[float] | None = None) -> None:
-        self._count = 0
-        self._mean = np.zeros(shape)
-        self._squared_deviations = np.zeros(shape)
-        self.clip_values = None if clip_values is None else (float(clip_values[0]), float(clip_values[1]))
-        self._inverse_std: np.ndarray | None = None
-        self._gathered: NumpySharedRunningStats | None = None
+        with _WRITING:
+            self._moments = _Moments(0, np.zeros(shape), np.zeros(shape))
+            self.clip_values = None if clip_values is None else (float(clip_values[0]), float(clip_values[1]))
+            self._inverse_std: tuple[_Moments, np.ndarray] | None = None
+            self._gathered: NumpySharedRunningStats | None = None
 
     def push_val(self, samples: Any) -> None:
         samples = np.asarray(samples, dtype=np.float64)
-        if self._gathered is not None:
-            self._gathered.push_val(samples)
-        if samples.shape == self._mean.shape:
-            self._merge(1, samples, None)
-        elif samples.shape[1:] == self._mean.shape:
-            if len(samples):
+        with _WRITING:
+            if self._gathered is not None:
+                self._gathered.push_val(samples)
+            moments = self._moments
+            shape = moments.mean.shape
+            if samples.shape == shape:
+                self._moments = moments.merged(1, samples, None)
+            elif samples.shape[1:] != shape:
+                raise ValueError(f"the statistics '{self.name}' are of samples of shape {shape}, not {samples.shape}")
+            elif len(samples):
                 mean = samples.mean(axis=0)
-                self._merge(len(samples), mean, np.square(samples - mean).sum(axis=0))
-        else:
-            raise ValueError(
-                f"the statistics '{self.name}' are of samples of shape {self._mean.shape}, not {samples.shape}"
-            )
+                self._moments = moments.merged(len(samples), mean, np.square(samples - mean).sum(axis=0))
 
     def take_gathered(self) -> State:
-        gathered, self._gathered = self._gathered, NumpySharedRunningStats(self.name, self.epsilon)
-        self._gathered.set_params(self.shape)
+        with _WRITING:
+            gathered, self._gathered = self._gathered, NumpySharedRunningStats(self.name, self.epsilon)
+            self._gathered.set_params(self.shape)
         return NumpySharedRunningStats(self.name).get_state() if gathered is None else gathered.get_state()
 
     def merge(self, gathered: State) -> None:
         if gathered["count"]:
-            self._merge(gathered["count"], np.asarray(gathered["mean"]), np.asarray(gathered["squared_deviations"]))
-
-    def _merge(self, count: int, mean: np.ndarray, squared_deviations: np.ndarray | None) -> None:
-        total = self._count + count
-        difference = mean - self._mean
-        self._mean = self._mean + difference * (count / total)
-        self._squared_deviations = self._squared_deviations + np.square(difference) * (self._count * count / total)
-        if squared_deviations is not None:
-            self._squared_deviations += squared_deviations
-        self._count = total
-        self._inverse_std = None
+            mean, deviations = np.asarray(gathered["mean"]), np.asarray(gathered["squared_deviations"])
+            with _WRITING:
+                self._moments = self._moments.merged(gathered["count"], mean, deviations)
 
     @property
     def n(self) -> int:
-        return self._count
+        return self._moments.num_samples
 
     @property
     def mean(self) -> np.ndarray:
-        return self._mean
+        return self._moments.mean
 
     @property
     def var(self) -> np.ndarray:
         """The population variance, at least ``epsilon``; 1 as long as nothing was pushed."""
-        if self._count == 0:
-            return np.ones_like(self._mean)
-        return np.maximum(self._squared_deviations / self._count, self.epsilon)
+        return self._moments.var(self.epsilon)
 
     @property
     def std(self) -> np.ndarray:
@@ -174,22 +359,24 @@ class NumpySharedRunningStats(SharedRunningStats):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._mean.shape
+        return self._moments.mean.shape
 
     def normalize(self, batch: Any) -> np.ndarray:
         """:return: float32, of the shape of ``batch``"""
-        if self._inverse_std is None:
-            self._inverse_std = 1.0 / self.std
-        normalized = (batch - self._mean) * self._inverse_std
+        moments, inverse = self._moments, self._inverse_std
+        if inverse is None or inverse[0] is not moments:
+            inverse = self._inverse_std = (moments, 1.0 / np.sqrt(moments.var(self.epsilon)))
+        normalized = (batch - moments.mean) * inverse[1]
         if self.clip_values is not None:
             normalized = np.minimum(np.maximum(normalized, self.clip_values[0]), self.clip_values[1])
         return normalized.astype(np.float32)
 
     def get_state(self) -> State:
+        count, mean, squared_deviations = self._moments
         return {
-            "count": self._count,
-            "mean": np.array(self._mean),  # of a scalar it is no array, and a checkpoint would make a float of it
-            "squared_deviations": np.array(self._squared_deviations),
+            "count": count,
+            "mean": np.array(mean),  # of a scalar it is no array, and a checkpoint would make a float of it
+            "squared_deviations": np.array(squared_deviations),
         }
 
     def set_state(self, state: State) -> None:
@@ -199,7 +386,7 @@ class NumpySharedRunningStats(SharedRunningStats):
             raise CoachError(f"the saved statistics of '{self.name}' lack {missing}") from None
         if np.shape(mean) != self.shape:
             raise CoachError(f"the saved statistics of '{self.name}' have shape {np.shape(mean)}, not {self.shape}")
-        self._count = count
-        self._mean = np.array(mean, dtype=np.float64)
-        self._squared_deviations = np.array(squared_deviations, dtype=np.float64)
-        self._inverse_std = None
+        with _WRITING:
+            self._moments = _Moments(
+                count, np.array(mean, dtype=np.float64), np.array(squared_deviations, dtype=np.float64)
+            )

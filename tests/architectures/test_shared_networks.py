@@ -11,6 +11,7 @@ import pytest
 
 from rl_coach.architectures.shared_networks import GROUPS, SharedBlock, SharedFile, SharedLearner, SharedNetworks
 from rl_coach.architectures.update import Update, weighted_mean
+from rl_coach.base_parameters import GradientClippingMethod
 from tests.architectures.test_learner import columns, wrapper_and_learner
 
 B = 4
@@ -54,7 +55,15 @@ def test_gradients_are_what_a_step_of_gradient_descent_subtracts():
     np.testing.assert_allclose(told.values["e"], told.errors)
 
 
-@pytest.mark.parametrize("settings", [{"clip_gradients": 0.5}, {"optimizer_type": "RMSProp"}, {"async_training": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"clip_gradients": 0.5},
+        {"clip_gradients": 0.5, "gradients_clipping_method": GradientClippingMethod.ClipByNorm},
+        {"optimizer_type": "RMSProp"},
+        {"async_training": True},
+    ],
+)
 def test_one_worker_learns_as_a_process_alone(settings, tmp_path):
     """Five updates of a call, with every optimizer, target and schedule."""
     alone, learner = wrapper_and_learner(regression, **settings)

@@ -65,7 +65,7 @@ def test_redis_may_die_and_come_back_empty(tmp_path):
 def test_a_killed_trainer_goes_on_from_its_checkpoint_and_workers_carry_on(tmp_path):
     with DistributedRun(tmp_path, *PLAYING, "-s", "1") as run:
         run.wait_for_learning()
-        wait_until(lambda: list(run.experiment.glob("checkpoint/*.ckpt")), "a checkpoint")
+        wait_until(lambda: list(run.experiment.glob("checkpoint/*.ckpt")), "a checkpoint", 30)
         workers = {name: pid for name, pid in run.children().items() if name != "trainer"}
         stored, killed = run.stored(), run.kill("trainer")
         wait_until(lambda: run.children().get("trainer", killed) != killed, "a new trainer")

@@ -14,7 +14,7 @@ from tests.zoo.runs import graph_of
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
-GRAPHS = 10
+GRAPHS = 6
 
 
 def train_one(directory):

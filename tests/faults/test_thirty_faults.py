@@ -1,6 +1,6 @@
 """Thirty random faults in one distributed run, which ends at its reward with equal totals.
 
-Three and a half minutes, and therefore beside the tests of each fault, which `pytest -m faults` runs.
+Two minutes and more, and therefore beside the tests of each fault, which `make faults` runs.
 """
 
 from __future__ import annotations

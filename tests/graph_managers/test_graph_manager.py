@@ -25,6 +25,7 @@ from tests.zoo.agents import CountingAgentParameters
 from tests.zoo.environments import Bandit, CountingEnvironmentParameters
 from tests.zoo.graphs import counting_graph, schedule
 from tests.zoo.parameters import dqn
+from tests.zoo.runs import graph_of
 
 CSV = "worker_0.simple_rl_graph.main_level.main_level.agent_0.csv"
 PHASES = {"heatup": RunPhase.HEATUP, "train": RunPhase.TRAIN, "test": RunPhase.TEST}
@@ -446,6 +447,15 @@ def test_checkpoints_are_saved_between_episodes_when_due(tmp_path):
     graph.improve()
     names = [checkpoint.name for checkpoint in CheckpointStateReader(str(tmp_path / "checkpoint")).get_all()]
     assert names == ["0_Step-5.ckpt", "1_Step-10.ckpt", "2_Step-15.ckpt", "3_Step-17.ckpt"]
+
+
+def test_where_several_episodes_go_on_at_a_time_no_checkpoint_waits_for_the_end_of_one(tmp_path):
+    graph = graph_of("DQN in several environments", 6)  # two of each copy, whose poles stand longer than that
+    graph.heatup_steps, graph.evaluation_steps = EnvironmentSteps(18), EnvironmentEpisodes(0)
+    graph.create_graph(TaskParameters(experiment_path=str(tmp_path), seed=1, checkpoint_save_secs=0))
+    graph.improve()
+    checkpoints = CheckpointStateReader(str(tmp_path / "checkpoint")).get_all()
+    assert len(checkpoints) > 1, "after each step of training"
 
 
 def test_the_newest_checkpoints_and_the_best_are_kept(tmp_path):

@@ -206,6 +206,19 @@ def test_returns_that_are_known_are_kept():
     assert [t.n_step_discounted_rewards for t in memory.get(0).transitions] == known
 
 
+def test_returns_of_rewards_that_are_not_numbers_are_known():
+    """NaN is what they are: a diverged environment is not an episode that goes on."""
+    memory = episodic()
+    transitions = Steps().episode(5)
+    transitions[3].reward = float("nan")
+    memory.store_episode(as_episode(transitions))
+    restored = episodic()
+    restored.set_state(memory.get_state())
+    for held in (memory, restored):
+        assert np.isnan([t.n_step_discounted_rewards for t in held.get(0).transitions]).tolist() == [True] * 4 + [False]
+        assert np.isnan(held.sample(50).n_step_discounted_rewards()).any()
+
+
 def test_only_complete_episodes_are_sampled():
     memory = episodic([3, 2], open_steps=4)
     assert set(numbers(memory.sample(200))) == {0, 1, 2, 4, 5}

@@ -307,6 +307,49 @@ def test_how_many_rewards_are_summed_takes_no_room_where_it_is_always_one():
     assert batch.n_steps().tolist() == [1, 1, 1, 1, 2, 2, 1]
 
 
+def with_returns(returns):
+    transitions = Steps().episode(len(returns))
+    for transition, value in zip(transitions, returns):
+        transition._n_step_discounted_rewards = value
+    return transitions
+
+
+def returns_of(store):
+    return [t._n_step_discounted_rewards for t in held_by(store)]
+
+
+def test_known_returns_that_are_not_numbers_are_no_unknown_ones():
+    store = TransitionStore(10)
+    for transition in with_returns([None, float("nan"), 2.0, None]):
+        store.append(transition)
+    restored, refilled = TransitionStore(10), TransitionStore(None)
+    restored.set_state(store.get_state())
+    refilled.extend(store.chunk())
+    refilled.repeat(np.arange(2))
+    for one in (store, restored, refilled):
+        first, second, *later = returns_of(one)
+        assert first is None and np.isnan(second) and later[:2] == [2.0, None]
+        assert np.isnan(one.batch_at(np.array([1, 2])).n_step_discounted_rewards()).tolist() == [True, False]
+        assert one.batch_at(np.arange(3)).return_column is None
+        assert not one.has_returns(one.rows(np.arange(2))) and one.has_returns(one.rows(np.arange(1, 3)))
+    assert returns_of(refilled)[4] is None and np.isnan(returns_of(refilled)[5])
+    chunk = store.chunk()
+    assert chunk[0]._n_step_discounted_rewards is None and np.isnan(chunk[1].n_step_discounted_rewards)
+    with pytest.raises(ValueError, match="known only for transitions of ended episodes"):
+        chunk.n_step_discounted_rewards()
+
+
+def test_a_state_that_marks_unknown_returns_by_nan_is_read():
+    store = TransitionStore(10)
+    for transition in with_returns([1.0, None, 2.0]):
+        store.append(transition)
+    state = store.get_state()
+    del state["has_return"]
+    restored = TransitionStore(10)
+    restored.set_state(state)
+    assert returns_of(restored) == [1.0, None, 2.0]
+
+
 def test_info_of_numbers_is_a_typed_column():
     store = TransitionStore(10)
     for step, transition in enumerate(Steps().episode(4)):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import kubernetes_validate
 import pytest
 import yaml
 
-from rl_coach.coach import DONE, main
+from rl_coach.coach import BAD_INPUT, DONE, main
 from rl_coach.orchestrators import kubernetes_manifests as manifests
 from rl_coach.orchestrators.kubernetes_manifests import Container, KubernetesRun, Volume
+from rl_coach.orchestrators.run_order import RunOrder
 
 OLDEST = "1.29"
 BARE = KubernetesRun(
@@ -120,3 +122,39 @@ def test_a_dry_run_prints_manifests_alone(settings, tmp_path, capfd):
         kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
     order = next(one for one in printed if one["kind"] == "ConfigMap")["data"]["order.json"]
     assert '"--preset=CartPole_ClippedPPO"' in order
+
+
+def test_the_order_says_how_the_run_was_started(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "k8s.ini").write_text("[coach]\norchestrator = kubernetes\nimage = coach:2.0.0\n")
+    flags = ["-p", "CartPole_DQN", "-dc", "-dcp", "k8s.ini", "--dry_run"]
+    monkeypatch.setattr("sys.argv", ["coach", *flags])
+    with pytest.raises(SystemExit):
+        main(flags)
+    printed = yaml.safe_load_all(capfd.readouterr().out)
+    (tmp_path / "order.json").write_text(
+        next(one for one in printed if one["kind"] == "ConfigMap")["data"]["order.json"]
+    )
+    order = RunOrder.read(tmp_path / "order.json")
+    assert order.command_line == ["coach", *flags] and order.config_path == str(tmp_path / "k8s.ini")
+
+
+def test_a_run_of_a_cluster_goes_on_here_with_settings_of_this_machine_alone(tmp_path, monkeypatch, capsys):
+    """Its record names the file of the cluster, which has no place for what lies here."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "k8s.ini").write_text("[coach]\norchestrator = kubernetes\nimage = coach:2.0.0\n")
+    record = {
+        "arguments": {
+            "preset": "CartPole_DQN", "distributed_coach": True,
+            "distributed_coach_config_path": str(tmp_path / "k8s.ini"),
+        },
+        "evaluate_only": False, "resumed": [],
+    }  # fmt: skip
+    (tmp_path / "experiment.json").write_text(json.dumps(record))
+    assert main(["--resume", "."]) == BAD_INPUT
+    error = capsys.readouterr().err
+    assert "--resume: not with orchestrator = kubernetes" in error and error.count("\n") == 1
+    assert "with -dcp FILE that says orchestrator = local it goes on here" in error
+    (tmp_path / "here.ini").write_text("[coach]\norchestrator = local\n")
+    assert main(["--resume", ".", "-dcp", "here.ini", "--keep"]) == BAD_INPUT
+    assert "--keep: only with orchestrator = kubernetes" in capsys.readouterr().err, "the run is one of this machine"

@@ -145,6 +145,17 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
 
 
 @pytest.mark.slow
+def test_workers_that_wait_for_the_newest_policy_play_on_after_a_heatup_longer_than_a_training_period(tmp_path):
+    """DQN learns after each step: after heatup nothing is left to be played before it does."""
+    waits = "agent_params.algorithm.distributed_coach_synchronization_type=DistributedCoachSynchronizationType.SYNC"
+    run = start(tmp_path, "-n", "2", "-cp", f"{SMALL.replace('10000000', '20')}; {waits}", "--nocolor")
+    text = run.communicate(timeout=TOO_LONG)[0]
+    assert run.returncode == 0, text
+    (file,) = tmp_path.glob("*/*/distributed.json")
+    assert json.loads(file.read_text())["steps"] >= 70
+
+
+@pytest.mark.slow
 def test_policies_go_through_a_shared_directory(tmp_path):
     (tmp_path / "run.ini").write_text(f"[coach]\ndata_store = nfs\nnfs_path = {tmp_path / 'shared'}\n")
     run = start(tmp_path, "-n", "2", "-dcp", "run.ini", *PLAYING, "--nocolor")
@@ -154,6 +165,9 @@ def test_policies_go_through_a_shared_directory(tmp_path):
     text = "".join(lines) + run.communicate(timeout=TOO_LONG)[0]
     assert run.returncode == 130, text
     assert documents >= {"policy.document", "blueprint.document"}, text
+    record = json.loads(next(tmp_path.glob("*/*/experiment.json")).read_text())
+    assert record["run"]["command_line"][-1] == "--nocolor" and "-dcp" in record["run"]["command_line"]
+    assert record["arguments"]["distributed_coach_config_path"] == str(tmp_path / "run.ini")
     assert not list(tmp_path.glob("shared/*/*/*.document")), "they go with the run"
 
 

@@ -76,6 +76,22 @@ def test_a_run_without_an_end_says_so_and_stops_by_the_keyboard(preset):
         assert not shown.screen.cursor.hidden
 
 
+SHORT = "heatup_steps=EnvironmentSteps(40); improve_steps=EnvironmentSteps(100)"
+EVALUATED_BEFORE = (
+    f"{SHORT}; agent_params.algorithm.num_consecutive_playing_steps=EnvironmentSteps(100); "
+    "steps_between_evaluation_periods=EnvironmentSteps(30); evaluation_steps=EnvironmentEpisodes(5)"
+)
+
+
+@pytest.mark.parametrize("settings", [SHORT, EVALUATED_BEFORE], ids=["after heatup", "after an evaluation"])
+def test_a_compilation_stands_under_the_phase_that_waits(preset, settings):
+    """The phase before it was over before it could be drawn a second time."""
+    with terminal([*COACH, "-p", "small.py", "-cp", settings, "--seed", "1"], 120, preset) as shown:
+        assert shown.watch(120, until="compiling the training step"), shown.lines()
+        assert ("evaluation" in shown.lines()[0]) == (settings is EVALUATED_BEFORE)
+        assert shown.shows("Training ") and not shown.shows("Heatup") and not shown.shows("Testing"), shown.lines()
+
+
 def test_lines_for_programs(preset):
     with terminal([*COACH, "-p", "small.py", "--nocolor", "--seed", "1"], 500, preset) as shown:
         shown.screen.resize(3000, 500)

@@ -40,8 +40,9 @@ class TensorFlowNetworkState(CompiledNetworkState):
         return self.published[index]._numpy() if index in self.published else self.variables[index].numpy()
 
     def _write(self, index: int, value: np.ndarray) -> None:
-        self.variables[index].assign(value)
-        self.published.pop(index, None)
+        tensor = tf.constant(value)
+        self.variables[index].assign(tensor)
+        self.published[index] = tensor
 
     def _compile(self, change: Callable[[Sequence], list]) -> Callable[[], None]:
         @tf.function(autograph=False)

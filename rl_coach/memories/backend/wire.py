@@ -153,7 +153,9 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
         ("terminated", columns.terminated_column), ("return", columns.return_column), ("n_step", columns.n_step_column),
     ):  # fmt: skip
         if array is not None:
-            yield name, array, ()
+            yield name, np.ma.getdata(array), ()
+    if isinstance(columns.return_column, np.ma.MaskedArray):
+        yield "no_return", np.ma.getmaskarray(columns.return_column), ()
     for name, column in columns.info_columns.items():
         if column.dtype.kind not in _NUMBERS:
             continue  # texts and other objects of an environment stay where it is
@@ -187,9 +189,12 @@ def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
         if absent is not None:
             mask = np.broadcast_to(absent.reshape(-1, *(1 for _ in column.shape[1:])), column.shape)
             info[name] = np.ma.MaskedArray(column, mask)
+    returns = arrays.get("return")
+    if returns is not None and "no_return" in arrays:
+        returns = np.ma.MaskedArray(returns, np.broadcast_to(arrays["no_return"], returns.shape))
     return Batch.from_columns(
         states, arrays["action"], arrays["reward"], arrays["game_over"], next_states, arrays["terminated"],
-        arrays.get("return"), None, info, arrays.get("n_step"),
+        returns, None, info, arrays.get("n_step"),
     )  # fmt: skip
 
 

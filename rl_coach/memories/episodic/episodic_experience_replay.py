@@ -176,8 +176,7 @@ class EpisodicExperienceReplay(Memory):
     def _set_returns(self, positions: np.ndarray, discount: float, n_step: int, bootstraps: bool) -> None:
         store, rows = self._store, self._store.rows(positions)
         rewards = store.rewards.values[rows]
-        are_known = store.returns is not None and not np.isnan(store.returns[rows]).any()
-        if are_known or rewards.ndim > 1:
+        if store.has_returns(rows) or rewards.ndim > 1:
             return
         returns = n_step_returns(rewards, discount, n_step)
         if bootstraps and 0 < n_step < len(rows):

@@ -168,7 +168,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         store.observations[_GOAL].replace(rows, goals)
         store.rewards.put_many(rows, rewards)
         store.game_overs[rows] = store.terminateds[rows] = are_reached
-        store.put_returns(rows, np.nan)
+        store.put_returns(rows, None)
 
     def _goals(self, transitions: list[Transition], copied: np.ndarray) -> np.ndarray:
         """[C, ...] a goal for each copy of the transitions at indices ``copied`` [C]."""

@@ -39,7 +39,7 @@ def sent(batch, run="run", number=3, first=2, **about):
 
 def test_what_arrives_is_what_was_sent():
     batch = columns(
-        returns=np.array([1.0, np.nan, 2.0, 3.0, 4.0]), n_steps=np.full(ROWS, 3, np.int32),
+        returns=np.ma.MaskedArray([1.0, 0.0, np.nan, 3.0, 4.0], [0, 1, 0, 0, 0]), n_steps=np.full(ROWS, 3, np.int32),
         info={"value": np.arange(ROWS) / 2, "text": np.array(["a"] * ROWS)},
     )  # fmt: skip
     found = decode(sent(batch, filters={"mean": np.arange(3.0)}), "run")
@@ -52,6 +52,7 @@ def test_what_arrives_is_what_was_sent():
         mine, theirs = getattr(arrived, name), getattr(batch, name)
         np.testing.assert_array_equal(mine, theirs)
         assert mine.dtype == theirs.dtype
+    assert np.ma.getmaskarray(arrived.return_column).tolist() == [False, True, False, False, False]
     np.testing.assert_array_equal(arrived.n_step_column, batch.n_step_column)
     assert list(arrived.info_columns) == ["value"], "numbers travel, texts stay"
     np.testing.assert_array_equal(found.about["filters"]["mean"], np.arange(3.0))

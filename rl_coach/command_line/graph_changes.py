@@ -1,0 +1,86 @@
+"""Changes of a preset's graph manager that flags ask for."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from rl_coach.command_line import user_classes
+from rl_coach.utils import CoachError
+
+if TYPE_CHECKING:
+    from rl_coach.graph_managers.graph_manager import GraphManager
+
+_STEPS_PER_SECOND = 30  # at most, for a person who plays
+
+
+def apply_flags(graph_manager: Any, args: argparse.Namespace) -> None:
+    """Change a graph manager that is not created yet as the flags say.
+
+    :raises CoachError: there is no such level, class or parameter, or the graph manager cannot be changed so
+    """
+    if args.environment_type:
+        _check_has(graph_manager, "env_params", "-et")
+        graph_manager.env_params = user_classes.make_environment(args.environment_type)
+    if args.level:
+        _select_level(graph_manager, args.level)
+    if args.exploration_policy_type:
+        _check_has(graph_manager, "agent_params", "-ept")
+        graph_manager.agent_params.exploration = user_classes.make_exploration(args.exploration_policy_type)
+    if args.play:
+        _hand_over_to_human(graph_manager)
+    _set_visualization(graph_manager, args)
+    if args.custom_parameter:
+        from rl_coach.command_line.custom_parameters import apply_custom_parameters
+
+        apply_custom_parameters(graph_manager, args.custom_parameter)
+
+
+def _check_has(graph_manager: Any, parameters: str, flag: str) -> None:
+    if not hasattr(graph_manager, parameters):
+        raise CoachError(f"{flag} cannot change this preset: its {type(graph_manager).__name__} has no '{parameters}'")
+
+
+def _select_level(graph_manager: Any, level: str) -> None:
+    """Choose the level: one of a selection where the preset offers one, any text otherwise."""
+    from rl_coach.environments.environment import LevelSelection
+
+    _check_has(graph_manager, "env_params", "-lvl")
+    parameters = graph_manager.env_params
+    if isinstance(parameters.level, LevelSelection):
+        parameters.level.select(level)
+    else:
+        parameters.level = level
+
+
+def _hand_over_to_human(graph_manager: Any) -> None:
+    from rl_coach.agents.human_agent import HumanAgentParameters
+    from rl_coach.base_parameters import VisualizationParameters
+    from rl_coach.graph_managers.graph_manager import HumanPlayScheduleParameters
+
+    _check_has(graph_manager, "agent_params", "--play")
+    trained, player = graph_manager.agent_params, HumanAgentParameters()
+    # what is recorded is then what the preset's own agent would have seen and done, and can learn from
+    player.input_filter, player.output_filter = trained.input_filter, trained.output_filter
+    graph_manager.agent_params = player
+    environment = graph_manager.env_params
+    environment.human_control = True
+    if hasattr(environment, "num_environments"):
+        environment.num_environments = 1
+    graph_manager.set_schedule_params(HumanPlayScheduleParameters())
+    visualization = graph_manager.visualization_parameters
+    if visualization.max_fps_for_human_control == VisualizationParameters().max_fps_for_human_control:
+        visualization.max_fps_for_human_control = _STEPS_PER_SECOND
+
+
+def _set_visualization(graph_manager: GraphManager, args: argparse.Namespace) -> None:
+    """A flag switches on what the preset leaves off, and never the other way round."""
+    from rl_coach.core_types import MaxDumpFilter
+
+    visualization = graph_manager.visualization_parameters
+    for name in ("render", "dump_gifs", "dump_mp4", "tensorboard", "print_networks_summary"):
+        if getattr(args, name):
+            setattr(visualization, name, True)
+    visualization.render = visualization.render or args.play
+    if (args.dump_gifs or args.dump_mp4) and not visualization.video_dump_filters:
+        visualization.video_dump_filters = [MaxDumpFilter()]
