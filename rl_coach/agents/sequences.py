@@ -20,13 +20,16 @@ def stored_states(batch: Batch, names: Iterable[str]) -> dict[str, np.ndarray]:
 
     :raises CoachError: a transition has none
     """
-    found = {name: batch.info_columns.get(stored_state(name)) for name in names}
-    if any(column is None or np.ma.is_masked(column) for column in found.values()):
-        raise CoachError(
-            "the memory holds transitions without the recurrent state that acted, such as recorded ones: "
-            "set middleware_parameters to FCMiddlewareParameters to learn from them"
-        )
-    return {name: np.ma.getdata(column) for name, column in found.items()}
+    found = {}
+    for name in names:
+        column = batch.info_columns.get(stored_state(name))
+        if column is None or np.ma.is_masked(column):
+            raise CoachError(
+                "the memory holds transitions without the recurrent state that acted, such as recorded ones: "
+                "set middleware_parameters to FCMiddlewareParameters to learn from them"
+            )
+        found[name] = np.ma.getdata(column)
+    return found
 
 
 def rows_of(sequences: np.ndarray, length: int) -> np.ndarray:
