@@ -19,7 +19,9 @@ class OutgoingMemoryParameters(MemoryParameters):
     def __init__(self, memory: Any):
         super().__init__()
         self.max_size = (MemoryGranularity.Episodes, 0)
-        self.stores_episodes = bool(short_dynamic_import(memory.path).stores_episodes)
+        own = short_dynamic_import(memory.path)
+        self.stores_episodes = bool(own.stores_episodes)
+        self.samples_sequences = bool(own.samples_sequences)
 
     @property
     def path(self) -> str:
@@ -31,11 +33,13 @@ class OutgoingMemory(Memory):
 
     :param max_size: not used: what is here is taken away before it grows
     :param stores_episodes: the trainer's memory takes whole episodes
+    :param samples_sequences: the trainer's memory samples sequences, for recurrent networks
     """
 
-    def __init__(self, max_size: tuple[MemoryGranularity, int], stores_episodes: bool):
+    def __init__(self, max_size: tuple[MemoryGranularity, int], stores_episodes: bool, samples_sequences: bool = False):
         super().__init__(max_size)
         self.stores_episodes = stores_episodes
+        self.samples_sequences = samples_sequences
         self._episode_lengths: list[int] = []
 
     def store(self, transition: Transition) -> None:
