@@ -184,7 +184,7 @@ class Agent(AgentNetworks):
         if not self.learns_from_sequences and not self.learns_from_stored_states:
             raise CoachError(
                 f"agent '{self.name}' learns from single transitions, which a recurrent network cannot: "
-                f"set middleware_parameters to FCMiddlewareParameters, or choose an actor-critic agent"
+                f"set middleware_parameters to FCMiddlewareParameters, or choose actor-critic, ClippedPPO or DQN"
             )
 
     def make_update_rule(self) -> UpdateRule:
