@@ -1,6 +1,6 @@
 """Steps a second of A3C with one worker and with several, in an environment that takes 10 ms a step.
 
-``python -m benchmarks.asynchronous --workers 2 --steps 1500``
+``python -m benchmarks.asynchronous --workers 2 --steps 5000``
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import gymnasium
 
 SECONDS_A_STEP = 0.01
+WARM_UP = 500  # steps of a worker, in which its updates are compiled
 PRESET = pathlib.Path(__file__).with_name("slow_cart_pole.py")
 
 
@@ -33,7 +34,7 @@ class SlowCartPole(gymnasium.Wrapper):
 
 
 def steps_per_second(workers: int, steps: int) -> float:
-    """All workers together, from the end of each one's first episode to that of its last.
+    """All workers together, from the end of each one's first episode after the warm-up to that of its last.
 
     :param steps: environment steps of each worker
     """
@@ -48,7 +49,7 @@ def steps_per_second(workers: int, steps: int) -> float:
 
 def _speed(path: pathlib.Path) -> float:
     with open(path, newline="") as file:
-        rows = list(csv.DictReader(file))
+        rows = [row for row in csv.DictReader(file) if float(row["Total steps"]) >= WARM_UP]
     first, last = ((float(row["Total steps"]), 60 * float(row["Wall-Clock Time"])) for row in (rows[0], rows[-1]))
     return (last[0] - first[0]) / (last[1] - first[1])
 
@@ -57,7 +58,7 @@ def main() -> None:
     """Measure one worker and several in turn, and print the ratio of the medians."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.asynchronous", description=__doc__)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=1500, help="of each worker (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=5000, help="of each worker (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
     speeds: dict[int, list[float]] = {1: [], options.workers: []}
