@@ -15,6 +15,7 @@ from rl_coach.agents.delegated_attributes import Delegated
 from rl_coach.agents.episode import EpisodeInProgress, attributes_set_by
 from rl_coach.agents.experience import Experience, Played
 from rl_coach.agents.parallel_episodes import ParallelEpisodes
+from rl_coach.agents.sequence_replay import SequenceReplay
 from rl_coach.agents.training_clock import TrainingClock
 from rl_coach.agents.update_loop import Outcome, UpdateLoop, columns_of
 from rl_coach.architectures.network_wrapper import NetworkWrapper
@@ -64,6 +65,7 @@ class Agent(AgentNetworks):
     :ivar spaces: the environment's spaces behind the filters
     :ivar policy_spaces: those of the networks and of exploration, which may see actions in another form
     :ivar learning_periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
+    :ivar sequences: draws what a recurrent network learns from out of the memory; None where single transitions are
     :ivar is_played_elsewhere: other processes play for it, and it learns from what they send (``take_in``)
     :ivar num_players: the number of those processes
     """
@@ -114,6 +116,7 @@ class Agent(AgentNetworks):
         self.exploration_policy: Any = None
         self.learning_periods: dict[str, int] = {}
         self.is_recurrent = False
+        self.sequences: SequenceReplay | None = None
         self.can_train = False
         self.acts_by_networks = True
         self.rng = np.random.default_rng()
@@ -435,15 +438,6 @@ class Agent(AgentNetworks):
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule needs; see ``Learner.train``."""
         return columns_of(batch, self.update_loop.input_names, self.ap.algorithm.discount)
-
-    def sample(self, updates: int) -> Batch:
-        """Draw what so many updates learn from, out of the memory."""
-        return self.memory.sample(updates * self.update_loop.batch_size)
-
-    @property
-    def rows_per_update(self) -> int:
-        """Rows of the columns that ``learning_columns`` makes for each update of a sample."""
-        return self.update_loop.batch_size
 
     def learning_scalars(self) -> dict[str, float]:
         """Numbers that change between updates and that the rule needs."""

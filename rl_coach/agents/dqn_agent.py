@@ -156,7 +156,6 @@ class DQNAgent(ValueOptimizationAgent):
 
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
     learns_from_stored_states = True
-    sequences: SequenceReplay | None = None
 
     def __init_subclass__(cls) -> None:
         """A subclass that overrides ``select_actions`` learns with what it selects; one whose rule goes with recurrent
@@ -196,13 +195,6 @@ class DQNAgent(ValueOptimizationAgent):
                 f"algorithm.n_step is {self.ap.algorithm.n_step}, and agent '{self.name}' learns with a recurrent "
                 f"network from sequences of single steps: set it to 1"
             )
-
-    def sample(self, updates: int) -> Batch:
-        return super().sample(updates) if self.sequences is None else self.sequences.sample(self.memory, updates)
-
-    @property
-    def rows_per_update(self) -> int:
-        return super().rows_per_update if self.sequences is None else self.sequences.rows_per_update
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns = super().learning_columns(batch)

@@ -36,11 +36,6 @@ class SequenceReplay:
             )
         self._sequences = max(1, batch_size // self.length)
 
-    @property
-    def rows_per_update(self) -> int:
-        """The rows of an update's columns."""
-        return self._sequences * (self.burn_in + self.length + 1)
-
     def sample(self, memory: Memory, updates: int) -> Batch:
         """The steps of the sequences of so many updates."""
         return memory.sample_sequences(updates * self._sequences, self.length, self.burn_in)

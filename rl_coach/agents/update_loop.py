@@ -126,7 +126,10 @@ class UpdateLoop:
 
     def _sample(self, updates: int) -> Batch:
         agent = self._agent
-        batch = agent.sample(updates)
+        if agent.sequences is None:
+            batch = agent.memory.sample(updates * self.batch_size)
+        else:
+            batch = agent.sequences.sample(agent.memory, updates)
         return batch if agent.pre_network_filter.is_empty else self.filtered(batch)
 
     def filtered(self, batch: Batch) -> Batch:
@@ -152,7 +155,7 @@ class UpdateLoop:
         compiled = 1 if count == 1 else self._updates_per_call
         columns = agent.learning_columns(batch)
         if compiled != count:
-            columns = pad(columns, agent.rows_per_update * compiled)
+            columns = pad(columns, len(columns["weights"]) // count * compiled)
         rate = agent.ap.algorithm.rate_for_copying_weights_to_target
         target_rates = dict.fromkeys(self._targets, rate) if with_targets else {}
         due = clock.target_updates(compiled, first) if with_targets else None
