@@ -437,7 +437,10 @@ class Agent(AgentNetworks):
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule needs; see ``Learner.train``."""
-        return columns_of(batch, self.update_loop.input_names, self.ap.algorithm.discount)
+        columns = columns_of(batch, self.update_loop.input_names, self.ap.algorithm.discount)
+        if self.sequences is None:
+            return columns
+        return self.sequences.columns(batch, columns, list(self.networks["main"].online_network.recurrent_state))
 
     def learning_scalars(self) -> dict[str, float]:
         """Numbers that change between updates and that the rule needs."""

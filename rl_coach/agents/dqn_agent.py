@@ -196,12 +196,6 @@ class DQNAgent(ValueOptimizationAgent):
                 f"network from sequences of single steps: set it to 1"
             )
 
-    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        columns = super().learning_columns(batch)
-        if self.sequences is None:
-            return columns
-        return self.sequences.columns(batch, columns, list(self.networks["main"].online_network.recurrent_state))
-
     def make_update_rule(self) -> UpdateRule:
         rule = self._rule()
         return rule if self.sequences is None else self.sequences.rule(rule)
