@@ -96,7 +96,7 @@ class DistributedRun:
                 state = (place / "stat").read_text().rpartition(")")[2].split()[0]
             except OSError:
                 continue
-            if str(self.directory) not in " ".join(command) and not self._is_of_run(command):
+            if str(self.directory) not in " ".join(command) and not self._is_of_run(place, command):
                 continue
             if state == "Z":
                 continue
@@ -106,12 +106,14 @@ class DistributedRun:
                 found["trainer"] = int(place.name)
         return found
 
-    def _is_of_run(self, command):
+    def _is_of_run(self, place, command):
         if "--order" not in command:
             return False
+        # a path below /dev/fd names a file that this process has open
+        path = command[command.index("--order") + 1].replace("/dev/fd", str(place / "fd"))
         try:
-            plain = json.loads(pathlib.Path(command[command.index("--order") + 1]).read_text())
-        except OSError:
+            plain = json.loads(pathlib.Path(path).read_text())
+        except (OSError, ValueError):  # the process has gone, or another run's order is being written
             return False
         return plain["experiment_path"] == str(self.experiment)
 
