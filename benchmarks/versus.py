@@ -2,7 +2,7 @@
 
 ``git worktree add ../before COMMIT``, then ``python -m benchmarks.versus ../before W2 W4``. Both run at the same time,
 but only one works at any moment: they take turns of a fraction of a second, so that what else the machine does falls on
-both alike and shows in the spread of the ratios, not in their median. One per cent can be told apart on a busy machine.
+both alike. The quartiles of the ratios say how far to trust their median.
 """
 
 from __future__ import annotations

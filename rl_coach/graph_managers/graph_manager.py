@@ -622,8 +622,8 @@ class GraphManager(CoachMethods, Constrained):
 
     def occasionally_save_checkpoint(self) -> None:
         """Save a checkpoint if one is due."""
-        has_an_end_to_wait_for = self.top_level_manager.has_one_episode
-        if self.checkpoints.schedule.is_due(self.reset_required or not has_an_end_to_wait_for):
+        is_between_episodes = self.reset_required or not self.top_level_manager.has_one_episode
+        if self.checkpoints.schedule.is_due(is_between_episodes):
             self.save_checkpoint()
 
     def save_checkpoint(self, failed: bool = False) -> str | None:
