@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.acer_agent import ACERAgentParameters
+from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
 from rl_coach.agents.ppo_agent import PPOAgentParameters
 from rl_coach.agents.sent_and_received import policy_of, take_policy
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -165,6 +166,8 @@ KINDS = {
     "DQN, recurrent": (parameters.recurrent_dqn, Lottery),
     "PPO, recurrent": (parameters.recurrent_ppo, Lottery),
     "PPO, penalized": (penalized_ppo, Lottery),
+    "PPO, penalized, recurrent": (parameters.recurrent_penalized_ppo, Lottery),
+    "C51, recurrent": (lambda: parameters.recurrent_dqn(CategoricalDQNAgentParameters()), Lottery),
     **SEGMENTS,
 }
 IN_EVERY_RUN = ("masked", "goals", "continuous, SAC", "recurrent")

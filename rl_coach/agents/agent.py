@@ -54,6 +54,7 @@ class Agent(AgentNetworks):
     :cvar learns_from_sequences: a batch is a stretch of an episode in order, which a recurrent network learns from
     :cvar learns_from_stored_states: the state that a recurrent network acted from is stored with each step, and
         sequences out of the memory are learned from the one before their first step
+    :cvar recurrent_network: the network that may be recurrent; its state is the one that is stored
     :cvar learns_by_rule: it learns by its update rule, not by a ``learn_from_batch`` of its own
     :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
     :cvar most_updates_per_call: a phase of more updates makes several compiled calls; None for no bound
@@ -73,6 +74,7 @@ class Agent(AgentNetworks):
     acting_networks: tuple[str, ...] | None = None
     learns_from_sequences = False
     learns_from_stored_states = False
+    recurrent_network = "main"
     learns_by_rule = True
     learns_one_by_one = False
     most_updates_per_call: int | None = None
@@ -184,10 +186,16 @@ class Agent(AgentNetworks):
         """
         :raises CoachError: a network is recurrent, and the agent cannot learn so
         """
+        for name, network in self.networks.items():
+            if network.is_recurrent and name != self.recurrent_network and self.learns_from_stored_states:
+                raise CoachError(
+                    f"network '{name}' of agent '{self.name}' is never asked when acting and so has no recurrent state "
+                    f"to learn from: set middleware_parameters to FCMiddlewareParameters"
+                )
         if not self.learns_from_sequences and not self.learns_from_stored_states:
             raise CoachError(
                 f"agent '{self.name}' learns from single transitions, which a recurrent network cannot: "
-                f"set middleware_parameters to FCMiddlewareParameters, or choose actor-critic, ClippedPPO or DQN"
+                f"set middleware_parameters to FCMiddlewareParameters, or choose actor-critic, PPO or DQN"
             )
 
     def make_update_rule(self) -> UpdateRule:
@@ -343,7 +351,7 @@ class Agent(AgentNetworks):
         if self._phase is not RunPhase.TEST or self.evaluates_only:
             self.count_played(1)
         if self.is_recurrent and self.learns_from_stored_states:
-            episode.acted_from = self.networks["main"].online_network.recurrent_state
+            episode.acted_from = self.networks[self.recurrent_network].online_network.recurrent_state
         if action is not None:
             chosen = ActionInfo(action)
         elif not self.acts_by_networks:
@@ -361,10 +369,11 @@ class Agent(AgentNetworks):
 
     def _remember_present_state(self) -> None:
         """Show the present state to a recurrent network that was not asked, as for a random action."""
-        network = self.networks["main"].online_network
+        name = self.recurrent_network
+        network = self.networks[name].online_network
         if network.recurrent_state is self.episode.acted_from:
             state = self.run_pre_network_filter_for_inference(self.episode.curr_state, False)
-            network.predict(self.prepare_batch_for_inference(state, "main"))
+            network.predict(self.prepare_batch_for_inference(state, name))
 
     def count_played(self, steps: int) -> None:
         """Count steps in the environment, of this process or of another one that played for this agent."""
@@ -433,14 +442,11 @@ class Agent(AgentNetworks):
 
         :return: the loss, each network's loss, and the gradients' norm before clipping
         """
-        return self.update_loop.update_once(self.learning_columns(batch), batch)
+        return self.update_loop.update_once(self.update_loop.columns(batch), batch)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule needs; see ``Learner.train``."""
-        columns = columns_of(batch, self.update_loop.input_names, self.ap.algorithm.discount)
-        if self.sequences is None:
-            return columns
-        return self.sequences.columns(batch, columns, list(self.networks["main"].online_network.recurrent_state))
+        return columns_of(batch, self.update_loop.input_names, self.ap.algorithm.discount)
 
     def learning_scalars(self) -> dict[str, float]:
         """Numbers that change between updates and that the rule needs."""

@@ -87,6 +87,8 @@ def bootstrapped_rule(is_huber: bool, mask_name: str | None, loss_weight: float 
 class BootstrappedDQNAgent(ValueOptimizationAgent):
     """See the module."""
 
+    learns_from_stored_states = True
+
     @property
     def is_on_policy(self) -> bool:
         return False

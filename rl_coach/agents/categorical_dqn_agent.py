@@ -135,6 +135,7 @@ class CategoricalDQNAgent(ValueOptimizationAgent):
     """See the module."""
 
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
+    learns_from_stored_states = True
 
     @property
     def is_on_policy(self) -> bool:

@@ -116,8 +116,6 @@ class ClippedPPOAgentParameters(AgentParameters):
 class ClippedPPOAgent(ProximalPolicyAgent):
     """See the module."""
 
-    learns_from_stored_states = True
-
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         if agent_parameters.algorithm.use_kl_regularization:

@@ -6,7 +6,6 @@ from typing import Any, Callable, ClassVar, Mapping
 
 import numpy as np
 
-from rl_coach.agents.sequence_replay import SequenceReplay
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
@@ -28,7 +27,6 @@ from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
 from rl_coach.utilities.constraints import FLAG, Constraint
-from rl_coach.utils import CoachError
 
 
 class DQNAlgorithmParameters(AlgorithmParameters):
@@ -158,10 +156,8 @@ class DQNAgent(ValueOptimizationAgent):
     learns_from_stored_states = True
 
     def __init_subclass__(cls) -> None:
-        """A subclass that overrides ``select_actions`` learns with what it selects; one whose rule goes with recurrent
-        networks says so itself."""
+        """A subclass that overrides ``select_actions`` learns with what it selects."""
         super().__init_subclass__()
-        cls.learns_from_stored_states = vars(cls).get("learns_from_stored_states", False)
         if "bootstrap_actions" in vars(cls):
             cls.learns_one_by_one = False
         elif "select_actions" in vars(cls):
@@ -181,26 +177,7 @@ class DQNAgent(ValueOptimizationAgent):
     def is_on_policy(self) -> bool:
         return False
 
-    def check_recurrent_networks(self) -> None:
-        super().check_recurrent_networks()
-        main = self.ap.network_wrappers["main"]
-        self.sequences = SequenceReplay(main.middleware_parameters, main.batch_size)
-        if not self.memory.samples_sequences:
-            raise CoachError(
-                f"agent '{self.name}' learns with a recurrent network from sequences of whole episodes: "
-                f"set memory to EpisodicExperienceReplayParameters()"
-            )
-        if self.ap.algorithm.n_step > 1:
-            raise CoachError(
-                f"algorithm.n_step is {self.ap.algorithm.n_step}, and agent '{self.name}' learns with a recurrent "
-                f"network from sequences of single steps: set it to 1"
-            )
-
     def make_update_rule(self) -> UpdateRule:
-        rule = self._rule()
-        return rule if self.sequences is None else self.sequences.rule(rule)
-
-    def _rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
         return q_learning_rule(
             main.replace_mse_with_huber_loss,

@@ -50,7 +50,7 @@ class EpisodeInProgress:
     :ivar curr_state: the observations to act on, filtered
     :ivar incoming_goal: the goal that the level above set, if there is one
     :ivar last_action_info: the last action, as the agent chose it
-    :ivar acted_from: the recurrent state of network ``main`` before the last action, where it is stored with each step
+    :ivar acted_from: the recurrent network's state before the last action, where it is stored with each step
     :ivar buffer: the transitions so far, or since the episode was last cut
     :ivar num_stored: number of them that a memory of single transitions has
     :ivar steps: actions taken
@@ -142,7 +142,7 @@ class SegmentedEpisode(EpisodeInProgress):
         self.num_before += self.buffer.length()
         self.num_learned = 0
         if agent.is_recurrent:
-            self.state_before_segment = dict(agent.networks["main"].online_network.recurrent_state)
+            self.state_before_segment = dict(agent.networks[agent.recurrent_network].online_network.recurrent_state)
         super().begin_buffer(agent)
 
 

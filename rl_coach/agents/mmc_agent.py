@@ -78,6 +78,8 @@ def columns_with_returns(columns: dict[str, np.ndarray], batch: Batch) -> dict[s
 class MixedMonteCarloAgent(ValueOptimizationAgent):
     """See the module."""
 
+    learns_from_stored_states = True
+
     @property
     def is_on_policy(self) -> bool:
         return False

@@ -105,6 +105,8 @@ def normalized_advantage_rule(is_huber: bool, loss_weight: float = 1.0) -> Updat
 class NAFAgent(ValueOptimizationAgent):
     """See the module."""
 
+    learns_from_stored_states = True
+
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.mu_values = self.register_signal("Action")

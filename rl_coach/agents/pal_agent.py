@@ -88,6 +88,8 @@ def advantage_learning_rule(
 class PALAgent(ValueOptimizationAgent):
     """See the module."""
 
+    learns_from_stored_states = True
+
     @property
     def is_on_policy(self) -> bool:
         return False

@@ -123,6 +123,7 @@ class PPOAgent(ProximalPolicyAgent):
 
     acting_networks = ("actor",)
     policy_network, value_network = "actor", "critic"
+    recurrent_network = "actor"
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)

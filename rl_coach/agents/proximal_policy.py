@@ -38,6 +38,7 @@ class ProximalPolicyAgent(ActorCriticAgent):
     """
 
     learns_from_sequences = False
+    learns_from_stored_states = True
     trains_asynchronously = False
     value_network = "main"
     # what it plays is learned from as a whole, out of its memory
@@ -111,7 +112,7 @@ class ProximalPolicyAgent(ActorCriticAgent):
         columns |= self.behaviour_columns(value, self._log_probs(policy, batch, states), policy)
         if not self.is_recurrent:
             return columns
-        before = stored_states(batch, self.networks["main"].online_network.recurrent_state)
+        before = stored_states(batch, self.networks[self.recurrent_network].online_network.recurrent_state)
         columns |= {f"states/{name}": state for name, state in before.items()}
         return self._sequences(batch).learning_columns(columns)
 
@@ -121,7 +122,8 @@ class ProximalPolicyAgent(ActorCriticAgent):
     @cached_property
     def sequence_length(self) -> int:
         """Rows that are learned from together: those of a recurrent network's sequences, otherwise 1."""
-        return self.ap.network_wrappers["main"].middleware_parameters.sequence_length if self.is_recurrent else 1
+        network = self.ap.network_wrappers[self.recurrent_network]
+        return network.middleware_parameters.sequence_length if self.is_recurrent else 1
 
     def _outputs(self, batch: Batch) -> dict[str, dict[str, np.ndarray]]:
         """[N, ...], the outputs of the critic's and the policy's networks, by network and name; the state after each
@@ -130,7 +132,7 @@ class ProximalPolicyAgent(ActorCriticAgent):
         for name in dict.fromkeys((self.value_network, self.policy_network)):
             network = self.networks[name].online_network
             inputs = {one: batch.state_columns[one] for one in self.networks[name].input_names}
-            if self.is_recurrent:
+            if self.networks[name].is_recurrent:
                 found[name] = self._unrolled(network, inputs, batch)
             else:
                 found[name] = dict(zip(network.output_names, network.predict(inputs, squeeze_output=False)))
@@ -152,7 +154,7 @@ class ProximalPolicyAgent(ActorCriticAgent):
         network = self.networks[self.value_network]
         inputs = {name: batch.next_state_columns[name][rows] for name in network.input_names}
         online = network.online_network
-        if not self.is_recurrent:
+        if not network.is_recurrent:
             return online.predict(inputs, outputs=[self._value_output])
         state = {name: outputs[output][rows] for name, output in online.recurrent_outputs.items()}
         one_step = {name: column[:, None] for name, column in inputs.items()}

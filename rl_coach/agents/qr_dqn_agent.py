@@ -108,6 +108,8 @@ def quantile_regression_rule(atoms: int, kappa: float, mask_name: str | None, lo
 class QuantileRegressionDQNAgent(ValueOptimizationAgent):
     """See the module."""
 
+    learns_from_stored_states = True
+
     @property
     def is_on_policy(self) -> bool:
         return False

@@ -59,3 +59,4 @@ class RainbowDQNAgent(CategoricalDQNAgent):
     stands in the parameters."""
 
     bootstrap_actions = (greedy_by_online, True)
+    learns_from_stored_states = True

@@ -86,6 +86,7 @@ class SequenceReplay:
                 rewards=steps(batch.rewards),
                 discounts=steps(batch.discounts),
                 weights=steps(batch.weights),
+                extra={name: steps(column) for name, column in batch.extra.items()},
             )
             views = {
                 name: _UnrolledView(ops, network, batch, learned, burn_in, rows) for name, network in networks.items()

@@ -60,7 +60,9 @@ class UpdateLoop:
         """Trains the networks by the update rule."""
         agent, networks = self._agent, self._networks
         functions = {name: network.state.function for name, network in networks.items()}
-        step = TrainingStep(functions, agent.ap.network_wrappers, agent.make_update_rule())
+        rule = agent.make_update_rule()
+        rule = rule if agent.sequences is None else agent.sequences.rule(rule)
+        step = TrainingStep(functions, agent.ap.network_wrappers, rule)
         states = {name: network.state for name, network in networks.items()}
         acting = tuple(networks) if agent.acting_networks is None else agent.acting_networks
         return next(iter(networks.values())).framework.make_learner(step, states, acting)
@@ -132,6 +134,14 @@ class UpdateLoop:
             batch = agent.sequences.sample(agent.memory, updates)
         return batch if agent.pre_network_filter.is_empty else self.filtered(batch)
 
+    def columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        """What the learner gets of a batch: the agent's columns, or those of sequences where it replays such."""
+        agent = self._agent
+        columns = agent.learning_columns(batch)
+        if agent.sequences is None:
+            return columns
+        return agent.sequences.columns(batch, columns, list(self._networks["main"].online_network.recurrent_state))
+
     def filtered(self, batch: Batch) -> Batch:
         """The batch as networks see it, whatever learns from it afterwards. The filters' statistics take in its states,
         if ``update_pre_network_filters_state_on_train`` says so."""
@@ -153,7 +163,7 @@ class UpdateLoop:
         """
         agent, clock, first = self._agent, self._agent.clock, self._agent.training_iteration
         compiled = 1 if count == 1 else self._updates_per_call
-        columns = agent.learning_columns(batch)
+        columns = self.columns(batch)
         if compiled != count:
             columns = pad(columns, len(columns["weights"]) // count * compiled)
         rate = agent.ap.algorithm.rate_for_copying_weights_to_target

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.sequence_replay import SequenceReplay
 from rl_coach.core_types import ActionInfo, Batch, StateType
 from rl_coach.policy.action_choice import PolicyDescription
-from rl_coach.utils import Signal
+from rl_coach.utils import CoachError, Signal
 
 
 class ValueOptimizationAgent(Agent):
@@ -20,6 +21,27 @@ class ValueOptimizationAgent(Agent):
         self.q_values = self.register_signal("Q")
         self.q_value_for_action: dict[int, Signal] = {}
         self._q_outputs: list[str] | None = None
+
+    def __init_subclass__(cls) -> None:
+        """A subclass says itself that its rule, which asks networks for ``batch.states`` and ``batch.next_states`` as
+        they are, goes with recurrent ones."""
+        super().__init_subclass__()
+        cls.learns_from_stored_states = vars(cls).get("learns_from_stored_states", False)
+
+    def check_recurrent_networks(self) -> None:
+        super().check_recurrent_networks()
+        main = self.ap.network_wrappers["main"]
+        self.sequences = SequenceReplay(main.middleware_parameters, main.batch_size)
+        if not self.memory.samples_sequences:
+            raise CoachError(
+                f"agent '{self.name}' learns with a recurrent network from sequences of whole episodes: "
+                f"set memory to EpisodicExperienceReplayParameters()"
+            )
+        if self.ap.algorithm.n_step > 1:
+            raise CoachError(
+                f"algorithm.n_step is {self.ap.algorithm.n_step}, and agent '{self.name}' learns with a recurrent "
+                f"network from sequences of single steps: set it to 1"
+            )
 
     def init_environment_dependent_modules(self) -> None:
         super().init_environment_dependent_modules()

@@ -30,7 +30,10 @@ FOR_CONTINUOUS: list[Make] = [
 WITHOUT_MEMORY_OF_STATES: list[Make] = [
     parameters.dqn, parameters.categorical, parameters.quantile_regression, parameters.rainbow, parameters.n_step_q,
     parameters.bootstrapped, parameters.neural_episodic_control, acer, parameters.clipped_ppo, ppo,
-    parameters.normalized_advantages, parameters.soft_actor_critic, continuous.ddpg, continuous.td3,
+    parameters.soft_actor_critic, continuous.ddpg, continuous.td3, continuous.maximum_entropy, continuous.wolpertinger,
+]  # fmt: skip
+WITHOUT_EPISODES: list[Make] = [
+    parameters.dqn, parameters.categorical, parameters.quantile_regression, parameters.rainbow, parameters.bootstrapped,
 ]  # fmt: skip
 
 
@@ -60,14 +63,14 @@ def test_recurrent_networks_where_they_cannot_be(make, tmp_path):
     for network in agent.network_wrappers.values():
         if network.middleware_parameters is not None:
             network.middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=4)
-    of_boxes = (*FOR_CONTINUOUS,)
+    of_boxes = (*FOR_CONTINUOUS, continuous.wolpertinger)
     message = message_of(agent, Target if make in of_boxes else Bandit, tmp_path)
     if make is parameters.clipped_ppo:
         assert message == (
             "network 'main': separate networks per head cannot each have an LSTM: "
             "set use_separate_networks_per_head to False"
         )
-    elif make is parameters.dqn:
+    elif make in WITHOUT_EPISODES:
         assert "set memory to EpisodicExperienceReplayParameters()" in message
     else:
         assert "set middleware_parameters to FCMiddlewareParameters" in message

@@ -20,11 +20,10 @@ from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import (
     PROBLEMS,
     actor_critic,
-    categorical,
     clipped_ppo,
     dqn,
+    neural_episodic_control,
     policy_gradients,
-    ppo,
     prioritized,
     soft_actor_critic,
 )
@@ -133,7 +132,7 @@ def test_rescalers_that_want_a_critic_are_refused(tmp_path):
         graph(parameters, Bandit, tmp_path).get_agent().rescaled(np.ones(2), 0)
 
 
-@pytest.mark.parametrize("parameters", [categorical, ppo, soft_actor_critic])
+@pytest.mark.parametrize("parameters", [neural_episodic_control, soft_actor_critic])
 def test_recurrent_networks_are_refused_where_transitions_come_alone(parameters, tmp_path):
     agent = parameters()
     network = list(agent.network_wrappers.values())[-1]

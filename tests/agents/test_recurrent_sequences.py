@@ -7,18 +7,27 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters
+from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.mmc_agent import MixedMonteCarloAgentParameters
+from rl_coach.agents.pal_agent import PALAgentParameters
+from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgentParameters
 from rl_coach.agents.sequences import Sequences, rows_of
+from rl_coach.architectures.head_parameters import DuelingQHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.base_parameters import MiddlewareScheme
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
 from rl_coach.utils import CoachError
+from tests.frameworks import run_on
+from tests.zoo import parameters as zoo
 from tests.zoo.environments import Bandit, Lottery, Recall, Target
 from tests.zoo.graphs import graph, schedule
-from tests.zoo.parameters import recurrent_dqn, recurrent_ppo, with_normalized_observations
+from tests.zoo.parameters import recurrent_dqn, recurrent_penalized_ppo, recurrent_ppo, with_normalized_observations
 
 LARGEST_DIFFERENCE = 1e-6  # between the policy that acted and the policy that is learned from
 
@@ -48,7 +57,7 @@ def policies(agent: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
         return outputs
 
     def rule_with_policy(ops: Any, networks: Any, batch: Any) -> Any:
-        found, outputs = rule(ops, networks, batch), networks["main"].online(batch.states)[1]
+        found, outputs = rule(ops, networks, batch), networks[agent.policy_network].online(batch.states)[-1]
         found.values["policy"] = (outputs["mean"] if "mean" in outputs else outputs["probabilities"])[:, 0]
         return found
 
@@ -63,30 +72,47 @@ def policies(agent: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return acted, learned
 
 
-@pytest.mark.parametrize(
-    ("problem", "copies", "batch_size"), [(Lottery, 1, 12), (Bandit, 1, 1000), (Lottery, 3, 16), (Target, 2, 16)]
-)
-def test_ppo_learns_from_the_states_that_acted(problem, copies, batch_size, tmp_path):
-    """Episodes of 1 to 10 steps in sequences of 4, cut off in the middle where there are several copies."""
+def two_epochs() -> Any:
     parameters = recurrent_ppo()
-    parameters.network_wrappers["main"].learning_rate = 0.0
-    parameters.network_wrappers["main"].batch_size = batch_size
     parameters.algorithm.optimization_epochs = 2
+    return parameters
+
+
+def left_to_soak(*arguments: Any) -> Any:
+    return pytest.param(*arguments, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("make", "epochs", "problem", "copies", "batch_size"), [
+    (two_epochs, 2, Lottery, 1, 12),
+    (two_epochs, 2, Bandit, 1, 1000),
+    (two_epochs, 2, Lottery, 3, 16),
+    (two_epochs, 2, Target, 2, 16),
+    (recurrent_penalized_ppo, 10, Lottery, 3, 16),
+    left_to_soak(recurrent_penalized_ppo, 10, Bandit, 1, 1000),
+    left_to_soak(recurrent_penalized_ppo, 10, Target, 2, 16),
+])  # fmt: skip
+def test_ppo_learns_from_the_states_that_acted(make, epochs, problem, copies, batch_size, tmp_path):
+    """Episodes of 1 to 10 steps in sequences of 4, cut off in the middle where there are several copies."""
+    parameters = make()
+    for network in parameters.network_wrappers.values():
+        network.learning_rate, network.batch_size = 0.0, batch_size
     parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(30)
     manager = graph(parameters, problem, tmp_path, schedule(1000), seed=0, copies=copies)
     agent = manager.get_agent()
     acted, learned = policies(agent)
     manager.train_and_act(EnvironmentSteps(90))
-    assert agent.training_iteration >= 2 and len(learned) >= 2 * 60
-    used = np.sort(acted[: len(learned) // 2])
-    np.testing.assert_allclose(np.sort(learned)[::2], used, rtol=0, atol=LARGEST_DIFFERENCE)
-    np.testing.assert_allclose(np.sort(learned)[1::2], used, rtol=0, atol=LARGEST_DIFFERENCE)
+    assert agent.training_iteration >= 2 and len(learned) >= epochs * 60
+    used = np.sort(acted[: len(learned) // epochs])
+    for epoch in range(epochs):
+        np.testing.assert_allclose(np.sort(learned)[epoch::epochs], used, rtol=0, atol=LARGEST_DIFFERENCE)
 
 
-def test_the_ratio_of_ppo_starts_at_one_though_filters_learn(tmp_path):
+@pytest.mark.parametrize("make", [recurrent_ppo, recurrent_penalized_ppo])
+def test_the_ratio_of_ppo_starts_at_one_though_filters_learn(make, tmp_path):
     """Statistics between memory and network change what it sees, and what came before acted with older ones."""
-    parameters = with_normalized_observations(recurrent_ppo())
-    parameters.network_wrappers["main"].learning_rate = 0.0
+    parameters = with_normalized_observations(make())
+    for network in parameters.network_wrappers.values():
+        network.learning_rate = 0.0
     manager = graph(parameters, Lottery, tmp_path, schedule(200), seed=0)
     manager.train_and_act(EnvironmentSteps(200))
     assert manager.get_agent().training_iteration > 1
@@ -137,20 +163,53 @@ def test_ppo_without_one_does_not(tmp_path):
     assert recalled(without_memory(ppo_that_remembers()), 1000, tmp_path) < 0.6
 
 
+def penalized_ppo_that_remembers() -> Any:
+    parameters = recurrent_penalized_ppo(16)
+    parameters.algorithm.discount, parameters.algorithm.beta_entropy = 0.95, 0.005
+    parameters.algorithm.target_kl_divergence = 0.05
+    parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(128)
+    for network in parameters.network_wrappers.values():
+        network.batch_size = 64
+    parameters.network_wrappers["actor"].middleware_parameters.sequence_length = 8
+    return parameters
+
+
+@pytest.mark.slow
+def test_ppo_with_a_penalty_remembers_with_an_actor_that_does(tmp_path):
+    assert recalled(penalized_ppo_that_remembers(), 4000, tmp_path / "with") > 0.9
+    parameters = penalized_ppo_that_remembers()
+    parameters.network_wrappers["actor"].middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Empty)
+    assert recalled(parameters, 1000, tmp_path / "without") < 0.6
+
+
+def test_a_critic_that_is_never_asked_when_acting_cannot_remember(tmp_path):
+    parameters = recurrent_penalized_ppo()
+    parameters.network_wrappers["critic"].middleware_parameters = parameters.network_wrappers[
+        "actor"
+    ].middleware_parameters
+    with pytest.raises(CoachError, match="network 'critic' of agent 'agent' is never asked when acting"):
+        graph(parameters, Bandit, tmp_path)
+
+
 def values_of(agent: Any) -> list[dict[str, np.ndarray]]:
-    """For each update the rows that its rule learned from: the observation's first number, the first action's value as
-    online and target network see it in state and next state, and the columns that the learner got."""
-    rule, update, found = agent._rule(), agent.update_loop.update, []
+    """For each update the rows that its rule learned from: the observation's first number, the first number that the
+    network gives (the first action's value, say) as online and target network see it in state and next state, and the
+    columns that the learner got."""
+    rule, update, found = agent.make_update_rule(), agent.update_loop.update, []
+
+    def first_number(heads: Any) -> Any:
+        return heads[0]["q" if "q" in heads[0] else "mean"][:, 0]
 
     def rule_with_values(ops: Any, networks: Any, batch: Any) -> Any:
         result, main = rule(ops, networks, batch), networks["main"]
         result.values["observation"] = batch.states["observation"][:, 0]
         result.values["following"] = batch.next_states["observation"][:, 0]
-        result.values["online"] = main.online(batch.states)[0]["q"][:, 0]
-        result.values["online after"] = main.online(batch.next_states)[0]["q"][:, 0]
-        result.values["target after"] = main.target(batch.next_states)[0]["q"][:, 0]
+        result.values["online"] = first_number(main.online(batch.states))
+        result.values["online after"] = first_number(main.online(batch.next_states))
+        result.values["target after"] = first_number(main.target(batch.next_states))
         result.values["weights"] = batch.weights
         result.values["discounts"] = batch.discounts
+        result.values |= {name: column for name, column in batch.extra.items() if len(column.shape) == 1}
         return result
 
     def noted_update(columns: Any, **how: Any) -> Any:
@@ -158,7 +217,7 @@ def values_of(agent: Any) -> list[dict[str, np.ndarray]]:
         found.append({"columns": columns, **{name: value[0] for name, value in result.values.items()}})
         return result
 
-    agent._rule, agent.update_loop.update = lambda: rule_with_values, noted_update
+    agent.make_update_rule, agent.update_loop.update = lambda: rule_with_values, noted_update
     return found
 
 
@@ -169,20 +228,50 @@ def recurrent_without_learning(agent: Any) -> Any:
     return parameters
 
 
-@pytest.mark.parametrize(("agent", "problem", "copies"), [
-    (DQNAgentParameters, Lottery, 1), (DDQNAgentParameters, Lottery, 3), (DQNAgentParameters, Bandit, 2)
-])  # fmt: skip
-def test_dqn_learns_from_the_states_that_acted(agent, problem, copies, tmp_path):
-    """Weights stand still, so that what is replayed gives the values that it had when it was played: of each state as
-    the online network and of each next state as the target network unroll them, burn-in or not."""
-    manager = graph(recurrent_without_learning(agent()), problem, tmp_path, schedule(1000), seed=0, copies=copies)
+def naf() -> Any:
+    parameters, lstm = zoo.normalized_advantages(), recurrent_dqn().network_wrappers["main"].middleware_parameters
+    parameters.network_wrappers["main"].middleware_parameters = lstm
+    parameters.network_wrappers["main"].learning_rate = 0.0
+    return parameters
+
+
+def dueling() -> Any:
+    parameters = DDQNAgentParameters()
+    parameters.network_wrappers["main"].heads_parameters = [DuelingQHeadParameters()]
+    return parameters
+
+
+def bootstrapped() -> Any:
+    parameters = BootstrappedDQNAgentParameters()
+    parameters.network_wrappers["main"].heads_parameters[0].num_output_head_copies = 3
+    parameters.exploration.architecture_num_q_heads = 3
+    return parameters
+
+
+VALUE_AGENTS = [
+    (DQNAgentParameters, Lottery, 1),
+    (DDQNAgentParameters, Lottery, 3),
+    (DQNAgentParameters, Bandit, 2),
+    (CategoricalDQNAgentParameters, Lottery, 1),
+    (bootstrapped, Lottery, 1),
+    left_to_soak(dueling, Bandit, 1),
+    left_to_soak(QuantileRegressionDQNAgentParameters, Bandit, 1),
+    left_to_soak(MixedMonteCarloAgentParameters, Lottery, 1),
+    left_to_soak(PALAgentParameters, Bandit, 2),
+]
+
+
+def assert_replayed_as_played(parameters: Any, problem: Any, copies: int, directory: Any) -> None:
+    """Weights stand still, so that what is replayed gives the values that it had when it was played: of each state
+    as the online network and of each next state as the target network unroll them, burn-in or not."""
+    manager = graph(parameters, problem, directory, schedule(1000), seed=0, copies=copies)
     agent = manager.get_agent()
     acted: dict[float, list[float]] = {}
     predict = agent.acting_prediction
 
     def noted_prediction(state: Any) -> Any:
         values = predict(state)
-        acted.setdefault(float(state["observation"][0]), []).append(float(np.ravel(values)[0]))
+        acted.setdefault(float(state["observation"][0]), []).append(float(np.ravel(values[0])[0]))
         return values
 
     agent.acting_prediction = noted_prediction
@@ -204,6 +293,54 @@ def test_dqn_learns_from_the_states_that_acted(agent, problem, copies, tmp_path)
                 assert abs(update["online"][row + 1] - update["target after"][row]) <= LARGEST_DIFFERENCE
                 compared += 1
     assert compared > 50
+
+
+@pytest.mark.parametrize(("agent", "problem", "copies"), VALUE_AGENTS)
+def test_dqn_learns_from_the_states_that_acted(agent, problem, copies, tmp_path):
+    assert_replayed_as_played(recurrent_without_learning(agent()), problem, copies, tmp_path)
+
+
+def test_returns_of_mixed_monte_carlo_are_those_of_the_steps_that_are_learned_from(tmp_path):
+    """Summed up here from the rewards of each episode, whose observations differ from step to step."""
+    parameters = recurrent_without_learning(MixedMonteCarloAgentParameters())
+    manager = graph(parameters, Lottery, tmp_path, schedule(1000), seed=0)
+    agent = manager.get_agent()
+    updates = values_of(agent)
+    manager.train_and_act(EnvironmentSteps(60))
+    expected = {}
+    for episode in agent.memory.get_all_complete_episodes():
+        total = 0.0
+        for step in reversed(episode.transitions):
+            total = step.reward + parameters.algorithm.discount * total
+            expected[float(step.state["observation"][0])] = total
+    for update in updates:
+        rows = np.flatnonzero(update["weights"])
+        found = [expected[float(observation)] for observation in update["observation"][rows]]
+        np.testing.assert_allclose(update["returns"][rows], found, rtol=1e-6)
+    assert len(updates) > 10
+
+
+def test_rainbow_replays_sequences_without_priorities(tmp_path):
+    parameters = zoo.rainbow()
+    parameters.memory, parameters.algorithm.n_step = EpisodicExperienceReplayParameters(), 1
+    parameters.network_wrappers["main"].middleware_parameters = (
+        recurrent_dqn().network_wrappers["main"].middleware_parameters
+    )
+    manager = graph(parameters, Lottery, tmp_path, schedule(1000), seed=0)
+    updates = values_of(manager.get_agent())
+    manager.train_and_act(EnvironmentSteps(60))
+    assert len(updates) > 10 and all(np.isfinite(update["online"]).all() for update in updates)
+
+
+@pytest.mark.slow
+def test_naf_learns_from_the_states_that_acted(tmp_path):
+    assert_replayed_as_played(naf(), Target, 1, tmp_path)
+
+
+@pytest.mark.slow
+def test_policies_and_values_are_those_that_acted_on_jax_too():
+    chosen = "Lottery-3-16 or CategoricalDQNAgentParameters or bootstrapped"
+    run_on("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow", "-k", chosen, __file__)
 
 
 def test_a_burn_in_brings_stored_states_up_to_date(tmp_path):
@@ -234,6 +371,12 @@ def test_a_burn_in_brings_stored_states_up_to_date(tmp_path):
     assert seen == {True, False}
 
 
+def categorical() -> Any:
+    parameters = CategoricalDQNAgentParameters()
+    parameters.algorithm.v_min, parameters.algorithm.v_max, parameters.algorithm.atoms = -1.5, 1.5, 31
+    return parameters
+
+
 def dqn_that_remembers(agent: Any = None) -> Any:
     parameters = recurrent_dqn(agent, 16)
     network = parameters.network_wrappers["main"]
@@ -243,7 +386,13 @@ def dqn_that_remembers(agent: Any = None) -> Any:
     return parameters
 
 
-@pytest.mark.parametrize("agent", [DQNAgentParameters, pytest.param(DDQNAgentParameters, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("agent", [
+    DQNAgentParameters,
+    left_to_soak(DDQNAgentParameters),
+    left_to_soak(categorical),
+    left_to_soak(QuantileRegressionDQNAgentParameters),
+    left_to_soak(MixedMonteCarloAgentParameters),
+])  # fmt: skip
 def test_dqn_with_an_lstm_remembers_what_it_saw(agent, tmp_path):
     assert recalled(dqn_that_remembers(agent()), 3000, tmp_path) > 0.9
 

@@ -93,10 +93,14 @@ def recurrent_dqn(parameters: AgentParameters | None = None, cells: int = 8) -> 
     agent = DQNAgentParameters() if parameters is None else parameters
     agent.memory = EpisodicExperienceReplayParameters()
     agent = dqn(agent)
+    agent.network_wrappers["main"].middleware_parameters = _with_lstm(cells)
+    return agent
+
+
+def _with_lstm(cells: int) -> LSTMMiddlewareParameters:
     middleware = LSTMMiddlewareParameters(number_of_lstm_cells=cells, scheme=MiddlewareScheme.Empty)
     middleware.sequence_length, middleware.burn_in = 4, 2
-    agent.network_wrappers["main"].middleware_parameters = middleware
-    return agent
+    return middleware
 
 
 def ddqn() -> AgentParameters:
@@ -222,8 +226,13 @@ def recurrent_ppo(cells: int = 8) -> AgentParameters:
     agent = clipped_ppo()
     network = agent.network_wrappers["main"]
     network.use_separate_networks_per_head = False
-    network.middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=cells, scheme=MiddlewareScheme.Empty)
-    network.middleware_parameters.sequence_length = 4
+    network.middleware_parameters = _with_lstm(cells)
+    return agent
+
+
+def recurrent_penalized_ppo(cells: int = 8) -> AgentParameters:
+    agent = ppo()
+    agent.network_wrappers["actor"].middleware_parameters = _with_lstm(cells)
     return agent
 
 

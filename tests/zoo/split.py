@@ -79,7 +79,7 @@ class RecordedGraph(BasicRLGraphManager):
 
         def acted(action: Any = None) -> Any:
             if agent.is_recurrent:
-                state = agent.networks["main"].online_network.recurrent_state
+                state = agent.networks[agent.recurrent_network].online_network.recurrent_state
                 self._recurrent = {name: np.array(array) for name, array in state.items()}
             return act(action)
 
