@@ -13,13 +13,11 @@ from rl_coach.agents.td3_exp_agent import (
     TD3GoalBasedAgentParameters,
     TD3IntrinsicRewardAgentParameters,
 )
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.architectures.layers import Dense
-from rl_coach.base_parameters import AgentParameters, EmbedderScheme
+from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.spaces import ImageObservationSpace, VectorObservationSpace
 from rl_coach.utils import CoachError
-from tests.zoo.continuous import deterministic
+from tests.zoo.continuous import exploring
 from tests.zoo.environments import Target
 from tests.zoo.graphs import graph, schedule
 
@@ -34,29 +32,12 @@ class TargetWithGoal(Target):
         return {**super().first_state(), "obs-goal": np.zeros(2, np.float32)}
 
 
-def explorer(make: Any, seen: str = "observation") -> AgentParameters:
-    agent = make()
-    novelty = {name: agent.network_wrappers.pop(name) for name in ("predictor", "constant")}
-    deterministic(agent)
-    for name in ("actor", "critic"):
-        embedders = agent.network_wrappers[name].input_embedders_parameters
-        embedders[seen] = embedders.pop("observation")
-        embedders[seen].scheme = [Dense(16)]
-    for network in novelty.values():
-        network.input_embedders_parameters = {"observation": InputEmbedderParameters(scheme=EmbedderScheme.Empty)}
-    agent.network_wrappers.update(novelty)
-    algorithm = agent.algorithm
-    algorithm.env_obs_key, algorithm.agent_obs_key = "observation", seen
-    algorithm.rnd_sample_size, algorithm.rnd_batch_size, algorithm.rnd_optimization_epochs = 40, 20, 4
-    return agent
-
-
 def goal_based() -> AgentParameters:
-    return explorer(TD3GoalBasedAgentParameters, "obs-goal")
+    return exploring(TD3GoalBasedAgentParameters, "obs-goal")
 
 
 def test_what_has_been_seen_becomes_less_novel(tmp_path):
-    manager = graph(explorer(TD3ExplorationAgentParameters), Target, tmp_path)
+    manager = graph(exploring(TD3ExplorationAgentParameters), Target, tmp_path)
     manager.heatup(EnvironmentSteps(60))
     agent = manager.get_agent()
     batch = agent.memory.newest_transitions(40)
@@ -70,7 +51,7 @@ def test_what_has_been_seen_becomes_less_novel(tmp_path):
 
 
 def test_novelty_is_the_reward(tmp_path):
-    manager = graph(explorer(TD3IntrinsicRewardAgentParameters), Target, tmp_path)
+    manager = graph(exploring(TD3IntrinsicRewardAgentParameters), Target, tmp_path)
     manager.heatup(EnvironmentSteps(60))
     agent = manager.get_agent()
     batch = agent.memory.newest_transitions(16)
@@ -95,7 +76,7 @@ class Pictures(Target):
 
 def test_a_picture_of_what_is_novel(tmp_path):
     imageio = pytest.importorskip("imageio.v2")
-    parameters = explorer(TD3ExplorationAgentParameters)
+    parameters = exploring(TD3ExplorationAgentParameters)
     parameters.algorithm.env_obs_key = "camera"
     manager = graph(parameters, Pictures, tmp_path)
     manager.heatup(EnvironmentSteps(60))
@@ -109,14 +90,14 @@ def test_a_picture_of_what_is_novel(tmp_path):
 
 
 def test_no_picture_of_what_is_none(tmp_path):
-    manager = graph(explorer(TD3ExplorationAgentParameters), Target, tmp_path)
+    manager = graph(exploring(TD3ExplorationAgentParameters), Target, tmp_path)
     manager.heatup(EnvironmentSteps(60))
     with pytest.raises(CoachError, match="env_obs_key is 'observation', of shape"):
         manager.get_agent().save_rnd_images()
 
 
 def test_returns_of_novelty_are_discounted_over_time(tmp_path):
-    agent = graph(explorer(TD3IntrinsicRewardAgentParameters), Target, tmp_path).get_agent()
+    agent = graph(exploring(TD3IntrinsicRewardAgentParameters), Target, tmp_path).get_agent()
     agent.ap.algorithm.discount = 0.5
     agent.update_intrinsic_returns_estimate(np.array([1.0, 2.0, 4.0]))
     assert agent.rnd_stats.mean[0] == pytest.approx(np.mean([1.0, 2.5, 5.25]))
@@ -169,7 +150,7 @@ def test_it_goes_to_the_most_novel_observation(tmp_path):
 
 
 def test_a_random_agent_learns_nothing(tmp_path):
-    manager = graph(explorer(RandomAgentParameters), Target, tmp_path, schedule(60, heatup=40))
+    manager = graph(exploring(RandomAgentParameters), Target, tmp_path, schedule(60, heatup=40))
     manager.improve()
     agent = manager.get_agent()
     assert agent.training_iteration == 0
@@ -182,7 +163,7 @@ def test_a_random_agent_learns_nothing(tmp_path):
 )
 def test_they_train_and_save_the_memory(make, tmp_path):
     is_goal = make is TD3GoalBasedAgentParameters
-    parameters = explorer(make, "obs-goal" if is_goal else "observation")
+    parameters = exploring(make, "obs-goal" if is_goal else "observation")
     parameters.algorithm.replay_buffer_save_steps = 30
     parameters.algorithm.replay_buffer_save_path = str(tmp_path / "saved")
     parameters.algorithm.td3_training_ratio = 0.5
@@ -194,7 +175,7 @@ def test_they_train_and_save_the_memory(make, tmp_path):
 
 
 def test_an_observation_that_is_not_there_is_refused(tmp_path):
-    parameters = explorer(TD3ExplorationAgentParameters)
+    parameters = exploring(TD3ExplorationAgentParameters)
     parameters.algorithm.env_obs_key = "camera"
     with pytest.raises(CoachError, match=r"env_obs_key .* is 'camera', .* set it to one of 'observation'"):
         graph(parameters, Target, tmp_path)

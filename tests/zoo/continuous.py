@@ -46,6 +46,24 @@ def td3() -> AgentParameters:
     return agent
 
 
+def exploring(make: Callable[[], AgentParameters], seen: str = "observation") -> AgentParameters:
+    """A TD3 agent that explores without reward. :param seen: the observation that its policy sees"""
+    agent = make()
+    novelty = {name: agent.network_wrappers.pop(name) for name in ("predictor", "constant")}
+    deterministic(agent)
+    for name in ("actor", "critic"):
+        embedders = agent.network_wrappers[name].input_embedders_parameters
+        embedders[seen] = embedders.pop("observation")
+        embedders[seen].scheme = [Dense(16)]
+    for network in novelty.values():
+        network.input_embedders_parameters = {"observation": InputEmbedderParameters(scheme=EmbedderScheme.Empty)}
+    agent.network_wrappers.update(novelty)
+    algorithm = agent.algorithm
+    algorithm.env_obs_key, algorithm.agent_obs_key = "observation", seen
+    algorithm.rnd_sample_size, algorithm.rnd_batch_size, algorithm.rnd_optimization_epochs = 40, 20, 4
+    return agent
+
+
 def wolpertinger(k: int = 3) -> AgentParameters:
     agent = deterministic(WolpertingerAgentParameters())
     agent.algorithm.k = k

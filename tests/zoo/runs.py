@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
+from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.td3_exp_agent import (
+    RandomAgentParameters,
+    TD3ExplorationAgentParameters,
+    TD3GoalBasedAgentParameters,
+    TD3IntrinsicRewardAgentParameters,
+)
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters, MiddlewareScheme, TaskParameters, VisualizationParameters
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
@@ -21,7 +28,8 @@ from rl_coach.memories.non_episodic.prioritized_experience_replay import Priorit
 from rl_coach.schedules import LinearSchedule
 from tests.frameworks import FRAMEWORK
 from tests.zoo import parameters
-from tests.zoo.continuous import with_state_dependent_noise
+from tests.zoo.continuous import exploring, with_state_dependent_noise
+from tests.zoo.environments import Bandit, Target
 from tests.zoo.graphs import schedule
 
 
@@ -97,6 +105,10 @@ def _recurrent_dqn() -> AgentParameters:
     return agent
 
 
+def _recurrent_categorical() -> AgentParameters:
+    return parameters.recurrent_dqn(CategoricalDQNAgentParameters())
+
+
 def _breakout() -> AgentParameters:
     agent = DQNAgentParameters()
     agent.memory.max_size = (MemoryGranularity.Transitions, 150)
@@ -142,6 +154,32 @@ RUNS: dict[str, tuple[Any, str, int]] = {
     "NEC in several environments": (_neural_episodic_control, "CartPole-v1", 3),
 }
 
+
+def _a2c() -> AgentParameters:
+    agent = parameters.actor_critic()
+    agent.algorithm.learns_from_copies_together = True
+    return agent
+
+
+_LEVELS = {Bandit: "CartPole-v1", Target: "Pendulum-v1"}
+# every agent, with one of its settings
+AGENTS: dict[str, tuple[Any, str, int]] = {
+    **{name: (make, _LEVELS[problem], 1) for name, (make, problem, *_) in parameters.PROBLEMS.items()},
+    "a2c": (_a2c, "CartPole-v1", 2),
+    "acer": (parameters.acer, "CartPole-v1", 1),
+    "ppo": (parameters.ppo, "Pendulum-v1", 1),
+    "ppo with an LSTM": (parameters.recurrent_penalized_ppo, "CartPole-v1", 2),
+    "categorical with an LSTM": (_recurrent_categorical, "CartPole-v1", 1),
+    "td3 at random": (lambda: exploring(RandomAgentParameters), "Pendulum-v1", 1),
+    "td3 beside novelty": (lambda: exploring(TD3ExplorationAgentParameters), "Pendulum-v1", 1),
+    "td3 by novelty": (lambda: exploring(TD3IntrinsicRewardAgentParameters), "Pendulum-v1", 1),
+    "td3 towards goals": (
+        lambda: exploring(TD3GoalBasedAgentParameters, "obs-goal"),
+        "tests.zoo.pendulum_with_goal:PendulumWithGoal",
+        1,
+    ),
+}
+
 # those that between them have every kind of memory, filter, network state and several environments
 _IN_EVERY_RUN = ("DQN with prioritized replay", "PG", "actor-critic with an LSTM", "ClippedPPO in several environments")
 
@@ -160,7 +198,7 @@ def graph_of(name: str, steps: int) -> BasicRLGraphManager:
     if name == "DQN on Breakout":
         agent, environment = _breakout(), Atari(level="BreakoutDeterministic-v4")
     else:
-        make_agent, level, copies = RUNS[name]
+        make_agent, level, copies = {**RUNS, **AGENTS}[name]
         agent, environment = make_agent(), GymVectorEnvironment(level=level)
         environment.num_environments = copies
     return BasicRLGraphManager(agent, environment, schedule(steps, 100, 2, heatup=60), VisualizationParameters())
