@@ -158,6 +158,7 @@ RUNS: dict[str, tuple[Any, str, int]] = {
 def _a2c() -> AgentParameters:
     agent = parameters.actor_critic()
     agent.algorithm.learns_from_copies_together = True
+    agent.algorithm.num_steps_between_gradient_updates = 16
     return agent
 
 
