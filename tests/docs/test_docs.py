@@ -91,6 +91,28 @@ def test_every_flag_that_is_documented_exists():
         assert flag in flags
 
 
+ALGORITHMS = sorted((ROOT / "docs" / "algorithms").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", ALGORITHMS, ids=lambda page: page.stem)
+def test_an_algorithms_page_says_all_that_one_asks(page):
+    """What it is, when to use it, from which paper, with which parameters and presets, and what was measured."""
+    text = page.read_text(encoding="utf-8")
+    assert re.search(r"^(\*\*|## )When to use it", text, re.MULTILINE)
+    assert re.search(r"et al\.\s+\d{4}|\w+ \d{4}, \"", text)
+    assert re.search(r"^\| .* \|$", text, re.MULTILINE)
+    assert "Preset" in text and "Measured" in text
+
+
+def test_every_agent_and_every_preset_has_its_page():
+    text = "".join(page.read_text(encoding="utf-8") for page in ALGORITHMS)
+    for preset in (*preset_catalogue.list_all_presets(), *preset_catalogue.list_tuned_presets()):
+        assert f"`{preset}`" in text, preset
+    agents = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "rl_coach" / "agents").glob("*.py"))
+    for name in set(re.findall(r"^class (\w+AgentParameters)", agents, re.MULTILINE)) - {"HumanAgentParameters"}:
+        assert name in text, name
+
+
 def test_the_readme_counts_on_presets_that_exist():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for name in re.findall(r"-p (\w+)", text):
