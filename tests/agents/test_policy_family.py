@@ -1,4 +1,4 @@
-"""PPO with a penalty, ClippedPPO's extras and ACER against the papers' equations, in NumPy and in float64.
+"""Policy gradients, actor-critic, PPO and ACER against the papers' equations, in NumPy and in float64.
 
 Networks are linear, so that the same losses are written down by hand here; their gradients are taken by differences.
 """
@@ -12,12 +12,15 @@ import pytest
 
 from rl_coach.agents.acer_agent import ACERAgentParameters
 from rl_coach.agents.acer_rule import acer_rule, retrace_targets
+from rl_coach.agents.actor_critic_agent import actor_critic_rule
+from rl_coach.agents.policy_gradients_agent import policy_gradient_rule
 from rl_coach.agents.ppo_agent import PPOAgentParameters
 from rl_coach.agents.proximal_policy_rules import adapted_coefficient, clipped_ppo_rule, ppo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.frameworks import load_framework
 from rl_coach.architectures.head_parameters import (
     ACERPolicyHeadParameters,
+    PolicyHeadParameters,
     PPOHeadParameters,
     QHeadParameters,
     VHeadParameters,
@@ -115,6 +118,80 @@ def assert_equal(ours: Weights, theirs: Weights) -> None:
     for name, arrays in theirs.items():
         for one, other in zip(ours[name], arrays):
             np.testing.assert_allclose(one, other, atol=2e-5)
+
+
+def log_policy(arrays: list[np.ndarray]) -> np.ndarray:
+    return np.log(softmax(STATES @ arrays[0] + arrays[1]))
+
+
+def mean_entropy(log_probs: np.ndarray) -> float:
+    return -(np.exp(log_probs) * log_probs).sum(axis=1).mean()
+
+
+def test_policy_gradients():
+    """Williams 1992: the gradient of log pi(a|s), weighed by the return, and of the entropy."""
+    rule = policy_gradient_rule(0.1, None, 2.0)
+    columns = BASE | {"extra/advantages": ADVANTAGES}
+    before, after, losses = trained({"main": linear([PolicyHeadParameters()])}, rule, columns, None, DISCRETE)
+
+    def loss_of(_: Weights) -> Callable[[Weights], dict[str, float]]:
+        def loss(weights: Weights) -> dict[str, float]:
+            log_probs = log_policy(weights["main"])
+            objective = (log_probs[np.arange(ROWS), TAKEN] * ADVANTAGES).mean()
+            return {"main": -2 * objective - 0.1 * mean_entropy(log_probs)}
+
+        return loss
+
+    assert losses["main"] == pytest.approx(loss_of(before)(before)["main"], rel=1e-4)
+    assert_equal(after, descended(loss_of, before))
+
+
+def test_actor_critic():
+    """Mnih et al. 2016, algorithm S3, with both losses on one body."""
+    rule = actor_critic_rule(0.5, 2.0, 0.1, None)
+    columns = BASE | {"extra/advantages": ADVANTAGES, "extra/returns": RETURNS}
+    networks = {"main": linear([VHeadParameters(), PolicyHeadParameters()])}
+    before, after, losses = trained(networks, rule, columns, None, DISCRETE)
+
+    def loss_of(_: Weights) -> Callable[[Weights], dict[str, float]]:
+        def loss(weights: Weights) -> dict[str, float]:
+            v = (STATES @ weights["main"][0] + weights["main"][1])[:, 0]
+            log_probs = log_policy(weights["main"][2:])
+            objective = (log_probs[np.arange(ROWS), TAKEN] * ADVANTAGES).mean()
+            return {"main": 0.5 * ((RETURNS - v) ** 2).mean() - 2 * objective - 0.1 * mean_entropy(log_probs)}
+
+        return loss
+
+    assert losses["main"] == pytest.approx(loss_of(before)(before)["main"], rel=1e-4)
+    assert_equal(after, descended(loss_of, before))
+
+
+def test_clipped_ppo():
+    """Schulman et al. 2017, equations 7 and 9; of some rows the clipped ratio counts, of others it does not."""
+    rule = clipped_ppo_rule(0.4, 0.01, 0.5, 1.0, None)
+    columns = BASE | {
+        "weights": np.ones(ROWS, np.float32), "extra/advantages": ADVANTAGES, "extra/returns": RETURNS,
+        "extra/behaviour_log_probs": np.log(BEHAVIOUR[np.arange(ROWS), TAKEN]),
+    }  # fmt: skip
+    networks = {"main": linear([VHeadParameters(), PPOHeadParameters()])}
+    before, after, losses = trained(networks, rule, columns, {"clipping_decay": 0.5}, DISCRETE)
+    clipped = []
+
+    def loss_of(_: Weights) -> Callable[[Weights], dict[str, float]]:
+        def loss(weights: Weights) -> dict[str, float]:
+            v = (STATES @ weights["main"][0] + weights["main"][1])[:, 0]
+            log_probs = log_policy(weights["main"][2:])
+            ratio = (np.exp(log_probs) / BEHAVIOUR)[np.arange(ROWS), TAKEN]
+            objectives = np.stack([ratio * ADVANTAGES, np.clip(ratio, 0.8, 1.2) * ADVANTAGES])
+            clipped.append((objectives[1] < objectives[0]).mean())
+            loss = 0.5 * ((RETURNS - v) ** 2).mean() - objectives.min(axis=0).mean() - 0.01 * mean_entropy(log_probs)
+            return {"main": loss}
+
+        return loss
+
+    assert losses["main"] == pytest.approx(loss_of(before)(before)["main"], rel=1e-4)
+    assert_equal(after, descended(loss_of, before))
+    assert 0.1 < clipped[0] < 0.9
 
 
 @pytest.mark.parametrize("epsilon", [None, 0.2])

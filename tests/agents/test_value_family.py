@@ -14,7 +14,7 @@ import pytest
 from rl_coach.agents.bootstrapped_dqn_agent import bootstrapped_rule
 from rl_coach.agents.categorical_dqn_agent import categorical_rule
 from rl_coach.agents.ddqn_agent import greedy_by_online
-from rl_coach.agents.dqn_agent import greedy_by_target
+from rl_coach.agents.dqn_agent import greedy_by_target, q_learning_rule
 from rl_coach.agents.mmc_agent import mixed_monte_carlo_rule
 from rl_coach.agents.naf_agent import normalized_advantage_rule
 from rl_coach.agents.nec_agent import neural_episodic_control_rule
@@ -52,6 +52,13 @@ def outputs(weights: Weights, state: np.ndarray, head: int = 0) -> np.ndarray:
 def double_dqn(weights: Weights, target: Weights, row: Row, head: int = 0) -> float:
     best = int(np.argmax(outputs(weights, row["next_state"], head)))
     return row["reward"] + row["discount"] * outputs(target, row["next_state"], head)[best]
+
+
+def q_learning(weights: Weights, target: Weights, fixed: Weights, row: Row, double: bool) -> float:
+    """Mnih et al. 2015, algorithm 1; van Hasselt et al. 2016, equation 4."""
+    y = row["reward"] + row["discount"] * outputs(target, row["next_state"]).max()
+    y = double_dqn(fixed, target, row) if double else y
+    return (y - outputs(weights, row["state"])[row["action"]]) ** 2
 
 
 def mixed_monte_carlo(weights: Weights, target: Weights, fixed: Weights, row: Row) -> float:
@@ -141,6 +148,16 @@ def quantile_head() -> QuantileRegressionQHeadParameters:
 
 SUPPORT = np.linspace(V_MIN, V_MAX, N)
 CASES: dict[str, tuple[Callable[[], Any], UpdateRule, Callable[..., float]]] = {
+    "Q-learning": (
+        QHeadParameters,
+        q_learning_rule(False, None, greedy_by_target, False),
+        lambda *a: q_learning(*a, double=False),
+    ),
+    "double Q-learning": (
+        QHeadParameters,
+        q_learning_rule(False, None, greedy_by_online, True),
+        lambda *a: q_learning(*a, double=True),
+    ),
     "mixed monte carlo": (QHeadParameters, mixed_monte_carlo_rule(MIXING, False, None), mixed_monte_carlo),
     "advantage learning": (
         QHeadParameters,
