@@ -84,9 +84,9 @@ class FCMiddlewareParameters(MiddlewareParameters):
 class LSTMMiddlewareParameters(MiddlewareParameters):
     """A stack of fully connected layers with an LSTM cell after it.
 
-    :ivar sequence_length: steps of each sequence that ClippedPPO, DQN and DDQN learn from; 1 teaches nothing about what
+    :ivar sequence_length: steps of each sequence that PPO and value agents learn from; 1 teaches nothing about what
         to remember. Actor-critic and policy gradients learn from their own segments.
-    :ivar burn_in: steps before each sequence that DQN and DDQN only bring the stored state up to date with
+    :ivar burn_in: steps before each sequence that value agents only bring the stored state up to date with
         (Kapturowski et al. 2019); 0 takes it as it was stored
     """
 

@@ -74,6 +74,7 @@ CONTINUOUS: dict[str, tuple[Explore, tuple[Make, ...]]] = {
     "continuous entropy": (plain(ContinuousEntropyParameters), OF_POLICIES),
     "gSDE": (StateDependentNoiseParameters, OF_LEARNED_NOISE),
     "epsilon-greedy": (plain(EGreedyParameters), OF_POINTS),
+    "greedy, of points": (plain(GreedyParameters), (*OF_POINTS, *OF_POLICIES)),
     "noisy networks": (ParameterNoiseParameters, (continuous.ddpg,)),
 }
 
