@@ -49,7 +49,7 @@ def policies(agent: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """A number of the policy at each step as it acted, and at each row as each update sees it."""
     acted: list[Any] = []
     learned: list[Any] = []
-    predict, rule, update = agent.acting_prediction, agent.make_update_rule(), agent.update_loop.update
+    predict, rule, network = agent.acting_prediction, agent.make_update_rule(), agent.policy_network
 
     def noted_prediction(state: Any) -> Any:
         outputs = predict(state)
@@ -57,18 +57,19 @@ def policies(agent: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
         return outputs
 
     def rule_with_policy(ops: Any, networks: Any, batch: Any) -> Any:
-        found, outputs = rule(ops, networks, batch), networks[agent.policy_network].online(batch.states)[-1]
+        found, outputs = rule(ops, networks, batch), networks[network].online(batch.states)[-1]
         found.values["policy"] = (outputs["mean"] if "mean" in outputs else outputs["probabilities"])[:, 0]
         return found
 
-    def noted_update(columns: Any, indices: Any, **how: Any) -> Any:
-        result = update(columns, indices=indices, **how)
-        rows = indices[: how["count"]]
-        learned.extend(result.values["policy"][(rows >= 0) & (columns["weights"][rows] > 0)])
+    def noted_training(columns: Any, *scalars: Any, indices: Any, **how: Any) -> Any:
+        result = train(columns, *scalars, indices=indices, **how)
+        rows = indices[: how["count"]] if all(how.get("learning", {}).get(network, [True])) else indices[:0]
+        learned.extend(result.values["policy"][: len(rows)][(rows >= 0) & (columns["weights"][rows] > 0)])
         return result
 
     agent.acting_prediction, agent.make_update_rule = noted_prediction, lambda: rule_with_policy
-    agent.update_loop.update = noted_update
+    learner = agent.update_loop.learner
+    train, learner.train = learner.train, noted_training
     return acted, learned
 
 
