@@ -146,7 +146,7 @@ def _check_agreement(
         value, was = getattr(explicit, name), arguments.get(name, defaults[name])
         if value not in (defaults[name], was) and lasting_path(value) != was:
             raise CoachError(
-                f"--resume {directory}: that run has --{name} {was}; leave it out, or start a new run with -crd"
+                f"'{directory}': that run has --{name} {was}; leave it out, or start a new run with -crd"
             )
 
 
@@ -175,9 +175,9 @@ def read(directory: str) -> dict[str, Any]:
     except FileNotFoundError:
         inner = sorted(path.parent.glob(f"*/{RECORD_FILE}"), key=os.path.getmtime)
         hint = f"; did you mean '{inner[-1].parent}'?" if inner else ""
-        raise CoachError(f"--resume: no experiment in '{directory}', which has no {RECORD_FILE}{hint}") from None
+        raise CoachError(f"no experiment in '{directory}', which has no {RECORD_FILE}{hint}") from None
     if not _is_record(record):
-        raise CoachError(f"--resume: '{path}' is damaged; start a new run with -p and -crd {directory}")
+        raise CoachError(f"'{path}' is damaged; start a new run with -p and -crd {directory}")
     return record
 
 
