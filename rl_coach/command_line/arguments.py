@@ -192,7 +192,13 @@ def get_evaluate_parser() -> Parser:
         description="Evaluate what a run has trained, with the preset, framework and settings of that run.",
         epilog=EVALUATE_EXAMPLES,
     )
-    parser.add_argument("experiment", metavar="EXPERIMENT", nargs="+", help="the run's directory; several to compare")
+    parser.add_argument(
+        "experiment",
+        type=_directory,
+        metavar="EXPERIMENT",
+        nargs="+",
+        help="the run's directory; several to compare",
+    )
     parser.add_argument(
         "--steps",
         type=_from(0),
@@ -341,6 +347,7 @@ def _add_checkpoints(group: Any) -> None:
     group.add_argument("-crf", "--checkpoint_restore_file", metavar="FILE", help="start from this checkpoint")
     group.add_argument(
         "--resume",
+        type=_directory,
         metavar="EXPERIMENT_DIR",
         help="go on in place with an experiment that was stopped, as if it never had been; takes preset and settings"
         " from there; -cp adds to them, -crd names a checkpoint other than the newest; with --evaluate: a new run that"
@@ -415,6 +422,13 @@ def _add_distribution(group: Any) -> None:
     group.add_argument("--dump_worker_logs", action="store_true", help="with -dc: keep the output of each worker")
 
 
+def _directory(text: str) -> str:
+    """A converter for directories that must be named: an empty text is a variable of the shell that is not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' is no directory")
+    return text
+
+
 def _from(smallest: int) -> Any:
     """A converter for whole numbers from ``smallest`` up."""
 
@@ -461,9 +475,8 @@ def free_experiment_path(args: argparse.Namespace) -> str:
     from rl_coach import logger
     from rl_coach.command_line import preset_catalogue
 
-    name = logger.get_experiment_name(
-        args.experiment_name, default=preset_catalogue.name_of(args.preset) if args.preset else "experiment"
-    )
+    of_preset = preset_catalogue.name_of(args.preset).strip() if args.preset else ""
+    name = logger.get_experiment_name(args.experiment_name, default=of_preset or "experiment")
     return os.path.abspath(logger.get_experiment_path(name, args.experiment_path or None, create_path=False))
 
 

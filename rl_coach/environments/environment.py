@@ -270,11 +270,13 @@ class Environment(EnvironmentInterface):
             space = self._action_space
             self._take_action(space.clip_action_to_space(action) if space.clips_actions else action)
             self._update_state()
+            if type(self.reward) is np.ndarray:
+                self.reward = self.reward.item()  # of one element, as environments of the older gym answered
+            self.total_reward_in_current_episode += self.reward
         except (CoachError, TrainingError, NotImplementedError):
             raise
         except Exception as error:
             raise self._failure(f"in step {self.current_episode_steps_counter}", error) from error
-        self.total_reward_in_current_episode += self.reward
         if self._uses_images:
             self._use_image()
         return self._respond()

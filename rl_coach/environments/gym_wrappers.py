@@ -89,6 +89,8 @@ class OldApiEnvironment(gym.Env):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         answer = self.env.step(action)
+        if not isinstance(answer, (tuple, list)):
+            raise TypeError(f"cannot unpack {type(answer).__name__}, which step() returned")
         if len(answer) == 5:
             return answer
         self.is_needed = self.steps_are_of_old_gym = True

@@ -199,7 +199,9 @@ def test_a_part_that_builds_a_tensorflow_1_graph_is_told_what_to_write(room, bas
     ],
 )
 def test_other_parts_of_tensorflow_1_are_answered_too(statement, name, successor):
-    with pytest.raises(CoachError, match=rf"{name}.* which is gone: derive it from rl_coach\.architectures\.{successor}"):
+    with pytest.raises(
+        CoachError, match=rf"{name}.* which is gone: derive it from rl_coach\.architectures\.{successor}"
+    ):
         exec(statement.format("rl_coach.architectures.tensorflow_components"))
 
 
