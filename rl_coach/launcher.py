@@ -239,6 +239,10 @@ class CoachLauncher:
             if not directory.has_signals():
                 directory.remove()
             raise
+        except KeyboardInterrupt:
+            if not directory.has_begun():
+                directory.remove()
+            raise
         finally:
             directory.release()
 

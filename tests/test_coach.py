@@ -222,6 +222,11 @@ def test_stopping_from_the_keyboard(capsys):
     assert capsys.readouterr().err == "coach: stopped\n"
 
 
+def test_stopping_from_the_keyboard_before_it_begins_leaves_nothing(capsys):
+    assert main(failing("build", "stop")) == STOPPED
+    assert capsys.readouterr().err == "coach: stopped\n" and not os.path.exists("experiments")
+
+
 def test_bad_keywords_raise():
     with pytest.raises(CoachError, match="did you mean '--seed'"):
         CoachInterface(preset="recorder.py", sed=1)
