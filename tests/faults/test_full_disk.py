@@ -12,6 +12,7 @@ import pytest
 
 from rl_coach.checkpoint import load_checkpoint
 from rl_coach.coach import BAD_INPUT, TRAINING_FAILED, main
+from rl_coach.logger import Logger
 from rl_coach.runs.status import FAILED
 
 pytestmark = pytest.mark.faults
@@ -79,6 +80,22 @@ def test_starting_on_a_full_disk_is_one_line(small_disk, capsys):
     captured = capsys.readouterr()
     assert code in (BAD_INPUT, TRAINING_FAILED) and captured.err.count("\n") == 1
     assert "No space left on device" in captured.err + captured.out
+
+
+def test_tensorboards_files_end_and_the_run_goes_on(small_disk, tmp_path, capsys):
+    """The disk has room for the first of them alone."""
+    logger = Logger()
+    logger.set_logger_filenames(str(small_disk), "graph.level.agent", task_id=0, tensorboard=True)
+    logger.csv_path = str(tmp_path / "signals.csv")
+    for episode in range(1, 3000):
+        logger.set_current_time(episode)
+        for signal in range(20):
+            logger.create_signal_value(f"Signal {signal}", 1.0)
+        logger.dump_output_csv()
+    logger.close()
+    said = capsys.readouterr().out
+    assert said.count("cannot be written: No space left on device; TensorBoard shows no more") == 1
+    assert len((tmp_path / "signals.csv").read_text().splitlines()) == 3000
 
 
 def test_a_csv_that_becomes_unwritable_is_one_line_and_the_run_goes_on(tmp_path, monkeypatch, capsys):
