@@ -94,13 +94,14 @@ def write_tables(page: pathlib.Path, algorithms: pathlib.Path, outcomes: list[Ou
 
 def _write(page: pathlib.Path, text: str) -> None:
     """Put a text between the page's two marks."""
-    before, after = _around_marks(page.read_text(encoding="utf-8"))
+    before, after = around_marks(page.read_text(encoding="utf-8"), BEGIN, END)
     page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
-def _around_marks(text: str) -> tuple[str, str]:
-    before, _, rest = text.partition(BEGIN)
-    return before, rest.partition(END)[2]
+def around_marks(text: str, begin: str, end: str) -> tuple[str, str]:
+    """What stands before and after the part of a page that is written by a program."""
+    before, _, rest = text.partition(begin)
+    return before, rest.partition(end)[2]
 
 
 def table(outcomes: list[Outcome]) -> str:
@@ -117,7 +118,7 @@ def table_of_page(text: str, outcomes: list[Outcome]) -> str:
 
     :param text: the page; its presets are those that it names in backticks outside of the marks
     """
-    named = set(re.findall(r"`(\w+)`", " ".join(_around_marks(text))))
+    named = set(re.findall(r"`(\w+)`", " ".join(around_marks(text, BEGIN, END))))
     presets = [name for name in preset_catalogue.list_all_presets() if name in named]
     with_a_reward = [name for name in presets if name in presets_with_a_reward()]
     by_preset, lines = _by_preset(outcomes), []

@@ -12,6 +12,7 @@ from typing import Callable
 
 from benchmarks.measured import BenchmarkError
 from rl_coach.memories.backend.connection import Connection, Keys
+from rl_coach.memories.backend.streams import RunState
 from rl_coach.memories.backend.wire import unpack
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.orchestrators.run_order import ROLLOUT_PROGRAM, TRAINING_PROGRAM, RunOrder
@@ -112,6 +113,14 @@ class SlowRun:
         self.wait_for(*self.workers)
         self._wait_until(lambda: self.stored_in_all() > WARM_UP)
 
+    def wait_for_policy(self) -> None:
+        """Wait for the next policy of the trainer."""
+        before = self._version()
+        self._wait_until(lambda: self._version() != before)
+
+    def _version(self) -> int:
+        return RunState.read(self._connection.client.get(Keys(RUN).state)).version
+
     def _wait_until(self, condition: Callable[[], bool]) -> None:
         """
         :raises BenchmarkError: a process of the run has ended, or it has not come about in time
@@ -126,12 +135,17 @@ class SlowRun:
 def steps_per_second(directory: pathlib.Path, algorithm: str, workers: int, seconds: float) -> float:
     """Steps of all workers that the trainer stores, and learns from meanwhile.
 
-    :param seconds: for which they are counted, from the moment that all play and updates are compiled
+    They are counted from one policy to another, once all workers play and updates are compiled: what the trainer has
+    stored of a policy's steps before it has all of them comes in pieces of up to a second.
+
+    :param seconds: for which they are counted, at least
     """
     with SlowRun(directory, algorithm, workers) as run:
         run.wait_for_learning()
+        run.wait_for_policy()
         began, before = time.perf_counter(), run.stored_in_all()
         time.sleep(seconds)
+        run.wait_for_policy()
         return (run.stored_in_all() - before) / (time.perf_counter() - began)
 
 

@@ -38,7 +38,9 @@ from rl_coach.utils import CoachError
 
 GAVE_UP = 3
 """The exit code of a worker that heard nothing from its trainer for too long."""
-_PAUSE = 0.02  # seconds between two questions of a worker that waits
+_PAUSE = 0.02  # seconds between two questions of a worker that waits, at most
+_FIRST_PAUSE = 0.001  # each is half as long again as the one before
+_SECONDS_OF_A_SHARE = 0.02  # of play, at least: shares of what is left become ever smaller
 _PATIENCE_WITH_OTHERS = 3  # times as long as this worker played
 _ONE_STEP = EnvironmentSteps(1)
 _REPORTS_UNTIL_EXPIRY = 10
@@ -116,7 +118,9 @@ class RolloutWorker:
         self._steps = self._unsent = 0
         self._sent_at = self._reported_at = self._began_at = time.monotonic()
         self._reported_steps = 0
-        self._waited = self._waited_since_chunk = 0.0
+        self._pause = _FIRST_PAUSE
+        self._step_seconds = 0.0  # of a step, in the last stretch of play
+        self._waited_since_chunk = 0.0
         for filter_name in FILTERS:
             getattr(self._agent, filter_name).take_gathered()
 
@@ -139,8 +143,15 @@ class RolloutWorker:
             is_waiting = state is None or not self._go_on(state)
             self._report("waiting" if is_waiting else "playing")
             if is_waiting:
-                time.sleep(_PAUSE)
-                self._waited_since_chunk += _PAUSE
+                self._wait()
+            else:
+                self._pause = _FIRST_PAUSE
+
+    def _wait(self) -> None:
+        """Pause, for longer the longer the worker has waited: what comes soon is heard of soon."""
+        time.sleep(self._pause)
+        self._waited_since_chunk += self._pause
+        self._pause = min(1.5 * self._pause, _PAUSE)
 
     # policies
 
@@ -212,7 +223,14 @@ class RolloutWorker:
             return self._unsent + self._chunk_rows if is_wanted else self._unsent
         # others play at the same time: what all of them play beyond what is wanted is discarded
         wanted = state.left - outstanding
-        return max(-(-wanted // self._num_workers), min(wanted, self._chunk_rows))
+        return max(-(-wanted // self._num_workers), min(wanted, self._least_share))
+
+    @property
+    def _least_share(self) -> int:
+        """Steps that are worth a chunk, whatever others may play meanwhile."""
+        if not self._step_seconds:
+            return self._chunk_rows
+        return max(1, min(self._chunk_rows, int(_SECONDS_OF_A_SHARE / self._step_seconds)))
 
     def _leaves_rest_to_others(self) -> bool:
         """True while the others may still be playing a segment by this policy, as this worker has.
@@ -228,12 +246,14 @@ class RolloutWorker:
     def _play_until(self, limit: int) -> None:
         graph, deadline = self._graph, self._sent_at + self._limits.chunk_seconds
         waiting = self._memory.num_episodes()
+        began, before = time.monotonic(), self._steps
         while self._unsent < limit:
             graph.act(_ONE_STEP)
             self._steps += 1
             self._unsent += 1
             if self._ends_segment(waiting) or time.monotonic() >= deadline:
-                return
+                break
+        self._step_seconds = (time.monotonic() - began) / (self._steps - before)
 
     def _ends_segment(self, waiting: int) -> bool:
         """Cut the episode off where a segment is full.

@@ -11,7 +11,7 @@ from dataclasses import asdict
 import pytest
 
 from benchmarks import __main__ as comparison
-from benchmarks import golden, transport
+from benchmarks import golden, scores, transport
 from benchmarks.coach_side import runner
 from benchmarks.measured import BenchmarkError, Measured
 from benchmarks.parts import PARTS, by_part
@@ -201,3 +201,43 @@ WAYS = [
 @pytest.mark.parametrize("way, kind", WAYS)
 def test_transitions_arrive_by_every_way(way, kind):
     assert transport.rate(way, kind, rows=8, seconds=0.1) > 0
+
+
+def scored(command, **_):
+    """A training that ends at 10 times its seed, or breaks at seed 3."""
+    seed, results = int(command[-1]), command[command.index("--results") + 1]
+    if seed == 3:
+        return subprocess.CompletedProcess(command, 1)
+    curve = [(steps, steps / 100 + seed) for steps in range(500, 5001, 500)]
+    one = scores.Score(command[-5], command[-3], seed, 5000, 10.0 * seed, curve, 61.0, "2026-01-02")
+    with open(results, "a") as lines:
+        lines.write(json.dumps(asdict(one)) + "\n")
+    return subprocess.CompletedProcess(command, 0)
+
+
+def test_scores_become_a_row_for_each_library(tmp_path, monkeypatch):
+    page, results = tmp_path / "page.md", tmp_path / "results.jsonl"
+    page.write_text(f"above\n{scores.BEGIN}\nold line\n{scores.END}\nbelow\n")
+    monkeypatch.setattr(scores.subprocess, "run", scored)
+    files = ["--page", str(page), "--results", str(results), "--only", "CartPole_D*"]
+    monkeypatch.setattr("sys.argv", ["scores", *files, "--libraries", "coach,sb3", "--seeds", "1,2,3"])
+    with pytest.raises(SystemExit, match="CartPole_DQN, coach, seed 3: training broke"):
+        scores.main()
+    text = page.read_text()
+    assert text.startswith("above\n") and text.endswith("\nbelow\n") and "old line" not in text
+    for library in ("Coach", "Stable-Baselines3"):
+        assert (
+            f"| `tuned/CartPole_DQN` | 5,000 | 500 | {library} | 10, 20 | 15 ± 7.071 | 11.5, 21.5, 31.5, 41.5, 51.5 "
+            "| 1:01, 1:01 | 2026-01-02 |"
+        ) in text
+    done = results.read_text()
+    monkeypatch.setattr("sys.argv", ["scores", *files, "--seeds", "1,2"])
+    scores.main()
+    assert results.read_text() == done, "what has a result is not trained again"
+
+
+def test_the_table_of_scores_is_that_of_the_results(tmp_path):
+    """``python -m benchmarks.scores --table`` writes it anew."""
+    kept = shutil.copy(scores.PAGE, tmp_path / "page")
+    scores.write_table(kept, scores.read(scores.RESULTS))
+    assert kept.read_text("utf-8") == scores.PAGE.read_text("utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,14 @@ class Pictures(Bandit):
         reward = float(action == self.lit)
         self.state = self.first_state()
         return reward, False, self.steps >= 10
+
+
+class SlowBandit(Bandit):
+    """A bandit whose arms take 4 ms."""
+
+    def outcome(self, action: Any) -> tuple[float, bool, bool]:
+        time.sleep(0.004)
+        return super().outcome(action)
 
 
 class MaskedLottery(Lottery):
@@ -235,3 +244,17 @@ def test_what_arrives_is_what_was_played(kind, redis, tmp_path):
     assert run.learner.total_steps_counter == sum(played.steps for played in run.trainer.received)
     assert min(run.learner.total_steps_counter, run.player[0].acknowledged) >= HEATUP + STEPS[kind]
     check_policies_agree(run)
+
+
+def test_a_worker_of_four_leaves_the_others_their_shares_and_plays_on_alone_where_they_do_not(redis, tmp_path):
+    phase, phases = 64, 3
+    run = run_split(
+        redis, tmp_path, parameters.clipped_ppo, SlowBandit, schedule(EnvironmentSteps(phase * phases)), num_workers=4
+    )
+    chunks = np.array([played.steps for played in run.trainer.received])
+    played = np.cumsum(chunks)
+    assert played[-1] == phase * phases, "nothing was played in vain"
+    before = played - chunks
+    shares = np.ceil((phase - before % phase) / 4)
+    later = before >= phase  # in the first phase the worker does not know yet how long a step takes
+    assert (chunks[later] <= np.maximum(shares[later], 20 / 4)).all()

@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Mapping
 import numpy as np
 
 from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
-from rl_coach.agents.proximal_policy import ProximalPolicyAgent
+from rl_coach.agents.proximal_policy import DIVERGENCE, ProximalPolicyAgent
 from rl_coach.agents.proximal_policy_rules import adapted_coefficient, ppo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
-from rl_coach.core_types import EnvironmentSteps
+from rl_coach.core_types import Batch, EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
@@ -22,6 +22,7 @@ from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, optional
 
 _POLICY_EPOCHS, _VALUE_EPOCHS = 10, 1
+_POLICY_SIGNALS = ["Policy Loss", "Entropy", DIVERGENCE]
 
 
 class PPOCriticNetworkParameters(NetworkParameters):
@@ -150,13 +151,43 @@ class PPOAgent(ProximalPolicyAgent):
         return {"extra/behaviour_log_probs": log_probs, **old}
 
     def learn_from_played(self, columns: dict[str, np.ndarray]) -> float:
-        """Ten epochs of the policy, the critic learning in the first of them."""
-        size = self.ap.network_wrappers["actor"].batch_size
-        loss = self.make_epochs(columns, _POLICY_EPOCHS, size, {"critic": _VALUE_EPOCHS})
+        self.train_value_network(columns, _VALUE_EPOCHS)
+        loss = self.train_policy_network(columns, _POLICY_EPOCHS)
         self.update_kl_coefficient()
         self.training_iteration += 1
         self.update_loop.close_phase()
         return loss
+
+    def train_value_network(self, dataset: dict[str, np.ndarray], epochs: int) -> float:
+        """Let the critic learn; the policy stays as it is.
+
+        :param dataset: the columns that ``fill_advantages`` gave
+        :return: the mean loss
+        """
+        how = self._minibatches_of(dataset, epochs)
+        result = self.update_loop.update_alone("critic", signal_names=["Value Loss"], **how)
+        return float(result.losses["critic"].mean())
+
+    def train_policy_network(self, dataset: dict[str, np.ndarray], epochs: int) -> float:
+        """Let the policy learn; the critic stays as it is. Parameters as for ``train_value_network``."""
+        how = self._minibatches_of(dataset, epochs)
+        result = self.update_loop.update_alone("actor", signal_names=_POLICY_SIGNALS, **how)
+        return self.note_policy(result, epochs)
+
+    def _minibatches_of(self, dataset: dict[str, np.ndarray], epochs: int) -> dict[str, Any]:
+        size = self.ap.network_wrappers["actor"].batch_size
+        return self.minibatches(dataset, epochs, max(epochs, _POLICY_EPOCHS), size)
+
+    def concat_state_and_timestep(self, dataset: Batch) -> np.ndarray:
+        """[N, D + 1], the flat observation of each row, and the number of its step in its episode, from 0 on.
+
+        :param dataset: whole episodes, one after the other
+        """
+        starts = np.append(0, np.flatnonzero(dataset.game_overs())[:-1] + 1)
+        lengths = np.diff(np.append(starts, len(dataset)))
+        steps = np.arange(len(dataset)) - np.repeat(starts, lengths)
+        observations = dataset.state_columns["observation"].reshape(len(dataset), -1)
+        return np.column_stack([observations, steps])
 
     def update_kl_coefficient(self) -> None:
         """Penalise more if the last epoch's policy was too far from the one that played, less if it was too near."""

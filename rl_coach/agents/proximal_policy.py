@@ -12,7 +12,7 @@ from rl_coach.agents.actor_critic_agent import ActorCriticAgent
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.sequences import Sequences, rows_of, stored_states
 from rl_coach.architectures.architecture import Architecture
-from rl_coach.architectures.learner import Masks
+from rl_coach.architectures.learner import LearningResult
 from rl_coach.architectures.packing import padded
 from rl_coach.core_types import Batch, StateType
 from rl_coach.logger import screen
@@ -190,15 +190,21 @@ class ProximalPolicyAgent(ActorCriticAgent):
         densities = -0.5 * (standardised**2 + 2 * np.log(deviation) + np.log(2 * np.pi))
         return densities.sum(axis=1).astype(np.float32)
 
-    def make_epochs(
-        self, columns: dict[str, np.ndarray], epochs: int, size: int, learning: dict[str, int] | None = None
-    ) -> float:
+    def make_epochs(self, columns: dict[str, np.ndarray], epochs: int, size: int) -> float:
         """All minibatches of some epochs in one compiled call. A recurrent network's are of whole sequences.
 
         :param columns: [N, ...] by name
         :param size: rows of a minibatch
-        :param learning: number of epochs, from the first one on, in which a network learns, where those are not all
         :return: the mean loss
+        """
+        return self.note_policy(self.update_loop.update(**self.minibatches(columns, epochs, epochs, size)), epochs)
+
+    def minibatches(self, columns: dict[str, np.ndarray], epochs: int, most: int, size: int) -> dict[str, Any]:
+        """The columns and the rows of each update, as ``UpdateLoop.update`` takes them.
+
+        :param columns: [N, ...] by name
+        :param most: the epochs for which the call is compiled
+        :param size: rows of a minibatch
         """
         length = self.sequence_length
         size, sequences = max(1, size // length), len(columns["weights"]) // length
@@ -207,24 +213,26 @@ class ProximalPolicyAgent(ActorCriticAgent):
         for epoch in range(epochs):
             indices[epoch, :sequences] = self.rng.permutation(sequences)
         columns = padded(columns)
-        compiled = np.full((epochs * -(-len(columns["weights"]) // (length * size)), size), -1, np.int32)
+        compiled = np.full((most * -(-len(columns["weights"]) // (length * size)), size), -1, np.int32)
         compiled[: epochs * per_epoch] = indices.reshape(-1, size)
-        masks: Masks = {n: [k < e * per_epoch for k in range(len(compiled))] for n, e in (learning or {}).items()}
-        result = self.update_loop.update(
-            columns,
-            indices=rows_of(compiled, length),
-            num_updates=len(compiled),
-            count=epochs * per_epoch,
-            learning=masks,
-            training_step=self.training_iteration,
-            sequence_length=length if self.is_recurrent else None,
-        )
-        self.divergence = float(result.signals[DIVERGENCE][-per_epoch:].mean())
+        return {
+            "columns": columns,
+            "indices": rows_of(compiled, length),
+            "num_updates": len(compiled),
+            "count": epochs * per_epoch,
+            "training_step": self.training_iteration,
+            "sequence_length": length if self.is_recurrent else None,
+        }
+
+    def note_policy(self, result: LearningResult, epochs: int) -> float:
+        """Remember how far the policy moved in the last of some epochs. :return: its mean loss"""
+        losses = result.losses[self.policy_network]
+        self.divergence = float(result.signals[DIVERGENCE][-(len(losses) // epochs) :].mean())
         if screen.is_read_by_programs:
             signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
             learning_rate = self.networks[self.policy_network].optimizer.learning_rate(self.training_iteration)
             log_epochs(epochs, signals, learning_rate)
-        return float(result.losses[self.policy_network].mean())
+        return float(losses.mean())
 
     def post_training_commands(self) -> None:
         """Forget what was played with the old policy: it is of no more use."""

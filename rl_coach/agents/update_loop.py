@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Iterable, SupportsFloat
+from typing import TYPE_CHECKING, Any, Iterable, Sequence, SupportsFloat
 
 import numpy as np
 
@@ -74,6 +74,10 @@ class UpdateLoop:
         if mask_name is not None:
             names[mask_name] = None
         return list(names)
+
+    @property
+    def _learner_in_use(self) -> Learner | SharedLearner:
+        return self._shared_learner or self.learner
 
     @property
     def batch_size(self) -> int:
@@ -185,9 +189,28 @@ class UpdateLoop:
         :param batch: the batch that they are of, whose priorities change if the memory has any
         """
         result = self._train(columns, batch, self._agent.training_iteration + 1, **how)
+        self._record(result)
+        return result
+
+    def update_alone(
+        self, name: str, columns: dict[str, np.ndarray], signal_names: Sequence[str], **how: Any
+    ) -> LearningResult:
+        """As ``update``, with one network learning. The compiled call is the same for each.
+
+        :param name: the network that learns; the others stay bit for bit as they are
+        :param signal_names: the signals of the rule that tell of it, which alone are logged
+        :return: its losses, gradients and signals
+        """
+        how["learning"] = {one: [one == name] * how.get("num_updates", 1) for one in self._networks}
+        result = self._learner_in_use.train(columns, self._agent.learning_scalars(), **how).part(name, signal_names)
+        self._agent.books.add_learning(result)
+        self._record(result)
+        return result
+
+    def _record(self, result: LearningResult) -> None:
+        """The loss and the gradients of updates."""
         self._agent.loss.add_sample(LazyArray(lambda: sum(result.losses.values())))
         self._agent.unclipped_grads.add_sample(LazyArray(lambda: next(iter(result.gradient_norms.values()))))
-        return result
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
         """Make a single update, for a ``learn_from_batch`` whose caller records the loss and the gradients."""
@@ -205,8 +228,7 @@ class UpdateLoop:
                 for name, period in agent.learning_periods.items()
                 if period > 1
             }
-        learner = self._shared_learner or self.learner
-        result = learner.train(columns, agent.learning_scalars(), **how)
+        result = self._learner_in_use.train(columns, agent.learning_scalars(), **how)
         if result.signal_names:
             agent.books.add_learning(result)
         if batch is not None and self._has_priorities and result.errors is not None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.core_types import ActionInfo, Batch, StateType
+from rl_coach.logger import screen
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.utils import Signal
 
@@ -63,6 +64,29 @@ class ValueOptimizationAgent(Agent):
             return None
         self.memory.update_priorities(batch.info("idx"), np.abs(TD_errors))
         return batch.info("weight")
+
+    def get_reward_model_loss(self, batch: Batch) -> float:
+        """Teach the network ``reward_model`` the rewards of a batch, for off-policy evaluation: an output for each
+        action, of which that of the action taken learns.
+
+        :return: the loss before the update
+        """
+        network = self.networks["reward_model"]
+        inputs = batch.states(network.input_names)
+        rewards = network.online_network.predict(inputs)
+        rewards[np.arange(len(batch)), batch.actions()] = batch.rewards()
+        return float(network.train_and_sync_networks(inputs, rewards)[0])
+
+    def improve_reward_model(self, epochs: int) -> None:
+        """Teach the network ``reward_model`` the rewards of the memory's training episodes.
+
+        :param epochs: times that each transition is learned from
+        """
+        size = self.ap.network_wrappers["reward_model"].batch_size
+        for epoch in range(epochs):
+            batches = self.call_memory("get_shuffled_training_data_generator", size)
+            losses = [self.get_reward_model_loss(batch) for batch in batches]
+            screen.log_title(f"Training reward model, epoch {epoch}: loss {np.mean(losses):.6g}")
 
     def policy_description(self) -> PolicyDescription | None:
         outputs = self.networks["main"].outputs_named("q")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
@@ -87,6 +87,10 @@ class LearningResult:
         """The result of several calls as if one had made their updates."""
         return cls(lambda: (_joined([result.wait() for result in results]), None), results[0].signal_names)
 
+    def part(self, network: str, signal_names: Sequence[str]) -> LearningResult:
+        """The losses and gradients of a network, and some of the rule's signals."""
+        return LearningResult(lambda: (_part(self.wait(), network, signal_names), None), list(signal_names))
+
     def wait(self) -> _Numbers:
         """Wait until the updates are made.
 
@@ -122,6 +126,15 @@ class LearningResult:
     def values(self) -> dict[str, np.ndarray]:
         """[K, B] for each of the rule's values of rows."""
         return self.wait().values
+
+
+def _part(numbers: _Numbers, network: str, signal_names: Sequence[str]) -> _Numbers:
+    return replace(
+        numbers,
+        losses={network: numbers.losses[network]},
+        gradient_norms={network: numbers.gradient_norms[network]},
+        signals={name: numbers.signals[name] for name in signal_names},
+    )
 
 
 def _joined(numbers: list[_Numbers]) -> _Numbers:

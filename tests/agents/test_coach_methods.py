@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pathlib
 
@@ -17,7 +18,7 @@ from rl_coach.utils import CoachError
 from tests.zoo.agents import of_class
 from tests.zoo.environments import Bandit
 from tests.zoo.graphs import graph, schedule
-from tests.zoo.parameters import dqn
+from tests.zoo.parameters import dqn, ppo
 
 
 class Notes(Saver):
@@ -138,3 +139,60 @@ def test_sessions_and_graph_files(tmp_path):
         manager.save_graph()
     with pytest.raises(CoachError, match="parameter servers are gone"):
         manager.create_worker_or_parameters_server(manager.task_parameters)
+
+
+def test_a_reward_model_learns_the_rewards_of_the_actions_taken(tmp_path):
+    parameters = dqn()
+    parameters.network_wrappers["reward_model"] = copy.deepcopy(parameters.network_wrappers["main"])
+    manager = graph(parameters, Bandit, tmp_path, schedule(10, heatup=200))
+    manager.heatup(EnvironmentSteps(200))
+    agent = manager.get_agent()
+    model, main = (agent.networks[name].online_network for name in ("reward_model", "main"))
+    batch = next(agent.call_memory("get_shuffled_training_data_generator", 16))
+    inputs, taken = batch.states(["observation"]), (np.arange(16), batch.actions())
+    before, policy = model.predict(inputs), [a.copy() for a in main.get_weights()]
+    squares = (before[taken] - batch.rewards()) ** 2
+    assert agent.get_reward_model_loss(batch) == pytest.approx(squares.sum() / before.size, rel=1e-5)
+    agent.improve_reward_model(30)
+    after = model.predict(inputs)[taken]
+    assert np.abs(after - batch.rewards()).max() < 0.1 < np.abs(before[taken] - batch.rewards()).max()
+    for one, other in zip(policy, main.get_weights()):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_ppos_critic_and_policy_learn_alone(tmp_path):
+    manager = graph(ppo(), Bandit, tmp_path, schedule(100, heatup=0))
+    agent = manager.get_agent()
+    learned: dict[str, list[float]] = {"critic": [], "actor": []}
+
+    def noting(name, train):
+        def noted(columns, epochs):
+            before = {one: copy.deepcopy(agent.networks[one].online_network.get_weights()) for one in learned}
+            learned[name].append(epochs)
+            loss = train(columns, epochs)
+            changed = [
+                one
+                for one in learned
+                if not all(map(np.array_equal, before[one], agent.networks[one].online_network.get_weights()))
+            ]
+            assert changed == [name]
+            return loss
+
+        return noted
+
+    agent.train_value_network = noting("critic", agent.train_value_network)
+    agent.train_policy_network = noting("actor", agent.train_policy_network)
+    manager.improve()
+    phases = agent.training_iteration
+    assert phases > 0 and learned == {"critic": [1] * phases, "actor": [10] * phases}
+    assert agent.update_loop.learner.num_compilations == 1
+
+
+def test_states_with_the_number_of_their_step(tmp_path):
+    manager = graph(ppo(), Bandit, tmp_path, schedule(100, heatup=25))
+    manager.heatup(EnvironmentSteps(25))
+    agent = manager.get_agent()
+    batch = agent.memory.get_all_complete_episodes_transitions()
+    found = agent.concat_state_and_timestep(batch)
+    np.testing.assert_array_equal(found[:, :-1], batch.state_columns["observation"])
+    np.testing.assert_array_equal(found[:, -1], [*range(10), *range(10), *range(len(batch) - 20)])

@@ -151,8 +151,12 @@ def run_split(
     environment: type[SmallEnvironment] | Callable[[], EnvironmentParameters],
     schedule_parameters: Any,
     seed: int = 1,
+    num_workers: int = 1,
 ) -> SplitRun:
-    """Train an agent by a trainer, in this thread, and a worker, in another, until the schedule is over."""
+    """Train an agent by a trainer, in this thread, and a worker, in another, until the schedule is over.
+
+    :param num_workers: that the trainer expects; one plays
+    """
     name = uuid.uuid4().hex
     graphs = [_graph(redis, name, make_agent(), environment, schedule_parameters) for _ in range(2)]
     run, stores = SplitRun(*graphs), [_store(redis, name) for _ in range(2)]
@@ -171,7 +175,7 @@ def run_split(
     thread.start()
     task = TaskParameters(FRAMEWORK, experiment_path=str(directory / "trainer"), seed=seed)
     with contextlib.suppress(SystemExit):
-        training_worker(run.trainer, task, stores[0])
+        training_worker(run.trainer, task, stores[0], num_workers=num_workers)
     thread.join(60)
     assert not thread.is_alive() and not failures, failures
     return run

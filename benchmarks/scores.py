@@ -1,0 +1,194 @@
+"""Scores of the tuned presets at the steps that they take, beside the published ones and a peer's.
+
+    python -m benchmarks.scores [--only PATTERN] [--seeds 0,1,2] [--libraries coach,sb3]
+
+trains what is not yet among the results, a process for each, adds each outcome to them as it comes, and writes the
+table of docs/benchmarks.md anew. Interrupted, it goes on where it was. A score is the mean return of 20 episodes after
+the last step of training, actions without noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any, Iterable
+
+from benchmarks.golden import around_marks
+from rl_coach.coach import CoachInterface
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
+from rl_coach.runs.progress import duration
+
+REPOSITORY = pathlib.Path(__file__).parents[1]
+RESULTS = pathlib.Path(__file__).with_name("scores.jsonl")
+PAGE = REPOSITORY / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- scores -->", "<!-- end of scores -->"
+EPISODES = 20
+PARTS_OF_CURVE = (0.2, 0.4, 0.6, 0.8, 1.0)
+LIBRARIES = {"coach": "Coach", "sb3": "Stable-Baselines3"}
+PUBLISHED = {
+    "CartPole_DQN": 500, "CartPole_PPO": 500, "Acrobot_DQN": -75, "Acrobot_PPO": -75, "LunarLander_DQN": 200,
+    "LunarLander_PPO": 200, "Pendulum_SAC": -160, "Pendulum_TD3": -160,
+}  # fmt: skip
+HEADER = (
+    "| preset | steps | published | library | scores | mean ± deviation | at 20, 40, 60, 80, 100 % of the steps "
+    "| wall time | day |\n|---|---|---|---|---|---|---|---|---|"
+)
+
+
+@dataclass(frozen=True)
+class Score:
+    """A training's outcome.
+
+    :param steps: of the environment, heatup apart
+    :param score: mean return of ``EPISODES`` episodes after the last step
+    :param curve: [steps, mean return] of each evaluation on the way
+    :param seconds: wall time, evaluations included
+    :param day: ``YYYY-MM-DD``
+    """
+
+    preset: str
+    library: str
+    seed: int
+    steps: int
+    score: float
+    curve: list[tuple[int, float]]
+    seconds: float
+    day: str
+
+
+def train_coach(preset: str, seed: int) -> Score:
+    """Train a tuned preset to its end."""
+    with tempfile.TemporaryDirectory() as directory:
+        coach = CoachInterface(preset=f"tuned/{preset}", seed=seed, experiment_path=directory)
+        manager: Any = coach.graph_manager
+        curve, evaluate = [], manager.evaluate
+
+        def evaluate_and_note(*args: Any, **kwargs: Any) -> Any:
+            result = evaluate(*args, **kwargs)
+            steps = manager.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
+            curve.append((int(steps), float(manager.progress.last_evaluation)))
+            return result
+
+        manager.evaluate = evaluate_and_note
+        coach.run()
+        seconds = float(manager.progress.seconds)
+        evaluate(EnvironmentEpisodes(EPISODES))
+        score = float(manager.progress.last_evaluation)
+    return Score(preset, "coach", seed, curve[-1][0], score, curve, seconds, date.today().isoformat())
+
+
+def train_peer(preset: str, seed: int) -> Score:
+    """Train Stable-Baselines3 as a tuned preset says, for as many steps.
+
+    :raises SystemExit: it is told of no settings for that preset
+    """
+    from benchmarks.sb3_scores import SETTINGS, train
+
+    if preset not in SETTINGS:
+        raise SystemExit(f"no settings of Stable-Baselines3 for {preset}: there are {', '.join(SETTINGS)}")
+    began = time.monotonic()
+    score, curve = train(SETTINGS[preset], seed, EPISODES)
+    return Score(preset, "sb3", seed, curve[-1][0], score, curve, time.monotonic() - began, date.today().isoformat())
+
+
+def table(scores: Iterable[Score]) -> str:
+    """A row for each preset and library."""
+    groups: dict[tuple[str, str], list[Score]] = {}
+    for one in sorted(scores, key=lambda one: (one.preset, one.library, one.seed)):
+        groups.setdefault((one.preset, one.library), []).append(one)
+    return "\n".join([HEADER, *(_row(preset, library, runs) for (preset, library), runs in groups.items())])
+
+
+def _row(preset: str, library: str, runs: list[Score]) -> str:
+    scores = [one.score for one in runs]
+    spread = f" ± {statistics.stdev(scores):.4g}" if len(scores) > 1 else ""
+    published = PUBLISHED.get(preset)
+    cells = [
+        f"`tuned/{preset}`", f"{runs[0].steps:,}", "–" if published is None else f"{published:g}", LIBRARIES[library],
+        ", ".join(f"{one:.4g}" for one in scores), f"{statistics.mean(scores):.4g}{spread}",
+        ", ".join(f"{_mean_at(part, runs):.4g}" for part in PARTS_OF_CURVE),
+        ", ".join(duration(one.seconds) for one in runs), max(one.day for one in runs),
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def _mean_at(part: float, runs: list[Score]) -> float:
+    """The mean of the runs' evaluations nearest to a part of their steps."""
+    return statistics.mean(min(one.curve, key=lambda point: abs(point[0] - part * one.steps))[1] for one in runs)
+
+
+def read(results: pathlib.Path) -> list[Score]:
+    """The newest outcome of each preset, library and seed."""
+    if not results.exists():
+        return []
+    lines = [Score(**json.loads(line)) for line in results.read_text(encoding="utf-8").splitlines()]
+    return list({(one.preset, one.library, one.seed): one for one in lines}.values())
+
+
+def write_table(page: pathlib.Path, scores: list[Score]) -> None:
+    """Put the table between the page's two marks."""
+    before, after = around_marks(page.read_text(encoding="utf-8"), BEGIN, END)
+    page.write_text(f"{before}{BEGIN}\n{table(scores)}\n{END}{after}", encoding="utf-8")
+
+
+def tuned_presets() -> list[str]:
+    """The names of the tuned presets."""
+    return sorted(path.stem for path in (REPOSITORY / "presets" / "tuned").glob("[A-Z]*.py"))
+
+
+def main() -> None:
+    """Train what is missing and write the table; exit with 1 if a training broke."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.scores", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="presets whose names fit, as Pendulum_*")
+    parser.add_argument("--seeds", default="0,1,2", help="the seeds (default %(default)s)")
+    parser.add_argument("--libraries", default="coach", help=f"of {', '.join(LIBRARIES)} (default %(default)s)")
+    parser.add_argument("--results", type=pathlib.Path, default=RESULTS, help="file of results (default %(default)s)")
+    parser.add_argument("--page", type=pathlib.Path, default=PAGE, help="page with the table (default %(default)s)")
+    parser.add_argument("--table", action="store_true", help="train nothing, write the table")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # the process of a single training
+    options = parser.parse_args()
+    presets = [name for name in tuned_presets() if fnmatch.fnmatch(name, options.only)]
+    libraries, seeds = options.libraries.split(","), [int(seed) for seed in options.seeds.split(",")]
+    if not presets:
+        parser.error(f"no tuned preset fits '{options.only}'")
+    if unknown := sorted(set(libraries) - set(LIBRARIES)):
+        parser.error(f"no library '{unknown[0]}': there are {', '.join(LIBRARIES)}")
+    if options.one:
+        _train_and_add(presets[0], libraries[0], seeds[0], options.results)
+        return
+    known = {(one.preset, one.library, one.seed) for one in read(options.results)}
+    wanted = [] if options.table else [(p, library, s) for p in presets for library in libraries for s in seeds]
+    broken = [one for one in wanted if one not in known and not _is_trained(*one, options)]
+    write_table(options.page, read(options.results))
+    if broken:
+        sys.exit("\n".join(f"{preset}, {library}, seed {seed}: training broke" for preset, library, seed in broken))
+
+
+def _is_trained(preset: str, library: str, seed: int, options: argparse.Namespace) -> bool:
+    command = [sys.executable, "-m", "benchmarks.scores", "--one", "--results", str(options.results.resolve())]
+    command += ["--only", preset, "--libraries", library, "--seeds", str(seed)]
+    is_trained = subprocess.run(command, cwd=REPOSITORY, check=False).returncode == 0
+    write_table(options.page, read(options.results))
+    return is_trained
+
+
+def _train_and_add(preset: str, library: str, seed: int, results: pathlib.Path) -> None:
+    score = (train_coach if library == "coach" else train_peer)(preset, seed)
+    with open(results, "a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(score)) + "\n")
+    print(f"{preset}, {LIBRARIES[library]}, seed {seed}: {score.score:.4g}, {duration(score.seconds)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
