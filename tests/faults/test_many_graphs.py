@@ -1,9 +1,9 @@
 """Many graphs in one process: what one leaves behind does not add up.
 
 Two things are measured. Objects of Python's: none of a graph may be held once it has gone. And the process's resident
-memory: XLA keeps what it has compiled, 7 MB for a training step, as long as the process lives, so that steps which compute
-the same are compiled once (``tensorflow_components.functions``); 0.2 MB a graph are left. Graphs of another structure
-each cost their own.
+memory: XLA keeps what it has compiled, 7 MB for a training step, as long as the process lives; steps that compute the
+same are compiled once (``tensorflow_components.functions``); 0.2 MB a graph are left. Graphs of other structures each
+cost their own.
 """
 
 from __future__ import annotations
