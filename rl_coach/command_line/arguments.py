@@ -63,6 +63,7 @@ examples:
 """
 
 NEGATABLE = ("checkpoint_memory",)
+MOST_SEEDS = 1000
 FRAMEWORKS = ("tensorflow", "jax", "mxnet")
 ORCHESTRATOR, TRAINER, ROLLOUT_WORKER = RUN_TYPES = ("orchestrator", "trainer", "rollout-worker")
 _NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory"}
@@ -449,10 +450,10 @@ def seeds_of(text: str) -> tuple[int, ...]:
 
     :raises ArgumentTypeError: it means none, or one of them twice
     """
-    if text.isdecimal():
-        seeds = list(range(int(text)))
-    else:
-        seeds = [seed for part in text.split(",") for seed in _range_of(part.strip(), text)]
+    parts = [range(int(text))] if text.isdecimal() else [_range_of(part.strip(), text) for part in text.split(",")]
+    if any(part.stop - part.start > MOST_SEEDS for part in parts) or sum(map(len, parts)) > MOST_SEEDS:
+        raise argparse.ArgumentTypeError(f"'{text}' are more than {MOST_SEEDS:,} seeds")
+    seeds = [seed for part in parts for seed in part]
     if not seeds:
         raise argparse.ArgumentTypeError(f"'{text}' is no seed at all: 1 trains with seed 0")
     twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
