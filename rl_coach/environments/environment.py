@@ -271,7 +271,7 @@ class Environment(EnvironmentInterface):
             space = self._action_space
             self._take_action(space.clip_action_to_space(action) if space.clips_actions else action)
             self._update_state()
-            if type(self.reward) is np.ndarray:
+            if type(self.reward) is np.ndarray and self.reward.size == 1:
                 self.reward = self.reward.item()  # of one element, as environments of the older gym answered
             self.total_reward_in_current_episode += self.reward
         except (CoachError, TrainingError, NotImplementedError):

@@ -99,13 +99,13 @@ def step_findings(space: gym.Space, answer: tuple) -> Iterator[Finding]:
     """Faults of the five values that a step answers with."""
     observation, reward, terminated, truncated, info = answer
     yield from observation_findings(space, observation)
-    if isinstance(reward, np.ndarray) and reward.size == 1:
+    if isinstance(reward, np.ndarray):
+        # several may be what a reward filter sums
         yield Finding("reward array", f"the reward is {_short(reward)}, an array: return a number")
-        reward = reward.item()
     try:
-        if not np.isfinite(float(reward)):
+        if not np.isfinite(reward).all():
             yield Finding("reward", f"the reward is {reward}")
-    except (TypeError, ValueError):
+    except TypeError:
         yield Finding("reward type", f"the reward is {_short(reward)}, which is not a number")
     for name, value in (("terminated", terminated), ("truncated", truncated)):
         if not isinstance(value, (bool, np.bool_)):

@@ -102,6 +102,10 @@ LEVEL = """\
         def reward(self):
             return np.array([0.5])
 
+    class Several(Walk):
+        def reward(self):
+            return np.array([0.5, 2.0])
+
     class OldStep(Walk):
         def step(self, action):
             observation, reward, terminated, _, info = super().step(action)
@@ -147,6 +151,7 @@ def checked(capsys, *arguments: str) -> tuple[int, list[str]]:
         ),
         ("Text", ", step 2: the reward is 'much', which is not a number"),
         ("Array", ", step 1: the reward is array([0.5]), an array: return a number"),
+        ("Several", ", step 1: the reward is array([0.5, 2. ]), an array: return a number"),
         ("Endless", ", step 300: the episode has not ended within 300 steps: give it a limit"),
     ],
 )
@@ -207,6 +212,12 @@ def test_an_array_of_one_reward_is_that_reward(level, make_environment):
     environment = make_environment(level("Array"))
     assert [environment.step(0).reward for _ in range(3)] == [0.5] * 3
     assert environment.total_reward_in_current_episode == 1.5
+
+
+def test_several_rewards_are_left_to_the_filters(level, make_environment):
+    environment = make_environment(level("Several"))
+    assert [environment.step(0).reward.tolist() for _ in range(2)] == [[0.5, 2.0]] * 2
+    assert environment.total_reward_in_current_episode.tolist() == [1.0, 4.0]
 
 
 @pytest.mark.parametrize(("name", "text"), FINDINGS)
