@@ -36,7 +36,7 @@ PARTS_OF_CURVE = (0.2, 0.4, 0.6, 0.8, 1.0)
 LIBRARIES = {"coach": "Coach", "sb3": "Stable-Baselines3"}
 PUBLISHED = {
     "CartPole_DQN": 500, "CartPole_PPO": 500, "Acrobot_DQN": -75, "Acrobot_PPO": -75, "LunarLander_DQN": 200,
-    "LunarLander_PPO": 200, "Pendulum_SAC": -160, "Pendulum_TD3": -160,
+    "LunarLander_PPO": 200, "Pendulum_SAC": -160, "Pendulum_TD3": -160, "InvertedPendulum_SAC": 1000,
 }  # fmt: skip
 HEADER = (
     "| preset | steps | published | library | scores | mean ± deviation | at 20, 40, 60, 80, 100 % of the steps "

@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -444,7 +445,7 @@ class Page:
 
     def _show_cover(self) -> None:
         nothing = not self.store.runs and self.store.scanned.is_set()
-        text = no_experiments(self.store.root, self.store.root.is_dir()) if nothing else ""
+        text = no_experiments(self.store.root, os.path.isdir(self.store.root)) if nothing else ""
         self._set(self.cover, text)
         self.bar.covered = nothing
 

@@ -339,13 +339,13 @@ def find_checkpoint(path: Path) -> str:
     :raises CoachError: there is none
     """
     place = pathlib.Path(path).expanduser()
-    if place.name == BEST and not place.exists():
+    if place.name == BEST and not os.path.exists(place):
         return _find_best(place.parent)
-    if not place.exists():
+    if not os.path.exists(place):
         raise CoachError(f"no checkpoint at '{path}': there is no such file or directory")
-    if place.is_file():
+    if os.path.isfile(place):
         place = place.parent
-    if (place / MANIFEST_FILE).is_file():
+    if os.path.isfile(place / MANIFEST_FILE):
         return str(place)
     for directory in (place, place / CHECKPOINT_DIRECTORY):
         latest = CheckpointStateReader(str(directory)).get_latest()

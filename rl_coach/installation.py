@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import shlex
 from importlib import metadata
 
-from rl_coach.utilities.system import program
+from rl_coach.utilities.system import program, shell_command
 
 DISTRIBUTION = "coach-rl"
 PREDECESSOR = "rl-coach"
@@ -37,7 +36,7 @@ _EXTRAS_OF_PACKAGES = {
 
 def pip_install(*requirements: str) -> str:
     """The command line that installs these beside Coach, also where its environment is not activated."""
-    return shlex.join([program("pip"), "install", *requirements])
+    return shell_command("pip", "install", *requirements)
 
 
 def install_command(extra: str) -> str:

@@ -10,7 +10,6 @@ import errno
 import functools
 import os
 import pathlib
-import shlex
 import sys
 import traceback
 import warnings
@@ -21,7 +20,7 @@ from rl_coach.command_line import flag_checks, preset_catalogue
 from rl_coach.installation import missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 from rl_coach.runs.run_group import is_group
-from rl_coach.utilities.system import program
+from rl_coach.utilities.system import shell_command
 
 if TYPE_CHECKING:
     from rl_coach.base_parameters import TaskParameters
@@ -240,6 +239,10 @@ class CoachLauncher:
             if not directory.has_signals():
                 directory.remove()
             raise
+        except KeyboardInterrupt:
+            if not directory.has_begun():
+                directory.remove()
+            raise
         finally:
             directory.release()
 
@@ -287,7 +290,7 @@ class CoachLauncher:
         can_be_named = bool(args.preset) and args.checkpoint_save_dir is None
         if args.evaluate is None and not args.play and can_be_named:
             graph_manager.playback_hint = _playback_hint(directory.path)
-            graph_manager.resume_hint = shlex.join([program("coach"), "--resume", _shown(directory.path)])
+            graph_manager.resume_hint = shell_command("coach", "--resume", _shown(directory.path))
         return directory
 
     def build(self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace) -> None:
@@ -351,9 +354,9 @@ class CoachLauncher:
         :raises CoachError: agent and environment do not fit
         :raises TrainingError: if training itself fails
         """
-        from rl_coach.logger import screen
         from rl_coach.orchestrators.asynchronous_workers import AsynchronousWorkers
         from rl_coach.runs.status import FINISHED, RunStatus
+        from rl_coach.runs.summary import print_what_can_be_done
 
         if args.num_threads is None:
             args.num_threads = max(1, (os.cpu_count() or 1) // args.num_workers)
@@ -377,7 +380,9 @@ class CoachLauncher:
             raise
         status.set(FINISHED)
         if not args.no_summary:
-            screen.print(f"experiment: {args.experiment_path}")
+            print_what_can_be_done(
+                args.experiment_path, graph_manager.visualization_parameters.tensorboard, graph_manager.playback_hint
+            )
 
     def for_workers(self) -> CoachLauncher:
         """The launcher that each worker gets a copy of, to make its graph and its task; this one, if it can be
@@ -507,7 +512,7 @@ def _playback_hint(experiment_path: pathlib.Path) -> str:
     from rl_coach.environments.rendering import has_display
 
     window = ["--render"] if has_display() else []
-    return shlex.join([program("coach"), command_line.EVALUATE, _shown(experiment_path), *window])
+    return shell_command("coach", command_line.EVALUATE, _shown(experiment_path), *window)
 
 
 def _shown(path: pathlib.Path) -> str:

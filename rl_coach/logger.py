@@ -29,12 +29,12 @@ from rl_coach import __version__
 from rl_coach.base_parameters import unfold_dict_or_list
 from rl_coach.core_types import TimeTypes
 from rl_coach.installation import pip_install
+from rl_coach.runs.event_file import EventFile, check_tensorboardx
 from rl_coach.runs.live_region import LiveRegion
 from rl_coach.utilities import files
 from rl_coach.utils import CoachError
 
 TENSORBOARD_DIRECTORY = "tensorboard"
-_EVENT_FLUSH_SECONDS = 10
 _STEPS_COLUMN = "Total steps"
 _BOARD_METRICS = ("Training Reward", "Evaluation Reward")
 
@@ -469,7 +469,7 @@ class Logger(BaseLogger):
         self.doc_path: str | None = None
         self._settings: Any = {}
         self._board_directory: str | None = None
-        self._board: Any = None
+        self._board: EventFile | None = None
 
     def set_index_name(self, index_name: str) -> None:
         """Name the first column."""
@@ -504,7 +504,7 @@ class Logger(BaseLogger):
             self._columns = dict.fromkeys(self._columns_in_file)
         if tensorboard:
             self._board_directory = os.path.join(_experiments_path, TENSORBOARD_DIRECTORY, os.path.basename(path))
-            _import_tensorboardx()
+            check_tensorboardx()
 
     def set_hyper_parameters(self, parameters: Any) -> None:
         """Take the settings that TensorBoard shows beside the signals.
@@ -531,33 +531,38 @@ class Logger(BaseLogger):
     def close(self) -> None:
         super().close()
         if self._board is not None:
-            self._board.close()
+            with self._board_may_fail():
+                self._board.close()
             self._board = None
 
     def _write_rows(self, indices: list[int]) -> None:
-        if self._board_directory is not None:
-            for index in indices:
-                self._write_events(index)
+        rows = [(index, self._rows[index]) for index in indices]
         super()._write_rows(indices)
+        for index, row in rows:
+            if self._board_directory is not None and index not in self._rows:  # those that wait for room come again
+                with self._board_may_fail():
+                    self._write_events(index, row)
 
-    def _write_events(self, index: int) -> None:
+    def _write_events(self, index: int, row: dict[str, Any]) -> None:
         """Write a row's numbers against the environment steps at its end; rows without them against their index."""
         if self._board is None:
-            self._board = self._open_board()
-        row = self._rows[index]
-        step = int(row.get(_STEPS_COLUMN, index))
-        for name, value in row.items():
-            number = _plain(value)
-            if isinstance(number, (bool, int, float)):
-                self._board.add_scalar(name, number, step)
+            assert self._board_directory is not None
+            self._board = EventFile(self._board_directory)
+            self._board.add_hyper_parameters(_hyper_parameters(self._settings), _BOARD_METRICS)
+        numbers = {name: _plain(value) for name, value in row.items()}
+        numbers = {name: number for name, number in numbers.items() if isinstance(number, (bool, int, float))}
+        self._board.add(numbers, int(row.get(_STEPS_COLUMN, index)))
 
-    def _open_board(self) -> Any:
-        assert self._board_directory is not None
-        module = _import_tensorboardx()
-        board = module.SummaryWriter(self._board_directory, flush_secs=_EVENT_FLUSH_SECONDS)
-        for summary in module.summary.hparams(_hyper_parameters(self._settings), dict.fromkeys(_BOARD_METRICS, 0)):
-            board.file_writer.add_summary(summary)
-        return board
+    @contextlib.contextmanager
+    def _board_may_fail(self) -> Iterator[None]:
+        """Go on without TensorBoard's files where they cannot be written: the CSV has all that they have."""
+        try:
+            yield
+        except OSError as error:
+            screen.warning(f"'{self._board_directory}' cannot be written: {error.strerror}; TensorBoard shows no more")
+            if self._board is not None:
+                self._board.abandon()
+            self._board = self._board_directory = None
 
 
 def _hyper_parameters(settings: Any, path: str = "") -> dict[str, Any]:
@@ -609,14 +614,6 @@ def _numbered(stem: str, resume: bool) -> str:
     while os.path.exists(f"{stem}_{number}.csv") or os.path.exists(f"{stem}_{number}.json"):
         number += 1
     return f"{stem}_{max(0, number - 1) if resume else number}"
-
-
-def _import_tensorboardx() -> Any:
-    try:
-        import tensorboardX
-    except ImportError:
-        raise CoachError(f"TensorBoard files need tensorboardX: {pip_install('tensorboardX')}") from None
-    return tensorboardX
 
 
 experiment_path: str | None = None

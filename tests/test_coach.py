@@ -154,6 +154,12 @@ def test_what_is_said_at_the_end():
         (["-p"], "expected one argument"),
         (["-p", "CartPole_DNQ"], "no preset 'CartPole_DNQ'; did you mean 'CartPole_DQN'"),
         (["-p", "nowhere.py"], "no file 'nowhere.py'"),
+        (["-p", "."], "no preset '.'"),
+        (["-p", " "], "no preset ' '"),
+        (["--resume", ""], "'' is no directory"),
+        (["--resume", "n" * 300], "File name too long"),
+        (["evaluate", ""], "'' is no directory"),
+        (["evaluate", "n" * 300], "File name too long"),
         (["-p", "recorder.py:other"], "no graph manager called 'other'; it has bare, graph_manager"),
         (["-p", "recorder.py", "-f", "pytorch"], "'pytorch'"),
         (["-p", "recorder.py", "--seed", "one"], "'one' is not a whole number"),
@@ -214,6 +220,11 @@ def test_a_bug_shows_its_stack():
 def test_stopping_from_the_keyboard(capsys):
     assert main(failing("run", "stop")) == STOPPED
     assert capsys.readouterr().err == "coach: stopped\n"
+
+
+def test_stopping_from_the_keyboard_before_it_begins_leaves_nothing(capsys):
+    assert main(failing("build", "stop")) == STOPPED
+    assert capsys.readouterr().err == "coach: stopped\n" and not os.path.exists("experiments")
 
 
 def test_bad_keywords_raise():

@@ -155,7 +155,7 @@ def copy_of_the_repository(directory: pathlib.Path) -> pathlib.Path:
     for name in listed:
         target = directory / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / name, target)
+        shutil.copyfile(ROOT / name, target, follow_symlinks=False)
     return directory
 
 

@@ -156,6 +156,11 @@ def test_by_its_path_where_its_name_does_not_find_it(installation):
     assert utils.program("coach") == "bin/coach"
 
 
+def test_by_a_path_that_a_shell_finds_beside_it(installation, monkeypatch):
+    monkeypatch.chdir(installation / "bin")
+    assert utils.program("coach") == "./coach"
+
+
 def test_by_its_full_path_from_elsewhere(installation, tmp_path_factory, monkeypatch):
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     assert utils.program("coach") == str(installation / "bin" / "coach")

@@ -41,10 +41,14 @@ def quiet_native_code() -> Iterator[None]:
     terminal = os.dup(_STDERR)
     with tempfile.TemporaryFile() as kept:
         os.dup2(kept.fileno(), _STDERR)
-        has_failed = True
+        has_failed = False
         try:
             yield
-            has_failed = False
+        except KeyboardInterrupt:
+            raise  # not native code's doing
+        except BaseException:
+            has_failed = True
+            raise
         finally:
             sys.stderr.flush()
             os.dup2(terminal, _STDERR)

@@ -1,8 +1,10 @@
-"""Base classes of Coach 1.0.1 that built TensorFlow 1 graphs: their subclasses are told what to write instead."""
+"""Classes of Coach 1.0.1 that built TensorFlow 1 graphs: who derives from them is told what to write instead."""
 
 from __future__ import annotations
 
-from typing import Any
+import importlib.abc
+import sys
+from typing import Any, Callable
 
 from rl_coach.utils import CoachError
 
@@ -20,9 +22,14 @@ class RetiredBase:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         if RetiredBase in cls.__bases__:
             return
-        raise CoachError(
-            f"{cls.__module__}.{cls.__qualname__} builds a TensorFlow 1 graph, which is gone: derive it from "
-            f"{cls.successor} and write {cls.method} (docs/adding_an_agent.md)"
+        raise CoachError(cls.advice(f"{cls.__module__}.{cls.__qualname__}"))
+
+    @classmethod
+    def advice(cls, name: str) -> str:
+        """Line that says what to write instead. :param name: what is no more"""
+        return (
+            f"{name} builds a TensorFlow 1 graph, which is gone: derive it from {cls.successor} and write "
+            f"{cls.method} (docs/adding_an_agent.md)"
         )
 
 
@@ -47,3 +54,38 @@ class Middleware(RetiredBase):
 
     successor = "rl_coach.architectures.middlewares.Middleware"
     method = "__call__(self, layers, x, state), which returns the features and the new state"
+
+
+class _RetiredModules(importlib.abc.MetaPathFinder):
+    """Answers the import of a module that Coach had in a package, and that is no more. Asked after all others.
+
+    :param package: its full name
+    :param base: of the classes in its modules
+    """
+
+    def __init__(self, package: str, base: type[RetiredBase]):
+        self._package = package
+        self._base = base
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        if fullname.rpartition(".")[0] == self._package:
+            raise CoachError(self._base.advice(fullname))
+
+
+def retired_names(module: str, base: type[RetiredBase]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module whose other names are no more; of a package, its other modules neither.
+
+    :param module: its full name
+    :param base: of the classes that it had
+    """
+    is_package = hasattr(sys.modules[module], "__path__")
+    if is_package:
+        sys.meta_path.append(_RetiredModules(module, base))
+
+    def answer(name: str) -> Any:
+        may_be_a_module = is_package and name.islower()
+        if name.startswith("__") or may_be_a_module:
+            raise AttributeError(f"module '{module}' has no attribute '{name}'")
+        raise CoachError(base.advice(f"{module}.{name}"))
+
+    return answer

@@ -63,6 +63,7 @@ examples:
 """
 
 NEGATABLE = ("checkpoint_memory",)
+MOST_SEEDS = 1000
 FRAMEWORKS = ("tensorflow", "jax", "mxnet")
 ORCHESTRATOR, TRAINER, ROLLOUT_WORKER = RUN_TYPES = ("orchestrator", "trainer", "rollout-worker")
 _NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory"}
@@ -192,7 +193,13 @@ def get_evaluate_parser() -> Parser:
         description="Evaluate what a run has trained, with the preset, framework and settings of that run.",
         epilog=EVALUATE_EXAMPLES,
     )
-    parser.add_argument("experiment", metavar="EXPERIMENT", nargs="+", help="the run's directory; several to compare")
+    parser.add_argument(
+        "experiment",
+        type=_directory,
+        metavar="EXPERIMENT",
+        nargs="+",
+        help="the run's directory; several to compare",
+    )
     parser.add_argument(
         "--steps",
         type=_from(0),
@@ -341,6 +348,7 @@ def _add_checkpoints(group: Any) -> None:
     group.add_argument("-crf", "--checkpoint_restore_file", metavar="FILE", help="start from this checkpoint")
     group.add_argument(
         "--resume",
+        type=_directory,
         metavar="EXPERIMENT_DIR",
         help="go on in place with an experiment that was stopped, as if it never had been; takes preset and settings"
         " from there; -cp adds to them, -crd names a checkpoint other than the newest; with --evaluate: a new run that"
@@ -415,6 +423,13 @@ def _add_distribution(group: Any) -> None:
     group.add_argument("--dump_worker_logs", action="store_true", help="with -dc: keep the output of each worker")
 
 
+def _directory(text: str) -> str:
+    """A converter for directories that must be named: an empty text is a variable of the shell that is not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' is no directory")
+    return text
+
+
 def _from(smallest: int) -> Any:
     """A converter for whole numbers from ``smallest`` up."""
 
@@ -435,10 +450,10 @@ def seeds_of(text: str) -> tuple[int, ...]:
 
     :raises ArgumentTypeError: it means none, or one of them twice
     """
-    if text.isdecimal():
-        seeds = list(range(int(text)))
-    else:
-        seeds = [seed for part in text.split(",") for seed in _range_of(part.strip(), text)]
+    parts = [range(int(text))] if text.isdecimal() else [_range_of(part.strip(), text) for part in text.split(",")]
+    if any(part.stop - part.start > MOST_SEEDS for part in parts) or sum(map(len, parts)) > MOST_SEEDS:
+        raise argparse.ArgumentTypeError(f"'{text}' are more than {MOST_SEEDS:,} seeds")
+    seeds = [seed for part in parts for seed in part]
     if not seeds:
         raise argparse.ArgumentTypeError(f"'{text}' is no seed at all: 1 trains with seed 0")
     twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
@@ -461,9 +476,8 @@ def free_experiment_path(args: argparse.Namespace) -> str:
     from rl_coach import logger
     from rl_coach.command_line import preset_catalogue
 
-    name = logger.get_experiment_name(
-        args.experiment_name, default=preset_catalogue.name_of(args.preset) if args.preset else "experiment"
-    )
+    of_preset = preset_catalogue.name_of(args.preset).strip() if args.preset else ""
+    name = logger.get_experiment_name(args.experiment_name, default=of_preset or "experiment")
     return os.path.abspath(logger.get_experiment_path(name, args.experiment_path or None, create_path=False))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
-import shlex
 import signal
 from collections import Counter
 from typing import Any, Iterable, Sequence
@@ -16,7 +15,8 @@ from rl_coach.runs.evaluation import RunStatistics
 from rl_coach.runs.progress import duration
 from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, evaluation_of, num_cores
 from rl_coach.runs.status import FINISHED, read_status
-from rl_coach.utils import CoachError, program
+from rl_coach.utilities.system import shell_command
+from rl_coach.utils import CoachError
 
 _OF_THE_GROUP = ("seed", "seeds", "at_once", "run_directory", "experiment_name", "experiment_path", "open_dashboard",
                  "resume")  # fmt: skip
@@ -199,9 +199,9 @@ class _Group:
     def _say_where(self, outcomes: Sequence[Outcome], stopped_by: int | None) -> None:
         directory = _shown(self._directory)
         self._screen.print(f"experiment: {directory}")
-        self._screen.print(f"look at it: {program('dashboard')} --experiment_dir {shlex.quote(directory)}")
+        self._screen.print(f"look at it: {shell_command('dashboard', '--experiment_dir', directory)}")
         if self._trains and stopped_by is not None:
-            self._screen.print(f"go on with all of them: {shlex.join([program('coach'), '--resume', directory])}")
+            self._screen.print(f"go on with all of them: {shell_command('coach', '--resume', directory)}")
 
 
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
-from typing import Any, ClassVar, Mapping, Sequence, Union
+from typing import Any, ClassVar, Iterator, Mapping, Sequence, Union
 
 import numpy as np
 
@@ -270,11 +271,13 @@ class Environment(EnvironmentInterface):
             space = self._action_space
             self._take_action(space.clip_action_to_space(action) if space.clips_actions else action)
             self._update_state()
+            if type(self.reward) is np.ndarray and self.reward.size == 1:
+                self.reward = self.reward.item()  # of one element, as environments of the older gym answered
+            self.total_reward_in_current_episode += self.reward
         except (CoachError, TrainingError, NotImplementedError):
             raise
         except Exception as error:
             raise self._failure(f"in step {self.current_episode_steps_counter}", error) from error
-        self.total_reward_in_current_episode += self.reward
         if self._uses_images:
             self._use_image()
         return self._respond()
@@ -476,7 +479,8 @@ class Environment(EnvironmentInterface):
         if self._adds_image:
             self.info["image"] = image
         if self._video is not None and recording:
-            self._video.add(image)
+            with self._videos_may_fail():
+                self._video.add(image)
         if self._window is not None:
             self._window.show(image)
 
@@ -499,15 +503,29 @@ class Environment(EnvironmentInterface):
     def _open_video(self) -> None:
         if self.experiment_path is None:
             raise CoachError("videos are written below the experiment's directory: set env_params.experiment_path")
-        self._video = EpisodeVideo(
-            str(self.experiment_path),
-            gif=self.visualization_parameters.dump_gifs,
-            mp4=self.visualization_parameters.dump_mp4,
-            frames_per_second=VIDEO_FRAMES_PER_SECOND,
-            every=max(1, 5 // self.frame_skip),
-        )
-        if self._video.counts_next():
-            self._video.add(self.get_rendered_image())
+        image = self.get_rendered_image()
+        with self._videos_may_fail():
+            self._video = EpisodeVideo(
+                str(self.experiment_path),
+                gif=self.visualization_parameters.dump_gifs,
+                mp4=self.visualization_parameters.dump_mp4,
+                frames_per_second=VIDEO_FRAMES_PER_SECOND,
+                every=max(1, 5 // self.frame_skip),
+            )
+            if self._video.counts_next():
+                self._video.add(image)
+
+    @contextlib.contextmanager
+    def _videos_may_fail(self) -> Iterator[None]:
+        """Go on without videos where they cannot be written, on a full disk, say."""
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or " ".join(str(error).split()[:12])
+            screen.warning(f"no video can be written to '{self.experiment_path}': {reason}; from now on there are none")
+            if self._video is not None:
+                self._video.abandon()
+            self._video, self._is_candidate, self._dumps_video = None, False, False
 
     def dump_video_of_last_episode_if_needed(self) -> None:
         """Keep a video of the last episode, if one was wanted at its start and the filters agree at its end."""
@@ -516,7 +534,8 @@ class Environment(EnvironmentInterface):
         if self.should_dump_video_of_the_current_episode(episode_terminated=True):
             self.dump_video_of_last_episode()
         elif self._video is not None:
-            self._video.discard()
+            with self._videos_may_fail():
+                self._video.discard()
         self._video, self._is_candidate = None, False
 
     def dump_video_of_last_episode(self) -> None:
@@ -526,7 +545,8 @@ class Environment(EnvironmentInterface):
             self._is_candidate = False
             self._film_again()
         if self._video is not None:
-            self._video.keep(name)
+            with self._videos_may_fail():
+                self._video.keep(name)
             self._video = None
 
     def _video_name(self) -> str:

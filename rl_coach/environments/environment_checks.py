@@ -15,6 +15,7 @@ import numpy as np
 
 from rl_coach.environments.gym_probe import action_mask_of
 from rl_coach.environments.gym_wrappers import OldApiEnvironment, present_space
+from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")
@@ -31,6 +32,9 @@ OLD_STEP = (
 )
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _TOLERANCE = 1e-5
+
+_ENDS_A_RUN = ("mask", "reward type")
+"""Kinds of findings with which a run cannot go on."""
 
 _said: set[tuple[str, str]] = set()
 
@@ -95,10 +99,13 @@ def step_findings(space: gym.Space, answer: tuple) -> Iterator[Finding]:
     """Faults of the five values that a step answers with."""
     observation, reward, terminated, truncated, info = answer
     yield from observation_findings(space, observation)
+    if isinstance(reward, np.ndarray):
+        # several may be what a reward filter sums
+        yield Finding("reward array", f"the reward is {_short(reward)}, an array: return a number")
     try:
-        if not np.isfinite(float(reward)):
+        if not np.isfinite(reward).all():
             yield Finding("reward", f"the reward is {reward}")
-    except (TypeError, ValueError):
+    except TypeError:
         yield Finding("reward type", f"the reward is {_short(reward)}, which is not a number")
     for name, value in (("terminated", terminated), ("truncated", truncated)):
         if not isinstance(value, (bool, np.bool_)):
@@ -120,7 +127,8 @@ def _short(value: Any) -> str:
 
 
 class FirstSteps:
-    """Checks the first steps of an environment in a run and says each finding once.
+    """Checks the first steps of an environment in a run and says each finding once; those with which nothing can go on
+    are errors.
 
     :param level: the environment's name
     :param step: the environment's own step
@@ -149,7 +157,7 @@ class FirstSteps:
     def __call__(self, action: Any) -> tuple:
         """Step, and check the answer.
 
-        :raises CoachError: nothing is allowed
+        :raises CoachError: nothing is allowed, or the reward is no number
         """
         answer = self._own_step(action)
         self._num_steps += 1
@@ -160,7 +168,7 @@ class FirstSteps:
 
     def _say(self, findings: Iterator[Finding]) -> None:
         for finding in findings:
-            if finding.kind == "mask":
+            if finding.kind in _ENDS_A_RUN:
                 raise CoachError(line(self._level, finding, self._num_steps))
             say_once(self._level, finding, self._num_steps)
 
@@ -202,11 +210,16 @@ def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> Report
     """
     from rl_coach.environments.gym_levels import make_simulator
 
-    check = _Check(level, make_simulator(level, {}, 1, None), seed)
+    try:
+        check = _Check(level, make_simulator(level, {}, 1, None), seed)
+    except CoachError:
+        raise
+    except Exception as error:
+        raise CoachError(f"environment '{level}' cannot be made: {environment_error(error)}") from error
     try:
         check.play(num_steps)
     except Exception as error:
-        check.add(Finding("raised", f"raised {type(error).__name__}: {error}"))
+        check.add(Finding("raised", f"raised an error: {environment_error(error)}"))
     finally:
         check.env.close()
     notes: list[str] = []
@@ -245,9 +258,9 @@ class _Check:
         self._add_all(observation_findings(self.env.observation_space, observation))
         self._add_all(mask_findings(observation, info))
         while self.num_steps < num_steps and not has_ended and "mask" not in self.findings:
-            answer = self.env.step(self._random_action(observation, info))
             self._step += 1
             self.num_steps += 1
+            answer = self.env.step(self._random_action(observation, info))
             self._add_all(step_findings(self.env.observation_space, answer))
             observation, _, terminated, truncated, info = answer
             has_ended = terminated or truncated

@@ -5,11 +5,13 @@ Names that Gymnasium no longer knows lead to today's environment with the same m
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import importlib
 import importlib.util
 import inspect
+import io
 import logging
 import os
 import re
@@ -193,7 +195,8 @@ def _make_with_old_gym(name: str, parameters: dict[str, Any], render_mode: str |
     """The environment that is registered with gym, which gymnasium took the place of; None if there is none."""
     if importlib.util.find_spec("gym") is None:
         return None
-    import gym
+    with contextlib.redirect_stderr(io.StringIO()):  # three lines on its age
+        import gym
     from gymnasium.wrappers import TimeLimit
 
     from rl_coach.environments.gym_wrappers import OldApiEnvironment

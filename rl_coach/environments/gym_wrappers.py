@@ -89,8 +89,11 @@ class OldApiEnvironment(gym.Env):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         answer = self.env.step(action)
+        if not isinstance(answer, (tuple, list)):
+            raise TypeError(f"cannot unpack {type(answer).__name__}, which step() returned")
         if len(answer) == 5:
-            return answer
+            observation, reward, terminated, truncated, info = answer
+            return observation, reward, terminated, truncated, info
         self.is_needed = self.steps_are_of_old_gym = True
         observation, reward, done, info = answer
         truncated = bool(info.get("TimeLimit.truncated", False))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import pathlib
 import sys
@@ -159,13 +161,18 @@ class EpisodeVideo:
             writer.append_data(image)
 
     def keep(self, name: str) -> list[pathlib.Path]:
-        """Finish the files under a name, without suffix, and return where they are: nowhere, if nothing was added."""
+        """Finish the files under a name, without suffix, and return where they are: nowhere, if nothing was added.
+
+        :raises OSError: they cannot be written
+        """
         if not self._has_pictures:
             self.discard()
             return []
         kept = []
         for path, writer in self._writers.items():
             writer.close()
+            if not path.stat().st_size:
+                raise OSError(errno.EIO, "the encoder has written nothing")
             kept.append(path.replace(path.with_name(name + path.suffix)))
         return kept
 
@@ -173,4 +180,13 @@ class EpisodeVideo:
         """Drop the files."""
         for path, writer in self._writers.items():
             writer.close()
+            path.unlink(missing_ok=True)
+
+    def abandon(self) -> None:
+        """Drop the files, where writing to them fails."""
+        for path, writer in self._writers.items():
+            encoder = getattr(writer, "instance", None)
+            getattr(encoder, "images_to_write", []).clear()  # or it tries again, and says so, when it is collected
+            with contextlib.suppress(OSError):
+                writer.close()
             path.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ Needs NumPy and ONNX Runtime; no training framework, no environment::
 from __future__ import annotations
 
 import copy
+import os
 import pathlib
 from typing import Any, Iterable, Mapping, Union
 
@@ -294,13 +295,13 @@ def find_policy(path: Path, agent: str | None = None) -> pathlib.Path:
     :raises CoachError: there is none
     """
     place = pathlib.Path(path).expanduser()
-    if place.is_file():
+    if os.path.isfile(place):
         place = place.parent
-    if (place / policy_files.POLICY_FILE).is_file():
+    if os.path.isfile(place / policy_files.POLICY_FILE):
         return place
-    checkpoint = place if (place / POLICY_DIRECTORY).is_dir() else _checkpoint(place)
+    checkpoint = place if os.path.isdir(place / POLICY_DIRECTORY) else _checkpoint(place)
     folder = checkpoint / POLICY_DIRECTORY
-    if (folder / policy_files.POLICY_FILE).is_file():
+    if os.path.isfile(folder / policy_files.POLICY_FILE):
         return folder
     return _of_agent(checkpoint, {file.parent.name: file.parent for file in folder.glob("*/policy.json")}, agent)
 
@@ -319,7 +320,7 @@ def _checkpoint(place: pathlib.Path) -> pathlib.Path:
     try:
         return pathlib.Path(find_checkpoint(place))
     except CoachError:
-        if not place.is_dir():
+        if not os.path.isdir(place):
             raise
         raise CoachError(f"no policy in '{place}': it is no exported folder, no checkpoint and no experiment") from None
 

@@ -8,6 +8,7 @@ import shutil
 
 from rl_coach import logger
 from rl_coach.runs.lock import lock, unlock
+from rl_coach.runs.record import RECORD_FILE
 from rl_coach.utils import CoachError
 
 
@@ -42,6 +43,10 @@ class ExperimentDirectory:
     def has_signals(self) -> bool:
         """True once a run has got so far that it wrote signals."""
         return any(self.path.rglob("*.csv"))
+
+    def has_begun(self) -> bool:
+        """True once a run has written down how it was started."""
+        return (self.path / RECORD_FILE).exists()
 
     def release(self) -> None:
         """Let another process write there."""

@@ -124,7 +124,7 @@ def check_owner(directory: str, record_file: str = RECORD_FILE) -> None:
     if not hasattr(os, "geteuid"):
         return
     for path in (pathlib.Path(directory), pathlib.Path(directory) / record_file):
-        if path.exists() and path.stat().st_uid != os.geteuid():
+        if os.path.exists(path) and path.stat().st_uid != os.geteuid():
             arguments = read_json(pathlib.Path(directory) / record_file).get("arguments")
             preset = arguments.get("preset") if isinstance(arguments, dict) else None
             raise CoachError(
@@ -145,9 +145,7 @@ def _check_agreement(
     for name in names:
         value, was = getattr(explicit, name), arguments.get(name, defaults[name])
         if value not in (defaults[name], was) and lasting_path(value) != was:
-            raise CoachError(
-                f"--resume {directory}: that run has --{name} {was}; leave it out, or start a new run with -crd"
-            )
+            raise CoachError(f"'{directory}': that run has --{name} {was}; leave it out, or start a new run with -crd")
 
 
 def joined_settings(*texts: str | None) -> str:
@@ -175,9 +173,9 @@ def read(directory: str) -> dict[str, Any]:
     except FileNotFoundError:
         inner = sorted(path.parent.glob(f"*/{RECORD_FILE}"), key=os.path.getmtime)
         hint = f"; did you mean '{inner[-1].parent}'?" if inner else ""
-        raise CoachError(f"--resume: no experiment in '{directory}', which has no {RECORD_FILE}{hint}") from None
+        raise CoachError(f"no experiment in '{directory}', which has no {RECORD_FILE}{hint}") from None
     if not _is_record(record):
-        raise CoachError(f"--resume: '{path}' is damaged; start a new run with -p and -crd {directory}")
+        raise CoachError(f"'{path}' is damaged; start a new run with -p and -crd {directory}")
     return record
 
 

@@ -16,7 +16,7 @@ GROUP_FILE = "runs.json"
 
 def is_group(directory: str | os.PathLike[str]) -> bool:
     """True if this is the directory of runs that were started together."""
-    return (pathlib.Path(directory) / GROUP_FILE).is_file()
+    return os.path.isfile(os.path.join(directory, GROUP_FILE))
 
 
 def write(directory: pathlib.Path, document: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import shlex
 from dataclasses import dataclass
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter, TrainingSteps
@@ -11,7 +12,7 @@ from rl_coach.installation import is_installed, pip_install
 from rl_coach.logger import TENSORBOARD_DIRECTORY, screen
 from rl_coach.runs.evaluation import EvaluationStatistics
 from rl_coach.runs.progress import Progress, duration
-from rl_coach.utils import program
+from rl_coach.utilities.system import program, shell_command
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,7 @@ class Summary:
             screen.print(line)
         screen.announce(f"Results stored at: {self.experiment_path}")
         screen.announce(f"Total runtime: {datetime.timedelta(seconds=progress.seconds)}")
-        screen.print(f"experiment: {self.experiment_path}")
-        if is_installed("panel"):
-            screen.print(f"look at it: {program('dashboard')} --experiment_dir {self.experiment_path}")
-        if self.has_tensorboard:
-            screen.print(f"TensorBoard: {_tensorboard_command(self.experiment_path)}")
-        if self.playback_hint:
-            screen.print(f"play it back: {self.playback_hint}")
+        print_what_can_be_done(self.experiment_path, self.has_tensorboard, self.playback_hint)
 
     def _counted(self) -> list[str]:
         """Lines of the counts: training and heatup apart, and both together as the CSV has them."""
@@ -85,8 +80,20 @@ class Summary:
         return lines
 
 
+def print_what_can_be_done(experiment_path: str, has_tensorboard: bool, playback_hint: str | None) -> None:
+    """Print where a run has written, and the commands that show and play it."""
+    screen.print(f"experiment: {experiment_path}")
+    if is_installed("panel"):
+        screen.print(f"look at it: {shell_command('dashboard', '--experiment_dir', experiment_path)}")
+    if has_tensorboard:
+        screen.print(f"TensorBoard: {_tensorboard_command(experiment_path)}")
+    if playback_hint:
+        screen.print(f"play it back: {playback_hint}")
+
+
 def _tensorboard_command(experiment_path: str) -> str:
-    arguments = f"--logdir {os.path.join(experiment_path, TENSORBOARD_DIRECTORY)}"
+    arguments = ["--logdir", os.path.join(experiment_path, TENSORBOARD_DIRECTORY)]
     if is_installed("tensorboard"):
-        return f"{program('tensorboard')} {arguments}"
-    return f"{pip_install('tensorboard')} && {os.path.join(os.path.dirname(program('pip')), 'tensorboard')} {arguments}"
+        return shell_command("tensorboard", *arguments)
+    beside_pip = os.path.join(os.path.dirname(program("pip")), "tensorboard")
+    return f"{pip_install('tensorboard')} && {shlex.join([beside_pip, *arguments])}"

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import pathlib
 import pkgutil
+import shlex
 import shutil
 import signal
 import socket
@@ -26,7 +27,15 @@ def program(name: str) -> str:
     found = shutil.which(name)
     if not installed.exists() or (found and installed.samefile(found)):
         return name
-    return str(installed.relative_to(pathlib.Path.cwd()) if installed.is_relative_to(pathlib.Path.cwd()) else installed)
+    if not installed.is_relative_to(pathlib.Path.cwd()):
+        return str(installed)
+    below = installed.relative_to(pathlib.Path.cwd())
+    return str(below) if below.parent.name else os.path.join(os.curdir, below)  # a shell finds no bare name here
+
+
+def shell_command(name: str, *arguments: str) -> str:
+    """The line that calls a program installed with Coach, as it can be typed into a shell."""
+    return shlex.join([program(name), *arguments])
 
 
 def get_base_dir() -> str:

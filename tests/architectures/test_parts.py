@@ -187,6 +187,31 @@ def test_a_part_that_builds_a_tensorflow_1_graph_is_told_what_to_write(room, bas
         type("Mine", (retired,), {})
 
 
+@pytest.mark.parametrize(
+    ("statement", "name", "successor"),
+    [
+        ("from {0}.heads.q_head import QHead", "heads.q_head", "heads.Head"),
+        ("from {0}.heads import QHead", "heads.QHead", "heads.Head"),
+        ("from {0}.heads import q_head", "heads.q_head", "heads.Head"),
+        ("from {0}.heads.head import Head, normalized_columns_initializer", "normalized_columns_init", "heads.Head"),
+        ("from {0}.embedders.vector_embedder import VectorEmbedder", "vector_embedder", "embedders.InputEmbedder"),
+        ("from {0}.middlewares.fc_middleware import FCMiddleware", "fc_middleware", "middlewares.Middleware"),
+    ],
+)
+def test_other_parts_of_tensorflow_1_are_answered_too(statement, name, successor):
+    with pytest.raises(
+        CoachError, match=rf"{name}.* which is gone: derive it from rl_coach\.architectures\.{successor}"
+    ):
+        exec(statement.format("rl_coach.architectures.tensorflow_components"))
+
+
+def test_what_there_is_of_them_is_imported_as_ever():
+    from rl_coach.architectures.tensorflow_components import heads
+    from rl_coach.architectures.tensorflow_components.heads import head
+
+    assert head.Head is heads.Head and not hasattr(heads, "__wrapped__")
+
+
 def test_layers_have_coachs_names_for_each_framework():
     from rl_coach.architectures.mxnet_components import layers as of_mxnet
     from rl_coach.architectures.tensorflow_components import layers as of_tensorflow

@@ -207,6 +207,9 @@ def test_selects_several_runs_and_colours_stay(dashboard, open_page):
     playwright.expect(third).to_have_css("background-color", "rgb(13, 82, 18)")
     page.locator(".head input").click()
     plot_when(page, want=15)
+    swatches = page.locator(".line.on .swatch")
+    colours = swatches.evaluate_all("(all) => all.map((one) => getComputedStyle(one).backgroundColor)")
+    assert len(colours) == len(set(colours)) > 5
     page.get_by_text("Clear selection").click()
     page.get_by_text("Select a run in the table above to plot it.").wait_for()
 

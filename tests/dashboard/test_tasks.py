@@ -117,6 +117,23 @@ def test_the_keyboard_alone_picks_signals_and_runs_and_moves_the_split(root, sta
     assert page.locator(".shown").bounding_box()["height"] > before + 10
 
 
+def test_signals_are_offered_by_use(root, start_dashboard, open_page):  # noqa: F811
+    page = open_page(start_dashboard(root).address, x=None, left=None)
+    plot_when(page, want=1)
+    field, options = (page.locator(f"aside .picker {part}").first for part in (".field", ".option"))
+    field.click()
+    playwright.expect(options).to_have_text("Training Reward")
+    field.fill("q/mean")
+    page.keyboard.press("Enter")
+    plot_when(page, want=2)
+    page.keyboard.press("Backspace")
+    playwright.expect(options).to_have_text("Q/Mean")
+    page.reload()
+    plot_when(page, want=1)
+    field.click()
+    playwright.expect(options).to_have_text("Q/Mean")
+
+
 def test_the_split_is_dragged_and_stays(root, start_dashboard, open_page):  # noqa: F811
     page = open_page(start_dashboard(root).address)
     plot_when(page, want=1)

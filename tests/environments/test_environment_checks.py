@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+import numpy as np
 import pytest
 
 from rl_coach.agents.dqn_agent import DQNAgentParameters
@@ -15,7 +16,7 @@ from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.graph_managers import graph_manager as graph_manager_module
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import SimpleSchedule
-from rl_coach.utils import CoachError
+from rl_coach.utils import CoachError, TrainingError
 
 LEVEL = """\
     import gymnasium as gym
@@ -85,11 +86,33 @@ LEVEL = """\
         def reward(self):
             return 1 / (self.steps - 7)
 
+    class Fails(Walk):
+        def __init__(self):
+            raise KeyError("no map")
+
+    class NoAnswer(Walk):
+        def step(self, action):
+            return None
+
+    class Text(Walk):
+        def reward(self):
+            return "much" if self.steps == 2 else 0.0
+
+    class Array(Walk):
+        def reward(self):
+            return np.array([0.5])
+
+    class Several(Walk):
+        def reward(self):
+            return np.array([0.5, 2.0])
+
     class OldStep(Walk):
         def step(self, action):
             observation, reward, terminated, _, info = super().step(action)
             return observation, reward, terminated, info
     """
+
+RAISING_LINE = LEVEL[: LEVEL.index("1 / (self.steps")].count("\n") + 1
 
 
 @pytest.fixture
@@ -121,13 +144,21 @@ def checked(capsys, *arguments: str) -> tuple[int, list[str]]:
         *FINDINGS,
         ("Parts", ", step 2: 'gear' is 2, which is not in its space Discrete(2)"),
         ("Masked", ", step 6: the action mask allows no action at all"),
-        ("Raises", ", step 6: raised ZeroDivisionError: division by zero"),
+        ("Raises", ", step 7: raised an error: {file}:{line}: ZeroDivisionError: division by zero"),
+        (
+            "NoAnswer",
+            ", step 1: raised an error: TypeError: cannot unpack NoneType, which step() returned; step() returns",
+        ),
+        ("Text", ", step 2: the reward is 'much', which is not a number"),
+        ("Array", ", step 1: the reward is array([0.5]), an array: return a number"),
+        ("Several", ", step 1: the reward is array([0.5, 2. ]), an array: return a number"),
         ("Endless", ", step 300: the episode has not ended within 300 steps: give it a limit"),
     ],
 )
 def test_the_program_names_environment_and_step(capsys, level, name, text):
     code, lines = checked(capsys, level(name), "--steps", "300")
     assert code == FOUND
+    text = text.format(file=level(name).rpartition(":")[0], line=RAISING_LINE)
     assert sum(line.startswith(f"level '{level(name)}'{text}") for line in lines) == 1, lines
 
 
@@ -152,6 +183,41 @@ def test_what_gymnasiums_checker_finds_is_said_too(capsys, level_file):
 def test_an_environment_that_there_is_not(capsys):
     assert main(["check-env", "CartPol-v1"]) == 2
     assert "no level 'CartPol-v1'; did you mean 'CartPole-v1'" in capsys.readouterr().err
+
+
+def test_an_environment_that_cannot_be_made_is_one_line(capsys, level):
+    assert main(["check-env", level("Fails")]) == 2
+    error = capsys.readouterr().err
+    assert "cannot be made: " in error and "KeyError: 'no map'" in error and error.count("\n") == 1
+
+
+def test_a_reward_that_is_no_number_ends_a_run(level, make_environment):
+    environment = make_environment(level("Text"))
+    environment.step(0)
+    with pytest.raises(CoachError, match="step 2: the reward is 'much', which is not a number"):
+        environment.step(0)
+
+
+def test_a_reward_that_is_no_number_later_is_one_line(level, make_environment, monkeypatch):
+    environment = make_environment(level("Walk"))
+    for _ in range(environment_checks.CHECKED_STEPS):
+        if environment.step(0).game_over:
+            environment.reset_internal_state()
+    monkeypatch.setattr(environment, "_step_simulator", lambda action: (np.zeros(2), None, False, False, {}))
+    with pytest.raises(TrainingError, match=r"failed in step 1 of episode \d: .*NoneType"):
+        environment.step(0)
+
+
+def test_an_array_of_one_reward_is_that_reward(level, make_environment):
+    environment = make_environment(level("Array"))
+    assert [environment.step(0).reward for _ in range(3)] == [0.5] * 3
+    assert environment.total_reward_in_current_episode == 1.5
+
+
+def test_several_rewards_are_left_to_the_filters(level, make_environment):
+    environment = make_environment(level("Several"))
+    assert [environment.step(0).reward.tolist() for _ in range(2)] == [[0.5, 2.0]] * 2
+    assert environment.total_reward_in_current_episode.tolist() == [1.0, 4.0]
 
 
 @pytest.mark.parametrize(("name", "text"), FINDINGS)

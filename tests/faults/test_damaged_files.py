@@ -104,6 +104,13 @@ def test_arrays_that_claim_what_is_not_there(checkpoint, content):
     assert_one_line(caught, checkpoint.name)
 
 
+def test_names_that_are_too_long():
+    for read in (find_checkpoint, Policy.load):
+        with pytest.raises(CoachError) as caught:
+            read("n" * 300)
+        assert_one_line(caught, "no checkpoint at 'nnn")
+
+
 @pytest.mark.parametrize("kind", ["device", "pipe", "directory", "loop"])
 def test_what_is_no_regular_file(tmp_path, kind):
     file = tmp_path / "file.json"

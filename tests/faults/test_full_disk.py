@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pathlib
@@ -10,8 +11,12 @@ import subprocess
 
 import pytest
 
+from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.checkpoint import load_checkpoint
 from rl_coach.coach import BAD_INPUT, TRAINING_FAILED, main
+from rl_coach.core_types import AlwaysDumpFilter, RunPhase
+from rl_coach.environments.gym_environment import GymEnvironment
+from rl_coach.logger import Logger
 from rl_coach.runs.status import FAILED
 
 pytestmark = pytest.mark.faults
@@ -79,6 +84,42 @@ def test_starting_on_a_full_disk_is_one_line(small_disk, capsys):
     captured = capsys.readouterr()
     assert code in (BAD_INPUT, TRAINING_FAILED) and captured.err.count("\n") == 1
     assert "No space left on device" in captured.err + captured.out
+
+
+def test_tensorboards_files_end_and_the_run_goes_on(small_disk, tmp_path, capsys):
+    """The disk has room for the first of them alone."""
+    logger = Logger()
+    logger.set_logger_filenames(str(small_disk), "graph.level.agent", task_id=0, tensorboard=True)
+    logger.csv_path = str(tmp_path / "signals.csv")
+    for episode in range(1, 3000):
+        logger.set_current_time(episode)
+        for signal in range(20):
+            logger.create_signal_value(f"Signal {signal}", 1.0)
+        logger.dump_output_csv()
+    logger.close()
+    said = capsys.readouterr().out
+    assert said.count("cannot be written: No space left on device; TensorBoard shows no more") == 1
+    assert len((tmp_path / "signals.csv").read_text().splitlines()) == 3000
+
+
+@pytest.mark.parametrize("kind", ["dump_gifs", "dump_mp4"])
+def test_videos_end_and_the_run_goes_on(small_disk, capfd, kind):
+    for name in ("gifs", "videos"):
+        (small_disk / name).mkdir()
+    (small_disk / "filler").write_bytes(b"x" * (252 << 10))  # there is room for a part of a video
+    visualization = VisualizationParameters(video_dump_methods=AlwaysDumpFilter(), **{kind: True})
+    environment = GymEnvironment("CartPole-v1", 1, visualization, seed=1, experiment_path=str(small_disk))
+    environment.phase = RunPhase.TRAIN
+    for _ in range(6):
+        environment.reset_internal_state()
+        while not environment.step(0).game_over:
+            pass
+        environment.handle_episode_ended()
+    environment.close()
+    gc.collect()
+    said = capfd.readouterr()
+    assert said.out.count("from now on there are none") == 1 and "Traceback" not in said.out + said.err
+    assert [file for file in small_disk.rglob("*.*") if not file.stat().st_size] == [], "of what could not be written"
 
 
 def test_a_csv_that_becomes_unwritable_is_one_line_and_the_run_goes_on(tmp_path, monkeypatch, capsys):

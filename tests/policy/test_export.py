@@ -148,6 +148,8 @@ def test_a_checkpoint_carries_policy_and_models_and_restores_as_before(experimen
         assert (pathlib.Path(newest) / file).is_file()
     _, manifest = load_checkpoint(newest)
     assert "policy/model.onnx" in manifest["files"]
+    newest_model = pathlib.Path(newest, "onnx/main_level/agent/main/model.onnx").read_bytes()
+    assert pathlib.Path(newest).with_name("model.onnx").read_bytes() == newest_model, "where Coach put it"
 
 
 def test_the_newest_checkpoint_is_taken_unless_another_is_asked_for(experiment):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 
@@ -43,11 +44,18 @@ def coach(directory, *arguments: str) -> str:
 
 
 def test_the_printed_line_plays_any_run_back(tmp_path):
+    tmp_path = tmp_path / "a user's runs"
+    tmp_path.mkdir()
     (tmp_path / "levels.py").write_text(LEVELS)
-    said = coach(tmp_path, "-p", "CartPole_DQN", "-et", "levels.py:Swinging", "-e", "mine", "-cp", SETTINGS, "-c")
+    said = coach(
+        tmp_path, "-p", "CartPole_DQN", "-et", "levels.py:Swinging", "-e", "mine", "-cp", SETTINGS, "-c", "-tb"
+    )
     (trained,) = (tmp_path / "experiments" / "mine").iterdir()
+    for name, shown in (("look at it", trained), ("TensorBoard", trained / "tensorboard")):
+        (line,) = re.findall(rf"^{name}: (.*)$", said, re.MULTILINE)
+        assert shlex.split(line)[-1] == str(shown)
     (line,) = re.findall(r"^play it back: (.*)$", said, re.MULTILINE)
-    words = line.split()
+    words = shlex.split(line)
     assert words[1:] == ["evaluate", f"experiments/mine/{trained.name}"]
     said = coach(tmp_path, *words[1:], "--steps", "10", "--seed", "1")
     (evaluation,) = set((tmp_path / "experiments" / "mine").iterdir()) - {trained}

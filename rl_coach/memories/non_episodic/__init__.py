@@ -4,6 +4,7 @@ from rl_coach.memories.non_episodic.balanced_experience_replay import (
     BalancedExperienceReplay,
     BalancedExperienceReplayParameters,
 )
+from rl_coach.memories.non_episodic.differentiable_neural_dictionary import QDND
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay, ExperienceReplayParameters
 from rl_coach.memories.non_episodic.prioritized_experience_replay import (
     PrioritizedExperienceReplay,
@@ -18,5 +19,6 @@ __all__ = [
     "ExperienceReplayParameters",
     "PrioritizedExperienceReplay",
     "PrioritizedExperienceReplayParameters",
+    "QDND",
     "TransitionCollection",
 ]

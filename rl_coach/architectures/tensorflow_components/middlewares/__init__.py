@@ -1,5 +1,7 @@
 """Coach's package of middlewares; see ``rl_coach.architectures.middlewares``."""
 
-from rl_coach.architectures.retired import Middleware
+from rl_coach.architectures.retired import Middleware, retired_names
 
 __all__ = ["Middleware"]
+
+__getattr__ = retired_names(__name__, Middleware)
