@@ -78,10 +78,6 @@ class UpdateLoop:
         return list(names)
 
     @property
-    def _learner_in_use(self) -> Learner | SharedLearner:
-        return self._shared_learner or self.learner
-
-    @property
     def batch_size(self) -> int:
         """Transitions in one update."""
         return next(iter(self._agent.ap.network_wrappers.values())).batch_size
@@ -167,7 +163,7 @@ class UpdateLoop:
         """
         agent, clock, first = self._agent, self._agent.clock, self._agent.training_iteration
         compiled = 1 if count == 1 else self._updates_per_call
-        columns = self.columns(batch)
+        columns = agent.learning_columns(batch) if agent.sequences is None else self.columns(batch)
         if compiled != count:
             columns = pad(columns, len(columns["weights"]) // count * compiled)
         rate = agent.ap.algorithm.rate_for_copying_weights_to_target
@@ -199,7 +195,8 @@ class UpdateLoop:
         :param batch: the batch that they are of, whose priorities change if the memory has any
         """
         result = self._train(columns, batch, self._agent.training_iteration + 1, **how)
-        self._record(result)
+        self._agent.loss.add_sample(LazyArray(lambda: sum(result.losses.values())))
+        self._agent.unclipped_grads.add_sample(LazyArray(lambda: next(iter(result.gradient_norms.values()))))
         return result
 
     def update_alone(
@@ -211,16 +208,13 @@ class UpdateLoop:
         :param signal_names: the signals of the rule that tell of it, which alone are logged
         :return: its losses, gradients and signals
         """
+        agent = self._agent
         how["learning"] = {one: [one == name] * how.get("num_updates", 1) for one in self._networks}
-        result = self._learner_in_use.train(columns, self._agent.learning_scalars(), **how).part(name, signal_names)
-        self._agent.books.add_learning(result)
-        self._record(result)
+        result = self.learner.train(columns, agent.learning_scalars(), **how).part(name, signal_names)
+        agent.books.add_learning(result)
+        agent.loss.add_sample(LazyArray(lambda: result.losses[name]))
+        agent.unclipped_grads.add_sample(LazyArray(lambda: result.gradient_norms[name]))
         return result
-
-    def _record(self, result: LearningResult) -> None:
-        """The loss and the gradients of updates."""
-        self._agent.loss.add_sample(LazyArray(lambda: sum(result.losses.values())))
-        self._agent.unclipped_grads.add_sample(LazyArray(lambda: next(iter(result.gradient_norms.values()))))
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
         """Make a single update, for a ``learn_from_batch`` whose caller records the loss and the gradients."""
@@ -238,7 +232,8 @@ class UpdateLoop:
                 for name, period in agent.learning_periods.items()
                 if period > 1
             }
-        result = self._learner_in_use.train(columns, agent.learning_scalars(), **how)
+        learner = self._shared_learner or self.learner
+        result = learner.train(columns, agent.learning_scalars(), **how)
         if result.signal_names:
             agent.books.add_learning(result)
         if batch is not None and self._has_priorities and result.errors is not None:
