@@ -26,7 +26,7 @@ from rl_coach.utils import CoachError
 class ACERAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of ACER.
 
-    :ivar apply_gradients_every_x_episodes: number of episodes whose new segments one update sums
+    :ivar apply_gradients_every_x_episodes: without effect, as in Coach 1.0.1: each segment is an update (algorithm 1)
     :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
     :ivar ratio_of_replay: replayed segments for each new one, on average; 0 replays none
     :ivar num_transitions_to_start_replay: nothing is replayed before the memory has so many
@@ -103,6 +103,10 @@ class ACERAgent(PolicyOptimizationAgent):
     @property
     def is_on_policy(self) -> bool:
         return False
+
+    @property
+    def episodes_per_update(self) -> int:
+        return 1
 
     def init_environment_dependent_modules(self) -> None:
         super().init_environment_dependent_modules()

@@ -110,6 +110,11 @@ class PolicyOptimizationAgent(Agent):
         """True if the segments in all copies of the environment, which then end at the same step, make one update."""
         return False
 
+    @property
+    def episodes_per_update(self) -> int:
+        """Number of episodes whose segments make one update; with 1 each segment makes one."""
+        return self.ap.algorithm.apply_gradients_every_x_episodes
+
     # segments that other processes play
 
     @property
@@ -123,7 +128,7 @@ class PolicyOptimizationAgent(Agent):
     def left_to_play(self) -> tuple[int, PlayUnit]:
         """A segment by each process where each makes an update, or all of them make one; otherwise the episodes that
         one update sums."""
-        episodes = self.ap.algorithm.apply_gradients_every_x_episodes
+        episodes = self.episodes_per_update
         if episodes > 1 and not self.learns_from_copies_together:
             return max(0, episodes - self._received.num_complete), PlayUnit.EPISODES
         return max(0, self.num_players - len(self._received)), PlayUnit.SEGMENTS
@@ -165,7 +170,7 @@ class PolicyOptimizationAgent(Agent):
             loss += self._train_on_episode(ends_segments)
         if together and not ends_segments:
             return loss
-        if self._segments and (together or self._episodes_gathered >= algorithm.apply_gradients_every_x_episodes):
+        if self._segments and (together or self._episodes_gathered >= self.episodes_per_update):
             loss += self._update_on_segments()
         return loss
 
@@ -201,7 +206,7 @@ class PolicyOptimizationAgent(Agent):
 
     @property
     def _sums_segments(self) -> bool:
-        return self.ap.algorithm.apply_gradients_every_x_episodes > 1 or self.learns_from_copies_together
+        return self.episodes_per_update > 1 or self.learns_from_copies_together
 
     def _update_on_segments(self) -> float:
         segments = self._segments

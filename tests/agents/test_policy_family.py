@@ -472,6 +472,15 @@ def test_acer_replays_as_often_as_it_is_told(tmp_path):
     assert abs(replays - 3 * replaying) < 4 * np.sqrt(3 * replaying)
 
 
+def test_acer_learns_from_each_segment_at_once(tmp_path):
+    """Algorithm 1 of Wang et al. 2017 has no sum over episodes, whatever ``apply_gradients_every_x_episodes`` says."""
+    parameters = small_acer()
+    parameters.algorithm.apply_gradients_every_x_episodes, parameters.algorithm.ratio_of_replay = 5, 0
+    manager = graph(parameters, Bandit, tmp_path, schedule(25, heatup=0))
+    manager.train_and_act(EnvironmentSteps(25))
+    assert manager.get_agent().training_iteration == 5
+
+
 def test_acer_refuses_a_recurrent_network(tmp_path):
     parameters = small_acer()
     parameters.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=4)
