@@ -107,9 +107,11 @@ def around_marks(text: str, begin: str, end: str) -> tuple[str, str]:
 def table(outcomes: list[Outcome]) -> str:
     """A row for each preset; the columns of several seeds hold a value for each."""
     by_preset = _by_preset(outcomes)
-    good = sum(sum(run.is_reached for run in runs) >= min(ENOUGH, len(runs)) for runs in by_preset.values())
+    good = sum(sum(run.is_reached for run in runs) >= ENOUGH for runs in by_preset.values())
+    few = sum(len(runs) < ENOUGH for runs in by_preset.values())
     rows = [HEADER, *(_row(runs) for runs in by_preset.values())]
-    return "\n".join([*rows, "", f"{good} of {len(by_preset)} presets reach their reward on two of three seeds."])
+    last = f"{good} of {len(by_preset)} presets reach their reward on two of three seeds."
+    return "\n".join([*rows, "", last + (f" {few} have been trained with fewer than two so far." if few else "")])
 
 
 def table_of_page(text: str, outcomes: list[Outcome]) -> str:
