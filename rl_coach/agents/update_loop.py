@@ -135,7 +135,7 @@ class UpdateLoop:
         return batch if agent.pre_network_filter.is_empty else self.filtered(batch)
 
     def columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        """What the learner gets of a batch: the agent's columns, or those of sequences where it replays such."""
+        """Columns of a batch for the learner: the agent's, or those of sequences where it replays such."""
         agent = self._agent
         columns = agent.learning_columns(batch)
         if agent.sequences is None:

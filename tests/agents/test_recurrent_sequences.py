@@ -84,7 +84,7 @@ def left_to_soak(*arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize(("make", "epochs", "problem", "copies", "batch_size"), [
-    (two_epochs, 2, Lottery, 1, 12),
+    left_to_soak(two_epochs, 2, Lottery, 1, 12),
     (two_epochs, 2, Bandit, 1, 1000),
     (two_epochs, 2, Lottery, 3, 16),
     (two_epochs, 2, Target, 2, 16),
@@ -108,7 +108,7 @@ def test_ppo_learns_from_the_states_that_acted(make, epochs, problem, copies, ba
         np.testing.assert_allclose(np.sort(learned)[epoch::epochs], used, rtol=0, atol=LARGEST_DIFFERENCE)
 
 
-@pytest.mark.parametrize("make", [recurrent_ppo, recurrent_penalized_ppo])
+@pytest.mark.parametrize("make", [left_to_soak(recurrent_ppo), recurrent_penalized_ppo])
 def test_the_ratio_of_ppo_starts_at_one_though_filters_learn(make, tmp_path):
     """Statistics between memory and network change what it sees, and what came before acted with older ones."""
     parameters = with_normalized_observations(make())
@@ -251,10 +251,10 @@ def bootstrapped() -> Any:
 
 VALUE_AGENTS = [
     (DQNAgentParameters, Lottery, 1),
-    (DDQNAgentParameters, Lottery, 3),
+    left_to_soak(DDQNAgentParameters, Lottery, 3),
     (DQNAgentParameters, Bandit, 2),
     (CategoricalDQNAgentParameters, Lottery, 1),
-    (bootstrapped, Lottery, 1),
+    left_to_soak(bootstrapped, Lottery, 1),
     left_to_soak(dueling, Bandit, 1),
     left_to_soak(QuantileRegressionDQNAgentParameters, Bandit, 1),
     left_to_soak(MixedMonteCarloAgentParameters, Lottery, 1),
@@ -321,6 +321,7 @@ def test_returns_of_mixed_monte_carlo_are_those_of_the_steps_that_are_learned_fr
     assert len(updates) > 10
 
 
+@pytest.mark.slow
 def test_rainbow_replays_sequences_without_priorities(tmp_path):
     parameters = zoo.rainbow()
     parameters.memory, parameters.algorithm.n_step = EpisodicExperienceReplayParameters(), 1
