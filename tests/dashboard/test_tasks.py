@@ -128,6 +128,7 @@ def test_signals_are_offered_by_use(root, start_dashboard, open_page):  # noqa: 
     plot_when(page, want=2)
     page.keyboard.press("Backspace")
     playwright.expect(options).to_have_text("Q/Mean")
+    plot_when(page, want=1)
     page.reload()
     plot_when(page, want=1)
     field.click()
