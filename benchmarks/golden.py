@@ -85,21 +85,20 @@ def read(results: pathlib.Path) -> list[Outcome]:
 
 def write_tables(page: pathlib.Path, algorithms: pathlib.Path, outcomes: list[Outcome]) -> None:
     """Put the table of all runs on ``page``, and those of its presets on each page of ``algorithms`` with the marks."""
-    _write(page, table(outcomes))
+    write_between(page, BEGIN, END, table(outcomes))
     for one in sorted(algorithms.glob("*.md")):
         text = one.read_text(encoding="utf-8")
         if BEGIN in text:
-            _write(one, table_of_page(text, outcomes))
+            write_between(one, BEGIN, END, table_of_page(text, outcomes))
 
 
-def _write(page: pathlib.Path, text: str) -> None:
-    """Put a text between the page's two marks."""
-    before, after = around_marks(page.read_text(encoding="utf-8"), BEGIN, END)
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+def write_between(page: pathlib.Path, begin: str, end: str, text: str) -> None:
+    """Put a text between two marks of a page."""
+    before, after = _around_marks(page.read_text(encoding="utf-8"), begin, end)
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
-def around_marks(text: str, begin: str, end: str) -> tuple[str, str]:
-    """What stands before and after the part of a page that is written by a program."""
+def _around_marks(text: str, begin: str, end: str) -> tuple[str, str]:
     before, _, rest = text.partition(begin)
     return before, rest.partition(end)[2]
 
@@ -120,7 +119,7 @@ def table_of_page(text: str, outcomes: list[Outcome]) -> str:
 
     :param text: the page; its presets are those that it names in backticks outside of the marks
     """
-    named = set(re.findall(r"`(\w+)`", " ".join(around_marks(text, BEGIN, END))))
+    named = set(re.findall(r"`(\w+)`", " ".join(_around_marks(text, BEGIN, END))))
     presets = [name for name in preset_catalogue.list_all_presets() if name in named]
     with_a_reward = [name for name in presets if name in presets_with_a_reward()]
     by_preset, lines = _by_preset(outcomes), []

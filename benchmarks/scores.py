@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Iterable
 
-from benchmarks.golden import around_marks
+from benchmarks.golden import write_between
 from rl_coach.coach import CoachInterface
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.runs.progress import duration
@@ -134,12 +134,6 @@ def read(results: pathlib.Path) -> list[Score]:
     return list({(one.preset, one.library, one.seed): one for one in lines}.values())
 
 
-def write_table(page: pathlib.Path, scores: list[Score]) -> None:
-    """Put the table between the page's two marks."""
-    before, after = around_marks(page.read_text(encoding="utf-8"), BEGIN, END)
-    page.write_text(f"{before}{BEGIN}\n{table(scores)}\n{END}{after}", encoding="utf-8")
-
-
 def tuned_presets() -> list[str]:
     """The names of the tuned presets."""
     return sorted(path.stem for path in (REPOSITORY / "presets" / "tuned").glob("[A-Z]*.py"))
@@ -170,7 +164,7 @@ def main() -> None:
     known = {(one.preset, one.library, one.seed) for one in read(options.results)}
     wanted = [] if options.table else [(p, library, s) for p in presets for library in libraries for s in seeds]
     broken = [one for one in wanted if one not in known and not _is_trained(*one, options)]
-    write_table(options.page, read(options.results))
+    write_between(options.page, BEGIN, END, table(read(options.results)))
     if broken:
         sys.exit("\n".join(f"{preset}, {library}, seed {seed}: training broke" for preset, library, seed in broken))
 
@@ -179,7 +173,7 @@ def _is_trained(preset: str, library: str, seed: int, options: argparse.Namespac
     command = [sys.executable, "-m", "benchmarks.scores", "--one", "--results", str(options.results.resolve())]
     command += ["--only", preset, "--libraries", library, "--seeds", str(seed)]
     is_trained = subprocess.run(command, cwd=REPOSITORY, check=False).returncode == 0
-    write_table(options.page, read(options.results))
+    write_between(options.page, BEGIN, END, table(read(options.results)))
     return is_trained
 
 

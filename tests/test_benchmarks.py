@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cProfile
 import json
+import pathlib
 import shutil
 import subprocess
 from dataclasses import asdict
@@ -239,5 +240,5 @@ def test_scores_become_a_row_for_each_library(tmp_path, monkeypatch):
 def test_the_table_of_scores_is_that_of_the_results(tmp_path):
     """``python -m benchmarks.scores --table`` writes it anew."""
     kept = shutil.copy(scores.PAGE, tmp_path / "page")
-    scores.write_table(kept, scores.read(scores.RESULTS))
+    golden.write_between(pathlib.Path(kept), scores.BEGIN, scores.END, scores.table(scores.read(scores.RESULTS)))
     assert kept.read_text("utf-8") == scores.PAGE.read_text("utf-8")

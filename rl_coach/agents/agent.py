@@ -182,6 +182,11 @@ class Agent(AgentNetworks):
             for network in self.networks.values():
                 print(network.summary())
 
+    @property
+    def recurrent_state(self) -> dict[str, np.ndarray]:
+        """The recurrent network's state by the names of its parts; empty where there is none."""
+        return self.networks[self.recurrent_network].online_network.recurrent_state
+
     def check_recurrent_networks(self) -> None:
         """
         :raises CoachError: a network is recurrent, and the agent cannot learn so
@@ -351,7 +356,7 @@ class Agent(AgentNetworks):
         if self._phase is not RunPhase.TEST or self.evaluates_only:
             self.count_played(1)
         if self.is_recurrent and self.learns_from_stored_states:
-            episode.acted_from = self.networks[self.recurrent_network].online_network.recurrent_state
+            episode.acted_from = self.recurrent_state
         if action is not None:
             chosen = ActionInfo(action)
         elif not self.acts_by_networks:

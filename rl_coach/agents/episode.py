@@ -142,7 +142,7 @@ class SegmentedEpisode(EpisodeInProgress):
         self.num_before += self.buffer.length()
         self.num_learned = 0
         if agent.is_recurrent:
-            self.state_before_segment = dict(agent.networks[agent.recurrent_network].online_network.recurrent_state)
+            self.state_before_segment = dict(agent.recurrent_state)
         super().begin_buffer(agent)
 
 

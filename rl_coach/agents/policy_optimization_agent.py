@@ -134,7 +134,7 @@ class PolicyOptimizationAgent(Agent):
         return max(0, self.num_players - len(self._received)), PlayUnit.SEGMENTS
 
     def take_in(self, played: Played) -> None:
-        starts = self._received.starts_of(played, self.networks[self.recurrent_network].online_network.recurrent_state)
+        starts = self._received.starts_of(played, self.recurrent_state)
         super().take_in(played)
         if self.phase is not RunPhase.HEATUP:
             self._received.add(played, starts)
@@ -193,7 +193,7 @@ class PolicyOptimizationAgent(Agent):
             buffer.update_discounted_rewards()
         loss = self._learn_segment(self.update_loop.filtered(Batch(buffer.transitions[learned:])))
         self.last_gradient_update_step_idx = buffer.length()
-        self.episode.state_before_segment = dict(self.networks[self.recurrent_network].online_network.recurrent_state)
+        self.episode.state_before_segment = dict(self.recurrent_state)
         return loss
 
     def _learn_segment(self, segment: Batch) -> float:
@@ -235,7 +235,7 @@ class PolicyOptimizationAgent(Agent):
         found["weights"] = np.full(len(batch), 1.0 / len(batch), np.float32)
         if self.is_recurrent:
             before = self.episode.state_before_segment
-            for name, state in self.networks[self.recurrent_network].online_network.recurrent_state.items():
+            for name, state in self.recurrent_state.items():
                 # every row has it, for columns have equal lengths; the first one's is where the network starts
                 found[f"states/{name}"] = np.repeat(before.get(name, np.zeros_like(state)), len(batch), axis=0)
         return found

@@ -112,7 +112,7 @@ class ProximalPolicyAgent(ActorCriticAgent):
         columns |= self.behaviour_columns(value, self._log_probs(policy, batch, states), policy)
         if not self.is_recurrent:
             return columns
-        before = stored_states(batch, self.networks[self.recurrent_network].online_network.recurrent_state)
+        before = stored_states(batch, self.recurrent_state)
         columns |= {f"states/{name}": state for name, state in before.items()}
         return self._sequences(batch).learning_columns(columns)
 

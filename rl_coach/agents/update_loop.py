@@ -140,7 +140,7 @@ class UpdateLoop:
         columns = agent.learning_columns(batch)
         if agent.sequences is None:
             return columns
-        return agent.sequences.columns(batch, columns, list(self._networks["main"].online_network.recurrent_state))
+        return agent.sequences.columns(batch, columns, list(agent.recurrent_state))
 
     def filtered(self, batch: Batch) -> Batch:
         """The batch as networks see it, whatever learns from it afterwards. The filters' statistics take in its states,

@@ -79,8 +79,7 @@ class RecordedGraph(BasicRLGraphManager):
 
         def acted(action: Any = None) -> Any:
             if agent.is_recurrent:
-                state = agent.networks[agent.recurrent_network].online_network.recurrent_state
-                self._recurrent = {name: np.array(array) for name, array in state.items()}
+                self._recurrent = {name: np.array(array) for name, array in agent.recurrent_state.items()}
             return act(action)
 
         agent.take_in, agent.act = recorded, acted
