@@ -30,7 +30,7 @@ def sbx(work: Work) -> Callable[[int], None]:
 
     :raises ImportError: it is not installed
     """
-    if work.algorithm != "sac" and not _is_image(work):
+    if work.algorithm not in ("sac", "ddpg", "td3") and not _is_image(work):
         os.environ["NPROC"] = "1"  # the same there; what XLA reads before its first computation
     import sbx as library
 

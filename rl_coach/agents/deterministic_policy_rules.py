@@ -88,7 +88,7 @@ def td3_rule(
         errors = target_tm1[:, None] - critics  # [B, critics]
         squares = huber(ops, errors) if is_huber else errors * errors
         policy = actor.online(batch.states)[0]
-        q_of_policy = critic.online({**batch.states, "action": policy["action"]})[0]["critics"][:, 0]
+        q_of_policy = critic.online({**batch.states, "action": policy["action"]})[0]["first"]
         losses = {
             "actor": policy_loss(ops, batch, policy, q_of_policy, action_penalty),
             "critic": weighted_mean(ops, ops.sum(squares, axis=-1), batch.weights),

@@ -24,7 +24,7 @@ class Head:
     :param temperature: divides a policy's logits
     :cvar public: the names of the outputs that ``predict`` returns
     :cvar inputs: inputs of the network that the head reads besides the features, such as ``'action'``
-    :cvar takes_streams: it takes the features [B, streams, F] of a middleware with several streams
+    :cvar takes_streams: it takes a list of [B, F], the features of a middleware with several streams
     :raises CoachError: the action space is none of ``supported_actions``
     """
 
@@ -228,15 +228,17 @@ class DDPGVHead(VHead):
 
 
 class TD3VHead(DDPGVHead):
-    """``critics`` [B, streams]: a Q(s, a) of each stream, and ``q`` [B], the smallest of them."""
+    """``critics`` [B, streams]: a Q(s, a) of each stream; ``q`` [B], the smallest of them; ``first`` [B], that of the
+    first stream, whose gradient passes through no other."""
 
     public = ("critics", "q")
     takes_streams = True
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        streams = [features[:, i] for i in range(features.shape[1])] if len(features.shape) > 2 else [features]
-        critics = layers.ops.stack([super(TD3VHead, self).__call__(layers, one, inputs)["q"] for one in streams], -1)
-        return {"critics": critics, "q": layers.ops.min(critics, axis=-1)}
+        streams = features if isinstance(features, list) else [features]
+        each = [super(TD3VHead, self).__call__(layers, one, inputs)["q"] for one in streams]
+        critics = layers.ops.stack(each, -1)
+        return {"critics": critics, "q": layers.ops.min(critics, axis=-1), "first": each[0]}
 
 
 class DDPGActor(Head):

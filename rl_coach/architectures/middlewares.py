@@ -25,7 +25,7 @@ class Middleware:
         self.recurrent_sizes: dict[str, int] = {}
 
     def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
-        """The features that the heads get, and the new state.
+        """The features that the heads get, [B, F] or a list of those of several streams, and the new state.
 
         :param x: [B, F], what the embedders give
         :param state: [N, size] for each of ``recurrent_sizes``; B is a multiple of N
@@ -34,12 +34,12 @@ class Middleware:
 
 
 class FCMiddleware(Middleware):
-    """A stack of layers, or several side by side: with ``num_streams`` above 1 the features are [B, streams, F]."""
+    """A stack of layers, or several side by side: with ``num_streams`` above 1 the features are a list of [B, F]."""
 
     def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
         if self.parameters.num_streams == 1:
             return self._stack(layers, x), {}
-        return layers.ops.stack([self._stack(layers, x) for _ in range(self.parameters.num_streams)], axis=1), {}
+        return [self._stack(layers, x) for _ in range(self.parameters.num_streams)], {}
 
     def _stack(self, layers: Layers, x: Any) -> Any:
         for layer in schemes.resolve_layers(self.parameters, schemes.MIDDLEWARE):

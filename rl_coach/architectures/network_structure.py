@@ -75,10 +75,11 @@ class NetworkStructure:
             if is_new:
                 features, state = self._features(make_layers, inputs)
             layers = make_layers(self._settings(head.parameters))
-            scaled = layers.scale_gradient(features, head.parameters.rescale_gradient_from_head_by_factor)
-            outputs.append(head(layers, scaled, inputs))
+            scale = partial(layers.scale_gradient, factor=head.parameters.rescale_gradient_from_head_by_factor)
+            has_streams = isinstance(features, list)
+            outputs.append(head(layers, [scale(one) for one in features] if has_streams else scale(features), inputs))
             if is_new and self.parameters.output_embedding:
-                outputs[-1] = {**outputs[-1], EMBEDDING: features}
+                outputs[-1] = {**outputs[-1], EMBEDDING: layers.ops.stack(features, 1) if has_streams else features}
         return outputs, state
 
     def public_outputs(self, outputs: Outputs) -> list[tuple[int, str]]:
