@@ -617,16 +617,15 @@ class Episode:
     def get_first_transition(self) -> Transition | None:
         return self.transitions[0] if self.transitions else None
 
-    def update_discounted_rewards(self) -> None:
-        """Set each transition's ``n_step_discounted_rewards``."""
-        if not self.transitions:
-            return
-        rewards = np.asarray([t.reward for t in self.transitions], dtype=np.float64)
+    def update_discounted_rewards(self, first: int = 0) -> None:
+        """Set ``n_step_discounted_rewards`` of the transitions from ``first`` on."""
+        transitions = self.transitions[first:]
+        rewards = np.asarray([t.reward for t in transitions], dtype=np.float64)
         returns = n_step_returns(rewards, self.discount, self.n_step)
-        if self.bootstrap_total_return_from_old_policy and 0 < self.n_step < len(self.transitions):
-            values = [t.info["max_action_value"] for t in self.transitions[self.n_step :]]
+        if self.bootstrap_total_return_from_old_policy and 0 < self.n_step < len(transitions):
+            values = [t.info["max_action_value"] for t in transitions[self.n_step :]]
             returns[: len(values)] += self.discount**self.n_step * np.asarray(values, dtype=np.float64)
-        for transition, value in zip(self.transitions, returns):
+        for transition, value in zip(transitions, returns):
             transition.n_step_discounted_rewards = value
 
     def update_transitions_rewards_and_bootstrap_data(self) -> None:

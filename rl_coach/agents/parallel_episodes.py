@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from rl_coach.core_types import ActionInfo, StateType
 
@@ -45,6 +45,13 @@ class ParallelEpisodes:
         for index in range(self.count):
             self.enter(index)
             yield index
+
+    def those_where(self, holds: Callable[[Any], bool]) -> Iterator[int]:
+        """The indices of environments in order, each entered, whose episodes ``holds`` is true of."""
+        for index in range(self.count):
+            if holds(self._agent.episode if index == self.index else self._episodes[index]):
+                self.enter(index)
+                yield index
 
     def put_aside(self) -> list[EpisodeInProgress]:
         """All episodes, by environment."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -166,31 +166,37 @@ class PolicyOptimizationAgent(Agent):
         self._steps_since_update += 1
         ends_segments = together and self._steps_since_update >= algorithm.num_steps_between_gradient_updates
         loss = 0.0
-        for _ in self.parallel or (0,):
-            loss += self._train_on_episode(ends_segments)
+        has_segment = partial(self._has_segment, ends_segment=ends_segments)
+        if self.parallel is None:
+            loss += self._train_on_episode() if has_segment(self.episode) else 0.0
+        else:
+            loss += sum(self._train_on_episode() for _ in self.parallel.those_where(has_segment))
         if together and not ends_segments:
             return loss
         if self._segments and (together or self._episodes_gathered >= self.episodes_per_update):
             loss += self._update_on_segments()
         return loss
 
-    def _train_on_episode(self, ends_segment: bool) -> float:
-        """Learn from the present episode's newest segment if it is full, or take it to those that are learned from
-        together.
+    def _has_segment(self, episode: SegmentedEpisode, ends_segment: bool) -> bool:
+        """True if an episode's newest segment is to be learned from.
 
         :param ends_segment: the segment ends here, though it may not be full
+        """
+        passed = episode.buffer.length() - episode.num_learned
+        is_full = passed >= self.ap.algorithm.num_steps_between_gradient_updates
+        return passed > 0 and (is_full or ends_segment or episode.buffer.is_complete) and self.updates_left != 0
+
+    def _train_on_episode(self) -> float:
+        """Learn from the present episode's newest segment, or take it to those that are learned from together.
+
         :return: the loss, 0 if nothing was learned
         """
         buffer, learned = self.episode.buffer, self.last_gradient_update_step_idx
-        passed = buffer.length() - learned
-        is_segment_full = passed >= self.ap.algorithm.num_steps_between_gradient_updates
-        if passed <= 0 or not (is_segment_full or ends_segment or buffer.is_complete) or self.updates_left == 0:
-            return 0.0
         if buffer.is_complete:
             self.update_episode_statistics(buffer)
             self._episodes_gathered += 1
         else:
-            buffer.update_discounted_rewards()
+            buffer.update_discounted_rewards(learned)
         loss = self._learn_segment(self.update_loop.filtered(Batch(buffer.transitions[learned:])))
         self.last_gradient_update_step_idx = buffer.length()
         self.episode.state_before_segment = dict(self.recurrent_state)
