@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.ddqn_agent import greedy_by_online
-from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNNetworkParameters, allowed_values
+from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNNetworkParameters
+from rl_coach.agents.q_learning_rules import allowed_values
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import (

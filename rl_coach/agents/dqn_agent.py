@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, ClassVar, Mapping
+from typing import ClassVar, Mapping
 
 import numpy as np
 
+from rl_coach.agents.q_learning_rules import SelectActions, greedy_by_target, q_learning_rule, selected_before
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.policies import MASKED_LOGIT
-from rl_coach.architectures.update import (
-    LearningBatch,
-    NetworkView,
-    Update,
-    UpdateRule,
-    assert_rank,
-    huber,
-    select,
-    weighted_mean,
-)
+from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, MiddlewareScheme, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
@@ -80,73 +72,6 @@ class DQNAgentParameters(AgentParameters):
     @property
     def path(self) -> str:
         return "rl_coach.agents.dqn_agent:DQNAgent"
-
-
-SelectActions = Callable[[Any, Any, Any, LearningBatch], Any]
-
-
-def greedy_by_target(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch) -> Any:
-    """argmax_a of the target network's Q [B, A]: DQN's choice of the next action, [B]."""
-    return ops.argmax(q_target, axis=-1)
-
-
-def selected_before(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch) -> Any:
-    """The actions [B] that the agent's own ``select_actions`` chose, ``extra['next_actions']``."""
-    return ops.cast(batch.extra["next_actions"], "int32")
-
-
-def allowed_values(ops: Any, q: Any, states: dict[str, Any], mask_name: str | None) -> Any:
-    """The values [B, A], very low where the observation ``mask_name`` of these states forbids an action."""
-    return q if mask_name is None else ops.where(states[mask_name] > 0, q, MASKED_LOGIT)
-
-
-def q_learning_update(
-    ops: Any, target: Any, q: Any, batch: LearningBatch, is_huber: bool, loss_weight: float, mean: Any = weighted_mean
-) -> Update:
-    """The step of Q(s, a) towards a target, through which no gradient passes.
-
-    :param target: [B]
-    :param q: [B, A], the online network's values
-    :param is_huber: Huber instead of squared errors
-    :param loss_weight: the head's
-    :param mean: ``(ops, losses, weights)``, both [B], to the network's loss
-    """
-    td_errors = ops.stop_gradient(target) - select(ops, q, batch.actions)
-    losses = huber(ops, td_errors) if is_huber else td_errors * td_errors
-    return Update({"main": loss_weight * mean(ops, losses, batch.weights)}, errors=td_errors)
-
-
-def q_learning_rule(
-    is_huber: bool,
-    mask_name: str | None,
-    select_actions: SelectActions,
-    needs_online: bool,
-    loss_weight: float = 1.0,
-    mean: Any = weighted_mean,
-) -> UpdateRule:
-    """y = r + discount_t * Q_target(s', a'), where a' is what ``select_actions`` picks (Mnih et al. 2015, algorithm 1).
-
-    :param is_huber: Huber instead of squared errors
-    :param mask_name: the observation that masks actions, if there is one
-    :param select_actions: ``(ops, online Q(s', .), target Q(s', .), batch)``, the values [B, A], to actions [B]
-    :param needs_online: True if it looks at the online network's values
-    :param loss_weight: the head's
-    :param mean: see ``q_learning_update``
-    """
-
-    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        assert_rank(1, actions=batch.actions, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
-        main = networks["main"]
-        q_tm1 = main.online(batch.states)[0]["q"]
-        q_t = main.target(batch.next_states)[0]["q"]
-        q_t_online = main.online(batch.next_states)[0]["q"] if needs_online else q_t
-        assert_rank(2, q_tm1=q_tm1, q_t=q_t)
-        q_t, q_t_online = (allowed_values(ops, q, batch.next_states, mask_name) for q in (q_t, q_t_online))
-        a_t = select_actions(ops, q_t_online, q_t, batch)
-        target_tm1 = batch.rewards + batch.discounts * select(ops, q_t, a_t)
-        return q_learning_update(ops, target_tm1, q_tm1, batch, is_huber, loss_weight, mean)
-
-    return rule
 
 
 class DQNAgent(ValueOptimizationAgent):

@@ -6,8 +6,8 @@ from typing import ClassVar, Mapping
 
 import numpy as np
 
-from rl_coach.agents.dqn_agent import greedy_by_target, q_learning_rule
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
+from rl_coach.agents.q_learning_rules import greedy_by_target, q_learning_rule
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters

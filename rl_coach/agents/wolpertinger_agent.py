@@ -8,6 +8,7 @@ from typing import ClassVar, Mapping
 
 import numpy as np
 
+from rl_coach.agents.action_embedding import ActionEmbedding, embedding_of
 from rl_coach.agents.ddpg_agent import (
     DDPGActorNetworkParameters,
     DDPGAgent,
@@ -74,49 +75,6 @@ class WolpertingerAgentParameters(AgentParameters):
     @property
     def path(self) -> str:
         return "rl_coach.agents.wolpertinger_agent:WolpertingerAgent"
-
-
-class ActionEmbedding:
-    """Discrete actions as points between -1 and 1 in each coordinate.
-
-    :param points: [actions, width]
-    :ivar points: [actions, width] float32
-    """
-
-    def __init__(self, points: np.ndarray):
-        self.points = np.asarray(points, np.float32)
-        self._order = np.argsort(self.points[:, 0], kind="stable")
-        self._sorted = self.points[self._order, 0]
-
-    def nearest(self, point: np.ndarray, k: int) -> np.ndarray:
-        """[k], the numbers of the actions nearest to ``point`` [width], nearest first; exact."""
-        candidates = self._near_on_a_line(float(point[0]), k) if self.points.shape[1] == 1 else slice(None)
-        numbers = np.arange(len(self.points))[candidates] if isinstance(candidates, slice) else candidates
-        distances = np.square(self.points[numbers] - point).sum(axis=1)
-        few = np.argpartition(distances, k - 1)[:k] if k < len(distances) else np.arange(len(distances))
-        return numbers[few[np.argsort(distances[few], kind="stable")]]
-
-    def _near_on_a_line(self, coordinate: float, k: int) -> np.ndarray:
-        place = int(np.searchsorted(self._sorted, coordinate))
-        return self._order[max(0, place - k) : place + k]
-
-
-def embedding_of(space: DiscreteActionSpace, targets: np.ndarray | None, width: int) -> ActionEmbedding:
-    """The embedding of actions: of the points of the environment's box that they stand for, otherwise by their number.
-
-    :param targets: [actions, dimensions], those points; None if there are none
-    :param width: number of coordinates wanted
-    :raises CoachError: there are others
-    """
-    coordinates = np.arange(space.num_actions)[:, None] if targets is None else np.asarray(targets, np.float64)
-    coordinates = coordinates.reshape(space.num_actions, -1)
-    if coordinates.shape[1] != width:
-        raise CoachError(
-            f"action_embedding_width is {width}, and the actions have {coordinates.shape[1]} coordinates: "
-            f"set it likewise"
-        )
-    low, high = coordinates.min(axis=0), coordinates.max(axis=0)
-    return ActionEmbedding(2 * (coordinates - low) / np.maximum(high - low, 1e-12) - 1)
 
 
 class WolpertingerAgent(DDPGAgent):

@@ -54,12 +54,11 @@ class _FilterChain(Filter):
             member.reset()
 
     def suspend(self) -> Any:
-        return [] if self.is_empty else [member.suspend() for _, member in self._members()]
+        return [member.suspend() for _, member in self._members()]
 
     def resume(self, suspended: Any) -> None:
-        if suspended:
-            for (_, member), state in zip(self._members(), suspended):
-                member.resume(state)
+        for (_, member), state in zip(self._members(), suspended):
+            member.resume(state)
 
     def set_device(self, device: Any, memory_backend_params: Any = None, mode: str = "numpy") -> None:
         for _, member in self._members():

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.dqn_agent import DQNNetworkParameters, greedy_by_target, q_learning_rule
+from rl_coach.agents.dqn_agent import DQNNetworkParameters
+from rl_coach.agents.q_learning_rules import greedy_by_target, q_learning_rule
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.agents.soft_actor_critic_rules import soft_actor_critic_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
