@@ -79,8 +79,14 @@ def recurrent(segment: int) -> Any:
     return parameters
 
 
-@pytest.mark.parametrize("problem", [Bandit, Target])
-@pytest.mark.parametrize(("length", "copies"), [(3, 1), (4, 1), (4, 3)])
+@pytest.mark.parametrize(("length", "copies", "problem"), [
+    (3, 1, Bandit),
+    (4, 3, Target),
+    *(
+        pytest.param(length, copies, problem, marks=pytest.mark.slow)
+        for length, copies, problem in [(3, 1, Target), (4, 1, Bandit), (4, 1, Target), (4, 3, Bandit)]
+    ),
+])  # fmt: skip
 def test_a_recurrent_policy_is_learned_from_the_state_that_acted(length, copies, problem, tmp_path):
     """Segments of three or four steps of episodes of ten (of five with continuous actions), also in several copies of
     the environment."""
