@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Mapping
 
-from rl_coach.agents.td3_agent import (
+from rl_coach.agents.td3_parameters import (
     TD3ActorNetworkParameters,
     TD3AgentExplorationParameters,
     TD3AlgorithmParameters,
