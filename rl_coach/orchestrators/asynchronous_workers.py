@@ -19,6 +19,7 @@ from rl_coach.architectures.shared_networks import CAN_SHARE, SharedFile
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.logger import screen
 from rl_coach.orchestrators.asynchronous_worker import WorkerPlan, work
+from rl_coach.orchestrators.outbox import Outbox
 from rl_coach.orchestrators.worker_messages import Attach, Built, Ended, Failed, Line, Report, Statistics, Stop
 from rl_coach.runs.live_region import Fields
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Rate, display_on
@@ -61,10 +62,17 @@ class _Running:
     has_ended: bool = False
     is_over: bool = False
 
+    def __post_init__(self) -> None:
+        self._outbox = Outbox(self.connection)
+
     def tell(self, message: Any) -> None:
-        """Send a message; a worker that has gone hears nothing."""
-        with contextlib.suppress(BrokenPipeError, ConnectionError):
-            self.connection.send(message)
+        """Send a message, without waiting until it is read; a worker that has gone hears nothing."""
+        self._outbox.post(message)
+
+    def part(self) -> None:
+        """Close the pipe, once the process has gone."""
+        self._outbox.close()
+        self.connection.close()
 
 
 class AsynchronousWorkers:
@@ -159,7 +167,7 @@ class AsynchronousWorkers:
 
     def _bury(self, index: int, worker: _Running) -> None:
         worker.is_over = True
-        worker.connection.close()
+        worker.part()
         if self._file is not None and index < self._num_training:
             self._file.leave(index)
         if not worker.has_ended:
@@ -213,6 +221,9 @@ class AsynchronousWorkers:
 
     def _clear_up(self) -> None:
         self._kill()
+        for worker in self._running:
+            if worker.process.exitcode is not None:
+                worker.part()
         self._delete_file()
 
     # the shared memory

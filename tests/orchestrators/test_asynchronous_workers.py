@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import multiprocessing
 import os
 import pathlib
 import signal
+import threading
 
 import pytest
 
+from rl_coach.orchestrators.outbox import Outbox
 from tests.faults.processes import Run
 
 PRESET = '''\
@@ -178,3 +181,29 @@ def test_what_cannot_be_is_refused_in_one_line(arguments, line, tmp_path):
     code, text = Run(tmp_path, *arguments).end()
     assert code == 2 and line in text.strip().splitlines()[-1], text
     assert not [path for path in tmp_path.rglob("*") if path.is_dir()]
+
+
+def test_nobody_waits_for_a_worker_that_does_not_read():
+    """Both ends write more than the pipe holds before either reads."""
+    here, there = multiprocessing.Pipe()
+    outbox, count = Outbox(here), 2000
+    for number in range(count):
+        outbox.post((number, bytes(1000)))
+    writer = threading.Thread(target=lambda: [there.send(bytes(1000)) for _ in range(count)], daemon=True)
+    writer.start()
+    assert sum(len(here.recv()) for _ in range(count)) == count * 1000
+    writer.join(60)
+    assert not writer.is_alive()
+    assert [there.recv()[0] for _ in range(count)] == list(range(count))
+    outbox.close()
+    assert not here.poll()
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_what_is_posted_to_a_worker_that_has_gone_is_dropped():
+    here, there = multiprocessing.Pipe()
+    outbox = Outbox(here)
+    there.close()
+    for _ in range(3):
+        outbox.post("anybody there?")
+    outbox.close()

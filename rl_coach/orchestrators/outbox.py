@@ -1,0 +1,42 @@
+"""Messages over a pipe that never keep their sender waiting."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from multiprocessing.connection import Connection
+from typing import Any
+
+
+class Outbox:
+    """Sends what is posted, in order, from a thread of its own.
+
+    Two processes that both write before they read stand still for ever once the pipe is full both ways. One that never
+    waits for the other to read cannot be part of that. What a reader that does not read leaves behind stays here.
+
+    :param connection: the pipe, which nobody else writes to
+    """
+
+    def __init__(self, connection: Connection):
+        self._connection = connection
+        self._messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._send, name="outbox", daemon=True)
+        self._thread.start()
+
+    def post(self, message: Any) -> None:
+        """Have a message sent; a reader that has gone hears nothing. Signal handlers may call it."""
+        self._messages.put((message,))
+
+    def close(self) -> None:
+        """Send the rest and end. The reader reads until then, or has gone."""
+        self._messages.put(())
+        self._thread.join()
+
+    def _send(self) -> None:
+        is_heard = True
+        while posted := self._messages.get():
+            if is_heard:
+                try:
+                    self._connection.send(posted[0])
+                except (BrokenPipeError, ConnectionError):
+                    is_heard = False
