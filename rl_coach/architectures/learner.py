@@ -104,12 +104,12 @@ class LearningResult:
 
     @property
     def losses(self) -> dict[str, np.ndarray]:
-        """[K] for each network."""
+        """[K] for each network; 0 for updates that left it out and others that may be, and so did not compute it."""
         return self.wait().losses
 
     @property
     def gradient_norms(self) -> dict[str, np.ndarray]:
-        """[K] for each network, before clipping."""
+        """[K] for each network, before clipping; 0 as ``losses`` is."""
         return self.wait().gradient_norms
 
     @property
@@ -295,6 +295,14 @@ class Learner:
         """
         raise NotImplementedError(f"{type(self).__name__} does not differentiate")
 
+    def _no_gradients(self, weights: list) -> list:
+        """The gradients of a network that an update leaves out."""
+        return [self.ops.zeros_like(array) for array in weights]
+
+    def _branch(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """What ``one()`` gives if the scalar is above 0, else what the ``other()`` does; only that is computed."""
+        return self.ops.cond(condition > 0, one, other)
+
     def _loop(self, update: Callable, state: dict, num_updates: int, count: Any) -> tuple[dict, Any]:
         """``count`` updates one after the other, at most ``num_updates``.
 
@@ -355,7 +363,7 @@ class Learner:
         self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any
     ) -> tuple[dict[str, Any], dict[str, list], Any]:
         """:return: the gradients and the new buffers by network, and the update's outputs [1, outputs]"""
-        found, buffers, numbers = self._differentiated(layout, state, columns, scalar_row)
+        found, buffers, numbers = self._differentiated(layout, state, columns, scalar_row, {})
         norms = {name: global_norm(self.ops, found[name]) for name in found}
         return found, buffers, self._outputs(numbers, norms)[None]
 
@@ -402,7 +410,6 @@ class Learner:
     ) -> tuple[dict, Any]:
         """:return: the new state, and losses, gradient norms, signals and errors in one vector"""
         ops = self.ops
-        found, buffers, numbers = self._differentiated(layout, state, columns, scalar_row)
         optimizer_scalars = {
             name: scalar_row[i * OPTIMIZER_SCALARS : (i + 1) * OPTIMIZER_SCALARS]
             for i, name in enumerate(self.networks)
@@ -410,29 +417,45 @@ class Learner:
         masks = scalar_row[len(self.networks) * OPTIMIZER_SCALARS + len(layout.scalar_names) :]
         learning = {name: masks[i] for i, name in enumerate(layout.learning)}
         moving = {name: masks[i] for i, name in enumerate(layout.moving, start=len(learning))}
+        found, buffers, numbers = self._differentiated(layout, state, columns, scalar_row, learning)
         after, norms = self._apply(state, found, buffers, optimizer_scalars)
         after = self.step.keep_left_out(ops, state, after, learning)
         state = self.step.keep_targets(ops, state, self.step.update_targets(after, layout.target_rates), moving)
         return state, self._outputs(numbers, norms)
 
     def _differentiated(
-        self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any
+        self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any, learning: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, list], tuple]:
-        """:return: the gradients and the new buffers by network; losses, errors, signals and values of rows"""
+        """Networks that an update leaves out are not differentiated, unless others that can be are not left out.
+
+        :param learning: scalars by network, above 0 where it learns; networks that it lacks always do
+        :return: the gradients and the new buffers by network; losses, errors, signals and values of rows
+        """
         batch = self._batch(columns, scalar_row, layout)
         weights = {name: state[name]["weights"] for name in self.networks}
 
-        def losses_of(weights: dict[str, list]) -> tuple[dict[str, Any], tuple]:
-            losses, update, buffers = self.step.losses(self.ops, weights, state, batch)
-            # frameworks sort the keys of what passes through them
-            self._output_names = _OutputNames(
-                list(losses), list(update.signals), list(update.values), update.errors is not None
-            )
-            assert_rank(1, **update.values)
-            return losses, (losses, update.errors, update.signals, update.values, buffers)
+        def differentiate(left_out: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, list], tuple]:
+            def losses_of(weights: dict[str, list]) -> tuple[dict[str, Any], tuple]:
+                losses, update, buffers = self.step.losses(self.ops, weights, state, batch)
+                # frameworks sort the keys of what passes through them
+                self._output_names = _OutputNames(
+                    list(losses), list(update.signals), list(update.values), update.errors is not None
+                )
+                assert_rank(1, **update.values)
+                losses = {
+                    name: self.ops.zeros_like(loss) if name in left_out else loss for name, loss in losses.items()
+                }
+                learned = {name: loss for name, loss in losses.items() if name not in left_out}
+                return learned, (losses, update.errors, update.signals, update.values, buffers)
 
-        found, (losses, errors, signals, values, buffers) = self._gradients(losses_of, weights)
-        return found, buffers, (losses, errors, signals, values)
+            found, (losses, errors, signals, values, buffers) = self._gradients(losses_of, weights)
+            found |= {name: self._no_gradients(weights[name]) for name in left_out}
+            return found, buffers, (losses, errors, signals, values)
+
+        if not learning or len(learning) == len(self.networks):
+            return differentiate(())
+        some_learn = sum(learning.values())
+        return self._branch(some_learn, lambda: differentiate(()), lambda: differentiate(tuple(learning)))
 
     def _outputs(self, numbers: tuple, norms: dict[str, Any]) -> Any:
         """Losses, gradient norms, signals, errors and values of rows in one vector."""

@@ -101,7 +101,8 @@ def reference(agent: Any, columns: dict[str, np.ndarray], updates: int) -> dict[
             return float(penalty - np.mean(critics_of(critic, s, action, count)[:, 0]))
 
         losses["critic"].append(critic_loss(weights["critic"]))
-        losses["actor"].append(actor_loss(weights["actor"]))
+        if (number + 1) % delay == 0:  # otherwise nothing descends it
+            losses["actor"].append(actor_loss(weights["actor"]))
         slopes = {"critic": gradient(critic_loss, weights["critic"]), "actor": gradient(actor_loss, weights["actor"])}
         weights["critic"] = optimizers["critic"](weights["critic"], slopes["critic"])
         if (number + 1) % delay == 0:

@@ -98,6 +98,12 @@ class MXNetLearner(Learner):
     def _gradients(self, function: Callable, weights: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         return gradients(function, weights)
 
+    def _no_gradients(self, weights: Any) -> Any:
+        return Pieces([ops.zeros_like(vector) for vector in weights.vectors], weights.shapes)
+
+    def _branch(self, condition: float, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        return one() if condition > 0 else other()
+
     def _compile(self, layout: StepLayout) -> CompiledStep:
         packing, batch_size = layout.packing, layout.batch_size
 
