@@ -11,7 +11,8 @@ from rl_coach.agents.actor_critic_parameters import (
     ActorCriticAlgorithmParameters,
     ActorCriticNetworkParameters,
 )
-from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler, PolicyOptimizationAgent
+from rl_coach.agents.policy_gradient_rescaler import PolicyGradientRescaler
+from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank
 from rl_coach.core_types import Batch, n_step_returns

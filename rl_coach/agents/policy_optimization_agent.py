@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from enum import Enum
 from functools import cached_property, partial
 from typing import Any
 
@@ -13,26 +12,13 @@ from rl_coach.agents.agent import Agent
 from rl_coach.agents.delegated_attributes import Delegated
 from rl_coach.agents.episode import SegmentedEpisode
 from rl_coach.agents.experience import Played
+from rl_coach.agents.policy_gradient_rescaler import PolicyGradientRescaler
 from rl_coach.agents.received_segments import ReceivedSegments, SegmentStart
 from rl_coach.architectures.packing import padded, padded_sequences
 from rl_coach.core_types import ActionInfo, Batch, Episode, PlayUnit, RunPhase, StateType
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import TrainingError, eps
-
-
-class PolicyGradientRescaler(Enum):
-    """Weight of log pi(a|s) in a policy's gradient."""
-
-    TOTAL_RETURN = 0
-    FUTURE_RETURN = 1
-    FUTURE_RETURN_NORMALIZED_BY_EPISODE = 2
-    FUTURE_RETURN_NORMALIZED_BY_TIMESTEP = 3
-    Q_VALUE = 4
-    A_VALUE = 5
-    TD_RESIDUAL = 6
-    DISCOUNTED_TD_RESIDUAL = 7
-    GAE = 8
 
 
 class RunningMeans:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Mapping
 
-from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
+from rl_coach.agents.policy_gradient_rescaler import PolicyGradientRescaler
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters

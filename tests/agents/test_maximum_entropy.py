@@ -23,7 +23,7 @@ from tests.agents.numpy_gradients import (
     recorded_columns,
 )
 from tests.agents.numpy_rules import ops
-from tests.zoo.continuous import maximum_entropy, redq, tqc
+from tests.zoo.continuous import crossq, droq, maximum_entropy, redq, tqc
 from tests.zoo.environments import Target
 from tests.zoo.graphs import graph
 from tests.zoo.parameters import soft_actor_critic
@@ -51,6 +51,12 @@ def without_target() -> AgentParameters:
     return agent
 
 
+def droq_without_dropout() -> AgentParameters:
+    agent = droq()
+    agent.network_wrappers["q"].heads_parameters[0].dropout_rate = 0  # nobody knows which units it would leave out
+    return agent
+
+
 def with_a_fixed_temperature() -> AgentParameters:
     agent = maximum_entropy()
     agent.algorithm.temperature = 0.3
@@ -67,10 +73,41 @@ def sampled(weights: list[np.ndarray], states: np.ndarray, noise: np.ndarray) ->
     return np.tanh(u), log_density.sum(axis=1)
 
 
-def critics_of(weights: list[np.ndarray], states: np.ndarray, actions: np.ndarray, count: int) -> np.ndarray:
-    """[B, count, quantiles]"""
-    pair = np.concatenate([states, actions], axis=1)
-    return np.stack([dense(weights, count + i, np.tanh(dense(weights, i, pair))) for i in range(count)], axis=1)
+Moments = list[tuple[np.ndarray, np.ndarray]]
+
+
+def critics_of(
+    weights: list[np.ndarray], states: np.ndarray, actions: np.ndarray, head: Any, running: Moments | None = None
+) -> tuple[np.ndarray, Moments]:
+    """[B, critics, quantiles], and mean and variance of each batch normalisation: the batch's, unless ``running`` are
+    given. Each layer's weights come for all critics before those of the next layer."""
+    given, used = iter(weights), []
+
+    def of_each_critic(size: int) -> list[list[np.ndarray]]:
+        return [[next(given) for _ in range(size)] for _ in range(head.num_critics)]
+
+    def dense_layer(xs: list[np.ndarray]) -> list[np.ndarray]:
+        return [x @ kernel + bias for x, (kernel, bias) in zip(xs, of_each_critic(2))]
+
+    def batchnorm(xs: list[np.ndarray]) -> list[np.ndarray]:
+        """Ioffe & Szegedy 2015, algorithms 1 and 2."""
+        for i, (x, (scale, offset)) in enumerate(zip(xs, of_each_critic(2))):
+            mean, variance = (x.mean(axis=0), x.var(axis=0)) if running is None else running[len(used)]
+            used.append((mean, variance))
+            xs = [*xs[:i], scale * (x - mean) / np.sqrt(variance + 1e-3) + offset, *xs[i + 1 :]]
+        return xs
+
+    def layernorm(xs: list[np.ndarray]) -> list[np.ndarray]:
+        """Ba et al. 2016, equation 4."""
+        deviations = [np.sqrt(x.var(axis=1, keepdims=True) + 1e-5) for x in xs]
+        scales, offsets = of_each_critic(1), of_each_critic(1)
+        each = zip(xs, deviations, scales, offsets)
+        return [(x - x.mean(axis=1, keepdims=True)) / deviation * scale + o for x, deviation, [scale], [o] in each]
+
+    xs = [np.concatenate([states, actions], axis=1)] * head.num_critics
+    xs = dense_layer(batchnorm(xs) if head.batchnorm else xs)
+    xs = [np.tanh(x) for x in (layernorm(xs) if head.layernorm else xs)]
+    return np.stack(dense_layer(batchnorm(xs) if head.batchnorm else xs), axis=1), used
 
 
 def quantile_huber(quantiles: np.ndarray, atoms: np.ndarray) -> float:
@@ -89,7 +126,8 @@ def quantile_huber(quantiles: np.ndarray, atoms: np.ndarray) -> float:
 
 
 def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Haarnoja et al. 2018b, algorithm 1; Chen et al. 2021; Kuznetsov et al. 2020; Bhatt et al. 2024."""
+    """Haarnoja et al. 2018b, algorithm 1; Chen et al. 2021; Kuznetsov et al. 2020; Hiraoka et al. 2022 without dropout;
+    Bhatt et al. 2024."""
     algorithm, parameters = agent.ap.algorithm, agent.ap.network_wrappers
     head = parameters["q"].heads_parameters[0]
     count, each, delay = head.num_critics, head.num_quantiles, algorithm.update_policy_every_x_training_steps
@@ -97,13 +135,22 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
     weights = {name: float64(agent.networks[name].state.arrays("weights")) for name in names}
     has_target = agent.networks["q"].has_target
     target = float64(agent.networks["q"].state.arrays("target_weights")) if has_target else None
+    buffers = float64(agent.networks["q"].state.arrays("buffers"))
+    running = list(zip(buffers[::2], buffers[1::2])) if head.batchnorm else None
     optimizers = {name: adam_of(parameters[name], weights[name]) for name in names}
     for number in range(UPDATES):
         batch = one_update(columns, number, SIZE)
         s, s_t = batch["states/observation"], batch["next_states/observation"]
         alpha = np.exp(weights["temperature"][0]) if algorithm.temperature is None else algorithm.temperature
         a_t, log_density_t = sampled(weights["policy"], s_t, batch["extra/next_noise"])
-        z_t = critics_of(weights["q"] if target is None else target, s_t, a_t, count)
+        both = np.concatenate([s, s_t]), np.concatenate([batch["actions"], a_t])
+        if target is None:
+            z, of_both = critics_of(weights["q"], *both, head)
+            z_t = z[SIZE:]
+            if running is not None:
+                running = [tuple(0.99 * r + 0.01 * n for r, n in zip(*pair)) for pair in zip(running, of_both)]
+        else:
+            z_t, _ = critics_of(target, s_t, a_t, head)
         if each > 1:
             pooled = np.sort(z_t.reshape(SIZE, -1), axis=1)[:, : count * (each - algorithm.top_quantiles_to_drop)]
         else:
@@ -111,15 +158,19 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
             pooled = np.array([[min(q for q, is_in in zip(row[:, 0], ins) if is_in)] for row, ins in zip(z_t, chosen)])
         y = batch["rewards"][:, None] + batch["discounts"][:, None] * (pooled - alpha * log_density_t[:, None])
 
-        def q_loss(q: list, batch: Any = batch, y: Any = y) -> float:
-            z = critics_of(q, batch["states/observation"], batch["actions"], count)
+        seen = both if target is None else (s, batch["actions"])
+
+        def q_loss(q: list, y: Any = y, seen: Any = seen) -> float:
+            z = critics_of(q, *seen, head)[0][:SIZE]
             if each > 1:
                 return quantile_huber(z, y)
             return 0.5 * float(np.mean(((z[:, :, 0] - y) ** 2).sum(axis=1)))
 
-        def policy_loss(policy: list, batch: Any = batch, q: Any = weights["q"], alpha: Any = alpha) -> float:
+        def policy_loss(
+            policy: list, batch: Any = batch, q: Any = weights["q"], alpha: Any = alpha, running: Any = running
+        ) -> float:
             a, log_density = sampled(policy, batch["states/observation"], batch["extra/noise"])
-            values = critics_of(q, batch["states/observation"], a, count).mean(axis=2)
+            values = critics_of(q, batch["states/observation"], a, head, running)[0].mean(axis=2)
             is_mean = algorithm.policy_uses_mean_of_critics or each > 1
             return float(np.mean(alpha * log_density - (values.mean(axis=1) if is_mean else values.min(axis=1))))
 
@@ -132,13 +183,16 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
                 weights[name] = optimizers[name](weights[name], slopes[name])
         if target is not None:
             target = moved(target, weights["q"], algorithm.rate_for_copying_weights_to_target)
-    return {**weights, "target": target}
+    return {**weights, "target": target, "running": running}
 
 
 @pytest.mark.parametrize(
     "make",
-    [maximum_entropy, redq, tqc, without_target, pytest.param(with_a_fixed_temperature, marks=pytest.mark.slow)],
-)
+    [
+        maximum_entropy, redq, droq_without_dropout, tqc, crossq,
+        *(pytest.param(make, marks=pytest.mark.slow) for make in (without_target, with_a_fixed_temperature)),
+    ],
+)  # fmt: skip
 def test_several_updates_are_those_of_the_paper(make, tmp_path):
     agents = []
     for _ in range(2):  # one learns, the reference begins where the other one is
@@ -156,6 +210,9 @@ def test_several_updates_are_those_of_the_paper(make, tmp_path):
     expected = reference(fresh, columns)
     for name in ("policy", "q", "temperature"):
         assert_equal(agent.networks[name].state.arrays("weights"), expected[name])
+    if make is crossq:
+        moments = [array for pair in expected["running"] for array in pair]
+        assert_equal(agent.networks["q"].state.arrays("buffers"), moments)
     if expected["target"] is not None:
         assert_equal(agent.networks["q"].state.arrays("target_weights"), expected["target"])
 
@@ -167,8 +224,6 @@ def test_quantile_losses_of_one_row_worked_out_by_hand():
 
 
 def test_batches_are_normalized_together_where_there_is_no_target(tmp_path):
-    from tests.zoo.continuous import crossq
-
     manager = graph(crossq(), Target, tmp_path)
     manager.heatup(EnvironmentSteps(40))
     agent = manager.get_agent()

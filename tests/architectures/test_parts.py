@@ -9,14 +9,24 @@ import pytest
 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.embedders import InputEmbedder
-from rl_coach.architectures.head_parameters import HeadParameters, PolicyHeadParameters, QHeadParameters
+from rl_coach.architectures.head_parameters import (
+    HeadParameters,
+    PolicyHeadParameters,
+    QHeadParameters,
+    TD3VHeadParameters,
+)
 from rl_coach.architectures.heads import Head
 from rl_coach.architectures.initializers import KaimingUniform, Orthogonal
 from rl_coach.architectures.layers import Dense, Layer
-from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters, MiddlewareParameters
+from rl_coach.architectures.middleware_parameters import (
+    FCMiddlewareParameters,
+    LSTMMiddlewareParameters,
+    MiddlewareParameters,
+)
 from rl_coach.architectures.middlewares import Middleware
 from rl_coach.utils import CoachError
 from tests.architectures.networks import (
+    BOX,
     DISCRETE,
     TWO_VECTORS,
     VECTOR,
@@ -169,6 +179,18 @@ def test_the_body_gives_its_output_as_an_embedding():
     kernel, bias = wrapper.online_network.get_weights()[-4:-2]
     assert embedding.shape == (1, 6)
     np.testing.assert_allclose(embedding @ kernel + bias, q, rtol=1e-4, atol=1e-5)
+
+
+def test_the_embedding_of_a_body_with_streams_has_one_of_each():
+    network = network_parameters([TD3VHeadParameters()], ("observation", "action"), output_embedding=True)
+    network.middleware_parameters = FCMiddlewareParameters(scheme=[Dense(6)], num_streams=3)
+    online = (wrapper := wrap(network, spaces(VECTOR, BOX))).online_network
+    outputs = dict(zip(online.output_names, online.predict(random_inputs(wrapper, 2, np.random.default_rng(0)))))
+    embedding = outputs["output_0_embedding"]
+    assert embedding.shape == (2, 3, 6)
+    for stream, (kernel, bias) in enumerate(zip(*[iter(online.get_weights()[-6:])] * 2)):
+        q = embedding[:, stream] @ kernel + bias
+        np.testing.assert_allclose(q[:, 0], outputs["output_0_critics"][:, stream], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
