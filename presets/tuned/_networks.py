@@ -18,7 +18,7 @@ def two_layers(network: NetworkParameters, units: tuple[int, int], activation: s
     network.middleware_parameters.activation_function = activation
 
 
-def as_pytorch(network: NetworkParameters, learning_rate: float, batch_size: int) -> None:
+def as_pytorch(network: NetworkParameters, learning_rate: Any, batch_size: int) -> None:
     """Adam and initial weights as PyTorch has them."""
     network.learning_rate, network.batch_size = learning_rate, batch_size
     network.adam_optimizer_beta2, network.optimizer_epsilon = 0.999, 1e-8

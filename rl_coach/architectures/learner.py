@@ -300,7 +300,7 @@ class Learner:
         return [self.ops.zeros_like(array) for array in weights]
 
     def _branch(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
-        """What ``one()`` gives if the scalar is above 0, else what the ``other()`` does; only that is computed."""
+        """The result of ``one()`` if the scalar is above 0, else of ``other()``; only that is computed."""
         return self.ops.cond(condition > 0, one, other)
 
     def _loop(self, update: Callable, state: dict, num_updates: int, count: Any) -> tuple[dict, Any]:

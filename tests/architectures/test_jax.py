@@ -13,6 +13,7 @@ from tests.frameworks import run_on
 pytest.importorskip("jax")
 
 
+@pytest.mark.slow  # what differs here differs in test_agreement too; this one says where
 def test_equal_updates_give_equal_weights_and_are_traced_once(tmp_path):
     for framework in ("tensorflow", "jax"):
         run_on(framework, "-m", "tests.architectures.updates", str(tmp_path))
