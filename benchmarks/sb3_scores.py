@@ -7,19 +7,21 @@ from typing import Any
 
 import gymnasium
 from stable_baselines3 import PPO
+from stable_baselines3.common.atari_wrappers import AtariWrapper
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize, sync_envs_normalization
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack, VecNormalize, sync_envs_normalization
 
 
 @dataclass(frozen=True)
 class PeerSettings:
-    """A training of PPO with normalised observations.
+    """A training of PPO: on frames, or with normalised observations.
 
     :param copies: of the environment
-    :param period: steps between evaluations of ten episodes
+    :param period: steps between evaluations
     :param how: arguments of ``PPO``, where they are not its defaults
+    :param episodes: of an evaluation on the way
     """
 
     level: str
@@ -27,50 +29,81 @@ class PeerSettings:
     steps: int
     period: int
     how: dict[str, Any] = field(default_factory=dict)
+    episodes: int = 10
+
+    @property
+    def sees_frames(self) -> bool:
+        """Atari's."""
+        return "NoFrameskip" in self.level
 
 
 SETTINGS = {
     "HalfCheetah_PPO": PeerSettings("HalfCheetah-v5", 8, 102_400, 10_240, {"n_steps": 256}),
     "Hopper_PPO": PeerSettings("Hopper-v5", 8, 102_400, 10_240, {"n_steps": 256}),
+    "Pong_PPO": PeerSettings(
+        "PongNoFrameskip-v4",
+        8,
+        51_200,
+        10_240,
+        {
+            "n_steps": 128,
+            "batch_size": 256,
+            "n_epochs": 4,
+            "learning_rate": 2.5e-4,
+            "clip_range": 0.1,
+            "ent_coef": 0.01,
+        },
+        episodes=3,
+    ),
 }
-EPISODES_ON_THE_WAY = 10
 
 
 class _Curve(BaseCallback):
-    def __init__(self, evaluated: VecNormalize, period: int):
+    def __init__(self, evaluated: VecEnv, settings: PeerSettings):
         super().__init__()
-        self.evaluated, self.period = evaluated, period
+        self.evaluated, self.settings = evaluated, settings
         self.points: list[tuple[int, float]] = []
 
     def _on_step(self) -> bool:
         return True
 
     def _on_rollout_start(self) -> None:
-        if self.num_timesteps and self.num_timesteps % self.period == 0:
+        if self.num_timesteps and self.num_timesteps % self.settings.period == 0:
             self.note()
 
     def note(self) -> None:
         """Evaluate now."""
-        self.points.append((self.num_timesteps, mean_return(self.model, self.evaluated, EPISODES_ON_THE_WAY)))
+        self.points.append((self.num_timesteps, mean_return(self.model, self.evaluated, self.settings.episodes)))
 
 
-def mean_return(model: Any, evaluated: VecNormalize, episodes: int) -> float:
+def mean_return(model: Any, evaluated: VecEnv, episodes: int) -> float:
     """The mean return of some episodes, actions without noise."""
-    sync_envs_normalization(model.get_env(), evaluated)
+    if isinstance(evaluated, VecNormalize):
+        sync_envs_normalization(model.get_env(), evaluated)
     return float(evaluate_policy(model, evaluated, episodes, deterministic=True)[0])
 
 
 def train(settings: PeerSettings, seed: int, episodes: int) -> tuple[float, list[tuple[int, float]]]:
     """:return: the mean return of some episodes after the last step, and the evaluations on the way"""
-    environment = VecNormalize(_copies(settings.level, settings.copies), norm_reward=False)
-    evaluated = VecNormalize(_copies(settings.level, 1), norm_reward=False, training=False)
+    environment, evaluated = _copies(settings, settings.copies), _copies(settings, 1)
+    policy = "CnnPolicy" if settings.sees_frames else "MlpPolicy"
+    if not settings.sees_frames:
+        environment = VecNormalize(environment, norm_reward=False)
+        evaluated = VecNormalize(evaluated, norm_reward=False, training=False)
     evaluated.seed(seed + 1000)
-    model = PPO("MlpPolicy", environment, seed=seed, device="cpu", **settings.how)
-    curve = _Curve(evaluated, settings.period)
+    model = PPO(policy, environment, seed=seed, device="cpu", **settings.how)
+    curve = _Curve(evaluated, settings)
     model.learn(settings.steps, curve)
     curve.note()
     return mean_return(model, evaluated, episodes), curve.points
 
 
-def _copies(level: str, number: int) -> DummyVecEnv:
-    return DummyVecEnv([lambda: Monitor(gymnasium.make(level)) for _ in range(number)])
+def _copies(settings: PeerSettings, number: int) -> VecEnv:
+    if not settings.sees_frames:
+        return DummyVecEnv([lambda: Monitor(gymnasium.make(settings.level)) for _ in range(number)])
+    import ale_py
+
+    gymnasium.register_envs(ale_py)
+    return VecFrameStack(
+        DummyVecEnv([lambda: AtariWrapper(Monitor(gymnasium.make(settings.level))) for _ in range(number)]), 4
+    )

@@ -29,6 +29,11 @@ def value_and_policy(network: NetworkParameters, learning_rate: Any, batch_size:
     """Two towers of 64 x 64 tanh, orthogonal weights, gradients of norm 0.5 at most."""
     two_layers(network, (64, 64), "tanh")
     network.use_separate_networks_per_head = True
+    as_ppo(network, learning_rate, batch_size)
+
+
+def as_ppo(network: NetworkParameters, learning_rate: Any, batch_size: int) -> None:
+    """Adam, orthogonal weights, gradients of norm 0.5 at most, the value's loss counted by half."""
     network.learning_rate, network.batch_size = learning_rate, batch_size
     network.adam_optimizer_beta2, network.optimizer_epsilon = 0.999, 1e-5
     network.clip_gradients, network.initial_weights = 0.5, Orthogonal(gain=math.sqrt(2))

@@ -90,8 +90,8 @@ def td3_rule(
         policy = actor.online(batch.states)[0]
         q_of_policy = critic.online({**batch.states, "action": policy["action"]})[0]["first"]
         losses = {
-            "critic": weighted_mean(ops, ops.sum(squares, axis=-1), batch.weights),
             "actor": policy_loss(ops, batch, policy, q_of_policy, action_penalty),
+            "critic": weighted_mean(ops, ops.sum(squares, axis=-1), batch.weights),
         }
         signals = {
             "Q": weighted_mean(ops, critics[:, 0], batch.weights),

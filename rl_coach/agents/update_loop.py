@@ -196,8 +196,13 @@ class UpdateLoop:
         """
         result = self._train(columns, batch, self._agent.training_iteration + 1, **how)
         self._agent.loss.add_sample(LazyArray(lambda: sum(result.losses.values())))
-        self._agent.unclipped_grads.add_sample(LazyArray(lambda: next(iter(result.gradient_norms.values()))))
+        self._agent.unclipped_grads.add_sample(LazyArray(lambda: self._gradient_norms(result)))
         return result
+
+    def _gradient_norms(self, result: LearningResult) -> np.ndarray:
+        """[K], of the network that the most updates teach; of several such, the first."""
+        periods = self._agent.learning_periods
+        return result.gradient_norms[min(result.gradient_norms, key=lambda name: periods.get(name, 1))]
 
     def update_alone(
         self, name: str, columns: dict[str, np.ndarray], signal_names: Sequence[str], **how: Any
