@@ -19,7 +19,7 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 # Agent
 agent_params = DQNAgentParameters()
 two_layers(agent_params.network_wrappers["main"], (256, 256))
-as_pytorch(agent_params.network_wrappers["main"], learning_rate=LinearSchedule(0.00063, 0, 100_000), batch_size=128)
+as_pytorch(agent_params.network_wrappers["main"], learning_rate=0.00063, batch_size=128)
 agent_params.network_wrappers["main"].replace_mse_with_huber_loss = True
 agent_params.network_wrappers["main"].clip_gradients = 10.0
 agent_params.memory.max_size = (MemoryGranularity.Transitions, 50_000)
