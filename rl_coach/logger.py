@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from importlib import metadata
-from typing import Any, Callable, ContextManager, Iterable, Iterator, Sequence
+from typing import Any, Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -73,10 +73,12 @@ class ScreenLogger:
 
     :param name: a prefix for each line; empty for none
     :param use_colors: colours and live displays, where the output is a terminal; otherwise lines for programs
+    :ivar seconds_waited: what has gone by in ``waiting_for``, for what does not come again
     """
 
     def __init__(self, name: str, use_colors: bool = True):
         self.name = name
+        self.seconds_waited = 0.0
         self._use_colors = use_colors
         self._console: Any = None
         self._region: LiveRegion | None = None
@@ -130,17 +132,26 @@ class ScreenLogger:
         """Switch colours on, or to lines for programs, from now on."""
         self._use_colors = use_colors
 
-    def waiting_for(self, what: str, leaves_line: bool = True) -> ContextManager[None]:
+    @contextlib.contextmanager
+    def waiting_for(self, what: str, comes_again: bool = False) -> Iterator[None]:
         """Say what the program is busy with: on a terminal with the seconds that have passed, elsewhere once.
 
-        :param leaves_line: say it where lines scroll by, too
+        :param comes_again: it belongs to the run: not said where lines scroll by, nor added to ``seconds_waited``
         """
-        if self.is_live:
-            return self.region.waiting_for(what)
-        if self._use_colors and self._forward is None and leaves_line and what not in self._waited_for:
+        began = time.monotonic()
+        if not self.is_live:
+            self._say_once(what, is_worth_a_line=not comes_again)
+        with self.region.waiting_for(what) if self.is_live else contextlib.nullcontext():
+            try:
+                yield
+            finally:
+                if not comes_again:
+                    self.seconds_waited += time.monotonic() - began
+
+    def _say_once(self, what: str, is_worth_a_line: bool) -> None:
+        if self._use_colors and self._forward is None and is_worth_a_line and what not in self._waited_for:
             self._waited_for.add(what)
             self.print(what)
-        return contextlib.nullcontext()
 
     def print(self, *text: Any) -> None:
         """A plain line."""

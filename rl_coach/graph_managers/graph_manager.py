@@ -636,7 +636,7 @@ class GraphManager(CoachMethods, Constrained):
         self.checkpoints.schedule.restart()
         if not self.writes_checkpoints:
             return None
-        with screen.waiting_for("saving a checkpoint", leaves_line=False):
+        with screen.waiting_for("saving a checkpoint", comes_again=True):
             state, last, best = self.get_state(), self.progress.last_evaluation, self.progress.best_evaluation
             is_best = last is not None and best is not None and last >= best
             path = self.checkpoints.save(state, last, is_best, self.checkpoints_to_keep, failed)

@@ -161,6 +161,7 @@ class Progress:
 
     def __init__(self, screen_logger: ScreenLogger = screen):
         self._screen = screen_logger
+        self._waited = screen_logger.seconds_waited
         self._display: NoDisplay | None = None
         self._started = time.monotonic()
         self._seconds_before = 0.0
@@ -270,6 +271,7 @@ class Progress:
     def _own_fields(self, status: Status) -> list[tuple[str, str]]:
         if self._evaluation is not None:
             return self._evaluation_fields(status, self._evaluation)
+        self._leave_out_waiting()
         self._steps.sample(status.steps)
         fields = [
             ("", status.phase.value),
@@ -284,6 +286,12 @@ class Progress:
         if status.goal is not None:
             fields += self._goal_fields(status.phase, status.goal)
         return fields + self._best_fields()
+
+    def _leave_out_waiting(self) -> None:
+        """A compilation says nothing of the speed of what follows."""
+        waited, self._waited = self._screen.seconds_waited - self._waited, self._screen.seconds_waited
+        for rate in (self._steps, self._fraction):
+            rate.skip(waited)
 
     def _evaluation_fields(self, status: Status, evaluation: _Evaluation) -> list[tuple[str, str]]:
         steps = status.evaluation_steps - evaluation.first_step

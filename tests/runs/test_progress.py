@@ -110,6 +110,20 @@ def test_what_is_left_of_training_is_not_told_by_heatup(clock):
     assert "left" not in fields(progress, 0)
 
 
+def test_a_compilation_does_not_count_among_the_time_that_steps_take(clock):
+    screen = ScreenLogger("", use_colors=False)
+    progress = Progress(screen)
+    progress.fields(status(0))
+    with screen.waiting_for("compiling the training step"):
+        clock[0] += 30
+    clock[0] += 1
+    shown = fields(progress, 100)
+    assert (shown["steps/s"], shown["left"]) == ("100", "at most 1:39")
+    with screen.waiting_for("saving a checkpoint", comes_again=True):
+        clock[0] += 1
+    assert fields(progress, 100)["steps/s"] == "50"
+
+
 def test_a_rest_of_years_is_not_shown(clock):
     progress = Progress()
     progress.fields(status(0, total=500_000_000))

@@ -1,0 +1,36 @@
+"""DQN drives an underpowered car up a mountain."""
+
+from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.presets.tuned._networks import as_pytorch, two_layers
+from rl_coach.schedules import LinearSchedule
+
+# Schedule
+schedule_params = ScheduleParameters()
+schedule_params.heatup_steps = EnvironmentSteps(1_000)
+schedule_params.improve_steps = EnvironmentSteps(120_000)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(10_000)
+schedule_params.evaluation_steps = EnvironmentEpisodes(10)
+
+# Agent
+agent_params = DQNAgentParameters()
+two_layers(agent_params.network_wrappers["main"], (256, 256))
+as_pytorch(agent_params.network_wrappers["main"], learning_rate=0.004, batch_size=128)
+agent_params.network_wrappers["main"].replace_mse_with_huber_loss = True
+agent_params.network_wrappers["main"].clip_gradients = 10.0
+agent_params.memory.max_size = (MemoryGranularity.Transitions, 10_000)
+agent_params.algorithm.discount = 0.98
+agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(16)
+agent_params.algorithm.num_consecutive_training_steps = 8
+agent_params.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(600)
+agent_params.exploration.epsilon_schedule = LinearSchedule(1.0, 0.07, 24_000)
+agent_params.exploration.evaluation_epsilon = 0.0
+
+# Environment
+env_params = GymVectorEnvironment(level="MountainCar-v0")
+
+graph_manager = BasicRLGraphManager(agent_params=agent_params, env_params=env_params, schedule_params=schedule_params)
