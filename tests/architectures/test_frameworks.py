@@ -52,7 +52,10 @@ def test_mxnet_beside_a_numpy_that_is_too_new_says_so(monkeypatch):
         ["tests/architectures/test_update.py", "tests/architectures/test_learner.py"],
         ["tests/architectures/test_agreement.py"],
         ["tests/agents/test_learning.py", "-k", f"{SEEDS} and not {LONG} or between_episodes", "-m", "not slow"],
-        ["tests/agents/test_going_on.py", "tests/agents/test_masks_and_ends.py", "-m", "not slow"],
+        pytest.param(
+            ["tests/agents/test_going_on.py", "tests/agents/test_masks_and_ends.py", "-m", "not slow"],
+            marks=pytest.mark.slow,
+        ),
         pytest.param(["tests/agents/test_learning.py", "-k", SEEDS, "-m", "slow"], marks=pytest.mark.slow),
         pytest.param(
             ["tests/agents/test_learning.py", "-k", f"{SEEDS} and {LONG}", "-m", "not slow"], marks=pytest.mark.slow
