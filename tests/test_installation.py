@@ -99,6 +99,18 @@ def test_an_extra_is_installed_by_the_packages_it_brings(monkeypatch):
     assert installation.install_command("mxnet").endswith(command)
 
 
+def test_an_extra_that_is_installed_later_leaves_mujoco_as_old_as_it_must_be():
+    """dm-control alone would bring the newest, with which gymnasium-robotics breaks."""
+    requirements = installation.metadata.requires(installation.DISTRIBUTION)
+    extras = ("mujoco", "control")
+    bounds = [next(text.partition(";")[0] for text in requirements if _brings(text, extra)) for extra in extras]
+    assert bounds[0] == bounds[1] and "<" in bounds[0]
+
+
+def _brings(requirement: str, extra: str) -> bool:
+    return requirement.startswith("mujoco") and extra in installation._EXTRA.findall(requirement)
+
+
 def test_what_is_missing_is_installed_where_coach_runs(monkeypatch, tmp_path):
     """Also where the environment is not activated, in which ``make run`` leaves its user."""
     python = tmp_path / "environment" / "bin" / "python"
