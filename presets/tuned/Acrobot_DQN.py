@@ -19,15 +19,15 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 # Agent
 agent_params = DQNAgentParameters()
 two_layers(agent_params.network_wrappers["main"], (256, 256))
-as_pytorch(agent_params.network_wrappers["main"], learning_rate=LinearSchedule(0.00063, 0, 100_000), batch_size=128)
+as_pytorch(agent_params.network_wrappers["main"], learning_rate=0.00063, batch_size=128)
 agent_params.network_wrappers["main"].replace_mse_with_huber_loss = True
 agent_params.network_wrappers["main"].clip_gradients = 10.0
-agent_params.memory.max_size = (MemoryGranularity.Transitions, 100_000)
+agent_params.memory.max_size = (MemoryGranularity.Transitions, 50_000)
 agent_params.algorithm.discount = 0.99
 agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(4)
 agent_params.algorithm.num_consecutive_training_steps = 4
 agent_params.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(250)
-agent_params.exploration.epsilon_schedule = LinearSchedule(1.0, 0.02, 12_000)
+agent_params.exploration.epsilon_schedule = LinearSchedule(1.0, 0.1, 12_000)
 agent_params.exploration.evaluation_epsilon = 0.0
 
 # Environment
