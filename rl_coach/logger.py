@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from importlib import metadata
-from typing import Any, Callable, Iterable, Iterator, Sequence
+from typing import Any, Callable, ContextManager, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -138,20 +138,19 @@ class ScreenLogger:
 
         :param comes_again: it belongs to the run: not said where lines scroll by, nor added to ``seconds_waited``
         """
-        began = time.monotonic()
-        if not self.is_live:
-            self._say_once(what, is_worth_a_line=not comes_again)
-        with self.region.waiting_for(what) if self.is_live else contextlib.nullcontext():
-            try:
-                yield
-            finally:
-                if not comes_again:
-                    self.seconds_waited += time.monotonic() - began
-
-    def _say_once(self, what: str, is_worth_a_line: bool) -> None:
-        if self._use_colors and self._forward is None and is_worth_a_line and what not in self._waited_for:
+        shown: ContextManager[None] = contextlib.nullcontext()
+        if self.is_live:
+            shown = self.region.waiting_for(what)
+        elif self._use_colors and self._forward is None and not comes_again and what not in self._waited_for:
             self._waited_for.add(what)
             self.print(what)
+        began = time.monotonic()
+        try:
+            with shown:
+                yield
+        finally:
+            if not comes_again:
+                self.seconds_waited += time.monotonic() - began
 
     def print(self, *text: Any) -> None:
         """A plain line."""

@@ -101,7 +101,7 @@ def test_an_extra_is_installed_by_the_packages_it_brings(monkeypatch):
 
 def test_an_extra_that_is_installed_later_leaves_mujoco_as_old_as_it_must_be():
     """dm-control alone would bring the newest, with which gymnasium-robotics breaks."""
-    requirements = installation.metadata.requires(installation.DISTRIBUTION)
+    requirements = metadata.requires(installation.DISTRIBUTION)
     extras = ("mujoco", "control")
     bounds = [next(text.partition(";")[0] for text in requirements if _brings(text, extra)) for extra in extras]
     assert bounds[0] == bounds[1] and "<" in bounds[0]

@@ -3,11 +3,9 @@
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
-from rl_coach.filters.filter import InputFilter
-from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
-from rl_coach.presets.tuned._networks import value_and_policy
+from rl_coach.presets.tuned._networks import normalize_observations, value_and_policy
 
 # Schedule
 schedule_params = ScheduleParameters()
@@ -25,10 +23,7 @@ agent_params.algorithm.learns_from_copies_together = True
 agent_params.algorithm.num_steps_between_gradient_updates = 5
 agent_params.algorithm.discount = 0.99
 agent_params.algorithm.beta_entropy = 0
-agent_params.pre_network_filter = InputFilter()
-agent_params.pre_network_filter.add_observation_filter(
-    "observation", "normalize_observation", ObservationNormalizationFilter(name="normalize_observation")
-)
+normalize_observations(agent_params)
 
 # Environment
 env_params = GymVectorEnvironment(level="Acrobot-v1")

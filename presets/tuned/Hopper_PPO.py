@@ -4,11 +4,9 @@ from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
-from rl_coach.filters.filter import InputFilter
-from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
-from rl_coach.presets.tuned._networks import value_and_policy
+from rl_coach.presets.tuned._networks import normalize_observations, value_and_policy
 
 # Schedule
 schedule_params = ScheduleParameters()
@@ -27,10 +25,7 @@ agent_params.algorithm.gae_lambda = 0.95
 agent_params.algorithm.discount = 0.99
 agent_params.algorithm.beta_entropy = 0
 agent_params.exploration = AdditiveNoiseParameters()
-agent_params.pre_network_filter = InputFilter()
-agent_params.pre_network_filter.add_observation_filter(
-    "observation", "normalize_observation", ObservationNormalizationFilter(name="normalize_observation")
-)
+normalize_observations(agent_params)
 
 # Environment
 env_params = GymVectorEnvironment(level="Hopper-v5")

@@ -6,7 +6,7 @@ from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.memories.memory import MemoryGranularity
-from rl_coach.presets.tuned._networks import as_pytorch, two_layers
+from rl_coach.presets.tuned._networks import as_dqn
 from rl_coach.schedules import LinearSchedule
 
 # Schedule
@@ -18,10 +18,7 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 
 # Agent
 agent_params = QuantileRegressionDQNAgentParameters()
-two_layers(agent_params.network_wrappers["main"], (256, 256))
-as_pytorch(agent_params.network_wrappers["main"], learning_rate=0.004, batch_size=128)
-agent_params.network_wrappers["main"].replace_mse_with_huber_loss = True
-agent_params.network_wrappers["main"].clip_gradients = 10.0
+as_dqn(agent_params.network_wrappers["main"], learning_rate=0.004, batch_size=128)
 agent_params.memory.max_size = (MemoryGranularity.Transitions, 10_000)
 agent_params.algorithm.discount = 0.98
 agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(16)

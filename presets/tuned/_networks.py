@@ -1,4 +1,4 @@
-"""Networks of the libraries that the settings were found with: two layers, PyTorch's or orthogonal weights."""
+"""Networks of the libraries that the settings were found with: two layers, their weights, and what they see."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 from rl_coach.architectures.initializers import Orthogonal
 from rl_coach.architectures.layers import Dense
-from rl_coach.base_parameters import NetworkParameters
+from rl_coach.base_parameters import AgentParameters, NetworkParameters
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 
 
 def two_layers(network: NetworkParameters, units: tuple[int, int], activation: str = "relu") -> None:
@@ -25,6 +27,13 @@ def as_pytorch(network: NetworkParameters, learning_rate: Any, batch_size: int) 
     network.initial_weights = "kaiming_uniform"
 
 
+def as_dqn(network: NetworkParameters, learning_rate: Any, batch_size: int) -> None:
+    """Two layers of 256 units, Huber's loss, gradients of norm 10 at most, otherwise as PyTorch has it."""
+    two_layers(network, (256, 256))
+    as_pytorch(network, learning_rate, batch_size)
+    network.replace_mse_with_huber_loss, network.clip_gradients = True, 10.0
+
+
 def value_and_policy(network: NetworkParameters, learning_rate: Any, batch_size: int = 64) -> None:
     """Two towers of 64 x 64 tanh, orthogonal weights, gradients of norm 0.5 at most."""
     two_layers(network, (64, 64), "tanh")
@@ -40,3 +49,11 @@ def as_ppo(network: NetworkParameters, learning_rate: Any, batch_size: int) -> N
     value, policy = network.heads_parameters
     value.loss_weight, value.initial_weights = 0.5, Orthogonal(gain=1.0)
     policy.initial_weights = Orthogonal(gain=0.01)
+
+
+def normalize_observations(agent: AgentParameters) -> None:
+    """Have the networks see observations less their mean, by their deviation."""
+    agent.pre_network_filter = InputFilter()
+    agent.pre_network_filter.add_observation_filter(
+        "observation", "normalize_observation", ObservationNormalizationFilter(name="normalize_observation")
+    )
