@@ -23,6 +23,7 @@ for name in ("policy", "q"):
     as_pytorch(agent_params.network_wrappers[name], learning_rate=0.0003, batch_size=512)
 agent_params.network_wrappers["q"].heads_parameters[0].network_layers_sizes = (64, 64)
 agent_params.network_wrappers["policy"].heads_parameters[0].initial_log_scale = -3.67
+agent_params.network_wrappers["policy"].heads_parameters[0].mean_limit = 2.0
 agent_params.memory.max_size = (MemoryGranularity.Transitions, 50_000)
 agent_params.algorithm.temperature = 0.1
 agent_params.algorithm.discount = 0.9999

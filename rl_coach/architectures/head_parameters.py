@@ -372,9 +372,12 @@ class SACPolicyHeadParameters(_NamedHead):
     :ivar state_dependent_noise: the deviation comes from noise that is a function of the features (gSDE);
         ``StateDependentNoiseParameters`` sets it
     :ivar initial_log_scale: logarithm of the deviation of that function's weights at first
+    :ivar mean_limit: the mean before squashing lies between plus and minus that; None leaves it free
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {"state_dependent_noise": FLAG, "initial_log_scale": number()}
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "state_dependent_noise": FLAG, "initial_log_scale": number(), "mean_limit": optional(number(above=0)),
+    }  # fmt: skip
 
     head, default_name = "SACPolicyHead", "sac_policy_head_params"
 
@@ -382,6 +385,7 @@ class SACPolicyHeadParameters(_NamedHead):
         super().__init__(activation_function, name, dense_layer=dense_layer)
         self.state_dependent_noise = False
         self.initial_log_scale = -3.0
+        self.mean_limit: float | None = None
 
 
 class SACQHeadParameters(_NamedHead):

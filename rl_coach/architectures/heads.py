@@ -334,7 +334,8 @@ class SACPolicyHead(Head):
     LOG_DEVIATION_LIMITS = (-20.0, 2.0)
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        mean = layers.dense(features, self.num_actions)
+        mean, limit = layers.dense(features, self.num_actions), self.parameters.mean_limit
+        mean = mean if limit is None else layers.ops.clip(mean, -limit, limit)
         if self.parameters.state_dependent_noise:
             first = self.parameters.initial_log_scale
             variance, drawn_with = noise_of_state(layers, features, self.num_actions, first)

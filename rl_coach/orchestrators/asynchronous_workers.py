@@ -19,7 +19,7 @@ from rl_coach.architectures.shared_networks import CAN_SHARE, SharedFile
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.logger import screen
 from rl_coach.orchestrators.asynchronous_worker import WorkerPlan, work
-from rl_coach.orchestrators.outbox import Outbox
+from rl_coach.orchestrators.background_sender import BackgroundSender
 from rl_coach.orchestrators.worker_messages import Attach, Built, Ended, Failed, Line, Report, Statistics, Stop
 from rl_coach.runs.live_region import Fields
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Rate, display_on
@@ -63,15 +63,15 @@ class _Running:
     is_over: bool = False
 
     def __post_init__(self) -> None:
-        self._outbox = Outbox(self.connection)
+        self._sender = BackgroundSender(self.connection)
 
     def tell(self, message: Any) -> None:
         """Send a message, without waiting until it is read; a worker that has gone hears nothing."""
-        self._outbox.post(message)
+        self._sender.post(message)
 
     def part(self) -> None:
         """Close the pipe, once the process has gone."""
-        self._outbox.close()
+        self._sender.close()
         self.connection.close()
 
 

@@ -128,6 +128,18 @@ def test_a_bounded_policy_has_its_mean_within_the_bounds():
     np.testing.assert_allclose(mean[0], BOX.high, rtol=1e-6)
 
 
+def test_the_mean_before_squashing_has_a_limit_where_the_parameters_name_one():
+    head, states = SACPolicyHeadParameters(), {"observation": np.array([[9.0, 9.0, 9.0], [-9.0, -9.0, 0.0], [0.1, 0.0, 0.0]])}
+    means = []
+    for head.mean_limit in (None, 2.0):
+        wrapper = wrap(network_parameters([head]), spaces(VECTOR, BOX))
+        wrapper.online_network.set_weights([0.2 * np.ones_like(w) for w in wrapper.online_network.get_weights()])
+        means.append(wrapper.online_network.predict(states)[0])
+    assert means[0].max() > 2 > means[0].min()
+    np.testing.assert_array_equal(means[1], np.clip(means[0], -2, 2))
+    check(network_parameters([head]), spaces(VECTOR, BOX))
+
+
 def test_embedders_and_middlewares_of_all_schemes():
     observations: dict[str, Any] = {"tensor": TensorObservationSpace(np.array([2, 3, 2]))}
     embedders = {"tensor": InputEmbedderParameters(scheme=EmbedderScheme.Empty)}

@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from rl_coach.orchestrators.outbox import Outbox
+from rl_coach.orchestrators.background_sender import BackgroundSender
 from tests.faults.processes import Run
 
 PRESET = '''\
@@ -186,24 +186,24 @@ def test_what_cannot_be_is_refused_in_one_line(arguments, line, tmp_path):
 def test_nobody_waits_for_a_worker_that_does_not_read():
     """Both ends write more than the pipe holds before either reads."""
     here, there = multiprocessing.Pipe()
-    outbox, count = Outbox(here), 2000
+    sender, count = BackgroundSender(here), 2000
     for number in range(count):
-        outbox.post((number, bytes(1000)))
+        sender.post((number, bytes(1000)))
     writer = threading.Thread(target=lambda: [there.send(bytes(1000)) for _ in range(count)], daemon=True)
     writer.start()
     assert sum(len(here.recv()) for _ in range(count)) == count * 1000
     writer.join(60)
     assert not writer.is_alive()
     assert [there.recv()[0] for _ in range(count)] == list(range(count))
-    outbox.close()
+    sender.close()
     assert not here.poll()
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_what_is_posted_to_a_worker_that_has_gone_is_dropped():
     here, there = multiprocessing.Pipe()
-    outbox = Outbox(here)
+    sender = BackgroundSender(here)
     there.close()
     for _ in range(3):
-        outbox.post("anybody there?")
-    outbox.close()
+        sender.post("anybody there?")
+    sender.close()

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 
-class Outbox:
+class BackgroundSender:
     """Sends what is posted, in order, from a thread of its own.
 
     Two processes that both write before they read stand still for ever once the pipe is full both ways. One that never
@@ -20,7 +20,7 @@ class Outbox:
     def __init__(self, connection: Connection):
         self._connection = connection
         self._messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._send, name="outbox", daemon=True)
+        self._thread = threading.Thread(target=self._send, name="sender", daemon=True)
         self._thread.start()
 
     def post(self, message: Any) -> None:
