@@ -129,9 +129,11 @@ def test_a_bounded_policy_has_its_mean_within_the_bounds():
 
 
 def test_the_mean_before_squashing_has_a_limit_where_the_parameters_name_one():
-    head, states = SACPolicyHeadParameters(), {"observation": np.array([[9.0, 9.0, 9.0], [-9.0, -9.0, 0.0], [0.1, 0.0, 0.0]])}
+    head = SACPolicyHeadParameters()
+    states = {"observation": np.array([[9.0, 9.0, 9.0], [-9.0, -9.0, 0.0], [0.1, 0.0, 0.0]])}
     means = []
-    for head.mean_limit in (None, 2.0):
+    for limit in (None, 2.0):
+        head.mean_limit = limit
         wrapper = wrap(network_parameters([head]), spaces(VECTOR, BOX))
         wrapper.online_network.set_weights([0.2 * np.ones_like(w) for w in wrapper.online_network.get_weights()])
         means.append(wrapper.online_network.predict(states)[0])
