@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar, Mapping
 
-from rl_coach.agents.td3_parameters import (
-    TD3ActorNetworkParameters,
-    TD3AgentExplorationParameters,
-    TD3AlgorithmParameters,
-    TD3CriticNetworkParameters,
-)
+from rl_coach.agents.td3_parameters import TD3AgentParameters, TD3AlgorithmParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import RNDHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.base_parameters import AgentParameters, MiddlewareScheme, NetworkParameters
+from rl_coach.base_parameters import MiddlewareScheme, NetworkParameters
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
-from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.utilities.constraints import FLAG, FRACTION, TEXT, Constraint, number, optional, whole
 
@@ -78,22 +72,13 @@ class TD3ExplorationAlgorithmParameters(TD3AlgorithmParameters):
         self.replay_buffer_save_path: str | None = None
 
 
-class TD3ExplorationAgentParameters(AgentParameters):
+class TD3ExplorationAgentParameters(TD3AgentParameters):
     """TD3 with random network distillation beside it."""
 
     def __init__(self) -> None:
-        algorithm = TD3ExplorationAlgorithmParameters()
-        super().__init__(
-            algorithm=algorithm,
-            exploration=TD3AgentExplorationParameters(),
-            memory=EpisodicExperienceReplayParameters(),
-            networks={
-                "actor": TD3ActorNetworkParameters(),
-                "critic": TD3CriticNetworkParameters(algorithm.num_q_networks),
-                "predictor": RNDNetworkParameters(),
-                "constant": RNDNetworkParameters(),
-            },
-        )
+        super().__init__()
+        self.algorithm = TD3ExplorationAlgorithmParameters()
+        self.network_wrappers |= {"predictor": RNDNetworkParameters(), "constant": RNDNetworkParameters()}
 
     @property
     def path(self) -> str:
