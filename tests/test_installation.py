@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import pathlib
 import re
@@ -18,6 +17,7 @@ import pytest
 from rl_coach import installation
 from rl_coach.coach import BAD_INPUT, DONE, CoachInterface, dashboard, main
 from rl_coach.policy.export import export
+from tests.frameworks import where_installed
 from tests.zoo.presets import RECORDER
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -146,7 +146,7 @@ def test_acting_needs_numpy_and_onnxruntime_alone(policy, tmp_path):
     assert done.stdout in ("action 0\n", "action 1\n"), done.stderr
 
 
-@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
+@where_installed("jax")
 def test_jax_trains_without_tensorflow(tmp_path):
     program = BLOCK + "from rl_coach.coach import main\nsys.exit(main())"
     blocked = "tensorflow,tf2onnx,pandas,panel,bokeh,pyarrow,tensorboardX,imageio,pygame"

@@ -12,14 +12,14 @@ from rl_coach.schedules import LinearSchedule
 # Schedule
 schedule_params = ScheduleParameters()
 schedule_params.heatup_steps = EnvironmentSteps(128)
-schedule_params.improve_steps = EnvironmentSteps(100_000)
-schedule_params.steps_between_evaluation_periods = EnvironmentSteps(10_000)
+schedule_params.improve_steps = EnvironmentSteps(300_000)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(30_000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 
 # Agent
 agent_params = DQNAgentParameters()
-as_dqn(agent_params.network_wrappers["main"], learning_rate=0.00063, batch_size=128)
-agent_params.memory.max_size = (MemoryGranularity.Transitions, 50_000)
+as_dqn(agent_params.network_wrappers["main"], learning_rate=LinearSchedule(0.00063, 0, 300_000), batch_size=128)
+agent_params.memory.max_size = (MemoryGranularity.Transitions, 300_000)
 agent_params.algorithm.discount = 0.99
 agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(4)
 agent_params.algorithm.num_consecutive_training_steps = 4

@@ -23,7 +23,7 @@ from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperi
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
 from rl_coach.utils import CoachError
-from tests.frameworks import run_on
+from tests.frameworks import run_on, where_installed
 from tests.zoo import parameters as zoo
 from tests.zoo.environments import Bandit, Lottery, Recall, Target
 from tests.zoo.graphs import graph, schedule
@@ -340,6 +340,7 @@ def test_naf_learns_from_the_states_that_acted(tmp_path):
 
 
 @pytest.mark.slow
+@where_installed("jax")
 def test_policies_and_values_are_those_that_acted_on_jax_too():
     chosen = "Lottery-3-16 or CategoricalDQNAgentParameters or bootstrapped"
     run_on("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow", "-k", chosen, __file__)

@@ -5,7 +5,6 @@ The network is a single layer, so that its outputs are a product; the gradient i
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any, Callable
 
 import numpy as np
@@ -35,7 +34,7 @@ from rl_coach.base_parameters import EmbedderScheme, Frameworks, MiddlewareSchem
 from rl_coach.memories.non_episodic.differentiable_neural_dictionary import gradients_of_squared_errors, looked_up
 from tests.agents.numpy_rules import batch, run
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces, wrap
-from tests.frameworks import FRAMEWORK, run_on
+from tests.frameworks import FRAMEWORK, run_on, where_installed
 
 F, A, N, K, B, UPDATES = 3, 4, 5, 3, 6, 4
 V_MIN, V_MAX, MIXING, ALPHA, KAPPA = -2.0, 2.0, 0.3, 0.8, 0.5
@@ -370,7 +369,7 @@ def test_what_moves_keys_and_values_is_the_gradient_of_that_loss():
 
 
 @pytest.mark.skipif(FRAMEWORK is not Frameworks.tensorflow, reason="starts the other framework itself")
-@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
+@where_installed("jax")
 @pytest.mark.slow
 def test_the_same_on_jax():
     run_on("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "equations or neural or normalized", __file__)

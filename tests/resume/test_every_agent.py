@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.frameworks import run_on
+from tests.frameworks import run_on, where_installed
 from tests.zoo.runs import AGENTS, created, resumed
 from tests.zoo.states import differences, final_state, rows
 
@@ -25,5 +25,6 @@ def test_runs_repeat_and_resume_to_the_bit(name, tmp_path):
         assert rows(tmp_path / "whole") == rows(tmp_path / other)
 
 
+@where_installed("jax")
 def test_they_do_on_jax_too():
     run_on("jax", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-k", "to_the_bit", __file__)
