@@ -3,6 +3,8 @@
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.presets.tuned._networks import normalize_observations, value_and_policy
@@ -24,6 +26,8 @@ agent_params.algorithm.num_steps_between_gradient_updates = 5
 agent_params.algorithm.discount = 0.99
 agent_params.algorithm.beta_entropy = 0
 normalize_observations(agent_params)
+agent_params.input_filter = InputFilter()
+agent_params.input_filter.add_reward_filter("rescale", RewardRescaleFilter(1 / 20))
 
 # Environment
 env_params = GymVectorEnvironment(level="Acrobot-v1")

@@ -18,7 +18,7 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 
 # Agent
 agent_params = DQNAgentParameters()
-as_dqn(agent_params.network_wrappers["main"], learning_rate=LinearSchedule(0.0023, 0, 50_000), batch_size=64)
+as_dqn(agent_params.network_wrappers["main"], learning_rate=LinearSchedule(0.0023, 0, 25_000), batch_size=64)
 agent_params.memory.max_size = (MemoryGranularity.Transitions, 100_000)
 agent_params.algorithm.discount = 0.99
 agent_params.algorithm.n_step = 10

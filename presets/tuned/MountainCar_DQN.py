@@ -18,7 +18,7 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 
 # Agent
 agent_params = DQNAgentParameters()
-as_dqn(agent_params.network_wrappers["main"], learning_rate=LinearSchedule(0.004, 0, 120_000), batch_size=128)
+as_dqn(agent_params.network_wrappers["main"], learning_rate=LinearSchedule(0.004, 0, 60_000), batch_size=128)
 agent_params.memory.max_size = (MemoryGranularity.Transitions, 10_000)
 agent_params.algorithm.discount = 0.98
 agent_params.algorithm.n_step = 10

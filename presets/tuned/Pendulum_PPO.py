@@ -7,6 +7,7 @@ from rl_coach.exploration_policies.state_dependent_noise import StateDependentNo
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.presets.tuned._networks import value_and_policy
+from rl_coach.schedules import LinearSchedule
 
 # Schedule
 schedule_params = ScheduleParameters()
@@ -17,7 +18,7 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 
 # Agent
 agent_params = ClippedPPOAgentParameters()
-value_and_policy(agent_params.network_wrappers["main"], learning_rate=0.001, batch_size=64)
+value_and_policy(agent_params.network_wrappers["main"], learning_rate=LinearSchedule(0.001, 0, 24), batch_size=64)
 agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(4 * 1024)
 agent_params.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(4 * 1024)
 agent_params.algorithm.optimization_epochs = 10
