@@ -301,7 +301,8 @@ class NetworkParameters(Parameters):
     :param clip_gradients: the limit; None does not clip
     :param gradients_clipping_method: the quantity that the limit holds for
     :param l2_regularization: the weight of the squared weights in the loss; 0 for none
-    :param learning_rate: the optimizer's step size, or a ``Schedule`` over training steps
+    :param learning_rate: the optimizer's step size, or a ``Schedule`` over the updates of the network; PPO's go by its
+        training phases
     :param learning_rate_decay_rate: the factor after each ``learning_rate_decay_steps``; 0 for no decay
     :param learning_rate_decay_steps: the length of a decay period in training steps
     :param input_embedders_parameters: an embedder for each observation by name
