@@ -222,8 +222,8 @@ def test_a_plot_is_uncovered_with_its_new_lines_not_before(root, start_dashboard
     press(page, "Steps")
     playwright.expect(page.locator(".veil")).to_be_visible()
     held.unlink()
-    lines = plot_when(page, "(plot) => plot.label === 'Environment steps'")["lines"]
     playwright.expect(page.locator(".veil")).to_be_hidden()
+    lines = plot_when(page, "(plot) => plot.label === 'Environment steps'")["lines"]
     assert page.evaluate("window.uncovered") == [[[name, line["last"]] for name, line in lines.items()]]
 
 
