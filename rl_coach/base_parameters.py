@@ -304,7 +304,7 @@ class NetworkParameters(Parameters):
     :param learning_rate: the optimizer's step size, or a ``Schedule`` over the updates of the network; PPO's go by its
         training phases
     :param learning_rate_decay_rate: the factor after each ``learning_rate_decay_steps``; 0 for no decay
-    :param learning_rate_decay_steps: the length of a decay period in training steps
+    :param learning_rate_decay_steps: the length of a decay period, counted as a schedule counts
     :param input_embedders_parameters: an embedder for each observation by name
     :param embedding_merger_type: merging of the embeddings
     :param middleware_parameters: the part between embedders and heads

@@ -32,16 +32,18 @@ def test_each_says_what_it_is():
         assert summary.algorithm, summary.name
 
 
-@pytest.mark.parametrize("name", TUNED)
-def test_rates_fall_for_as_long_as_training_goes_on(name):
+def test_rates_fall_for_as_long_as_training_goes_on():
     """They go by updates, those of PPO by training phases; neither need be as many as there are steps."""
-    manager = preset_catalogue.load(name)
-    algorithm = manager.agent_params.algorithm
-    num_phases = manager.improve_steps.num_steps / algorithm.num_consecutive_playing_steps.num_steps
-    per_phase = 1 if hasattr(algorithm, "optimization_epochs") else algorithm.num_consecutive_training_steps
-    rates = [network.learning_rate for network in manager.agent_params.network_wrappers.values()]
-    for rate in (rate for rate in rates if isinstance(rate, LinearSchedule)):
-        assert rate.decay_steps == pytest.approx(num_phases * per_phase, abs=1)
+    fall, last = {}, {}
+    for name in TUNED:
+        manager = preset_catalogue.load(name)
+        algorithm = manager.agent_params.algorithm
+        num_phases = manager.improve_steps.num_steps / algorithm.num_consecutive_playing_steps.num_steps
+        per_phase = 1 if hasattr(algorithm, "optimization_epochs") else algorithm.num_consecutive_training_steps
+        for network in manager.agent_params.network_wrappers.values():
+            if isinstance(network.learning_rate, LinearSchedule):
+                fall[name], last[name] = network.learning_rate.decay_steps, num_phases * per_phase
+    assert fall and fall == pytest.approx(last, abs=1)
 
 
 @pytest.mark.parametrize("name", [n if n in AT_ONCE else pytest.param(n, marks=pytest.mark.slow) for n in TUNED])
