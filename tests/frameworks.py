@@ -15,6 +15,10 @@ from rl_coach.installation import install_command
 
 FRAMEWORK = Frameworks[os.environ.get("COACH_TEST_FRAMEWORK", "tensorflow")]
 
+starts_another_framework = pytest.mark.skipif(
+    FRAMEWORK is not Frameworks.tensorflow, reason="runs with TensorFlow and starts the other framework itself"
+)
+
 
 def where_installed(framework: str) -> pytest.MarkDecorator:
     """Mark of tests that run only where the framework is installed."""

@@ -32,7 +32,7 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.utils import CoachError
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces
-from tests.frameworks import FRAMEWORK, run_on, where_installed
+from tests.frameworks import FRAMEWORK, run_on, starts_another_framework, where_installed
 from tests.zoo.environments import Bandit, Target
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import clipped_ppo, shrink
@@ -489,7 +489,7 @@ def test_acer_refuses_a_recurrent_network(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(FRAMEWORK.name != "tensorflow", reason="it is the process that starts the other")
+@starts_another_framework
 @where_installed("jax")
 def test_the_same_on_jax():
     run_on("jax", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__)

@@ -9,7 +9,7 @@ import pytest
 
 from rl_coach.core_types import EnvironmentEpisodes
 from rl_coach.utils import CoachError
-from tests.frameworks import FRAMEWORK, run_on, where_installed
+from tests.frameworks import run_on, starts_another_framework, where_installed
 from tests.zoo import qv_agent
 from tests.zoo.environments import Bandit
 from tests.zoo.graphs import graph, schedule
@@ -26,7 +26,7 @@ def test_it_is_written_in_at_most_sixty_lines_and_learns(tmp_path):
     assert manager.progress.last_evaluation >= 9.5
 
 
-@pytest.mark.skipif(FRAMEWORK.name != "tensorflow", reason="runs the others itself")
+@starts_another_framework
 @pytest.mark.parametrize("framework", [pytest.param(name, marks=where_installed(name)) for name in ("jax", "mxnet")])
 def test_it_learns_on_the_other_frameworks(framework):
     run_on(framework, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__)

@@ -30,11 +30,11 @@ from rl_coach.architectures.head_parameters import (
 from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.update import TrainingStep, UpdateRule
-from rl_coach.base_parameters import EmbedderScheme, Frameworks, MiddlewareScheme
+from rl_coach.base_parameters import EmbedderScheme, MiddlewareScheme
 from rl_coach.memories.non_episodic.differentiable_neural_dictionary import gradients_of_squared_errors, looked_up
 from tests.agents.numpy_rules import batch, run
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces, wrap
-from tests.frameworks import FRAMEWORK, run_on, where_installed
+from tests.frameworks import run_on, starts_another_framework, where_installed
 
 F, A, N, K, B, UPDATES = 3, 4, 5, 3, 6, 4
 V_MIN, V_MAX, MIXING, ALPHA, KAPPA = -2.0, 2.0, 0.3, 0.8, 0.5
@@ -368,7 +368,7 @@ def test_what_moves_keys_and_values_is_the_gradient_of_that_loss():
     np.testing.assert_allclose(found[1], by_values, atol=1e-6)
 
 
-@pytest.mark.skipif(FRAMEWORK is not Frameworks.tensorflow, reason="starts the other framework itself")
+@starts_another_framework
 @where_installed("jax")
 @pytest.mark.slow
 def test_the_same_on_jax():
