@@ -110,6 +110,20 @@ def test_types_replace_the_presets():
     assert type(manager.agent_params.exploration).__name__ == "GreedyParameters"
 
 
+@pytest.mark.parametrize(
+    ("preset", "exploration"),
+    [
+        ("tuned/Pendulum_TD3", "state_dependent_noise:StateDependentNoise"),
+        ("CartPole_DQN", "parameter_noise:ParameterNoise"),
+    ],
+)
+def test_an_exploration_that_is_made_from_the_agents_parameters(preset, exploration):
+    named = f"rl_coach.exploration_policies.{exploration}Parameters"
+    agent = CoachInterface(preset=preset, exploration_policy_type=named).graph_manager.agent_params
+    assert type(agent.exploration).__name__ == named.partition(":")[2]
+    assert agent.exploration.network_params is agent.network_wrappers
+
+
 def test_custom_parameters():
     custom = "improve_steps=EnvironmentSteps(5); agent_params.algorithm.discount=0.5"
     manager = CoachInterface(preset="recorder.py", custom_parameter=custom).graph_manager

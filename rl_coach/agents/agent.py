@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -54,6 +55,8 @@ class Agent(AgentNetworks):
     :cvar learns_from_sequences: a batch is a stretch of an episode in order, which a recurrent network learns from
     :cvar learns_from_stored_states: the state that a recurrent network acted from is stored with each step, and
         sequences out of the memory are learned from the one before their first step
+    :cvar max_n_step: the most rewards (``algorithm.n_step``) that its rule can learn as one; 0 where it learns
+        returns of whole episodes besides
     :cvar recurrent_network: the network that may be recurrent; its state is the one that is stored
     :cvar learns_by_rule: it learns by its update rule, not by a ``learn_from_batch`` of its own
     :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
@@ -74,6 +77,7 @@ class Agent(AgentNetworks):
     acting_networks: tuple[str, ...] | None = None
     learns_from_sequences = False
     learns_from_stored_states = False
+    max_n_step: float = math.inf
     recurrent_network = "main"
     learns_by_rule = True
     learns_one_by_one = False

@@ -11,7 +11,6 @@ from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNNetworkParameters
 from rl_coach.agents.q_learning_rules import allowed_values
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
-from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import (
     LearningBatch,
     NetworkView,
@@ -25,7 +24,6 @@ from rl_coach.architectures.update import (
 from rl_coach.core_types import Batch, StateType, Transition
 from rl_coach.exploration_policies.bootstrapped import BootstrappedParameters
 from rl_coach.policy.action_choice import PolicyDescription
-from rl_coach.utils import CoachError
 
 
 class BootstrappedDQNNetworkParameters(DQNNetworkParameters):
@@ -98,17 +96,6 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
     def num_heads(self) -> int:
         """K, the number of heads that the exploration policy chooses from."""
         return self.ap.exploration.architecture_num_q_heads
-
-    def create_networks(self) -> dict[str, NetworkWrapper]:
-        networks = super().create_networks()
-        heads = len(networks["main"].outputs_named("q"))
-        wanted = getattr(self.ap.exploration, "architecture_num_q_heads", None)
-        if wanted != heads:
-            raise CoachError(
-                f"exploration.architecture_num_q_heads is {wanted}; it must be {heads}, the network's Q heads "
-                f"(num_output_head_copies), in BootstrappedParameters or UCBParameters"
-            )
-        return networks
 
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]

@@ -113,7 +113,7 @@ class DDPGAgent(Agent):
         columns = super().learning_columns(batch)
         columns["actions"] = np.asarray(batch.action_column, np.float32)
         if self.ap.algorithm.use_non_zero_discount_for_terminal_states:
-            columns["discounts"] = np.full(len(columns["rewards"]), self.ap.algorithm.discount, np.float32)
+            columns["discounts"] = (self.ap.algorithm.discount ** batch.n_steps()).astype(np.float32)
         return columns
 
     def predict_states(self, states: list[StateType]) -> Any:

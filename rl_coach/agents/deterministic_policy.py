@@ -46,6 +46,7 @@ class DeterministicPolicyAlgorithmParameters(AlgorithmParameters):
 
     def __init__(self) -> None:
         super().__init__()
+        self.supports_parameter_noise = True
         self.use_target_network_for_evaluation = False
         self.action_penalty = 0
         self.clip_critic_targets: Sequence[float] | None = None

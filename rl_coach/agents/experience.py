@@ -10,7 +10,7 @@ import numpy as np
 
 from rl_coach.agents.episode import EpisodeInProgress, EpisodeReport
 from rl_coach.agents.sequences import stored_state
-from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition
+from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition, n_step_returns
 from rl_coach.filters.filter import InputFilter
 from rl_coach.logger import screen
 from rl_coach.memories.memory import MemoryGranularity
@@ -56,6 +56,7 @@ class Experience:
         self.remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
         if algorithm.n_step != -1 and algorithm.n_step < 1:
             raise CoachError(f"algorithm.n_step is {algorithm.n_step}: it counts steps from 1 on, or is -1")
+        require_single_rewards(agent)
         require_room_for_a_batch(agent.ap)
 
     @property
@@ -114,13 +115,10 @@ class Experience:
             for row in range(episode.num_stored, buffer.length()):
                 self._agent.memory.store(buffer.n_step_transition(row))
             episode.num_stored = buffer.length()
-        self._compute_returns(buffer)
-        total = None
-        if not buffer.is_empty():
-            first = buffer.transitions[0].n_step_discounted_rewards
-            total = episode.return_before + episode.discount_before * first
+        is_empty = buffer.is_empty()
+        total = episode.return_before + episode.discount_before * self._compute_returns(buffer)
         self._store_episode(episode)
-        return total
+        return None if is_empty else total
 
     def cut(self, episode: EpisodeInProgress) -> None:
         """Store what there is of an episode as an episode of its own, which was truncated; the rest becomes another
@@ -131,21 +129,27 @@ class Experience:
         last = copy.copy(buffer.transitions[-1])
         last.game_over = True
         buffer.transitions[-1] = last
-        self._compute_returns(buffer)
-        episode.return_before += episode.discount_before * buffer.transitions[0].n_step_discounted_rewards
+        episode.return_before += episode.discount_before * self._compute_returns(buffer)
         episode.discount_before *= self._algorithm.discount ** buffer.length()
         self._store_episode(episode)
         episode.begin_buffer(self._agent)
 
-    def _compute_returns(self, buffer: Episode) -> None:
+    def _compute_returns(self, buffer: Episode) -> float:
+        """Give the transitions what they are stored with.
+
+        :return: the discounted rewards up to the episode's end, of however few ``n_step`` sums
+        """
         if self._algorithm.override_episode_rewards_with_the_last_transition_reward and not buffer.is_empty():
             last = buffer.transitions[-1].reward
             for transition in buffer.transitions:
                 transition.reward = last
         # returns first: once rewards are n-step sums they would be summed a second time
         buffer.update_discounted_rewards()
+        rewards = np.asarray([transition.reward for transition in buffer.transitions], dtype=np.float64)
+        total = float(n_step_returns(rewards, buffer.discount)[0]) if rewards.size else 0.0
         if self._stores_whole_episodes:
             buffer.update_transitions_rewards_and_bootstrap_data()
+        return total
 
     def _store_episode(self, episode: EpisodeInProgress) -> None:
         buffer = episode.buffer
@@ -192,6 +196,17 @@ class Experience:
             if isinstance(error, CoachError):
                 raise
             raise CoachError(f"what was played does not fit: {error}") from error
+
+
+def require_single_rewards(agent: Agent) -> None:
+    """
+    :raises CoachError: ``n_step`` rewards would be summed where the agent's rule or its memory goes by single ones
+    """
+    n_step = agent.ap.algorithm.n_step
+    parts = {f"agent '{agent.name}'": agent.max_n_step, f"its {type(agent.memory).__name__}": agent.memory.max_n_step}
+    for part, most in parts.items():
+        if n_step > most:
+            raise CoachError(f"algorithm.n_step is {n_step}, and {part} goes by single rewards: set it to -1")
 
 
 def require_room_for_a_batch(parameters: AgentParameters) -> None:

@@ -80,6 +80,7 @@ class MixedMonteCarloAgent(ValueOptimizationAgent):
     """See the module."""
 
     learns_from_stored_states = True
+    max_n_step = 0
 
     @property
     def is_on_policy(self) -> bool:

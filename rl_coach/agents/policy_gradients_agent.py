@@ -94,6 +94,8 @@ def policy_gradient_rule(beta_entropy: float, mask_name: str | None, loss_weight
 class PolicyGradientsAgent(PolicyOptimizationAgent):
     """See the module."""
 
+    max_n_step = 0
+
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.returns_mean = self.register_signal("Returns Mean")

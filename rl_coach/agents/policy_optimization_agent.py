@@ -50,6 +50,7 @@ class PolicyOptimizationAgent(Agent):
 
     learns_from_sequences = True
     trains_asynchronously = True
+    max_n_step = 1
     policy_network = "main"
     explores_by_parameter = False
     episode_class = SegmentedEpisode

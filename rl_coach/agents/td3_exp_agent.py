@@ -36,6 +36,8 @@ __all__ = [
 class TD3IntrinsicRewardAgent(TD3ExplorationAgent):
     """Its reward is novelty, divided by the deviation of novelty's discounted sum (Burda et al. 2018, section 2.4)."""
 
+    max_n_step = 1
+
     def handle_self_supervised_reward(self, batch: Batch) -> Batch:
         rewarded = Batch(batch)
         rewarded.reward_column = (self.calculate_novelty(batch) / self.rnd_stats.std[0]).astype(np.float32)

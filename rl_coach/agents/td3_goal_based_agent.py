@@ -9,6 +9,7 @@ import numpy as np
 
 from rl_coach.agents.td3_exploration_agent import TD3ExplorationAgent
 from rl_coach.core_types import Batch, RunPhase, StateType
+from rl_coach.utils import CoachError
 
 
 class TD3GoalBasedAgent(TD3ExplorationAgent):
@@ -19,9 +20,28 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
     :ivar goal: what ``env_obs_key`` shows at the goal; None: where the agent is
     """
 
+    max_n_step = 1
+
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.goal: np.ndarray | None = None
+
+    def init_environment_dependent_modules(self) -> None:
+        super().init_environment_dependent_modules()
+        state, key, seen = self.spaces.state, self.ap.algorithm.env_obs_key, self.ap.algorithm.agent_obs_key
+        *others, last = map(int, state[key].shape)
+        wanted = [*others, 2 * last]
+        if seen not in state or list(state[seen].shape) != wanted:
+            raise CoachError(
+                f"agent_obs_key of agent '{self.name}' is '{seen}', which is not an observation of shape {wanted}: "
+                f"it holds '{key}' and the goal's, joined"
+            )
+        for name in ("actor", "critic"):
+            if seen not in self.networks[name].input_names:
+                raise CoachError(
+                    f"agent_obs_key of agent '{self.name}' is '{seen}', and network '{name}' does not see it: "
+                    f"name its embedder in input_embedders_parameters so"
+                )
 
     def concat_goal(self, state: StateType, goal_state: StateType) -> np.ndarray:
         """An observation and the goal's, joined along the last dimension."""

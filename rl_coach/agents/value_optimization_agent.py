@@ -48,6 +48,13 @@ class ValueOptimizationAgent(Agent):
         super().init_environment_dependent_modules()
         main = self.networks["main"]
         names = list(main.outputs_named("q"))
+        chosen_among, heads = self.exploration_policy.num_heads, len(names) or 1
+        if chosen_among != heads:
+            raise CoachError(
+                f"exploration of agent '{self.name}' chooses among {chosen_among} Q heads "
+                f"(architecture_num_q_heads of BootstrappedParameters or UCBParameters; 1 in all others), and network "
+                f"'main' has {heads} (num_output_head_copies): set both alike"
+            )
         self._q_outputs = None if not names or names == main.online_network.output_names else names
         for action in range(getattr(self.spaces.action, "num_actions", 0)):
             self.q_value_for_action[action] = self.register_signal(

@@ -26,7 +26,8 @@ def apply_flags(graph_manager: Any, args: argparse.Namespace) -> None:
         _select_level(graph_manager, args.level)
     if args.exploration_policy_type:
         _check_has(graph_manager, "agent_params", "-ept")
-        graph_manager.agent_params.exploration = user_classes.make_exploration(args.exploration_policy_type)
+        agent = graph_manager.agent_params
+        agent.exploration = user_classes.make_exploration(args.exploration_policy_type, agent)
     if args.play:
         _hand_over_to_human(graph_manager)
     _set_visualization(graph_manager, args)

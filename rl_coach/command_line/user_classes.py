@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from typing import Any, Callable
 
 
 def make_environment(module_and_class: str) -> Any:
@@ -15,24 +16,25 @@ def make_environment(module_and_class: str) -> Any:
     return _make(module_and_class, "-et", EnvironmentParameters, "environment parameters")
 
 
-def make_exploration(module_and_class: str) -> Any:
+def make_exploration(module_and_class: str, agent_params: Any) -> Any:
     """The exploration parameters that ``-ept`` names.
 
+    :param agent_params: the agent's, for those that are made from them
     :raises CoachError: there are none of that name, or they are something else
     """
     from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
 
-    return _make(module_and_class, "-ept", ExplorationParameters, "exploration parameters")
+    return _make(module_and_class, "-ept", ExplorationParameters, "exploration parameters", agent_params=agent_params)
 
 
-def _make(module_and_class: str, flag: str, base: type, kind: str) -> Any:
+def _make(module_and_class: str, flag: str, base: type, kind: str, **offered: Any) -> Any:
     from rl_coach.utilities.user_code import in_one_line
     from rl_coach.utils import CoachError, short_dynamic_import
 
     where = f"{flag} {module_and_class}"
     try:
         found = short_dynamic_import(module_and_class)
-        made = found() if callable(found) and not _is_of_another_kind(found, base) else None
+        made = _called(found, offered) if callable(found) and not _is_of_another_kind(found, base) else None
         if not isinstance(made, base):
             raise CoachError(f"that is no class of {kind}: it must be derived from {base.__name__}")
         return made
@@ -42,6 +44,14 @@ def _make(module_and_class: str, flag: str, base: type, kind: str) -> Any:
         raise CoachError(f"{where}: no module '{error.name}'") from None
     except Exception as error:
         raise CoachError(f"{where}: {in_one_line(error)}") from error
+
+
+def _called(found: Callable[..., Any], offered: dict[str, Any]) -> Any:
+    """What it gives when called with those of the arguments that it cannot do without."""
+    takes = found.__init__ if isinstance(found, type) else found  # type: ignore[misc]
+    parameters = inspect.signature(takes).parameters.values()
+    needed = {one.name for one in parameters if one.default is inspect.Parameter.empty}
+    return found(**{name: value for name, value in offered.items() if name in needed})
 
 
 def _is_of_another_kind(found: Any, base: type) -> bool:

@@ -60,9 +60,11 @@ class ExplorationPolicy:
     :ivar phase: phase of the run; many policies explore in TRAIN and stay with the best action in TEST
     :ivar rng: generator of all its random draws
     :cvar draws_from_features: it chooses by the features of the policy's last layer, which follow the mean
+    :cvar num_heads: the Q heads whose values it is asked with
     """
 
     draws_from_features = False
+    num_heads = 1
     own_state: tuple[str, ...] = ("rng",)
 
     def __init_subclass__(cls) -> None:

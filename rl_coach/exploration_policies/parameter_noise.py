@@ -8,18 +8,24 @@ from rl_coach.base_parameters import AgentParameters, NetworkParameters
 from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
 from rl_coach.exploration_policies.greedy import Greedy
 from rl_coach.spaces import ActionSpace
-from rl_coach.utils import short_dynamic_import
+from rl_coach.utils import CoachError, short_dynamic_import
 
 
 class ParameterNoiseParameters(ExplorationParameters):
-    """Noisy networks.
+    """Noisy networks, for agents whose rule does not go back to the policy that played: its noise is drawn anew.
 
     :param agent_params: the agent's parameters, its networks already set
+    :raises CoachError: ``supports_parameter_noise`` of its algorithm is False
     :ivar network_params: the networks whose dense layers become noisy, by name
     """
 
     def __init__(self, agent_params: AgentParameters):
         super().__init__()
+        if not agent_params.algorithm.supports_parameter_noise:
+            raise CoachError(
+                f"ParameterNoiseParameters is not for {type(agent_params).__name__}: choose DQN or a variant of it, "
+                f"DDPG or TD3, or another exploration"
+            )
         self.network_params = agent_params.network_wrappers
 
     @property

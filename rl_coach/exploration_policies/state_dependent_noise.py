@@ -52,6 +52,7 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
     """
 
     draws_from_features = True
+    own_state: tuple[str, ...] = (*ContinuousActionExplorationPolicy.own_state, "draw", "steps")
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from enum import Enum
 from typing import Any, ClassVar, Mapping
@@ -55,12 +56,14 @@ class Memory:
     :cvar has_priorities: its samples depend on ``update_priorities``
     :cvar samples_sequences: it has ``sample_sequences``
     :cvar allow_duplicates: a transition may be in one batch more than once
+    :cvar max_n_step: the most rewards that a transition may sum
     """
 
     stores_episodes = False
     has_priorities = False
     samples_sequences = False
     allow_duplicates = True
+    max_n_step: float = math.inf
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # A class that has its own way to store must see what comes in columns too.

@@ -162,6 +162,17 @@ def test_targets_are_clipped_and_do_not_end_where_tasks_have_no_end(tmp_path):
     assert -0.5 <= signal.get_mean() <= 0
 
 
+def test_without_an_end_a_sum_of_rewards_is_followed_by_as_many_steps_discount(tmp_path):
+    parameters = ddpg()
+    parameters.algorithm.use_non_zero_discount_for_terminal_states = True
+    parameters.algorithm.n_step, parameters.algorithm.discount = 3, 0.9
+    manager = graph(parameters, Target, tmp_path)
+    manager.heatup(EnvironmentSteps(10))
+    agent = manager.get_agent()
+    discounts = agent.learning_columns(agent.memory.transitions)["discounts"]
+    np.testing.assert_allclose(discounts, 2 * [0.9**3, 0.9**3, 0.9**3, 0.9**2, 0.9], rtol=1e-6)
+
+
 def test_actions_are_remembered_as_they_are_played(tmp_path):
     parameters = td3()
     parameters.exploration.noise_schedule = ConstantSchedule(50.0)

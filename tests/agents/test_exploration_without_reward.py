@@ -174,6 +174,22 @@ def test_they_train_and_save_the_memory(make, tmp_path):
     assert list((tmp_path / "saved").glob("replay_buffer_*.npz"))
 
 
+@pytest.mark.parametrize(
+    ("environment", "seen", "message"),
+    [
+        (Target, "observation", r"agent_obs_key .* is 'observation', which is not an observation of shape \[2\]"),
+        (TargetWithGoal, "observation", r"which is not an observation of shape \[2\]"),
+        (TargetWithGoal, "elsewhere", r"agent_obs_key .* is 'elsewhere', which is not an observation of shape \[2\]"),
+        (TargetWithGoal, "unseen", r"agent_obs_key .* is 'obs-goal', and network 'actor' does not see it"),
+    ],
+)
+def test_goals_that_the_policy_would_not_see_are_refused(environment, seen, message, tmp_path):
+    parameters = exploring(TD3GoalBasedAgentParameters, "observation")
+    parameters.algorithm.agent_obs_key = "obs-goal" if seen == "unseen" else seen
+    with pytest.raises(CoachError, match=message):
+        graph(parameters, environment, tmp_path)
+
+
 def test_an_observation_that_is_not_there_is_refused(tmp_path):
     parameters = exploring(TD3ExplorationAgentParameters)
     parameters.algorithm.env_obs_key = "camera"

@@ -11,7 +11,9 @@ import pytest
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import Batch, EnvironmentSteps, RunPhase, Transition
+from rl_coach.exploration_policies.bootstrapped import BootstrappedParameters
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
+from rl_coach.exploration_policies.ucb import UCBParameters
 from rl_coach.policy.export import policy_of
 from rl_coach.policy.policy import Policy
 from rl_coach.utils import CoachError
@@ -45,8 +47,10 @@ def setting(part: str, name: str, value: Any) -> Callable[[AgentParameters], Non
         (rainbow, setting("algorithm", "n_step", -2), "algorithm.n_step is -2; it must be a whole number from 1"),
         (quantile_regression, setting("algorithm", "huber_loss_interval", -1), "huber_loss_interval is -1; it must"),
         (n_step_q, setting("algorithm", "targets_horizon", "3-Step"), "targets_horizon is '3-Step'; it must be"),
-        (bootstrapped, setting("exploration", "architecture_num_q_heads", 4), "num_q_heads is 4; it must be 3"),
-        (bootstrapped, setting("", "exploration", EGreedyParameters()), "architecture_num_q_heads is None; it must"),
+        (bootstrapped, setting("exploration", "architecture_num_q_heads", 4), "among 4 Q heads .* has 3"),
+        (bootstrapped, setting("", "exploration", EGreedyParameters()), "among 1 Q heads .* has 3"),
+        (categorical, setting("", "exploration", BootstrappedParameters()), "among 10 Q heads .* has 1"),
+        (neural_episodic_control, setting("", "exploration", UCBParameters()), "among 10 Q heads .* has 1"),
         (neural_episodic_control, setting("algorithm", "number_of_knn", 151), "number_of_knn is 151; it must be"),
         (mixed_monte_carlo, setting("algorithm", "monte_carlo_mixing_rate", 1.5), "mixing_rate is 1.5; it must be"),
         (persistent_advantage_learning, setting("algorithm", "pal_alpha", -1), "pal_alpha is -1; it must be"),

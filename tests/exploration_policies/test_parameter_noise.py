@@ -4,6 +4,10 @@ import types
 import numpy as np
 import pytest
 
+from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
+from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+from rl_coach.agents.dqn_agent import DQNAlgorithmParameters
+from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.base_parameters import NetworkComponentParameters, NetworkParameters
 from rl_coach.exploration_policies.parameter_noise import ParameterNoise, ParameterNoiseParameters
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, MultiSelectActionSpace
@@ -60,7 +64,15 @@ def test_other_spaces_are_refused():
 
 
 def test_parameters_take_the_agents_networks():
-    agent_params = types.SimpleNamespace(network_wrappers=networks())
+    agent_params = types.SimpleNamespace(algorithm=DQNAlgorithmParameters(), network_wrappers=networks())
     parameters = ParameterNoiseParameters(agent_params)
     assert parameters.network_params is agent_params.network_wrappers
     assert parameters.path == "rl_coach.exploration_policies.parameter_noise:ParameterNoise"
+
+
+@pytest.mark.parametrize(
+    "make", [ClippedPPOAgentParameters, ActorCriticAgentParameters, SoftActorCriticAgentParameters]
+)
+def test_agents_that_weigh_what_was_played_by_its_probability_are_refused(make):
+    with pytest.raises(CoachError, match=f"ParameterNoiseParameters is not for {make.__name__}"):
+        ParameterNoiseParameters(make())

@@ -143,6 +143,13 @@ def test_the_ratio_is_of_the_density_of_an_action_over_all_functions(name, tmp_p
     np.testing.assert_allclose(columns["extra/behaviour_log_probs"], expected, rtol=2e-4)
 
 
+def test_a_new_policy_of_the_trainer_leaves_the_noise_of_the_episode_in_progress():
+    trainer, worker = policy(), policy()
+    first = worker.get_action((MEAN, FEATURES))
+    worker.take_schedules(trainer.get_schedules())
+    np.testing.assert_array_equal(worker.get_action((MEAN, FEATURES)), first)
+
+
 @pytest.mark.parametrize("name", OF_POLICY_GRADIENTS)
 def test_the_scales_are_learned(name, tmp_path):
     manager = graph(with_state_dependent_noise(OF_POLICY_GRADIENTS[name]()), Target, tmp_path, schedule(200))

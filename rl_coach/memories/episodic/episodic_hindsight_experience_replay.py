@@ -72,6 +72,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     """
 
     samples_sequences = False  # copies wanted another goal than the recurrent state that acted has seen
+    max_n_step = 1  # copies have the reward of a single step
 
     def __init__(
         self,
