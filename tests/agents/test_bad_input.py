@@ -98,3 +98,49 @@ def test_returns_of_less_than_one_step(make, n, tmp_path):
     agent = make()
     agent.algorithm.__dict__["n_step"] = n  # as a preset does that replaces the whole object
     assert f"n_step is {n}" in message_of(agent, Bandit, tmp_path)
+
+
+# settings that contradict each other
+
+
+@pytest.mark.parametrize("make", [continuous.ddpg, continuous.td3], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("bounds", [[0, -50], [3, 3]])
+def test_bounds_of_targets_in_the_wrong_order(make, bounds, tmp_path):
+    agent = make()
+    agent.algorithm.clip_critic_targets = bounds
+    message = message_of(agent, Target, tmp_path)
+    assert f"algorithm.clip_critic_targets is {bounds}" in message and "the lower number first" in message
+
+
+def with_subset_of_quantiles(agent: AgentParameters) -> None:
+    agent.algorithm.num_critics_in_target = 2
+
+
+def with_target_entropy(agent: AgentParameters) -> None:
+    agent.algorithm.target_entropy = 0.0
+
+
+def without_temperature(agent: AgentParameters) -> None:
+    del agent.network_wrappers["temperature"]
+
+
+@pytest.mark.parametrize(
+    ("make", "change", "names"),
+    [
+        (continuous.tqc, with_subset_of_quantiles, ["num_critics_in_target is 2", "num_quantiles 5"]),
+        (parameters.soft_actor_critic, with_target_entropy, ["target_entropy", "use_value_network=False"]),
+        (continuous.maximum_entropy, without_temperature, ["temperature is None", "network_wrappers"]),
+    ],
+)
+def test_settings_of_soft_actor_critic_that_contradict_each_other(make, change, names, tmp_path):
+    agent = make()
+    change(agent)
+    message = message_of(agent, Target, tmp_path)
+    assert all(name in message for name in names)
+
+
+def test_a_fixed_temperature_needs_no_network(tmp_path):
+    agent = continuous.maximum_entropy()
+    without_temperature(agent)
+    agent.algorithm.temperature = 0.1
+    graph(agent, Target, tmp_path)
