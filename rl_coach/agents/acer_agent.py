@@ -9,6 +9,7 @@ import numpy as np
 
 from rl_coach.agents.acer_parameters import ACERAgentParameters, ACERAlgorithmParameters, ACERNetworkParameters
 from rl_coach.agents.acer_rule import TINY, acer_rule, retrace_targets
+from rl_coach.agents.needs import HeadNeed, MemoryNeed, NetworkNeed, Q
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.architectures.packing import padded
 from rl_coach.architectures.update import UpdateRule
@@ -23,8 +24,14 @@ __all__ = [
 ]
 
 
+PROBABILITIES = HeadNeed("ACERPolicyHeadParameters", ("probabilities", "log_probabilities"))
+
+
 class ACERAgent(PolicyOptimizationAgent):
     """Learns from each new segment, and then from some of the memory."""
+
+    memory_need = MemoryNeed.EPISODES
+    network_needs = {"main": NetworkNeed((Q, PROBABILITIES), has_target=True)}
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)

@@ -11,12 +11,12 @@ from rl_coach.agents.actor_critic_parameters import (
     ActorCriticAlgorithmParameters,
     ActorCriticNetworkParameters,
 )
+from rl_coach.agents.needs import POLICY, NetworkNeed, V, unknown_rescaler
 from rl_coach.agents.policy_gradient_rescaler import PolicyGradientRescaler
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank
 from rl_coach.core_types import Batch, n_step_returns
-from rl_coach.utils import CoachError
 
 __all__ = [
     "ActorCriticAgent",
@@ -64,6 +64,9 @@ def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: f
 
 class ActorCriticAgent(PolicyOptimizationAgent):
     """See the module."""
+
+    network_needs = {"main": NetworkNeed((V, POLICY))}
+    rescalers = (PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE)
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -125,4 +128,4 @@ class ActorCriticAgent(PolicyOptimizationAgent):
         if self.policy_gradient_rescaler == PolicyGradientRescaler.GAE:
             advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
             return advantages, targets if algorithm.estimate_state_value_using_gae else returns
-        raise CoachError(f"actor-critic cannot use {self.policy_gradient_rescaler}: use A_VALUE or GAE")
+        raise unknown_rescaler(self)

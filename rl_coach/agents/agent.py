@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -15,6 +14,7 @@ from rl_coach.agents.books import Books
 from rl_coach.agents.delegated_attributes import Delegated
 from rl_coach.agents.episode import EpisodeInProgress, attributes_set_by
 from rl_coach.agents.experience import Experience, Played
+from rl_coach.agents.needs import Needs, require_fitting_networks, require_fitting_settings
 from rl_coach.agents.parallel_episodes import ParallelEpisodes
 from rl_coach.agents.sequence_replay import SequenceReplay
 from rl_coach.agents.training_clock import TrainingClock
@@ -40,7 +40,7 @@ from rl_coach.spaces import GoalsSpace, SpacesDefinition
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
 
-class Agent(AgentNetworks):
+class Agent(Needs, AgentNetworks):
     """Acts, observes, remembers and learns.
 
     A subclass gives an update rule (``make_update_rule``) and chooses actions (``choose_action``); or it overrides
@@ -55,8 +55,6 @@ class Agent(AgentNetworks):
     :cvar learns_from_sequences: a batch is a stretch of an episode in order, which a recurrent network learns from
     :cvar learns_from_stored_states: the state that a recurrent network acted from is stored with each step, and
         sequences out of the memory are learned from the one before their first step
-    :cvar max_n_step: the most rewards (``algorithm.n_step``) that its rule can learn as one; 0 where it learns
-        returns of whole episodes besides
     :cvar recurrent_network: the network that may be recurrent; its state is the one that is stored
     :cvar learns_by_rule: it learns by its update rule, not by a ``learn_from_batch`` of its own
     :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
@@ -77,7 +75,6 @@ class Agent(AgentNetworks):
     acting_networks: tuple[str, ...] | None = None
     learns_from_sequences = False
     learns_from_stored_states = False
-    max_n_step: float = math.inf
     recurrent_network = "main"
     learns_by_rule = True
     learns_one_by_one = False
@@ -91,6 +88,7 @@ class Agent(AgentNetworks):
 
     def __init_subclass__(cls) -> None:
         """Find out, once for each class, by what it learns and which of its attributes belong to an episode."""
+        super().__init_subclass__()
         if "learn_from_batch" in vars(cls):
             cls.learns_by_rule = False
         elif "make_update_rule" in vars(cls):
@@ -175,12 +173,14 @@ class Agent(AgentNetworks):
         self.spaces.action.seed(action_seed)
         self.exploration_policy = make_exploration_policy(self.ap.exploration, self.policy_spaces.action, self.name)
         self.exploration_policy.seed(exploration_seed)
+        require_fitting_settings(self)
         self.networks = self.create_networks()
         self.can_train = bool(self.networks)
         self.is_recurrent = any(network.is_recurrent for network in self.networks.values())
         if self.is_recurrent:
             self.check_recurrent_networks()
         self.update_loop = UpdateLoop(self)
+        require_fitting_networks(self)
         self.initialize_session_dependent_components()
         if self.ap.visualization.print_networks_summary:
             for network in self.networks.values():

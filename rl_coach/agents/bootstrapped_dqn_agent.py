@@ -9,6 +9,7 @@ import numpy as np
 
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNNetworkParameters
+from rl_coach.agents.needs import NetworkNeed, Q
 from rl_coach.agents.q_learning_rules import allowed_values
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.update import (
@@ -86,6 +87,8 @@ def bootstrapped_rule(is_huber: bool, mask_name: str | None, loss_weight: float 
 class BootstrappedDQNAgent(ValueOptimizationAgent):
     """See the module."""
 
+    network_needs = {"main": NetworkNeed((Q,), has_target=True)}
+    predicts_values = True
     learns_from_stored_states = True
 
     @property

@@ -8,6 +8,7 @@ import numpy as np
 
 from rl_coach.agents.categorical_dqn_rule import categorical_rule
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters, DQNNetworkParameters
+from rl_coach.agents.needs import HeadNeed, NetworkNeed
 from rl_coach.agents.q_learning_rules import SelectActions, greedy_by_target
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.head_parameters import CategoricalQHeadParameters
@@ -17,6 +18,8 @@ from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.schedules import LinearSchedule
 from rl_coach.utilities.constraints import Constraint, number, whole
 from rl_coach.utils import CoachError
+
+DISTRIBUTION = HeadNeed("CategoricalQHeadParameters", ("distribution", "log_distribution", "q"))
 
 
 class CategoricalDQNNetworkParameters(DQNNetworkParameters):
@@ -74,6 +77,7 @@ class CategoricalDQNAgentParameters(DQNAgentParameters):
 class CategoricalDQNAgent(ValueOptimizationAgent):
     """See the module."""
 
+    network_needs = {"main": NetworkNeed((DISTRIBUTION,), has_target=True)}
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
     learns_from_stored_states = True
 
@@ -94,7 +98,8 @@ class CategoricalDQNAgent(ValueOptimizationAgent):
                 f"algorithm.v_min is {algorithm.v_min}; it must be below v_max, which is {algorithm.v_max}"
             )
         for head in self.ap.network_wrappers["main"].heads_parameters:
-            head.v_min, head.v_max, head.atoms = algorithm.v_min, algorithm.v_max, algorithm.atoms
+            if hasattr(head, "v_min"):  # otherwise it is no such head, or one that somebody wrote
+                head.v_min, head.v_max, head.atoms = algorithm.v_min, algorithm.v_max, algorithm.atoms
         return super().create_networks()
 
     def distribution_prediction_to_q_values(self, prediction: np.ndarray) -> np.ndarray:

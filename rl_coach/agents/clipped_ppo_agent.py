@@ -11,6 +11,7 @@ from rl_coach.agents.clipped_ppo_parameters import (
     ClippedPPOAlgorithmParameters,
     ClippedPPONetworkParameters,
 )
+from rl_coach.agents.needs import PPO_POLICY, NetworkNeed, V
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
 from rl_coach.agents.proximal_policy_rules import clipped_ppo_rule
 from rl_coach.architectures.update import UpdateRule
@@ -27,6 +28,8 @@ __all__ = [
 
 class ClippedPPOAgent(ProximalPolicyAgent):
     """See the module."""
+
+    network_needs = {"main": NetworkNeed((V, PPO_POLICY))}
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)

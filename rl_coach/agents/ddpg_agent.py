@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Mapping
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from rl_coach.agents.deterministic_policy import (
     DeterministicPolicyNetworkParameters,
 )
 from rl_coach.agents.deterministic_policy_rules import ddpg_rule
+from rl_coach.agents.needs import ACTOR, Q_OF_ACTION, NetworkNeed
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DDPGActorHeadParameters, DDPGVHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
@@ -91,6 +92,10 @@ class DDPGAgentParameters(AgentParameters):
 class DDPGAgent(Agent):
     """See the module. Actions that exploration carries out of bounds are remembered as they are played: clipped."""
 
+    network_needs: Mapping[str, NetworkNeed] = {
+        "actor": NetworkNeed((ACTOR,), has_target=True),
+        "critic": NetworkNeed((Q_OF_ACTION,), has_target=True),
+    }
     acting_networks: tuple[str, ...] = ("actor",)
 
     def __init__(self, agent_parameters: Any, parent: Any = None):

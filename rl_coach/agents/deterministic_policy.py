@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Mapping, Sequence
 
 from rl_coach.base_parameters import AlgorithmParameters, NetworkParameters
-from rl_coach.utilities.constraints import FLAG, Constraint, number, optional, pair
+from rl_coach.utilities.constraints import FLAG, Constraint, bounds, number, optional
 
 
 class DeterministicPolicyNetworkParameters(NetworkParameters):
@@ -40,7 +40,7 @@ class DeterministicPolicyAlgorithmParameters(AlgorithmParameters):
     constraints: ClassVar[Mapping[str, Constraint]] = {
         "use_target_network_for_evaluation": FLAG,
         "action_penalty": number(0),
-        "clip_critic_targets": optional(pair(number(), number(), "[-50, 0]")),
+        "clip_critic_targets": optional(bounds("[-50, 0]")),
         "use_non_zero_discount_for_terminal_states": FLAG,
     }
 

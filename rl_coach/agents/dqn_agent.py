@@ -6,6 +6,7 @@ from typing import ClassVar, Mapping
 
 import numpy as np
 
+from rl_coach.agents.needs import NetworkNeed, Q
 from rl_coach.agents.q_learning_rules import SelectActions, greedy_by_target, q_learning_rule, selected_before
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -77,6 +78,7 @@ class DQNAgentParameters(AgentParameters):
 class DQNAgent(ValueOptimizationAgent):
     """See the module."""
 
+    network_needs = {"main": NetworkNeed((Q,), has_target=True)}
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
     learns_from_stored_states = True
 

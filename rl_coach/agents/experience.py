@@ -56,7 +56,6 @@ class Experience:
         self.remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
         if algorithm.n_step != -1 and algorithm.n_step < 1:
             raise CoachError(f"algorithm.n_step is {algorithm.n_step}: it counts steps from 1 on, or is -1")
-        require_single_rewards(agent)
         require_room_for_a_batch(agent.ap)
 
     @property
@@ -196,17 +195,6 @@ class Experience:
             if isinstance(error, CoachError):
                 raise
             raise CoachError(f"what was played does not fit: {error}") from error
-
-
-def require_single_rewards(agent: Agent) -> None:
-    """
-    :raises CoachError: ``n_step`` rewards would be summed where the agent's rule or its memory goes by single ones
-    """
-    n_step = agent.ap.algorithm.n_step
-    parts = {f"agent '{agent.name}'": agent.max_n_step, f"its {type(agent.memory).__name__}": agent.memory.max_n_step}
-    for part, most in parts.items():
-        if n_step > most:
-            raise CoachError(f"algorithm.n_step is {n_step}, and {part} goes by single rewards: set it to -1")
 
 
 def require_room_for_a_batch(parameters: AgentParameters) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
+from rl_coach.agents.needs import MemoryNeed, NetworkNeed, Q
 from rl_coach.agents.q_learning_rules import allowed_values, q_learning_update
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, select
@@ -79,6 +80,8 @@ def columns_with_returns(columns: dict[str, np.ndarray], batch: Batch) -> dict[s
 class MixedMonteCarloAgent(ValueOptimizationAgent):
     """See the module."""
 
+    memory_need = MemoryNeed.RETURNS
+    network_needs = {"main": NetworkNeed((Q,), has_target=True)}
     learns_from_stored_states = True
     max_n_step = 0
 

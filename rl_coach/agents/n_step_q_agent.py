@@ -6,6 +6,7 @@ from typing import ClassVar, Mapping
 
 import numpy as np
 
+from rl_coach.agents.needs import NetworkNeed, Q
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.q_learning_rules import greedy_by_target, q_learning_rule
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
@@ -77,6 +78,7 @@ class NStepQAgentParameters(AgentParameters):
 class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
     """Learns the segment that was just played: y_t = r_t + ... + discount^(T - t) max_a Q_target(s_T, a)."""
 
+    network_needs = {"main": NetworkNeed((Q,), has_target=True)}
     learns_from_sequences = False
     explores_by_parameter = True
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.agents.needs import HeadNeed, NetworkNeed
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import NAFHeadParameters
@@ -26,6 +27,8 @@ from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperi
 from rl_coach.policy.action_choice import DeterministicChoice, PolicyDescription
 from rl_coach.spaces import BoxActionSpace
 from rl_coach.utils import CoachError
+
+QUADRATIC = HeadNeed("NAFHeadParameters", ("mean", "v", "factor"))
 
 
 class NAFNetworkParameters(NetworkParameters):
@@ -105,6 +108,7 @@ def normalized_advantage_rule(is_huber: bool, loss_weight: float = 1.0) -> Updat
 class NAFAgent(ValueOptimizationAgent):
     """See the module."""
 
+    network_needs = {"main": NetworkNeed((QUADRATIC,), has_target=True)}
     learns_from_stored_states = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):

@@ -13,6 +13,7 @@ from rl_coach.agents.nec_parameters import (
     NECNetworkParameters,
 )
 from rl_coach.agents.nec_rule import neural_episodic_control_rule
+from rl_coach.agents.needs import HeadNeed, MemoryNeed, NetworkNeed
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.policies import MASKED_LOGIT
 from rl_coach.architectures.update import UpdateRule
@@ -32,6 +33,9 @@ __all__ = [
 class NECAgent(ValueOptimizationAgent):
     """See the module. Each episode's embeddings and returns are added when it ends, under the newest weights."""
 
+    memory_need = MemoryNeed.RETURNS
+    network_needs = {"main": NetworkNeed((HeadNeed("DNDQHeadParameters", ("embedding",)),))}
+    predicts_values = True
     learns_one_by_one = True  # which entries are nearest depends on the weights
     reason_to_act_alone = "it acts out of its memory: run it without -dc"
     dnd: QDND

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
+from rl_coach.agents.needs import POLICY, NetworkNeed, unknown_rescaler
 from rl_coach.agents.policy_gradient_rescaler import PolicyGradientRescaler
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -20,7 +21,6 @@ from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.constraints import Constraint, member, number, whole
-from rl_coach.utils import CoachError
 
 
 class PolicyGradientNetworkParameters(NetworkParameters):
@@ -95,6 +95,13 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
     """See the module."""
 
     max_n_step = 0
+    network_needs = {"main": NetworkNeed((POLICY,))}
+    rescalers = (
+        PolicyGradientRescaler.TOTAL_RETURN,
+        PolicyGradientRescaler.FUTURE_RETURN,
+        PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_EPISODE,
+        PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP,
+    )
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -129,4 +136,4 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
         if rescaler == PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP:
             means = self.return_means.means[first : first + len(returns)]
             return returns - np.pad(means, (0, len(returns) - len(means)))
-        raise CoachError(f"policy gradients without a critic cannot use {rescaler}: use an actor-critic agent")
+        raise unknown_rescaler(self)

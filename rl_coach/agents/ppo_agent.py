@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.agents.needs import PPO_POLICY, NetworkNeed, V
 from rl_coach.agents.ppo_parameters import (
     PPOActorNetworkParameters,
     PPOAgentParameters,
@@ -32,6 +33,8 @@ _POLICY_SIGNALS = ["Policy Loss", "Entropy", DIVERGENCE]
 class PPOAgent(ProximalPolicyAgent):
     """See the module."""
 
+    network_needs = {"actor": NetworkNeed((PPO_POLICY,)), "critic": NetworkNeed((V,))}
+    batch_network = "actor"
     acting_networks = ("actor",)
     policy_network, value_network = "actor", "critic"
     recurrent_network = "actor"
@@ -86,8 +89,7 @@ class PPOAgent(ProximalPolicyAgent):
         return self.note_policy(result, epochs)
 
     def _minibatches_of(self, dataset: dict[str, np.ndarray], epochs: int) -> dict[str, Any]:
-        size = self.ap.network_wrappers["actor"].batch_size
-        return self.minibatches(dataset, epochs, max(epochs, _POLICY_EPOCHS), size)
+        return self.minibatches(dataset, epochs, max(epochs, _POLICY_EPOCHS), self.update_loop.batch_size)
 
     def concat_state_and_timestep(self, dataset: Batch) -> np.ndarray:
         """[N, D + 1], the flat observation of each row, and the number of its step in its episode, from 0 on.

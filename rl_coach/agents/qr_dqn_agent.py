@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Mapping
 import numpy as np
 
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters, DQNNetworkParameters
+from rl_coach.agents.needs import HeadNeed, NetworkNeed
 from rl_coach.agents.q_learning_rules import allowed_values, greedy_by_target
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.head_parameters import QuantileRegressionQHeadParameters
@@ -21,6 +22,8 @@ from rl_coach.architectures.update import (
     weighted_mean,
 )
 from rl_coach.utilities.constraints import Constraint, number, whole
+
+QUANTILES = HeadNeed("QuantileRegressionQHeadParameters", ("quantiles", "q"))
 
 
 class QuantileRegressionDQNNetworkParameters(DQNNetworkParameters):
@@ -103,6 +106,7 @@ def quantile_regression_rule(atoms: int, kappa: float, mask_name: str | None, lo
 class QuantileRegressionDQNAgent(ValueOptimizationAgent):
     """See the module."""
 
+    network_needs = {"main": NetworkNeed((QUANTILES,), has_target=True)}
     learns_from_stored_states = True
 
     @property
@@ -111,7 +115,8 @@ class QuantileRegressionDQNAgent(ValueOptimizationAgent):
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         for head in self.ap.network_wrappers["main"].heads_parameters:
-            head.atoms = self.ap.algorithm.atoms
+            if hasattr(head, "atoms"):  # otherwise it is no such head, or one that somebody wrote
+                head.atoms = self.ap.algorithm.atoms
         return super().create_networks()
 
     def get_q_values(self, quantile_values: np.ndarray) -> np.ndarray:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from rl_coach.agents.categorical_dqn_agent import (
+    DISTRIBUTION,
     CategoricalDQNAgent,
     CategoricalDQNAgentParameters,
     CategoricalDQNAlgorithmParameters,
 )
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNNetworkParameters
+from rl_coach.agents.needs import HeadNeed, NetworkNeed
 from rl_coach.architectures.head_parameters import RainbowQHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.base_parameters import MiddlewareScheme
@@ -58,5 +60,6 @@ class RainbowDQNAgent(CategoricalDQNAgent):
     """The online network chooses the next action, whose distribution the target network gives (section 3); the rest
     stands in the parameters."""
 
+    network_needs = {"main": NetworkNeed((HeadNeed("RainbowQHeadParameters", *DISTRIBUTION.outputs),), has_target=True)}
     bootstrap_actions = (greedy_by_online, True)
     learns_from_stored_states = True

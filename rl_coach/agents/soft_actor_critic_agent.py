@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.needs import HeadNeed, NetworkNeed, V
 from rl_coach.agents.soft_actor_critic_parameters import (
     SACCriticNetworkParameters,
     SACPolicyNetworkParameters,
@@ -39,6 +40,11 @@ __all__ = [
 class SoftActorCriticAgent(Agent):
     """See the module. Networks see actions scaled to -1 and 1; the environment gets them in its own range."""
 
+    network_needs = {
+        "policy": NetworkNeed((HeadNeed("SACPolicyHeadParameters", ("mean", "log_deviation")),)),
+        "q": NetworkNeed((HeadNeed("SACQHeadParameters", ("quantiles",), ("q1", "q2")),)),
+        "v": NetworkNeed((V,), has_target=True),
+    }
     acting_networks = ("policy",)
 
     @property

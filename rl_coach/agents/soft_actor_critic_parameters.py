@@ -19,7 +19,7 @@ from rl_coach.core_types import EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.utilities.constraints import FLAG, Constraint, number, optional, whole
-from rl_coach.utils import CoachError
+from rl_coach.utils import CoachError, force_list
 
 
 class _SACNetworkParameters(NetworkParameters):
@@ -84,7 +84,8 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
     :ivar update_policy_every_x_training_steps: updates of the critics for each of the policy and the temperature
     :ivar num_critics_in_target: number of critics, drawn anew for each update, whose smallest value is the target; None
         takes all
-    :ivar policy_uses_mean_of_critics: the policy climbs the critics' mean, not the smallest of them
+    :ivar policy_uses_mean_of_critics: the policy climbs the critics' mean, not the smallest of them; always so with
+        several quantiles (TQC)
     :ivar top_quantiles_to_drop: number of the largest quantiles, for each critic, that the target leaves out; 0 drops
         none, and overestimates the most
     """
@@ -146,23 +147,40 @@ def require_consistent_settings(parameters: AgentParameters) -> None:
     """
     :raises CoachError: settings contradict each other
     """
-    algorithm, head = parameters.algorithm, parameters.network_wrappers["q"].heads_parameters[0]
+    algorithm = parameters.algorithm
+    head = next(iter(force_list(parameters.network_wrappers["q"].heads_parameters)), None)
+    critics, quantiles = getattr(head, "num_critics", 2), getattr(head, "num_quantiles", 1)
     if has_value_network(parameters):
-        newer = ("target_entropy", "num_critics_in_target", "top_quantiles_to_drop", "policy_uses_mean_of_critics")
-        if wrong := [name for name in newer if getattr(algorithm, name)]:
+        newer = {
+            "target_entropy": algorithm.target_entropy is not None,
+            "num_critics_in_target": algorithm.num_critics_in_target is not None,
+            "top_quantiles_to_drop": algorithm.top_quantiles_to_drop,
+            "policy_uses_mean_of_critics": algorithm.policy_uses_mean_of_critics,
+        }
+        if wrong := [name for name, is_set in newer.items() if is_set]:
             raise CoachError(f"{wrong[0]} needs SoftActorCriticAgentParameters(use_value_network=False)")
-        if (head.num_critics, head.num_quantiles) != (2, 1):
+        if (critics, quantiles) != (2, 1):
             raise CoachError(
                 "num_critics and num_quantiles other than 2 and 1 need "
                 "SoftActorCriticAgentParameters(use_value_network=False)"
             )
-    if (algorithm.num_critics_in_target or 1) > head.num_critics:
+    elif algorithm.temperature is None and "temperature" not in parameters.network_wrappers:
+        raise CoachError(
+            "temperature is None, which learns it, and network_wrappers has no 'temperature': set it to a number, or "
+            "use SoftActorCriticAgentParameters(use_value_network=False)"
+        )
+    if algorithm.num_critics_in_target is not None and quantiles > 1:
+        raise CoachError(
+            f"num_critics_in_target is {algorithm.num_critics_in_target}, and without effect where the head has "
+            f"num_quantiles {quantiles}, whose targets pool all critics: set one to None, or the other to 1"
+        )
+    if (algorithm.num_critics_in_target or 1) > critics:
         raise CoachError(
             f"num_critics_in_target is {algorithm.num_critics_in_target}, and the head has num_critics "
-            f"{head.num_critics}: choose at most as many"
+            f"{critics}: choose at most as many"
         )
-    if algorithm.top_quantiles_to_drop >= head.num_quantiles and algorithm.top_quantiles_to_drop > 0:
+    if algorithm.top_quantiles_to_drop >= quantiles and algorithm.top_quantiles_to_drop > 0:
         raise CoachError(
             f"top_quantiles_to_drop is {algorithm.top_quantiles_to_drop}, and the head has num_quantiles "
-            f"{head.num_quantiles}: drop fewer"
+            f"{quantiles}: drop fewer"
         )

@@ -8,6 +8,7 @@ import numpy as np
 
 from rl_coach.agents.ddpg_agent import DDPGAgent
 from rl_coach.agents.deterministic_policy_rules import td3_rule
+from rl_coach.agents.needs import ACTOR, HeadNeed, NetworkNeed
 from rl_coach.agents.td3_parameters import (
     TD3ActorNetworkParameters,
     TD3AgentExplorationParameters,
@@ -29,11 +30,17 @@ __all__ = [
     "TD3CriticNetworkParameters",
 ]
 
+TWIN_CRITICS = HeadNeed("TD3VHeadParameters", ("critics", "q", "first"))
 UPDATES_OF_A_CALL = 50
 
 
 class TD3Agent(DDPGAgent):
     """See the module."""
+
+    network_needs = {
+        "actor": NetworkNeed((ACTOR,), has_target=True),
+        "critic": NetworkNeed((TWIN_CRITICS,), has_target=True),
+    }
 
     def init_environment_dependent_modules(self) -> None:
         middleware, count = self.ap.network_wrappers["critic"].middleware_parameters, self.ap.algorithm.num_q_networks

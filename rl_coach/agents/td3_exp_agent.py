@@ -47,5 +47,7 @@ class TD3IntrinsicRewardAgent(TD3ExplorationAgent):
 class RandomAgent(TD3ExplorationAgent):
     """Acts as its exploration policy does, at random by default, and learns nothing but novelty."""
 
+    memory_need = TD3ExplorationAgent.memory_need
+
     def train(self) -> float:
         return 0.0

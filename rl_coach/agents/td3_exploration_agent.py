@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.agents.needs import MemoryNeed
 from rl_coach.agents.td3_agent import TD3Agent
 from rl_coach.core_types import Batch, RunPhase
 from rl_coach.logger import tiled, write_picture
@@ -24,6 +25,7 @@ class TD3ExplorationAgent(TD3Agent):
     :ivar rnd_obs_stats: statistics of observations, which both networks see normalized
     """
 
+    memory_need = MemoryNeed.EPISODES
     reason_to_act_alone = "it learns what is new from the episode that it has just played: run it without -dc"
     counters = (*TD3Agent.counters, "intrinsic_returns_estimate", "last_rnd_training", "last_replay_buffer_save")
 
@@ -97,8 +99,7 @@ class TD3ExplorationAgent(TD3Agent):
         super().handle_episode_ended()
         if self.phase is RunPhase.TEST:
             return
-        length = self.episode.steps
-        newest = self.memory.newest_transitions(length)
+        newest = self.memory.newest_transitions(self.episode.steps)
         self.rnd_obs_stats.push_val(newest.state_columns[self.ap.algorithm.env_obs_key])
         if self.total_steps_counter - self.last_rnd_training >= self.ap.algorithm.rnd_sample_size:
             self.last_rnd_training = self.total_steps_counter

@@ -80,7 +80,12 @@ class UpdateLoop:
     @property
     def batch_size(self) -> int:
         """Transitions in one update."""
-        return next(iter(self._agent.ap.network_wrappers.values())).batch_size
+        return self._agent.ap.network_wrappers[self.batch_network].batch_size
+
+    @property
+    def batch_network(self) -> str:
+        """The network whose ``batch_size`` counts, for all of them."""
+        return self._agent.batch_network or next(iter(self._agent.ap.network_wrappers))
 
     def learn(self, updates: int) -> SupportsFloat:
         """Make updates on batches from the memory.

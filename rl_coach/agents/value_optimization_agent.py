@@ -17,6 +17,8 @@ from rl_coach.utils import CoachError, Signal
 class ValueOptimizationAgent(Agent):
     """Predicts Q(s, a) with the network ``main`` and lets the exploration policy choose among the actions."""
 
+    predicts_values = True
+
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.q_values = self.register_signal("Q")

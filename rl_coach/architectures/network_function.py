@@ -16,6 +16,7 @@ class NetworkFunction(Protocol):
     :ivar input_shapes: the shape of one row of each input, by name
     :ivar recurrent_sizes: size of each part of the state that the network carries from step to step
     :ivar public_outputs: results of ``predict``, as numbers of heads and names of their outputs
+    :ivar head_outputs: the names of each head's outputs, public or not; None where only those that act are known
     :ivar noise_buffers: the buffers that hold NoisyNet's noise, by their position among the float buffers
     :ivar kept_names: the names of buffers that an update rule may replace, which are all or none of them
     :ivar is_decayed: for each weight, that l2 regularisation counts it
@@ -25,6 +26,7 @@ class NetworkFunction(Protocol):
     input_shapes: dict[str, tuple[int, ...]]
     recurrent_sizes: dict[str, int]
     public_outputs: list[tuple[int, str]]
+    head_outputs: list[tuple[str, ...]] | None
     kept_names: tuple[str, ...]
     is_decayed: list[bool]
 

@@ -165,6 +165,11 @@ class NetworkWrapper:
         return tuple(name for name in self.online_network.output_names if name.split("_", 2)[2] in suffixes)
 
     @property
+    def head_outputs(self) -> list[tuple[str, ...]] | None:
+        """The names of all outputs of each head; None where the network only acts."""
+        return self.state.function.head_outputs
+
+    @property
     def is_recurrent(self) -> bool:
         """True if the network carries a state from step to step."""
         return bool(self.state.function.recurrent_sizes)

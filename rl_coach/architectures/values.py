@@ -50,6 +50,7 @@ class ValuesFunction:
         self.input_shapes: dict[str, tuple[int, ...]] = {}
         self.recurrent_sizes: dict[str, int] = {}
         self.public_outputs: list[tuple[int, str]] = []
+        self.head_outputs: list[tuple[str, ...]] | None = [(*parameters.trained, *parameters.kept)]
         self.noise_buffers: list[int] = []
         self.kept_names = tuple(parameters.kept)
         self.is_decayed = [np.ndim(value) > 1 for value in parameters.trained.values()]

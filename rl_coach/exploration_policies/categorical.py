@@ -33,6 +33,8 @@ class Categorical(DiscreteActionExplorationPolicy):
     :param action_space: discrete
     """
 
+    draws_by_probabilities = True
+
     def __init__(self, action_space: ActionSpace):
         super().__init__(action_space)
 

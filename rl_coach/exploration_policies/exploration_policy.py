@@ -59,18 +59,22 @@ class ExplorationPolicy:
     :cvar own_state: the entries of ``get_state`` that belong to this process: random draws, and the episode in progress
     :ivar phase: phase of the run; many policies explore in TRAIN and stay with the best action in TEST
     :ivar rng: generator of all its random draws
+    :cvar draws_by_probabilities: it takes the agent's predictions for probabilities, which values of actions are not
     :cvar draws_from_features: it chooses by the features of the policy's last layer, which follow the mean
     :cvar num_heads: the Q heads whose values it is asked with
     """
 
     draws_from_features = False
     num_heads = 1
+    draws_by_probabilities = False
     own_state: tuple[str, ...] = ("rng",)
 
     def __init_subclass__(cls) -> None:
         """A policy that chooses in a way of its own must say itself how it would be deployed."""
         if "get_action" in vars(cls) and "action_choice" not in vars(cls):
             cls.action_choice = ExplorationPolicy.action_choice  # type: ignore[method-assign]
+        if "get_action" in vars(cls) and "draws_by_probabilities" not in vars(cls):
+            cls.draws_by_probabilities = False
 
     def __init__(self, action_space: ActionSpace):
         self.phase = RunPhase.HEATUP

@@ -53,6 +53,7 @@ class Memory:
 
     :param max_size: ``(MemoryGranularity, number)``
     :cvar stores_episodes: agents give it whole episodes (``store_episode``), not each transition as it comes
+    :cvar knows_episodes: it gives complete episodes in order; true of subclasses that say how
     :cvar has_priorities: its samples depend on ``update_priorities``
     :cvar samples_sequences: it has ``sample_sequences``
     :cvar allow_duplicates: a transition may be in one batch more than once
@@ -60,6 +61,7 @@ class Memory:
     """
 
     stores_episodes = False
+    knows_episodes = False
     has_priorities = False
     samples_sequences = False
     allow_duplicates = True
@@ -69,6 +71,8 @@ class Memory:
         # A class that has its own way to store must see what comes in columns too.
         super().__init_subclass__(**kwargs)
         own = vars(cls)
+        if "get_all_complete_episodes_transitions" in own and "knows_episodes" not in own:
+            cls.knows_episodes = True
         if ("store" in own or "store_episode" in own) and "store_columns" not in own:
             cls.store_columns = Memory.store_columns  # type: ignore[method-assign]
 

@@ -21,6 +21,7 @@ class OutgoingMemoryParameters(MemoryParameters):
         self.max_size = (MemoryGranularity.Episodes, 0)
         own = short_dynamic_import(memory.path)
         self.stores_episodes = bool(own.stores_episodes)
+        self.knows_episodes = bool(own.knows_episodes)
         self.samples_sequences = bool(own.samples_sequences)
 
     @property
@@ -33,13 +34,21 @@ class OutgoingMemory(Memory):
 
     :param max_size: not used: what is here is taken away before it grows
     :param stores_episodes: the trainer's memory takes whole episodes
+    :param knows_episodes: the trainer's memory gives complete episodes
     :param samples_sequences: the trainer's memory samples sequences, for recurrent networks
     """
 
-    def __init__(self, max_size: tuple[MemoryGranularity, int], stores_episodes: bool, samples_sequences: bool = False):
+    def __init__(
+        self,
+        max_size: tuple[MemoryGranularity, int],
+        stores_episodes: bool,
+        samples_sequences: bool = False,
+        knows_episodes: bool = False,
+    ):
         super().__init__(max_size)
         self.stores_episodes = stores_episodes
         self.samples_sequences = samples_sequences
+        self.knows_episodes = knows_episodes
         self._episode_lengths: list[int] = []
 
     def store(self, transition: Transition) -> None:

@@ -159,6 +159,13 @@ def pair(first: Constraint, second: Constraint, example: str) -> Constraint:
     return Constraint(f"a pair such as {example}", holds)
 
 
+def bounds(example: str) -> Constraint:
+    """Pairs of numbers, the lower one first. :param example: such a pair, for the message"""
+    of_numbers = pair(number(), number(), example)
+    allowed = f"{of_numbers.allowed}, the lower number first,"
+    return Constraint(allowed, lambda value: of_numbers.holds(value) and value[0] < value[1])
+
+
 def _is_real(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
 

@@ -31,6 +31,7 @@ class BlueprintNetwork:
             name: shape for name, shape in self.exported.input_shapes.items() if name not in self.recurrent_sizes
         }
         self.public_outputs = list(blueprint.public_outputs)
+        self.head_outputs: list[tuple[str, ...]] | None = None
         self.noise_buffers = list(blueprint.noise_buffers)
         self.kept_names: tuple[str, ...] = ()
         self._shapes = blueprint.weight_shapes, blueprint.buffer_shapes

@@ -38,6 +38,7 @@ class KerasNetwork:
         self.recurrent_sizes = structure.recurrent_sizes
         self.model, outputs = self._build(structure)
         self.public_outputs = structure.public_outputs(outputs)
+        self.head_outputs: list[tuple[str, ...]] | None = [tuple(head) for head in outputs]
         layers = list(self.model._flatten_layers())
         self._lstm_layers = [layer for layer in layers if isinstance(layer, LSTMSequences)]
         self._noisy_layers = [layer for layer in layers if isinstance(layer, NoisyDense)]

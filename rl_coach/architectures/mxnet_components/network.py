@@ -38,6 +38,7 @@ class MXNetNetwork:
         drawing, outputs = self._draw()
         self._weights, self._buffers, self.noise_buffers = drawing.drawn, drawing.initial_buffers, drawing.noise
         self.public_outputs = self._structure.public_outputs(outputs)
+        self.head_outputs: list[tuple[str, ...]] | None = [tuple(head) for head in outputs]
         self.kept_names: tuple[str, ...] = ()
         # only kernels are decayed, as is usual; biases and scales are vectors
         self.is_decayed = [weight.ndim > 1 for weight in self._weights]
