@@ -97,6 +97,7 @@ class ExperienceReplay(Memory):
     def _refuse_sampling(self, size: int) -> None:
         raise CoachError(
             f"cannot sample {size} of {self._store.length} stored transitions; a longer heatup stores more beforehand"
+            f"{'' if self.allow_duplicates else ', or set memory.allow_duplicates_in_batch_sampling to True'}"
         )
 
     def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
