@@ -139,18 +139,18 @@ def num_cells(seen: np.ndarray) -> int:
 
 
 def table(runs: Iterable[Exploration]) -> str:
-    """A row for each agent; cells are means over seeds, other columns hold a value for each."""
+    """A row for each agent; columns hold a value for each seed, that of cells several, divided by semicolons."""
     by_agent = {name: [run for run in runs if run.agent == name] for name in AGENTS}
     return "\n".join([HEADER, *(_row(name, found) for name, found in by_agent.items() if found)])
 
 
 def _row(agent: str, runs: list[Exploration]) -> str:
-    cells = np.array([run.cells for run in sorted(runs, key=lambda run: run.seed)])
+    cells = np.array([run.cells for run in runs])
     row = [
         AGENTS[agent][0],
         "; ".join(", ".join(map(str, one)) for one in cells),
         f"{cells[:, -1].mean():.4g} ± {cells[:, -1].std(ddof=1) if len(cells) > 1 else 0:.3g}",
-        ", ".join("never" if run.first_goal is None else f"{run.first_goal:,}" for run in runs),
+        "; ".join("never" if run.first_goal is None else f"{run.first_goal:,}" for run in runs),
         ", ".join(str(run.goals) for run in runs),
         ", ".join(duration(run.seconds) for run in runs),
         max(run.day for run in runs),

@@ -302,8 +302,8 @@ def test_explorations_become_a_row_for_each_agent(tmp_path, monkeypatch):
     assert text.startswith("above\n") and text.endswith("\nbelow\n") and "old line" not in text
     novelty, random = (line for line in text.splitlines() if "1:01" in line)
     cells = "100, 200, 300; 100, 200, 310 | 305 ± 7.07"
-    assert novelty == f"| novelty is the reward | {cells} | 4,000, 4,001 | 7, 7 | 1:01, 1:01 | 2026-01-02 |"
-    assert random == f"| at random | {cells} | never, never | 0, 0 | 1:01, 1:01 | 2026-01-02 |"
+    assert novelty == f"| novelty is the reward | {cells} | 4,000; 4,001 | 7, 7 | 1:01, 1:01 | 2026-01-02 |"
+    assert random == f"| at random | {cells} | never; never | 0, 0 | 1:01, 1:01 | 2026-01-02 |"
 
 
 def test_the_table_of_explorations_is_that_of_the_results():

@@ -9,7 +9,7 @@ from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.presets.tuned._networks import as_pytorch, two_layers
-from rl_coach.schedules import ConstantSchedule
+from rl_coach.schedules import ConstantSchedule, LinearSchedule
 
 # Schedule
 schedule_params = ScheduleParameters()
@@ -21,7 +21,7 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 # Agent
 agent_params = NAFAgentParameters()
 two_layers(agent_params.network_wrappers["main"], (256, 256))
-as_pytorch(agent_params.network_wrappers["main"], learning_rate=0.001, batch_size=256)
+as_pytorch(agent_params.network_wrappers["main"], learning_rate=LinearSchedule(0.001, 0, 20_000), batch_size=256)
 agent_params.memory = ExperienceReplayParameters()
 agent_params.memory.max_size = (MemoryGranularity.Transitions, 200_000)
 agent_params.algorithm.discount = 0.98
