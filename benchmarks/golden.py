@@ -11,19 +11,17 @@ import argparse
 import fnmatch
 import json
 import pathlib
-import re
 import subprocess
 import sys
 from typing import Any, Iterable
 
+from benchmarks.pages import ALGORITHMS, PAGE, REPOSITORY, write_between, write_on_pages
+from benchmarks.scores import UNTUNED
 from benchmarks.train_to_reward import NOT_INSTALLED, NOT_REACHED, REACHED, Outcome
 from rl_coach.command_line import preset_catalogue
 from rl_coach.runs.progress import duration
 
-REPOSITORY = pathlib.Path(__file__).parents[1]
 RESULTS = pathlib.Path(__file__).with_name("golden.jsonl")
-PAGE = REPOSITORY / "docs" / "benchmarks.md"
-ALGORITHMS = REPOSITORY / "docs" / "algorithms"
 BEGIN, END = "<!-- golden runs -->", "<!-- end of golden runs -->"
 ENOUGH = 2
 SOURCE = (
@@ -86,21 +84,7 @@ def read(results: pathlib.Path) -> list[Outcome]:
 def write_tables(page: pathlib.Path, algorithms: pathlib.Path, outcomes: list[Outcome]) -> None:
     """Put the table of all runs on ``page``, and those of its presets on each page of ``algorithms`` with the marks."""
     write_between(page, BEGIN, END, table(outcomes))
-    for one in sorted(algorithms.glob("*.md")):
-        text = one.read_text(encoding="utf-8")
-        if BEGIN in text:
-            write_between(one, BEGIN, END, table_of_page(text, outcomes))
-
-
-def write_between(page: pathlib.Path, begin: str, end: str, text: str) -> None:
-    """Put a text between two marks of a page."""
-    before, after = _around_marks(page.read_text(encoding="utf-8"), begin, end)
-    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
-
-
-def _around_marks(text: str, begin: str, end: str) -> tuple[str, str]:
-    before, _, rest = text.partition(begin)
-    return before, rest.partition(end)[2]
+    write_on_pages(algorithms, BEGIN, END, lambda named: table_of_page(named, outcomes))
 
 
 def table(outcomes: list[Outcome]) -> str:
@@ -113,22 +97,34 @@ def table(outcomes: list[Outcome]) -> str:
     return "\n".join([*rows, "", last + (f" {few} have been trained with fewer than two so far." if few else "")])
 
 
-def table_of_page(text: str, outcomes: list[Outcome]) -> str:
+def table_of_page(named: set[str], outcomes: list[Outcome]) -> str:
     """A row for each preset with a reward that a page names, also for those which nobody has trained yet, and a line
     for those without a reward.
 
-    :param text: the page; its presets are those that it names in backticks outside of the marks
+    :param named: what the page names
     """
-    named = set(re.findall(r"`(\w+)`", " ".join(_around_marks(text, BEGIN, END))))
     presets = [name for name in preset_catalogue.list_all_presets() if name in named]
     with_a_reward = [name for name in presets if name in presets_with_a_reward()]
     by_preset, lines = _by_preset(outcomes), []
     if with_a_reward:
         lines += [SOURCE, "", HEADER]
         lines += [_row(by_preset[n], _level(n)) if n in by_preset else _empty_row(n) for n in with_a_reward]
-    if without := [f"`{name}`" for name in presets if name not in with_a_reward]:
-        lines += [""] * bool(lines) + [f"Coach 1.0.1 names no reward for {_each(without)}: not measured yet."]
+    if without := [name for name in presets if name not in with_a_reward]:
+        lines += [""] * bool(lines) + [_without_a_reward(without)]
     return "\n".join(lines)
+
+
+def _without_a_reward(presets: list[str]) -> str:
+    """A line about them; those that have scores instead are measured."""
+    if not (unmeasured := [name for name in presets if name not in UNTUNED]):
+        return f"Coach 1.0.1 names no reward for {_quoted(presets)}."
+    if unmeasured == presets:
+        return f"Coach 1.0.1 names no reward for {_quoted(presets)}: not measured yet."
+    return f"Coach 1.0.1 names no reward for {_quoted(presets)}. Not measured yet: {_quoted(unmeasured)}."
+
+
+def _quoted(names: list[str]) -> str:
+    return _each(f"`{name}`" for name in names)
 
 
 def _by_preset(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:

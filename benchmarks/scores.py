@@ -1,10 +1,12 @@
-"""Scores of the tuned presets at the steps that they take, beside the published ones and a peer's.
+"""Scores of presets at the steps that they take, beside the published ones and a peer's: of the tuned ones, and of
+small ones that have no reward to reach.
 
     python -m benchmarks.scores [--only PATTERN] [--seeds 0,1,2] [--libraries coach,sb3]
 
 trains what is not yet among the results, a process for each, adds each outcome to them as it comes, and writes the
-table of docs/benchmarks.md anew. Interrupted, it goes on where it was. A score is the mean return of 20 episodes after
-the last step of training, actions without noise.
+tables anew: that of docs/benchmarks.md, and on the page of each algorithm that of the presets which the page names.
+Interrupted, it goes on where it was. A score is the mean return of 20 episodes after the last step of training, actions
+without noise.
 """
 
 from __future__ import annotations
@@ -22,21 +24,21 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Iterable
 
-from benchmarks.golden import write_between
+from benchmarks.pages import ALGORITHMS, PAGE, REPOSITORY, write_between, write_on_pages
 from rl_coach.coach import CoachInterface
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.runs.progress import duration
 
-REPOSITORY = pathlib.Path(__file__).parents[1]
 RESULTS = pathlib.Path(__file__).with_name("scores.jsonl")
-PAGE = REPOSITORY / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- scores -->", "<!-- end of scores -->"
 EPISODES = 20
 PARTS_OF_CURVE = (0.2, 0.4, 0.6, 0.8, 1.0)
+UNTUNED = ("ExplorationChain_Bootstrapped_DQN", "ExplorationChain_Dueling_DDQN", "ExplorationChain_UCB_Q_ensembles")
 LIBRARIES = {"coach": "Coach", "sb3": "Stable-Baselines3"}
 AIMS = {
     "CartPole_DQN": 500, "CartPole_PPO": 500, "Acrobot_DQN": -75, "Acrobot_PPO": -75, "LunarLander_DQN": 200,
     "LunarLander_PPO": 200, "Pendulum_SAC": -160, "Pendulum_TD3": -160, "InvertedPendulum_SAC": 1000,
+    "ExplorationChain_Bootstrapped": 10, "ExplorationChain_UCB": 10,
 }  # fmt: skip
 # rl-baselines3-zoo's table: one training each, the mean of hundreds of episodes
 PUBLISHED = {
@@ -46,6 +48,7 @@ PUBLISHED = {
     "Pendulum_DDPG": -152.1, "Pendulum_PPO": -172.2, "Pendulum_SAC": -157, "Pendulum_TD3": -151.9,
     "Pendulum_TQC": -151.3,
 }  # fmt: skip
+SOURCE = f"Mean returns of {EPISODES} episodes after the last step, measured as [Scores](../benchmarks.md#scores) says."
 HEADER = (
     "| preset | steps | aim | published | library | scores | mean ± deviation | at 20, 40, 60, 80, 100 % of the steps "
     "| wall time | day |\n|---|---|---|---|---|---|---|---|---|---|"
@@ -74,9 +77,9 @@ class Score:
 
 
 def train_coach(preset: str, seed: int) -> Score:
-    """Train a tuned preset to its end."""
+    """Train a preset to its end."""
     with tempfile.TemporaryDirectory() as directory:
-        coach = CoachInterface(preset=f"tuned/{preset}", seed=seed, experiment_path=directory)
+        coach = CoachInterface(preset=path_of(preset), seed=seed, experiment_path=directory)
         manager: Any = coach.graph_manager
         curve, evaluate = [], manager.evaluate
 
@@ -108,6 +111,25 @@ def train_peer(preset: str, seed: int) -> Score:
     return Score(preset, "sb3", seed, curve[-1][0], score, curve, time.monotonic() - began, date.today().isoformat())
 
 
+def write_tables(page: pathlib.Path, algorithms: pathlib.Path, scores: list[Score]) -> None:
+    """Put the table of all scores on ``page``, and that of its presets on each page of ``algorithms`` with marks."""
+    write_between(page, BEGIN, END, table(scores))
+    write_on_pages(algorithms, BEGIN, END, lambda named: table_of_page(named, scores))
+
+
+def table_of_page(named: set[str], scores: list[Score]) -> str:
+    """A row for each preset with scores that a page names, and a line for those which nobody has trained yet.
+
+    :param named: what the page names
+    """
+    presets = [preset for preset in measured_presets() if path_of(preset) in named]
+    missing = [preset for preset in presets if preset not in {one.preset for one in scores}]
+    parts = [f"Not measured yet: {', '.join(f'`{path_of(preset)}`' for preset in missing)}."] if missing else []
+    if len(missing) < len(presets):
+        parts = [SOURCE, table(one for one in scores if one.preset in presets), *parts]
+    return "\n\n".join(parts)
+
+
 def table(scores: Iterable[Score]) -> str:
     """A row for each preset and library."""
     groups: dict[tuple[str, str], list[Score]] = {}
@@ -120,8 +142,8 @@ def _row(preset: str, library: str, runs: list[Score]) -> str:
     scores = [one.score for one in runs]
     spread = f" ± {statistics.stdev(scores):.4g}" if len(scores) > 1 else ""
     cells = [
-        f"`tuned/{preset}`", f"{runs[0].steps:,}", _known(preset, AIMS), _known(preset, PUBLISHED), LIBRARIES[library],
-        ", ".join(f"{one:.4g}" for one in scores), f"{statistics.mean(scores):.4g}{spread}",
+        f"`{path_of(preset)}`", f"{runs[0].steps:,}", _known(preset, AIMS), _known(preset, PUBLISHED),
+        LIBRARIES[library], ", ".join(f"{one:.4g}" for one in scores), f"{statistics.mean(scores):.4g}{spread}",
         ", ".join(f"{_mean_at(part, runs):.4g}" for part in PARTS_OF_CURVE),
         ", ".join(duration(one.seconds) for one in runs), max(one.day for one in runs),
     ]  # fmt: skip
@@ -145,9 +167,14 @@ def read(results: pathlib.Path) -> list[Score]:
     return list({(one.preset, one.library, one.seed): one for one in lines}.values())
 
 
-def tuned_presets() -> list[str]:
-    """The names of the tuned presets."""
-    return sorted(path.stem for path in (REPOSITORY / "presets" / "tuned").glob("[A-Z]*.py"))
+def measured_presets() -> list[str]:
+    """The names of the presets that have scores: of all tuned ones, and of ``UNTUNED``."""
+    return sorted([*(path.stem for path in (REPOSITORY / "presets" / "tuned").glob("[A-Z]*.py")), *UNTUNED])
+
+
+def path_of(preset: str) -> str:
+    """A preset's name as ``coach -p`` takes it."""
+    return preset if preset in UNTUNED else f"tuned/{preset}"
 
 
 def main() -> None:
@@ -160,13 +187,16 @@ def main() -> None:
     parser.add_argument("--libraries", default="coach", help=f"of {', '.join(LIBRARIES)} (default %(default)s)")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS, help="file of results (default %(default)s)")
     parser.add_argument("--page", type=pathlib.Path, default=PAGE, help="page with the table (default %(default)s)")
+    parser.add_argument(
+        "--algorithms", type=pathlib.Path, default=ALGORITHMS, help="directory of their pages (default %(default)s)"
+    )
     parser.add_argument("--table", action="store_true", help="train nothing, write the table")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # the process of a single training
     options = parser.parse_args()
-    presets = [name for name in tuned_presets() if fnmatch.fnmatch(name, options.only)]
+    presets = [name for name in measured_presets() if fnmatch.fnmatch(name, options.only)]
     libraries, seeds = options.libraries.split(","), [int(seed) for seed in options.seeds.split(",")]
     if not presets:
-        parser.error(f"no tuned preset fits '{options.only}'")
+        parser.error(f"no preset with scores fits '{options.only}'")
     if unknown := sorted(set(libraries) - set(LIBRARIES)):
         parser.error(f"no library '{unknown[0]}': there are {', '.join(LIBRARIES)}")
     if options.one:
@@ -175,7 +205,7 @@ def main() -> None:
     known = {(one.preset, one.library, one.seed) for one in read(options.results)}
     wanted = [] if options.table else [(p, library, s) for p in presets for library in libraries for s in seeds]
     broken = [one for one in wanted if one not in known and not _is_trained(*one, options)]
-    write_between(options.page, BEGIN, END, table(read(options.results)))
+    write_tables(options.page, options.algorithms, read(options.results))
     if broken:
         sys.exit("\n".join(f"{preset}, {library}, seed {seed}: training broke" for preset, library, seed in broken))
 
@@ -184,7 +214,7 @@ def _is_trained(preset: str, library: str, seed: int, options: argparse.Namespac
     command = [sys.executable, "-m", "benchmarks.scores", "--one", "--results", str(options.results.resolve())]
     command += ["--only", preset, "--libraries", library, "--seeds", str(seed)]
     is_trained = subprocess.run(command, cwd=REPOSITORY, check=False).returncode == 0
-    write_between(options.page, BEGIN, END, table(read(options.results)))
+    write_tables(options.page, options.algorithms, read(options.results))
     return is_trained
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import cProfile
 import json
-import pathlib
 import shutil
 import subprocess
 from dataclasses import asdict
 
+import numpy as np
 import pytest
 
 from benchmarks import __main__ as comparison
-from benchmarks import golden, scores, transport
+from benchmarks import exploration, golden, scores, transport
+from benchmarks import pages as pages_of
 from benchmarks.coach_side import runner
 from benchmarks.measured import BenchmarkError, Measured
 from benchmarks.parts import PARTS, by_part
@@ -155,8 +156,9 @@ def test_a_golden_run_that_breaks_is_no_result(train):
 def test_the_page_of_an_algorithm_has_the_rows_of_its_presets(train, tmp_path):
     page = tmp_path / "algorithms" / "some.md"
     page.parent.mkdir()
-    presets = "Presets: `CartPole_DQN`, `Mujoco_TD3`, `Atari_C51`, `no_preset`."
-    page.write_text(f"{presets}\n\n{golden.BEGIN}\n`CartPole_PG`\n{golden.END}\nbelow\n")
+    presets = "Presets: `CartPole_DQN`, `Mujoco_TD3`, `Atari_C51`, `no_preset`, `tuned/CartPole_PPO`."
+    marks = f"{scores.BEGIN}\n`Atari_NEC`\n{scores.END}\n{golden.BEGIN}\n`CartPole_PG`\n{golden.END}\nbelow\n"
+    page.write_text(f"{presets}\n\n{marks}")
     other = page.with_name("other.md")
     other.write_text("`CartPole_DQN`\n")
     train(lambda *_: REACHED, "--only", "CartPole_D*", "--seeds", "0,1")
@@ -168,17 +170,34 @@ def test_the_page_of_an_algorithm_has_the_rows_of_its_presets(train, tmp_path):
     assert other.read_text() == "`CartPole_DQN`\n"
 
 
-def test_the_tables_of_the_documentation_are_those_of_the_results(tmp_path):
-    """``python -m benchmarks.golden --table`` writes them anew."""
-    pages = [golden.PAGE, *(page for page in golden.ALGORITHMS.glob("*.md") if golden.BEGIN in page.read_text("utf-8"))]
-    assert len(pages) > 10
-    for page in pages[1:]:
-        shutil.copy(page, tmp_path)
-    kept = shutil.copy(golden.PAGE, tmp_path / "page")
-    golden.write_tables(kept, tmp_path, golden.read(golden.RESULTS))
-    assert kept.read_text("utf-8") == golden.PAGE.read_text("utf-8")
-    for page in pages[1:]:
-        assert (tmp_path / page.name).read_text("utf-8") == page.read_text("utf-8"), page.name
+def test_what_has_scores_is_measured_though_it_has_no_reward():
+    assert golden.table_of_page({"ExplorationChain_Bootstrapped_DQN"}, []) == (
+        "Coach 1.0.1 names no reward for `ExplorationChain_Bootstrapped_DQN`."
+    )
+    assert golden.table_of_page({"ExplorationChain_Bootstrapped_DQN", "Atari_Bootstrapped_DQN"}, []) == (
+        "Coach 1.0.1 names no reward for `Atari_Bootstrapped_DQN`, `ExplorationChain_Bootstrapped_DQN`. "
+        "Not measured yet: `Atari_Bootstrapped_DQN`."
+    )
+
+
+@pytest.mark.parametrize("measured", [golden, scores], ids=["golden", "scores"])
+def test_the_tables_of_the_documentation_are_those_of_the_results(tmp_path, measured):
+    """``python -m benchmarks.golden --table`` and ``python -m benchmarks.scores --table`` write them anew."""
+    shutil.copytree(pages_of.PAGE.parent, tmp_path / "docs", ignore=shutil.ignore_patterns("images", "tutorials"))
+    page, algorithms = tmp_path / "docs" / pages_of.PAGE.name, tmp_path / "docs" / pages_of.ALGORITHMS.name
+    measured.write_tables(page, algorithms, measured.read(measured.RESULTS))
+    originals = [pages_of.PAGE, *pages_of.ALGORITHMS.glob("*.md")]
+    assert sum(measured.BEGIN in original.read_text("utf-8") for original in originals) > 10
+    for original in originals:
+        copy = tmp_path / "docs" / original.relative_to(pages_of.PAGE.parent)
+        assert copy.read_text("utf-8") == original.read_text("utf-8"), original.name
+
+
+def test_every_page_that_names_a_preset_with_scores_shows_them():
+    named = {scores.path_of(preset) for preset in scores.measured_presets()}
+    for page in pages_of.ALGORITHMS.glob("*.md"):
+        text = page.read_text("utf-8")
+        assert (scores.BEGIN in text) == bool(named & pages_of.named_presets(text)), page.name
 
 
 @pytest.mark.golden
@@ -221,6 +240,7 @@ def test_scores_become_a_row_for_each_library(tmp_path, monkeypatch):
     page.write_text(f"above\n{scores.BEGIN}\nold line\n{scores.END}\nbelow\n")
     monkeypatch.setattr(scores.subprocess, "run", scored)
     files = ["--page", str(page), "--results", str(results), "--only", "CartPole_D*"]
+    files += ["--algorithms", str(tmp_path / "algorithms")]
     monkeypatch.setattr("sys.argv", ["scores", *files, "--libraries", "coach,sb3", "--seeds", "1,2,3"])
     with pytest.raises(SystemExit, match="CartPole_DQN, coach, seed 3: training broke"):
         scores.main()
@@ -237,8 +257,64 @@ def test_scores_become_a_row_for_each_library(tmp_path, monkeypatch):
     assert results.read_text() == done, "what has a result is not trained again"
 
 
-def test_the_table_of_scores_is_that_of_the_results(tmp_path):
-    """``python -m benchmarks.scores --table`` writes it anew."""
-    kept = shutil.copy(scores.PAGE, tmp_path / "page")
-    golden.write_between(pathlib.Path(kept), scores.BEGIN, scores.END, scores.table(scores.read(scores.RESULTS)))
-    assert kept.read_text("utf-8") == scores.PAGE.read_text("utf-8")
+def test_the_page_of_an_algorithm_has_the_scores_of_its_presets(tmp_path, monkeypatch):
+    page, results, some = tmp_path / "page.md", tmp_path / "results.jsonl", tmp_path / "algorithms" / "some.md"
+    page.write_text(f"{scores.BEGIN}\n{scores.END}\n")
+    some.parent.mkdir()
+    presets = "`tuned/CartPole_DQN`, `ExplorationChain_Dueling_DDQN`, `tuned/Acrobot_DQN`; `Pendulum_DDPG`"
+    some.write_text(f"{presets}\n{scores.BEGIN}\n`tuned/CartPole_PPO`\n{scores.END}\nbelow\n")
+    monkeypatch.setattr(scores.subprocess, "run", scored)
+    files = ["--page", str(page), "--results", str(results), "--algorithms", str(some.parent), "--seeds", "1"]
+    for only in ("*C*_D*", "CartPole_PPO"):
+        monkeypatch.setattr("sys.argv", ["scores", *files, "--only", only])
+        scores.main()
+    text = some.read_text()
+    assert "| `tuned/CartPole_DQN` | 5,000 |" in text and "| `ExplorationChain_Dueling_DDQN` | 5,000 |" in text
+    assert "CartPole_PPO" not in text and "| `tuned/Acrobot_DQN`" not in text and text.endswith("\nbelow\n")
+    assert "Not measured yet: `tuned/Acrobot_DQN`." in text and "(../benchmarks.md#scores)" in text
+    assert "| `tuned/CartPole_PPO`" in page.read_text()
+
+
+def test_cells_that_were_seen_are_counted_once():
+    seen = np.array([[-1.0, -1.0], [-0.99, -0.99], [-0.85, -1.0], [1.0, 1.0]])
+    assert exploration.num_cells(seen) == 3
+    every = np.stack(np.meshgrid(*[np.linspace(-1, 1, 200)] * 2), axis=-1).reshape(-1, 2)
+    assert exploration.num_cells(every) == exploration.CELLS**2
+
+
+def test_explorations_become_a_row_for_each_agent(tmp_path, monkeypatch):
+    page, results, explored = tmp_path / "page.md", tmp_path / "results.jsonl", []
+    page.write_text(f"above\n{exploration.BEGIN}\nold line\n{exploration.END}\nbelow\n")
+
+    def explore(agent, seed):
+        explored.append((agent, seed))
+        first = 4_000 + seed if agent == "novelty" else None
+        cells = [100, 200, 300 + 10 * seed]
+        return exploration.Exploration(agent, seed, cells, 7 if first else 0, first, 61.0, "2026-01-02")
+
+    monkeypatch.setattr(exploration, "explore", explore)
+    flags = ["--page", str(page), "--results", str(results), "--seeds", "1,0"]
+    for agents in ("random", "novelty,random"):
+        monkeypatch.setattr("sys.argv", ["exploration", *flags, "--agents", agents])
+        exploration.main()
+    assert explored == [("random", 1), ("random", 0), ("novelty", 1), ("novelty", 0)]
+    text = page.read_text()
+    assert text.startswith("above\n") and text.endswith("\nbelow\n") and "old line" not in text
+    novelty, random = (line for line in text.splitlines() if "1:01" in line)
+    cells = "100, 200, 300; 100, 200, 310 | 305 ± 7.07"
+    assert novelty == f"| novelty is the reward | {cells} | 4,000; 4,001 | 7, 7 | 1:01, 1:01 | 2026-01-02 |"
+    assert random == f"| at random | {cells} | never; never | 0, 0 | 1:01, 1:01 | 2026-01-02 |"
+
+
+def test_the_table_of_explorations_is_that_of_the_results():
+    """``python -m benchmarks.exploration --table`` writes it anew."""
+    written = exploration.PAGE.read_text("utf-8").partition(f"{exploration.BEGIN}\n")[2]
+    assert written.partition(f"\n{exploration.END}")[0] == exploration.table(exploration.read(exploration.RESULTS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", exploration.AGENTS)
+def test_every_exploring_agent_is_measured(agent, monkeypatch):
+    monkeypatch.setattr(exploration, "RANDOM_STEPS", 300)
+    run = exploration.explore(agent, seed=3, steps=1_000)
+    assert 10 < run.cells[0] <= run.cells[1] <= run.cells[2] and (run.agent, run.seed) == (agent, 3)
