@@ -14,9 +14,9 @@ from rl_coach.schedules import ConstantSchedule
 
 # Schedule
 schedule_params = ScheduleParameters()
-schedule_params.heatup_steps = EnvironmentSteps(10_000)
-schedule_params.improve_steps = EnvironmentSteps(20_000)
-schedule_params.steps_between_evaluation_periods = EnvironmentSteps(2_000)
+schedule_params.heatup_steps = EnvironmentSteps(1_000)
+schedule_params.improve_steps = EnvironmentSteps(19_000)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(1_900)
 schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 
 # Agent
@@ -26,6 +26,7 @@ two_layers(agent_params.network_wrappers["critic"], (400, 300))
 agent_params.network_wrappers["critic"].input_embedders_parameters["action"].scheme = EmbedderScheme.Empty
 for name in ("actor", "critic"):
     as_pytorch(agent_params.network_wrappers[name], learning_rate=0.001, batch_size=256)
+agent_params.network_wrappers["critic"].heads_parameters[0].initializer = "xavier"  # as the network says
 agent_params.memory = ExperienceReplayParameters()
 agent_params.memory.max_size = (MemoryGranularity.Transitions, 200_000)
 agent_params.algorithm.discount = 0.98

@@ -14,9 +14,9 @@ from rl_coach.schedules import ConstantSchedule
 
 # Schedule
 schedule_params = ScheduleParameters()
-schedule_params.heatup_steps = EnvironmentSteps(10_000)
-schedule_params.improve_steps = EnvironmentSteps(20_000)
-schedule_params.steps_between_evaluation_periods = EnvironmentSteps(2_000)
+schedule_params.heatup_steps = EnvironmentSteps(1_000)
+schedule_params.improve_steps = EnvironmentSteps(19_000)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(1_900)
 schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 
 # Agent
@@ -33,6 +33,8 @@ agent_params.algorithm.rate_for_copying_weights_to_target = 0.005
 agent_params.exploration = AdditiveNoiseParameters()
 agent_params.exploration.noise_schedule = ConstantSchedule(0.05)  # of the range: 0.1 where actions are from -1 to 1
 agent_params.exploration.evaluation_noise = 0.0
+agent_params.algorithm.policy_noise = 0.4  # in units of the actions, which are from -2 to 2
+agent_params.algorithm.noise_clipping = 1.0
 agent_params.algorithm.act_for_full_episodes = False
 agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(1)
 
