@@ -14,9 +14,9 @@ from rl_coach.schedules import ConstantSchedule
 
 # Schedule
 schedule_params = ScheduleParameters()
-schedule_params.heatup_steps = EnvironmentSteps(1_000)
-schedule_params.improve_steps = EnvironmentSteps(19_000)
-schedule_params.steps_between_evaluation_periods = EnvironmentSteps(1_900)
+schedule_params.heatup_steps = EnvironmentSteps(10_000)
+schedule_params.improve_steps = EnvironmentSteps(10_000)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(1_000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 
 # Agent

@@ -111,8 +111,8 @@ class _HeadWithOutputBias(_NamedHead):
 class _ValueHead(_NamedHead):
     """A head with one output.
 
-    :param initializer: ``'normalized_columns'`` (the output kernel's columns have norm 1) or ``'xavier'`` (the network's
-        ``initial_weights``, which are Glorot's unless it says otherwise)
+    :param initializer: ``'normalized_columns'`` (the output kernel's columns have norm 1) or ``'xavier'`` (the
+        network's ``initial_weights``, which are Glorot's unless it says otherwise)
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
 

@@ -125,13 +125,6 @@ def test_mean_returns_reach_as_far_as_the_episode(tmp_path):
     assert agent.mean_return_over_multiple_episodes.tolist() == [4, 4, 0, 0]
 
 
-def test_rescalers_that_want_a_critic_are_refused(tmp_path):
-    parameters = policy_gradients()
-    parameters.algorithm.policy_gradient_rescaler = PolicyGradientRescaler.GAE
-    with pytest.raises(CoachError, match="use an actor-critic agent"):
-        graph(parameters, Bandit, tmp_path).get_agent().rescaled(np.ones(2), 0)
-
-
 @pytest.mark.parametrize("parameters", [neural_episodic_control, soft_actor_critic])
 def test_recurrent_networks_are_refused_where_transitions_come_alone(parameters, tmp_path):
     agent = parameters()
