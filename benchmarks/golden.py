@@ -94,7 +94,8 @@ def table(outcomes: list[Outcome]) -> str:
     few = sum(len(runs) < ENOUGH for runs in by_preset.values())
     rows = [HEADER, *(_row(runs) for runs in by_preset.values())]
     last = f"{good} of {len(by_preset)} presets reach their reward on two of three seeds."
-    return "\n".join([*rows, "", last + (f" {few} have been trained with fewer than two so far." if few else "")])
+    last += f" {few} have been trained with fewer than two so far." if few else ""
+    return "\n".join([*rows, *_about_workers(list(by_preset)), "", last])
 
 
 def table_of_page(named: set[str], outcomes: list[Outcome]) -> str:
@@ -109,9 +110,20 @@ def table_of_page(named: set[str], outcomes: list[Outcome]) -> str:
     if with_a_reward:
         lines += [SOURCE, "", HEADER]
         lines += [_row(by_preset[n], _level(n)) if n in by_preset else _empty_row(n) for n in with_a_reward]
+        lines += _about_workers(with_a_reward)
     if without := [name for name in presets if name not in with_a_reward]:
         lines += [""] * bool(lines) + [_without_a_reward(without)]
     return "\n".join(lines)
+
+
+def _about_workers(presets: list[str]) -> list[str]:
+    """A paragraph for each number of workers that some of the presets are trained with, if more than one."""
+    numbers = {name: _validation(name).num_workers for name in presets}
+    lines: list[str] = []
+    for number in sorted({number for number in numbers.values() if number > 1}):
+        quoted = _quoted([name for name in presets if numbers[name] == number])
+        lines += ["", f"Rewards and episodes of the first of {number} workers alone (`-n {number}`): {quoted}."]
+    return lines
 
 
 def _without_a_reward(presets: list[str]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Literal, NoReturn, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import flag_checks
@@ -34,6 +34,11 @@ __all__ = [
     "CoachInterface", "CoachLauncher", "add_items_to_dict", "dashboard", "exit_code_of",
     "handle_distributed_coach_orchestrator", "handle_distributed_coach_tasks", "main", "open_dashboard", "start_graph",
 ]  # fmt: skip
+
+_SEVERAL = (
+    "{}: several seeds are processes of the coach command, and this is one run: call coach with --seeds or --resume, "
+    "or make a CoachInterface with seed=... for each"
+)
 
 
 class CoachInterface(CoachLauncher):
@@ -101,8 +106,13 @@ class CoachInterface(CoachLauncher):
         given = {name: value for name, value in locals().items() if name in command_line.keywords()}
         # those that are on by default are only said where they are switched off
         given |= {name: None for name in command_line.NEGATABLE if given[name]}
+        seeds: Any = unknown.get("seeds")
+        if seeds is not None and seeds is not False:
+            raise CoachError(_SEVERAL.format(f"seeds={seeds!r}"))
         arguments = command_line.arguments_from_keywords(given | unknown)
         self.args = self.get_config_args(self.get_argument_parser(), arguments)
+        if flag_checks.are_several(self.args):
+            raise CoachError(_SEVERAL.format(f"resume={self.args.resume!r}"))
         self._has_workers = flag_checks.wants_workers(self.args)
         if self.args.distributed_coach:
             raise CoachError("a distributed run has no graph in this process: call main(['-p', ..., '-dc'])")

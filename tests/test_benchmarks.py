@@ -170,6 +170,14 @@ def test_the_page_of_an_algorithm_has_the_rows_of_its_presets(train, tmp_path):
     assert other.read_text() == "`CartPole_DQN`\n"
 
 
+def test_the_tables_say_which_presets_several_workers_trained():
+    said = "Rewards and episodes of the first of 8 workers alone (`-n 8`): `CartPole_A3C`."
+    outcomes = [outcome(preset, 0, True) for preset in ("CartPole_A3C", "CartPole_DQN")]
+    for text in (golden.table(outcomes), golden.table_of_page({"CartPole_A3C", "CartPole_DQN"}, outcomes)):
+        assert said in text.splitlines()
+    assert "workers" not in golden.table(outcomes[1:])
+
+
 def test_what_has_scores_is_measured_though_it_has_no_reward():
     assert golden.table_of_page({"ExplorationChain_Bootstrapped_DQN"}, []) == (
         "Coach 1.0.1 names no reward for `ExplorationChain_Bootstrapped_DQN`."

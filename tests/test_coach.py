@@ -246,6 +246,19 @@ def test_bad_keywords_raise():
         CoachInterface(preset="recorder.py", sed=1)
 
 
+@pytest.mark.parametrize("seeds", [3, "0-2", [0, 1], 0])
+def test_several_seeds_are_of_the_command(seeds):
+    with pytest.raises(CoachError, match=r"^seeds=.*: several seeds are processes of the coach command.*seed=.*each$"):
+        CoachInterface(preset="recorder.py", seeds=seeds)
+    assert not os.path.exists("experiments")
+
+
+def test_several_seeds_are_gone_on_with_by_the_command(tmp_path):
+    (tmp_path / "runs.json").write_text('{"runs": []}')
+    with pytest.raises(CoachError, match=r"^resume='.*': several seeds are processes of the coach command"):
+        CoachInterface(resume=str(tmp_path))
+
+
 def test_the_keywords_are_the_flags():
     parameters = inspect.signature(CoachInterface).parameters.values()
     assert {one.name for one in parameters if one.kind is not one.VAR_KEYWORD} == coach.command_line.keywords()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, ClassVar, Mapping, Sequence
 
 import numpy as np
 
+from rl_coach.utilities.constraints import Constrained, Constraint, number
 from rl_coach.utils import CoachError, did_you_mean
 
 
@@ -93,7 +94,7 @@ class Orthonormal(Initializer):
         return self.gain * (q if rows >= columns else q.T).reshape(shape)
 
 
-class InitialWeights:
+class InitialWeights(Constrained):
     """Initial weights of a whole network or of a part of it: of its kernels and of its biases."""
 
     def kernel(self, rng: np.random.Generator) -> Initializer:
@@ -132,9 +133,11 @@ class KaimingUniform(InitialWeights):
 class Orthogonal(InitialWeights):
     """Orthogonal kernels and zero biases.
 
-    :param gain: 1 keeps the length of what passes through, the square root of 2 suits layers before a relu; a policy's
-        output is often given 0.01, which keeps it near uniform at first
+    :param gain: above 0; 1 keeps the length of what passes through, the square root of 2 suits layers before a relu; a
+        policy's output is often given 0.01, which keeps it near uniform at first
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {"gain": number(above=0)}
 
     def __init__(self, gain: float = 2**0.5):
         self.gain = gain
@@ -157,9 +160,9 @@ def initial_weights(wanted: str | InitialWeights) -> InitialWeights:
     """
     if isinstance(wanted, InitialWeights):
         return wanted
-    if wanted not in INITIAL_WEIGHTS:
+    if not isinstance(wanted, str) or wanted not in INITIAL_WEIGHTS:
         suggestion = did_you_mean(str(wanted), INITIAL_WEIGHTS) or f": use {', '.join(map(repr, INITIAL_WEIGHTS))}"
-        raise CoachError(f"no initial weights '{wanted}'{suggestion}")
+        raise CoachError(f"initial_weights: there are none named '{wanted}'{suggestion}")
     return INITIAL_WEIGHTS[wanted]()
 
 

@@ -37,6 +37,7 @@ CONSTRUCTORS = {
     "BatchnormActivationDropout": "rl_coach.architectures.layers",
     "NoisyNetDense": "rl_coach.architectures.layers",
     "Flatten": "rl_coach.architectures.layers",
+    "Orthogonal": "rl_coach.architectures.initializers",
     "InputEmbedderParameters": "rl_coach.architectures.embedder_parameters",
     "FCMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
     "LSTMMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
@@ -246,6 +247,8 @@ def _enum_member(node: ast.Attribute) -> Enum:
 def _nearest_name(node: ast.AST) -> str:
     if not isinstance(node, ast.Name):
         return ""
+    if node.id in CONSTRUCTORS:
+        return f"; write {node.id}(...)"
     quotes = "" if did_you_mean(node.id, [*CONSTRUCTORS, *ENUMS]) else f"; a text is written in quotes: '{node.id}'"
     return did_you_mean(node.id, [*CONSTRUCTORS, *ENUMS, "True", "False", "None"]) or quotes
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rl_coach.architectures.initializers import Orthogonal
 from rl_coach.base_parameters import (
     DistributedCoachSynchronizationType,
     EmbedderScheme,
@@ -210,6 +211,16 @@ def test_places_that_do_not_fit(manager, text, part):
         apply_custom_parameters(manager, text)
     assert part in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_initial_weights_of_a_network(manager):
+    network = manager.agent_params.network_wrappers["main"]
+    apply_custom_parameters(manager, "agent_params.network_wrappers['main'].initial_weights=Orthogonal(gain=2**0.5)")
+    assert isinstance(network.initial_weights, Orthogonal) and network.initial_weights.gain == 2**0.5
+    with pytest.raises(CoachError, match=r"-cp: 'Orthogonal\(size=1\)': .*unexpected keyword"):
+        parse("x=Orthogonal(size=1)")
+    with pytest.raises(CoachError, match=r"'Orthogonal' is not a value .*; write Orthogonal\(...\)"):
+        parse("x=Orthogonal")
 
 
 def test_all_or_nothing(manager):

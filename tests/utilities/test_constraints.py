@@ -14,6 +14,7 @@ import rl_coach
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
+from rl_coach.architectures.initializers import Orthogonal
 from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import (
     AgentParameters,
@@ -166,6 +167,18 @@ def test_an_exploration_for_each_kind_of_action():
     parameters = next(p for space, p in agent.exploration.items() if space.__name__ == "BoxActionSpace")
     parameters.evaluation_noise = -1
     with pytest.raises(CoachError, match=r"agent_params\.exploration\[BoxActionSpace\]\.evaluation_noise is -1"):
+        check_constraints(graph_of(agent))
+
+
+@pytest.mark.parametrize("gain", ["x", 0, -1, float("nan"), True, None])
+def test_the_gain_of_initial_weights(gain):
+    agent = DQNAgentParameters()
+    network = agent.network_wrappers["main"]
+    network.initial_weights = Orthogonal(gain=0.5)
+    check_constraints(graph_of(agent))
+    network.heads_parameters[0].initial_weights = Orthogonal(gain=gain)
+    where = r"heads_parameters\[0\]\.initial_weights\.gain is .*; it must be a number above 0$"
+    with pytest.raises(CoachError, match=where):
         check_constraints(graph_of(agent))
 
 
