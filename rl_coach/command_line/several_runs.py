@@ -200,8 +200,17 @@ class _Group:
         directory = _shown(self._directory)
         self._screen.print(f"experiment: {directory}")
         self._screen.print(f"look at it: {shell_command('dashboard', '--experiment_dir', directory)}")
-        if self._trains and stopped_by is not None:
+        if not self._trains or stopped_by is None:
+            return
+        if any(_shares_weights(outcome.job.directory) for outcome in outcomes):
+            self._screen.print(f"runs of workers cannot be gone on with: {self._how_to_begin_again(outcomes)}")
+        else:
             self._screen.print(f"go on with all of them: {shell_command('coach', '--resume', directory)}")
+
+    @staticmethod
+    def _how_to_begin_again(outcomes: Sequence[Outcome]) -> str:
+        saved = [outcome.job.directory for outcome in outcomes if _has_checkpoint(outcome.job.directory)]
+        return f"-crd {_shown(saved[0])} starts new ones from its checkpoint" if saved else "start them anew"
 
 
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -279,6 +288,16 @@ def _has_checkpoint(directory: pathlib.Path) -> bool:
     from rl_coach.checkpoint import CheckpointStateFile
 
     return CheckpointStateFile(str(directory / _CHECKPOINTS)).exists()
+
+
+def _shares_weights(directory: pathlib.Path) -> bool:
+    """True if the run here has workers on shared weights (``-n``, ``-ew``), which ``--resume`` is not for."""
+    try:
+        given = record.read(str(directory))["arguments"]
+    except CoachError:
+        return False
+    has_workers = given.get("num_workers", 1) > 1 or given.get("evaluation_worker", False)
+    return has_workers and not given.get("distributed_coach", False)
 
 
 def _shown(path: pathlib.Path) -> str:

@@ -94,18 +94,27 @@ def progress_of(status: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class _Running:
-    """A run that goes on. :param heard: number of signals that it was sent"""
+    """A run that goes on.
+
+    :param before: the status that was in its directory before it began
+    :param heard: number of signals that it was sent
+    """
 
     job: Job
     process: subprocess.Popen[bytes]
     place: int
+    before: dict[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     heard: int = 0
 
     def read_status(self) -> dict[str, Any]:
-        """The status that it gives of itself, not that which an earlier process gave in the same directory."""
+        """The status that it gives of itself, not that which an earlier run gave in the same directory.
+
+        It may come from another process than the one that was started: from a worker's, or a trainer's.
+        """
         status = read_status(self.job.directory)
-        return status if status.get("pid") == self.process.pid else {}
+        is_of_this_run = status.get("pid") == self.process.pid or _writer(status) != _writer(self.before)
+        return status if is_of_this_run else {}
 
     def outcome(self) -> Outcome:
         return Outcome(self.job, self.process.returncode, self.read_status(), _last_line(self.job.log))
@@ -114,6 +123,11 @@ class _Running:
         """Pass a signal on, which is the third that it gets if it hears none."""
         self.heard += 1
         self.process.send_signal(number if self.heard <= _SIGNALS_THAT_ASK else signal.SIGKILL)
+
+
+def _writer(status: dict[str, Any]) -> tuple[Any, Any]:
+    """The process that wrote a status."""
+    return status.get("host"), status.get("pid")
 
 
 def num_cores() -> int:
@@ -208,6 +222,7 @@ class SideBySide:
 
     def _start(self, job: Job, place: int) -> _Running:
         job.directory.parent.mkdir(parents=True, exist_ok=True)
+        before = read_status(job.directory)
         with open(job.log, "ab") as log:
             # a session of its own: Ctrl-C reaches it through this process alone, and so only once
             process = subprocess.Popen(
@@ -219,7 +234,7 @@ class SideBySide:
             # one that has ended by now needs no cores
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(process.pid, share)
-        return _Running(job, process, place)
+        return _Running(job, process, place, before)
 
     def _collect(self) -> None:
         for one in [one for one in self._running if one.process.poll() is not None]:

@@ -8,11 +8,12 @@ import re
 import signal
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
 
-from rl_coach.runs import experiments
+from rl_coach.runs import experiments, side_by_side
 from tests.terminal import terminal
 
 COACH = [sys.executable, "-m", "rl_coach"]
@@ -63,6 +64,18 @@ agent = DQNAgentParameters()
 agent.network_wrappers["main"].batch_size = 8
 graph_manager = BasicRLGraphManager(agent, GymVectorEnvironment(f"{os.path.abspath(__file__)}:Guess"), schedule)
 '''
+WORKERS = (
+    PRESET
+    + """
+from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
+
+schedule.heatup_steps = EnvironmentSteps(0)
+agent = ActorCriticAgentParameters()
+agent.algorithm.apply_gradients_every_x_episodes = 1
+agent.algorithm.num_steps_between_gradient_updates = 5
+graph_manager = BasicRLGraphManager(agent, GymVectorEnvironment(f"{os.path.abspath(__file__)}:Guess"), schedule)
+"""
+)
 ENDLESS = "improve_steps=EnvironmentSteps(10**8); steps_between_evaluation_periods=EnvironmentSteps(10**8)"
 
 
@@ -160,6 +173,42 @@ def test_seeds_that_are_stopped_say_how_to_go_on_and_do(place):
     assert "3 runs" in done.stdout
     refused = subprocess.run([*COACH, "--resume", str(group), "--seed", "1"], cwd=place, capture_output=True, text=True)
     assert refused.returncode == 2 and "leave out --seed" in refused.stderr
+
+
+@pytest.mark.slow
+def test_seeds_of_several_workers_have_scores_and_statistics(place):
+    (place / "guess.py").write_text(WORKERS)
+    command = [*COACH, "-p", "guess.py", "--seeds", "2", "-n", "2"]
+    done = subprocess.run(command, cwd=place, capture_output=True, timeout=600, text=True)
+    assert done.returncode == 0, done.stdout
+    assert len(re.findall(r"^seed [01]: evaluation \S+ \(best \S+\), [\d,]+ steps in", done.stdout, re.MULTILINE)) == 2
+    assert re.search(r"^last evaluations: mean .*, 2 runs$", done.stdout, re.MULTILINE)
+    assert all(run["score"] is not None and run["steps"] >= 400 for run in record_of(group_of(place))["runs"])
+
+
+@pytest.mark.slow
+def test_seeds_of_several_workers_that_are_stopped_are_promised_no_resuming(place):
+    (place / "guess.py").write_text(WORKERS)
+    with terminal([*COACH, "-p", "guess.py", "--seeds", "1", "-n", "2", "-cp", ENDLESS], 160, place) as shown:
+        assert shown.watch(300, until="Training"), shown.lines()
+        shown.send(signal.SIGINT)
+        shown.watch(120)
+        assert shown.return_code == 130, shown.lines()
+        end = "\n".join(shown.lines())
+    assert "--resume" not in end
+    assert re.search(r"^runs of workers cannot be gone on with: -crd \S+/seed_0 starts new ones", end, re.MULTILINE)
+    assert re.search(r"^seed 0: stopped after [1-9][\d,]* steps", end, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("writer", "is_taken"), [(1001, True), (1002, True), (1000, False)], ids=["its own", "a worker", "an earlier run"]
+)
+def test_a_run_speaks_through_any_of_its_processes(tmp_path, writer, is_taken):
+    job = side_by_side.Job("seed 0", [], tmp_path)
+    before = {"state": "stopped", "pid": 1000, "host": "here"}
+    running = side_by_side._Running(job, types.SimpleNamespace(pid=1001), 0, before)
+    (tmp_path / "status.json").write_text(json.dumps({"state": "finished", "pid": writer, "host": "here"}))
+    assert bool(running.read_status()) == is_taken
 
 
 @pytest.mark.slow
