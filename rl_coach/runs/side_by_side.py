@@ -16,11 +16,14 @@ from typing import Any, Callable, Iterator, Sequence
 
 from rl_coach.logger import ScreenLogger, screen
 from rl_coach.runs.progress import SECONDS_BETWEEN_LINES, duration
-from rl_coach.runs.status import read_status
+from rl_coach.runs.status import FAILED, RUNNING, read_status
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _SIGNALS_THAT_ASK = 2
 """The first lets a run save itself, the second ends it at once; one that hears neither is killed by the third."""
+_STOPPED = (130, 143, -signal.SIGINT, -signal.SIGTERM)
+_CODES_OF_ERRORS = (1, 2)
+"""A run that ends with one of them has said why."""
 _BYTES_OF_LAST_LINES = 8192
 _SECONDS_TO_SAVE = 60.0
 
@@ -79,11 +82,29 @@ class Outcome:
         return self.progress.get("mean_reward") if last is None else last
 
     @property
+    def was_stopped(self) -> bool:
+        """True if its user or the system ended it."""
+        return self.code in _STOPPED
+
+    @property
+    def state(self) -> str | None:
+        """Its state, as in ``status.json``; None if it never said or did anything."""
+        if self.code is not None and not self.has_finished and not self.was_stopped:
+            return FAILED
+        return self.status.get("state")
+
+    @property
     def error(self) -> str:
         """The reason why it failed, in one line."""
         if self.code is not None and self.code < 0:
-            return f"ended by signal {-self.code}"
-        return self.status.get("error") or self.last_line.removeprefix("!!!! ").removeprefix("coach: ")
+            return f"was ended by signal {-self.code}"
+        if self.status.get("error"):
+            return str(self.status["error"])
+        said = self.last_line.removeprefix("!!!! ").removeprefix("coach: ")
+        is_reason = said != self.last_line or self.status.get("state") != RUNNING
+        if said and is_reason and self.code in _CODES_OF_ERRORS:
+            return said
+        return f"ended with exit code {self.code}"
 
 
 def progress_of(status: dict[str, Any]) -> dict[str, Any]:
