@@ -372,7 +372,8 @@ class CoachLauncher:
         )
         if args.open_dashboard:
             open_dashboard(args.experiment_path)
-        status = RunStatus(directory if graph_manager.visualization_parameters.dump_csv else None)
+        is_told = graph_manager.visualization_parameters.dump_csv
+        status = RunStatus(directory if is_told else None, workers.report)
         try:
             workers.run()
         except BaseException as error:

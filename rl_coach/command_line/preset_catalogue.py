@@ -125,6 +125,12 @@ def name_of(preset: str) -> str:
     return name if variable == DEFAULT_VARIABLE else f"{name}_{variable}"
 
 
+def path_of(preset: str) -> str:
+    """The file and variable of a preset, the same however it is named: ``presets/CartPole_DQN.py:graph_manager``."""
+    module, variable = _split(preset)
+    return f"{expand(module)}:{variable}"
+
+
 def expand(preset: str) -> str:
     """The file of a preset that is named in any case; other texts unchanged."""
     by_lower = {name.lower(): name for name in (*list_all_presets(), *list_tuned_presets())}

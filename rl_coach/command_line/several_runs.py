@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
-import signal
 from collections import Counter
 from typing import Any, Iterable, Sequence
 
@@ -20,6 +19,7 @@ from rl_coach.utils import CoachError
 
 _OF_THE_GROUP = ("seed", "seeds", "at_once", "run_directory", "experiment_name", "experiment_path", "open_dashboard",
                  "resume")  # fmt: skip
+_OF_THE_TASK = ("preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter")
 _CHECKPOINTS = "checkpoint"
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -52,6 +52,7 @@ def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if not args.trust:
         record.check_owner(args.resume, run_group.GROUP_FILE)
     document = run_group.read(directory)
+    _check_trains(directory, document)
     added = _given(args, parser, _OF_THE_GROUP)
     jobs = [job for run in document["runs"] if (job := _next_run(directory, document["arguments"], added, run))]
     return _Group(directory, document, args, shares_input=False).run(jobs)
@@ -69,12 +70,18 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
     args = parser.parse_args(["--resume", directories[0], *flags])
     if args.seeds:
         parser.error("--seeds trains; the runs to evaluate are named one by one, or by their common directory")
+    for flag, path in (("-crd", args.checkpoint_restore_dir), ("-crf", args.checkpoint_restore_file)):
+        if path and len(directories) > 1:
+            raise CoachError(
+                f"{flag} names one checkpoint, and there are {len(directories)} runs to evaluate: leave it out, or "
+                "evaluate the run that it is of alone"
+            )
     recorded = [record.read(directory)["arguments"] for directory in directories]
     args.experiment_name = args.experiment_name or "evaluation"
     directory = _make_directory(args)
     runs = [
-        {"name": name, "evaluated": os.path.abspath(one), "environment": _task(args, arguments)}
-        for name, one, arguments in zip(_names(directories), directories, recorded)
+        {"name": name, "evaluated": os.path.abspath(one), "environment": task}
+        for name, one, task in zip(_names(directories), directories, _tasks(args, recorded))
     ]
     given = _given(args, parser, [name for name in _OF_THE_GROUP if name != "seed"])
     jobs = [_job(directory, run["name"], {**given, "resume": run["evaluated"]}) for run in runs]
@@ -107,23 +114,36 @@ class _Group:
         self._trains, self._shares_input = trains, shares_input
 
     def run(self, jobs: Sequence[Job]) -> int:
-        """Make the runs. :return: the exit code"""
+        """Make the runs, those that are given: of the others, what they have come to is said. :return: the exit code"""
+        earlier = self._ended_earlier(jobs)
         at_once = self._args.at_once or min(len(jobs), num_cores())
         run_group.write(self._directory, self._document)
         if self._args.open_dashboard:
             from rl_coach.dashboard import app
 
             app.open_dashboard(self._directory)
+        for outcome in earlier:
+            self._say(outcome)
         running = SideBySide(jobs, at_once, self._say, self._is_bad_for_all)
         outcomes = running.run()
         self._check_input(outcomes)
-        self._note(outcomes)
+        self._note([*earlier, *outcomes])
         self._say_statistics()
         self._say_where(outcomes, running.stopped_by)
         if running.stopped_by is not None:
             return 128 + running.stopped_by
         return next((outcome.code if outcome.code in (FAILED, BAD_INPUT) else FAILED
                      for outcome in outcomes if not outcome.has_finished), DONE)  # fmt: skip
+
+    def _ended_earlier(self, jobs: Sequence[Job]) -> list[Outcome]:
+        """Ends of the runs that are not made again; they may have outlived the process that began them."""
+        again = {job.directory for job in jobs}
+        below = [self._directory / run["name"] for run in self._document["runs"]]
+        ended = [(one, read_status(one)) for one in below if one not in again]
+        return [
+            Outcome(Job(_label(one.name), [], one), DONE, status)
+            for one, status in ended if status.get("state") == FINISHED
+        ]  # fmt: skip
 
     def _is_bad_for_all(self, outcome: Outcome) -> bool:
         """True if a run never began because of its input, which is that of all."""
@@ -142,7 +162,7 @@ class _Group:
         name, progress = outcome.job.name, outcome.progress
         if outcome.has_finished:
             self._screen.print(f"{name}: {self._result(outcome)}")
-        elif self._was_stopped(outcome):
+        elif outcome.was_stopped:
             self._screen.print(f"{name}: stopped after {progress.get('steps', 0):,} steps{self._kept(outcome)}")
         elif not self._is_bad_for_all(outcome):
             self._screen.error(f"{name} failed: {outcome.error} (its output: {_shown(outcome.job.log)})", crash=False)
@@ -157,25 +177,21 @@ class _Group:
         evaluation = evaluation_of(progress)
         return f"evaluation {evaluation}, {took}" if evaluation else f"training reward {outcome.score:.5g}, {took}"
 
-    @staticmethod
-    def _was_stopped(outcome: Outcome) -> bool:
-        return outcome.code in (130, 143, -signal.SIGINT, -signal.SIGTERM)
-
     def _kept(self, outcome: Outcome) -> str:
         if not self._trains:
             return ""
         return "" if _has_checkpoint(outcome.job.directory) else ", before there was a checkpoint"
 
     def _note(self, outcomes: Sequence[Outcome]) -> None:
-        """Write what came of the runs into their record; those that came to their end earlier stay as they are."""
+        """Write what came of the runs into their record."""
         by_name = {outcome.job.directory.name: outcome for outcome in outcomes}
         for run in self._document["runs"]:
             if outcome := by_name.get(run["name"]):
-                run["state"] = outcome.status.get("state") if outcome.status else None
+                run["state"] = outcome.state
                 run["score"] = outcome.score if outcome.has_finished else None
                 run["steps"] = outcome.progress.get("steps")
                 run.pop("error", None)
-                if outcome.code is not None and not outcome.has_finished and not self._was_stopped(outcome):
+                if outcome.code is not None and not outcome.has_finished and not outcome.was_stopped:
                     run["error"] = outcome.error
         scores = {task: [run["score"] for run in runs] for task, runs in self._scored().items()}
         self._document["statistics"] = {task: RunStatistics.of(of_task).as_dict() for task, of_task in scores.items()}
@@ -200,8 +216,17 @@ class _Group:
         directory = _shown(self._directory)
         self._screen.print(f"experiment: {directory}")
         self._screen.print(f"look at it: {shell_command('dashboard', '--experiment_dir', directory)}")
-        if self._trains and stopped_by is not None:
+        if not self._trains or stopped_by is None:
+            return
+        if any(_shares_weights(outcome.job.directory) for outcome in outcomes):
+            self._screen.print(f"runs of workers cannot be gone on with: {self._how_to_begin_again(outcomes)}")
+        else:
             self._screen.print(f"go on with all of them: {shell_command('coach', '--resume', directory)}")
+
+    @staticmethod
+    def _how_to_begin_again(outcomes: Sequence[Outcome]) -> str:
+        saved = [outcome.job.directory for outcome in outcomes if _has_checkpoint(outcome.job.directory)]
+        return f"-crd {_shown(saved[0])} starts new ones from its checkpoint" if saved else "start them anew"
 
 
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -215,6 +240,20 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     ):
         if getattr(args, name) not in (None, "", False):
             parser.error(f"--seeds and --{name}: {reason}")
+
+
+def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:
+    """:raises CoachError: the runs evaluate what others have trained, or do not say what their seeds are"""
+    runs = document["runs"]
+    evaluated = [run["evaluated"] for run in runs if isinstance(run.get("evaluated"), str)]
+    if evaluated:
+        steps = document["arguments"].get("evaluate")
+        flags = ["--steps", str(steps)] if steps else []
+        again = shell_command("coach", "evaluate", *(_shown(pathlib.Path(one)) for one in evaluated), *flags)
+        raise CoachError(f"'{_shown(directory)}' only evaluated, there is no training to go on with; again: {again}")
+    if not all(isinstance(run.get("seed"), int) for run in runs):
+        path = directory / run_group.GROUP_FILE
+        raise CoachError(f"'{path}' is damaged; go on with its runs one by one: --resume {directory}/…")
 
 
 def _make_directory(args: argparse.Namespace) -> pathlib.Path:
@@ -266,19 +305,56 @@ def _names(directories: Sequence[str]) -> list[str]:
     return [f"{index}_{name}" if count[name] > 1 else name for index, name in enumerate(names)]
 
 
-def _task(args: argparse.Namespace, arguments: dict[str, Any]) -> str:
-    """Preset and level of a run: rewards of different ones have no mean."""
+def _tasks(args: argparse.Namespace, recorded: Sequence[dict[str, Any]]) -> list[str]:
+    """What each run was trained for, alike for those that were trained alike: rewards of others have no mean.
+
+    Preset and level, and where several have those, what else they differ in.
+
+    :param args: flags that go before those of the runs
+    :param recorded: flags of the runs
+    """
     from rl_coach.command_line import preset_catalogue
 
-    level = args.level or arguments.get("level")
-    preset = preset_catalogue.name_of(arguments["preset"])
-    return f"{preset} {level}" if level else preset
+    trained = [_trained(args, arguments) for arguments in recorded]
+    short = [" ".join(filter(None, (preset_catalogue.name_of(one["preset"]), one["level"]))) for one in trained]
+    tasks = []
+    for name, one in zip(short, trained):
+        alike = [other for other_name, other in zip(short, trained) if other_name == name]
+        differ = [key for key in one if any(other[key] != one[key] for other in alike)]
+        tasks.append(" ".join([name, *(f"--{key} {one[key]}" for key in differ if one[key])]))
+    return tasks
+
+
+def _trained(args: argparse.Namespace, arguments: dict[str, Any]) -> dict[str, str]:
+    """The flags that say what a run was trained for, in one spelling each."""
+    from rl_coach.command_line import preset_catalogue
+
+    flags = {name: str(arguments.get(name) or "") for name in _OF_THE_TASK}
+    flags |= {
+        name: str(record.lasting_path(vars(args)[name])) for name in ("level", "environment_type") if vars(args)[name]
+    }
+    settings = [part.strip() for part in flags["custom_parameter"].split(";")]
+    return {
+        **flags,
+        "preset": preset_catalogue.path_of(flags["preset"]),
+        "custom_parameter": "; ".join(filter(None, settings)),
+    }
 
 
 def _has_checkpoint(directory: pathlib.Path) -> bool:
     from rl_coach.checkpoint import CheckpointStateFile
 
     return CheckpointStateFile(str(directory / _CHECKPOINTS)).exists()
+
+
+def _shares_weights(directory: pathlib.Path) -> bool:
+    """True if the run here has workers on shared weights (``-n``, ``-ew``), which ``--resume`` is not for."""
+    try:
+        given = record.read(str(directory))["arguments"]
+    except CoachError:
+        return False
+    has_workers = given.get("num_workers", 1) > 1 or given.get("evaluation_worker", False)
+    return has_workers and not given.get("distributed_coach", False)
 
 
 def _shown(path: pathlib.Path) -> str:

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from types import FrameType
@@ -109,6 +110,7 @@ class AsynchronousWorkers:
         self._failure: Exception | None = None
         self._display: Any = None
         self._time = Rate()
+        self._began = time.monotonic()
 
     def run(self) -> None:
         """Start the workers, show them, and return when all have ended.
@@ -291,6 +293,26 @@ class AsynchronousWorkers:
     @property
     def _steps(self) -> int:
         return sum(worker.report.status.steps for worker in self._running if worker.report is not None)
+
+    def report(self) -> dict[str, Any]:
+        """How far all workers together are, in the names of ``Progress.report``: their counts are summed, and of their
+        evaluations, which are all of the shared weights, it is the mean of the last and the best."""
+        reports = [worker.report for worker in self._running if worker.report is not None]
+        rewards = [report.rewards[1] for report in reports if report.rewards is not None]
+        evaluations = [report.evaluation for report in reports if report.evaluation is not None]
+        return {
+            "phase": "Training",
+            "episodes": sum(report.status.episodes for report in reports),
+            "steps": self._steps,
+            "steps_per_second": self._time.per_second,
+            "updates": sum(report.status.updates for report in reports),
+            "mean_reward": sum(rewards) / len(rewards) if rewards else None,
+            "last_evaluation": sum(last for last, _ in evaluations) / len(evaluations) if evaluations else None,
+            "best_evaluation": max(best for _, best in evaluations) if evaluations else None,
+            "seconds": time.monotonic() - self._began,
+            "done": None,
+            "total": None,
+        }
 
     def _fields(self) -> Fields:
         self._time.sample(self._steps)

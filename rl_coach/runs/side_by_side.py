@@ -16,11 +16,14 @@ from typing import Any, Callable, Iterator, Sequence
 
 from rl_coach.logger import ScreenLogger, screen
 from rl_coach.runs.progress import SECONDS_BETWEEN_LINES, duration
-from rl_coach.runs.status import read_status
+from rl_coach.runs.status import FAILED, RUNNING, read_status
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _SIGNALS_THAT_ASK = 2
 """The first lets a run save itself, the second ends it at once; one that hears neither is killed by the third."""
+_STOPPED = (130, 143, -signal.SIGINT, -signal.SIGTERM)
+_CODES_OF_ERRORS = (1, 2)
+"""A run that ends with one of them has said why."""
 _BYTES_OF_LAST_LINES = 8192
 _SECONDS_TO_SAVE = 60.0
 
@@ -79,11 +82,29 @@ class Outcome:
         return self.progress.get("mean_reward") if last is None else last
 
     @property
+    def was_stopped(self) -> bool:
+        """True if its user or the system ended it."""
+        return self.code in _STOPPED
+
+    @property
+    def state(self) -> str | None:
+        """Its state, as in ``status.json``; None if it never said or did anything."""
+        if self.code is not None and not self.has_finished and not self.was_stopped:
+            return FAILED
+        return self.status.get("state")
+
+    @property
     def error(self) -> str:
         """The reason why it failed, in one line."""
         if self.code is not None and self.code < 0:
-            return f"ended by signal {-self.code}"
-        return self.status.get("error") or self.last_line.removeprefix("!!!! ").removeprefix("coach: ")
+            return f"was ended by signal {-self.code}"
+        if self.status.get("error"):
+            return str(self.status["error"])
+        said = self.last_line.removeprefix("!!!! ").removeprefix("coach: ")
+        is_reason = said != self.last_line or self.status.get("state") != RUNNING
+        if said and is_reason and self.code in _CODES_OF_ERRORS:
+            return said
+        return f"ended with exit code {self.code}"
 
 
 def progress_of(status: dict[str, Any]) -> dict[str, Any]:
@@ -94,18 +115,27 @@ def progress_of(status: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class _Running:
-    """A run that goes on. :param heard: number of signals that it was sent"""
+    """A run that goes on.
+
+    :param before: the status that was in its directory before it began
+    :param heard: number of signals that it was sent
+    """
 
     job: Job
     process: subprocess.Popen[bytes]
     place: int
+    before: dict[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     heard: int = 0
 
     def read_status(self) -> dict[str, Any]:
-        """The status that it gives of itself, not that which an earlier process gave in the same directory."""
+        """The status that it gives of itself, not that which an earlier run gave in the same directory.
+
+        It may come from another process than the one that was started: from a worker's, or a trainer's.
+        """
         status = read_status(self.job.directory)
-        return status if status.get("pid") == self.process.pid else {}
+        is_of_this_run = status.get("pid") == self.process.pid or _writer(status) != _writer(self.before)
+        return status if is_of_this_run else {}
 
     def outcome(self) -> Outcome:
         return Outcome(self.job, self.process.returncode, self.read_status(), _last_line(self.job.log))
@@ -114,6 +144,11 @@ class _Running:
         """Pass a signal on, which is the third that it gets if it hears none."""
         self.heard += 1
         self.process.send_signal(number if self.heard <= _SIGNALS_THAT_ASK else signal.SIGKILL)
+
+
+def _writer(status: dict[str, Any]) -> tuple[Any, Any]:
+    """The process that wrote a status."""
+    return status.get("host"), status.get("pid")
 
 
 def num_cores() -> int:
@@ -208,6 +243,7 @@ class SideBySide:
 
     def _start(self, job: Job, place: int) -> _Running:
         job.directory.parent.mkdir(parents=True, exist_ok=True)
+        before = read_status(job.directory)
         with open(job.log, "ab") as log:
             # a session of its own: Ctrl-C reaches it through this process alone, and so only once
             process = subprocess.Popen(
@@ -219,7 +255,7 @@ class SideBySide:
             # one that has ended by now needs no cores
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(process.pid, share)
-        return _Running(job, process, place)
+        return _Running(job, process, place, before)
 
     def _collect(self) -> None:
         for one in [one for one in self._running if one.process.poll() is not None]:

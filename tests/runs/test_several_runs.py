@@ -8,11 +8,15 @@ import re
 import signal
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
 
-from rl_coach.runs import experiments
+from rl_coach.command_line import several_runs
+from rl_coach.command_line.arguments import get_argument_parser
+from rl_coach.runs import experiments, side_by_side
+from rl_coach.utils import CoachError
 from tests.terminal import terminal
 
 COACH = [sys.executable, "-m", "rl_coach"]
@@ -30,7 +34,8 @@ from rl_coach.graph_managers.graph_manager import ScheduleParameters
 
 
 class Guess(gymnasium.Env):
-    """A reward for each action that is the sign of the first number; fails in its 60th step where FAULT is a flag."""
+    """A reward for each action that is the sign of the first number; in its 60th step it fails where FAULT is a flag,
+    and dies where DEATH is one."""
 
     observation_space = gymnasium.spaces.Box(-1, 1, (2,))
     action_space = gymnasium.spaces.Discrete(2)
@@ -48,6 +53,8 @@ class Guess(gymnasium.Env):
     def step(self, action):
         self.steps += 1
         self.total += 1
+        if self.total == 60 and os.environ.get("DEATH") in sys.argv:
+            os._exit(7)
         if self.total == 60 and os.environ.get("FAULT") in sys.argv:
             raise ZeroDivisionError("the world has ended")
         reward = float(action == (self.seen[0] > 0))
@@ -63,6 +70,18 @@ agent = DQNAgentParameters()
 agent.network_wrappers["main"].batch_size = 8
 graph_manager = BasicRLGraphManager(agent, GymVectorEnvironment(f"{os.path.abspath(__file__)}:Guess"), schedule)
 '''
+WORKERS = (
+    PRESET
+    + """
+from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
+
+schedule.heatup_steps = EnvironmentSteps(0)
+agent = ActorCriticAgentParameters()
+agent.algorithm.apply_gradients_every_x_episodes = 1
+agent.algorithm.num_steps_between_gradient_updates = 5
+graph_manager = BasicRLGraphManager(agent, GymVectorEnvironment(f"{os.path.abspath(__file__)}:Guess"), schedule)
+"""
+)
 ENDLESS = "improve_steps=EnvironmentSteps(10**8); steps_between_evaluation_periods=EnvironmentSteps(10**8)"
 
 
@@ -137,6 +156,32 @@ def test_a_seed_that_fails_leaves_the_others_alone(place):
 
 
 @pytest.mark.slow
+def test_a_seed_that_dies_without_a_word_has_failed(place):
+    with terminal([*COACH, "-p", "guess.py", "--seeds", "0,7", "-ns"], 600, place, DEATH="--seed=7") as shown:
+        shown.watch(300)
+        assert shown.return_code == 1
+        end = "\n".join(shown.lines())
+    assert re.search(r"seed 7 failed: ended with exit code 7 \(its output: ", end)
+    died = record_of(group_of(place))["runs"][1]
+    assert (died["state"], died["error"]) == ("failed", "ended with exit code 7")
+
+
+@pytest.mark.parametrize(
+    ("code", "last_line", "error"),
+    [
+        (7, "Training - | steps 1,200", "ended with exit code 7"),
+        (7, "!!!! not the last of its words", "ended with exit code 7"),
+        (1, "Training - | steps 1,200", "ended with exit code 1"),
+        (2, "coach: no such preset", "no such preset"),
+        (-9, "Training - | steps 1,200", "was ended by signal 9"),
+    ],
+)
+def test_a_run_that_ends_badly_has_failed_for_a_reason(tmp_path, code, last_line, error):
+    outcome = side_by_side.Outcome(side_by_side.Job("seed 0", [], tmp_path), code, {"state": "running"}, last_line)
+    assert (outcome.error, outcome.state) == (error, "failed")
+
+
+@pytest.mark.slow
 def test_seeds_that_are_stopped_say_how_to_go_on_and_do(place):
     command = [*COACH, "-p", "guess.py", "--seeds", "1,2,3", "--at_once", "2", "-cp", ENDLESS]
     with terminal(command, 160, place) as shown:
@@ -160,6 +205,42 @@ def test_seeds_that_are_stopped_say_how_to_go_on_and_do(place):
     assert "3 runs" in done.stdout
     refused = subprocess.run([*COACH, "--resume", str(group), "--seed", "1"], cwd=place, capture_output=True, text=True)
     assert refused.returncode == 2 and "leave out --seed" in refused.stderr
+
+
+@pytest.mark.slow
+def test_seeds_of_several_workers_have_scores_and_statistics(place):
+    (place / "guess.py").write_text(WORKERS)
+    command = [*COACH, "-p", "guess.py", "--seeds", "2", "-n", "2"]
+    done = subprocess.run(command, cwd=place, capture_output=True, timeout=600, text=True)
+    assert done.returncode == 0, done.stdout
+    assert len(re.findall(r"^seed [01]: evaluation \S+ \(best \S+\), [\d,]+ steps in", done.stdout, re.MULTILINE)) == 2
+    assert re.search(r"^last evaluations: mean .*, 2 runs$", done.stdout, re.MULTILINE)
+    assert all(run["score"] is not None and run["steps"] >= 400 for run in record_of(group_of(place))["runs"])
+
+
+@pytest.mark.slow
+def test_seeds_of_several_workers_that_are_stopped_are_promised_no_resuming(place):
+    (place / "guess.py").write_text(WORKERS)
+    with terminal([*COACH, "-p", "guess.py", "--seeds", "1", "-n", "2", "-cp", ENDLESS], 160, place) as shown:
+        assert shown.watch(300, until="Training"), shown.lines()
+        shown.send(signal.SIGINT)
+        shown.watch(120)
+        assert shown.return_code == 130, shown.lines()
+        end = "\n".join(shown.lines())
+    assert "--resume" not in end
+    assert re.search(r"^runs of workers cannot be gone on with: -crd \S+/seed_0 starts new ones", end, re.MULTILINE)
+    assert re.search(r"^seed 0: stopped after [1-9][\d,]* steps", end, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("writer", "is_taken"), [(1001, True), (1002, True), (1000, False)], ids=["its own", "a worker", "an earlier run"]
+)
+def test_a_run_speaks_through_any_of_its_processes(tmp_path, writer, is_taken):
+    job = side_by_side.Job("seed 0", [], tmp_path)
+    before = {"state": "stopped", "pid": 1000, "host": "here"}
+    running = side_by_side._Running(job, types.SimpleNamespace(pid=1001), 0, before)
+    (tmp_path / "status.json").write_text(json.dumps({"state": "finished", "pid": writer, "host": "here"}))
+    assert bool(running.read_status()) == is_taken
 
 
 @pytest.mark.slow
@@ -201,3 +282,111 @@ def test_bad_input_is_one_line(place, given, said):
     assert done.returncode == 2
     assert said in done.stderr and done.stderr.count("\n") == 1
     assert not (place / "experiments").exists()
+
+
+def coach(place, *given):
+    return subprocess.run([*COACH, *map(str, given)], cwd=place, capture_output=True, timeout=120, text=True)
+
+
+def group_with(directory, arguments, runs):
+    directory.mkdir(parents=True)
+    (directory / "runs.json").write_text(json.dumps({"arguments": arguments, "runs": runs}))
+    return directory
+
+
+def test_what_outlived_the_process_that_began_it_is_told_of(tmp_path):
+    group = group_with(
+        tmp_path / "group", {"preset": "CartPole_DQN"}, [{"name": f"seed_{i}", "seed": i} for i in (0, 1)]
+    )
+    for seed, reward in ((0, 100.0), (1, 200.0)):
+        progress = {"steps": 5000, "seconds": 12.0, "last_evaluation": reward, "best_evaluation": 200.0}
+        (group / f"seed_{seed}").mkdir()
+        status = {"state": "finished", "pid": 1, "updated": 1.0, "progress": progress}
+        (group / f"seed_{seed}" / "status.json").write_text(json.dumps(status))
+    done = coach(tmp_path, "--resume", group)
+    assert done.returncode == 0, done.stderr
+    assert "seed 0: evaluation 100 (best 200), 5,000 steps in 0:12\n" in done.stdout
+    assert re.search(r"^last evaluations: mean 150, standard deviation .*, 2 runs$", done.stdout, re.MULTILINE)
+    document = record_of(group)
+    assert [(run["state"], run["score"], run["steps"]) for run in document["runs"]] == [
+        ("finished", 100.0, 5000), ("finished", 200.0, 5000)
+    ]  # fmt: skip
+    assert document["statistics"][""]["mean"] == 150
+
+
+@pytest.mark.parametrize(
+    ("arguments", "run", "said"),
+    [
+        ({"evaluate": 500}, {"name": "a", "evaluated": "/runs/a b"}, "coach evaluate '/runs/a b' --steps 500\n"),
+        ({}, {"name": "seed_0"}, "is damaged; go on with its runs one by one"),
+    ],
+)
+def test_runs_that_are_no_seeds_are_not_gone_on_with(tmp_path, arguments, run, said):
+    done = coach(tmp_path, "--resume", group_with(tmp_path / "group", arguments, [run]))
+    assert done.returncode == 2
+    assert said in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def evaluate(tmp_path, monkeypatch):
+    """Evaluates runs that were started with these arguments, without a process: the first has the reward 0."""
+
+    class AtOnce:
+        stopped_by = None
+
+        def __init__(self, jobs, at_once, say, ends_all):
+            self._jobs = jobs
+
+        def run(self):
+            return [
+                side_by_side.Outcome(job, 0, {"state": "finished", "evaluation": {"mean": float(i), "episodes": 1}})
+                for i, job in enumerate(self._jobs)
+            ]
+
+    def run(recorded, *flags):
+        for index, arguments in enumerate(recorded):
+            (tmp_path / f"run_{index}").mkdir()
+            record = {"resumed": [], "evaluate_only": False, "arguments": arguments}
+            (tmp_path / f"run_{index}" / "experiment.json").write_text(json.dumps(record))
+        directories = [str(tmp_path / f"run_{index}") for index in range(len(recorded))]
+        flags = ["--evaluate=100", "-ep", str(tmp_path / "made"), *flags]
+        several_runs.evaluate(directories, flags, get_argument_parser())
+        (group,) = (tmp_path / "made" / "evaluation").iterdir()
+        return {task: statistics["mean"] for task, statistics in record_of(group)["statistics"].items()}
+
+    monkeypatch.setattr(several_runs, "SideBySide", AtOnce)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("flags", "others", "tasks"),
+    [
+        ({}, {"custom_parameter": "env_params.level='b'"}, ["", " --custom_parameter env_params.level='b'"]),
+        ({"environment_type": "a:One"}, {"environment_type": "b:Two"},
+         [" --environment_type a:One", " --environment_type b:Two"]),
+        ({"preset": "/here/mine.py"}, {"preset": "/there/mine.py"},
+         [" --preset /here/mine.py:graph_manager", " --preset /there/mine.py:graph_manager"]),
+        ({"level": "pong"}, {"level": "breakout"}, [" pong", " breakout"]),
+    ],
+    ids=["settings", "environment type", "preset", "level"],
+)  # fmt: skip
+def test_rewards_of_what_was_trained_otherwise_have_no_common_mean(evaluate, flags, others, tasks):
+    flags, others = ({"preset": "/here/mine.py", **one} for one in (flags, others))
+    assert evaluate([flags, others, flags, others]) == {f"mine{tasks[0]}": 1.0, f"mine{tasks[1]}": 2.0}
+
+
+def test_what_was_trained_alike_has_a_mean_however_it_was_spelt(evaluate):
+    one = {"preset": "cartpole_dqn", "custom_parameter": "discount = 1;seed=2;", "num_workers": 2}
+    other = {"preset": "CartPole_DQN:graph_manager", "custom_parameter": "discount = 1; seed=2"}
+    assert evaluate([one, other]) == {"CartPole_DQN": 0.5}
+
+
+def test_what_all_are_evaluated_in_makes_no_difference(evaluate):
+    recorded = [{"preset": "CartPole_DQN", "level": level} for level in ("one", "other")]
+    assert evaluate(recorded, "-lvl", "third") == {"CartPole_DQN third": 0.5}
+
+
+@pytest.mark.parametrize("flag", ["-crd", "-crf"])
+def test_a_single_checkpoint_does_not_stand_for_several_runs(evaluate, flag):
+    with pytest.raises(CoachError, match=rf"^{flag} names one checkpoint, and there are 2 runs to evaluate"):
+        evaluate([{"preset": "CartPole_DQN"}] * 2, flag, "checkpoint")
