@@ -122,7 +122,7 @@ def _about_workers(presets: list[str]) -> list[str]:
     lines: list[str] = []
     for number in sorted({number for number in numbers.values() if number > 1}):
         quoted = _quoted([name for name in presets if numbers[name] == number])
-        lines += ["", f"Rewards and episodes of the first of {number} workers alone (`-n {number}`): {quoted}."]
+        lines += ["", f"Rewards and episodes of the first of {number} workers alone (`-n {number}`):", f"{quoted}."]
     return lines
 
 
