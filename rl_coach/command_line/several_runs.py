@@ -306,7 +306,7 @@ def _names(directories: Sequence[str]) -> list[str]:
 
 
 def _tasks(args: argparse.Namespace, recorded: Sequence[dict[str, Any]]) -> list[str]:
-    """What each run was trained for, alike for those that were trained alike: rewards of others have no mean.
+    """The task that each run was trained for, alike for those that were trained alike: rewards of others have no mean.
 
     Preset and level, and where several have those, what else they differ in.
 

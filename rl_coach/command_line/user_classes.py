@@ -47,7 +47,7 @@ def _make(module_and_class: str, flag: str, base: type, kind: str, **offered: An
 
 
 def _called(found: Callable[..., Any], offered: dict[str, Any]) -> Any:
-    """What it gives when called with those of the arguments that it cannot do without."""
+    """The value of a call with those of the arguments that it cannot do without."""
     takes = found.__init__ if isinstance(found, type) else found  # type: ignore[misc]
     parameters = inspect.signature(takes).parameters.values()
     needed = {one.name for one in parameters if one.default is inspect.Parameter.empty}

@@ -295,7 +295,7 @@ class AsynchronousWorkers:
         return sum(worker.report.status.steps for worker in self._running if worker.report is not None)
 
     def report(self) -> dict[str, Any]:
-        """How far all workers together are, in the names of ``Progress.report``: their counts are summed, and of their
+        """The progress of all workers together, in the names of ``Progress.report``: counts are summed, and of their
         evaluations, which are all of the shared weights, it is the mean of the last and the best."""
         reports = [worker.report for worker in self._running if worker.report is not None]
         rewards = [report.rewards[1] for report in reports if report.rewards is not None]
