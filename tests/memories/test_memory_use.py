@@ -1,5 +1,6 @@
 """How much memory replay takes, measured by the operating system in a process of its own."""
 
+import os
 import subprocess
 import sys
 
@@ -37,7 +38,11 @@ def play(memory, steps, episode_length=50, shape=(20, 20), sample_every=10):
 
 
 def megabytes(script: str) -> list[float]:
-    result = subprocess.run([sys.executable, "-c", PREAMBLE + script], capture_output=True, text=True, check=True)
+    # whether an array gets huge pages, each of 2 MB however little of it is used, is chance
+    result = subprocess.run(
+        [sys.executable, "-c", PREAMBLE + script], env={**os.environ, "NUMPY_MADVISE_HUGEPAGE": "0"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
     return [float(number) for number in result.stdout.split()]
 
 
