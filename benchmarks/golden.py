@@ -105,7 +105,8 @@ def table_of_page(named: set[str], outcomes: list[Outcome]) -> str:
     :param named: what the page names
     """
     presets = [name for name in preset_catalogue.list_all_presets() if name in named]
-    with_a_reward = [name for name in presets if name in presets_with_a_reward()]
+    known = set(presets_with_a_reward())
+    with_a_reward = [name for name in presets if name in known]
     by_preset, lines = _by_preset(outcomes), []
     if with_a_reward:
         lines += [SOURCE, "", HEADER]

@@ -25,6 +25,7 @@ from rl_coach.architectures.update import (
 from rl_coach.core_types import Batch, StateType, Transition
 from rl_coach.exploration_policies.bootstrapped import BootstrappedParameters
 from rl_coach.policy.action_choice import PolicyDescription
+from rl_coach.utils import CoachError
 
 
 class BootstrappedDQNNetworkParameters(DQNNetworkParameters):
@@ -99,6 +100,14 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
     def num_heads(self) -> int:
         """K, the number of heads that the exploration policy chooses from."""
         return self.ap.exploration.architecture_num_q_heads
+
+    def init_environment_dependent_modules(self) -> None:
+        if not hasattr(self.ap.exploration, "architecture_num_q_heads"):
+            raise CoachError(
+                f"exploration of agent '{self.name}' is {type(self.ap.exploration).__name__}, which knows of no heads: "
+                f"set it to BootstrappedParameters() or UCBParameters()"
+            )
+        super().init_environment_dependent_modules()
 
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]

@@ -23,6 +23,7 @@ from tests.zoo.graphs import graph
 from tests.zoo.parameters import (
     bootstrapped,
     categorical,
+    dqn,
     mixed_monte_carlo,
     n_step_q,
     neural_episodic_control,
@@ -39,6 +40,12 @@ def setting(part: str, name: str, value: Any) -> Callable[[AgentParameters], Non
     return lambda agent: setattr(operator.attrgetter(part)(agent) if part else agent, name, value)
 
 
+def single_head() -> AgentParameters:
+    agent = bootstrapped()
+    agent.network_wrappers["main"].heads_parameters[0].num_output_head_copies = 1
+    return agent
+
+
 @pytest.mark.parametrize(
     ("parameters", "change", "message"),
     [
@@ -48,7 +55,13 @@ def setting(part: str, name: str, value: Any) -> Callable[[AgentParameters], Non
         (quantile_regression, setting("algorithm", "huber_loss_interval", -1), "huber_loss_interval is -1; it must"),
         (n_step_q, setting("algorithm", "targets_horizon", "3-Step"), "targets_horizon is '3-Step'; it must be"),
         (bootstrapped, setting("exploration", "architecture_num_q_heads", 4), "among 4 Q heads .* has 3"),
-        (bootstrapped, setting("", "exploration", EGreedyParameters()), "among 1 Q heads .* has 3"),
+        (
+            bootstrapped,
+            setting("", "exploration", EGreedyParameters()),
+            "is EGreedyParameters, which knows of no heads",
+        ),
+        (single_head, setting("", "exploration", EGreedyParameters()), "is EGreedyParameters, which knows of no heads"),
+        (dqn, setting("", "exploration", BootstrappedParameters()), "among 10 Q heads .* has 1"),
         (categorical, setting("", "exploration", BootstrappedParameters()), "among 10 Q heads .* has 1"),
         (neural_episodic_control, setting("", "exploration", UCBParameters()), "among 10 Q heads .* has 1"),
         (neural_episodic_control, setting("algorithm", "number_of_knn", 151), "number_of_knn is 151; it must be"),
