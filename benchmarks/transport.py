@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterator
 
 from benchmarks.measured import BenchmarkError
 from benchmarks.memory import as_transition, frame_steps, vector_steps
-from rl_coach.agents.sent_and_received import played_in
+from rl_coach.agents.core.transport import played_in
 from rl_coach.core_types import Batch, Transition
 from rl_coach.memories.backend.connection import Connection
 from rl_coach.memories.backend.ledger import Ledger

@@ -7,7 +7,7 @@ from typing import Any, Callable, Protocol
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.experience import Played
+from rl_coach.agents.core.experience import Played
 from rl_coach.core_types import EnvResponse, RunPhase
 from rl_coach.level_manager import LevelManager
 from rl_coach.memories.backend.ledger import Ledger

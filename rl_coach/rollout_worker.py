@@ -18,9 +18,9 @@ from typing import Any, Callable, Sequence
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.before_evaluation import FILTERS
-from rl_coach.agents.episode import EpisodeReport
-from rl_coach.agents.sent_and_received import about_played, take_policy
+from rl_coach.agents.core.episode import EpisodeReport
+from rl_coach.agents.core.evaluation_snapshot import FILTERS
+from rl_coach.agents.core.transport import about_played, take_policy
 from rl_coach.architectures.blueprint import NetworkBlueprint
 from rl_coach.base_parameters import Frameworks, TaskParameters, TaskRole
 from rl_coach.core_types import EnvironmentSteps, PlayUnit, RunPhase

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.parallel_episodes import ParallelEpisodes
+from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
 from rl_coach.core_types import EnvResponse, RunPhase
 from rl_coach.environments.environment_protocols import CopiedEnvironment, SimulatedEnvironment
 from rl_coach.level_manager import LevelManager

@@ -11,8 +11,8 @@ import pytest
 
 from rl_coach.agents.acer_agent import ACERAgentParameters
 from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
+from rl_coach.agents.core.transport import policy_of, take_policy
 from rl_coach.agents.ppo_agent import PPOAgentParameters
-from rl_coach.agents.sent_and_received import policy_of, take_policy
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Conv2d
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters

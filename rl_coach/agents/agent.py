@@ -8,17 +8,17 @@ from typing import Any, SupportsFloat
 import numpy as np
 
 from rl_coach.agents.agent_networks import AgentNetworks
-from rl_coach.agents.agent_state import restore, state_of
-from rl_coach.agents.before_evaluation import BeforeEvaluation
-from rl_coach.agents.books import Books
+from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.episode import EpisodeInProgress, attributes_set_by
+from rl_coach.agents.core.evaluation_snapshot import BeforeEvaluation
+from rl_coach.agents.core.experience import Experience, Played
+from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
+from rl_coach.agents.core.requirements import Needs, require_fitting_networks, require_fitting_settings
+from rl_coach.agents.core.sequence_replay import SequenceReplay
+from rl_coach.agents.core.signals import Books
+from rl_coach.agents.core.state import restore, state_of
+from rl_coach.agents.core.update_loop import Outcome, UpdateLoop, columns_of
 from rl_coach.agents.delegated_attributes import Delegated
-from rl_coach.agents.episode import EpisodeInProgress, attributes_set_by
-from rl_coach.agents.experience import Experience, Played
-from rl_coach.agents.needs import Needs, require_fitting_networks, require_fitting_settings
-from rl_coach.agents.parallel_episodes import ParallelEpisodes
-from rl_coach.agents.sequence_replay import SequenceReplay
-from rl_coach.agents.training_clock import TrainingClock
-from rl_coach.agents.update_loop import Outcome, UpdateLoop, columns_of
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.agents.core.requirements import NetworkNeed, Q
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNNetworkParameters
-from rl_coach.agents.needs import NetworkNeed, Q
-from rl_coach.agents.q_learning_rules import allowed_values
+from rl_coach.agents.rules.q_learning import allowed_values
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.update import (
     LearningBatch,

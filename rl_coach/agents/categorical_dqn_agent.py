@@ -6,10 +6,10 @@ from typing import ClassVar, Mapping
 
 import numpy as np
 
-from rl_coach.agents.categorical_dqn_rule import categorical_rule
+from rl_coach.agents.core.requirements import HeadNeed, NetworkNeed
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters, DQNNetworkParameters
-from rl_coach.agents.needs import HeadNeed, NetworkNeed
-from rl_coach.agents.q_learning_rules import SelectActions, greedy_by_target
+from rl_coach.agents.rules.categorical_dqn import categorical_rule
+from rl_coach.agents.rules.q_learning import SelectActions, greedy_by_target
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.head_parameters import CategoricalQHeadParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper

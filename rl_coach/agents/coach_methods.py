@@ -11,9 +11,9 @@ from rl_coach.saver import SaverCollection
 from rl_coach.utils import Signal
 
 if TYPE_CHECKING:
-    from rl_coach.agents.books import Books
-    from rl_coach.agents.episode import EpisodeInProgress
-    from rl_coach.agents.experience import Experience
+    from rl_coach.agents.core.episode import EpisodeInProgress
+    from rl_coach.agents.core.experience import Experience
+    from rl_coach.agents.core.signals import Books
     from rl_coach.architectures.network_wrapper import NetworkWrapper
 
 

@@ -7,12 +7,12 @@ from typing import Any, Mapping
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.core.requirements import ACTOR, Q_OF_ACTION, NetworkNeed
 from rl_coach.agents.deterministic_policy import (
     DeterministicPolicyAlgorithmParameters,
     DeterministicPolicyNetworkParameters,
 )
-from rl_coach.agents.deterministic_policy_rules import ddpg_rule
-from rl_coach.agents.needs import ACTOR, Q_OF_ACTION, NetworkNeed
+from rl_coach.agents.rules.deterministic_policy import ddpg_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DDPGActorHeadParameters, DDPGVHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters

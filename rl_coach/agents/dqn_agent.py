@@ -6,8 +6,8 @@ from typing import ClassVar, Mapping
 
 import numpy as np
 
-from rl_coach.agents.needs import NetworkNeed, Q
-from rl_coach.agents.q_learning_rules import SelectActions, greedy_by_target, q_learning_rule, selected_before
+from rl_coach.agents.core.requirements import NetworkNeed, Q
+from rl_coach.agents.rules.q_learning import SelectActions, greedy_by_target, q_learning_rule, selected_before
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters

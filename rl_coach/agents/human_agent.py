@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.episode import new_buffer
+from rl_coach.agents.core.episode import new_buffer
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper

@@ -6,9 +6,9 @@ from typing import ClassVar, Mapping
 
 import numpy as np
 
-from rl_coach.agents.needs import NetworkNeed, Q
+from rl_coach.agents.core.requirements import NetworkNeed, Q
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
-from rl_coach.agents.q_learning_rules import greedy_by_target, q_learning_rule
+from rl_coach.agents.rules.q_learning import greedy_by_target, q_learning_rule
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters

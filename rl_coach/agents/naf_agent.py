@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.needs import HeadNeed, NetworkNeed
+from rl_coach.agents.core.requirements import HeadNeed, NetworkNeed
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import NAFHeadParameters

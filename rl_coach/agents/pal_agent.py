@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
+from rl_coach.agents.core.requirements import MemoryNeed, NetworkNeed, Q
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from rl_coach.agents.mmc_agent import columns_with_returns
-from rl_coach.agents.needs import MemoryNeed, NetworkNeed, Q
-from rl_coach.agents.q_learning_rules import allowed_values, q_learning_update
+from rl_coach.agents.rules.q_learning import allowed_values, q_learning_update
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, select
 from rl_coach.core_types import Batch

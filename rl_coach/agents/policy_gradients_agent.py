@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
-from rl_coach.agents.needs import POLICY, NetworkNeed, unknown_rescaler
-from rl_coach.agents.policy_gradient_rescaler import PolicyGradientRescaler
+from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
+from rl_coach.agents.core.requirements import POLICY, NetworkNeed, unknown_rescaler
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters

@@ -10,8 +10,8 @@ import numpy as np
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgent
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.needs import MemoryNeed
-from rl_coach.agents.sequences import Sequences, rows_of, stored_states
+from rl_coach.agents.core.requirements import MemoryNeed
+from rl_coach.agents.core.sequences import Sequences, rows_of, stored_states
 from rl_coach.architectures.architecture import Architecture
 from rl_coach.architectures.learner import LearningResult
 from rl_coach.architectures.packing import padded

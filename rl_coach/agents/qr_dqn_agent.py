@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
+from rl_coach.agents.core.requirements import HeadNeed, NetworkNeed
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters, DQNNetworkParameters
-from rl_coach.agents.needs import HeadNeed, NetworkNeed
-from rl_coach.agents.q_learning_rules import allowed_values, greedy_by_target
+from rl_coach.agents.rules.q_learning import allowed_values, greedy_by_target
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.head_parameters import QuantileRegressionQHeadParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper

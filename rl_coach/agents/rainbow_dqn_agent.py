@@ -8,9 +8,9 @@ from rl_coach.agents.categorical_dqn_agent import (
     CategoricalDQNAgentParameters,
     CategoricalDQNAlgorithmParameters,
 )
+from rl_coach.agents.core.requirements import HeadNeed, NetworkNeed
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNNetworkParameters
-from rl_coach.agents.needs import HeadNeed, NetworkNeed
 from rl_coach.architectures.head_parameters import RainbowQHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.base_parameters import MiddlewareScheme

@@ -5,32 +5,120 @@ Agents and their settings, by the module that Coach has them in.
 
 from __future__ import annotations
 
+from typing import ClassVar, Mapping
+
 import numpy as np
 
-from rl_coach.agents.td3_exp_parameters import (
-    RandomAgentParameters,
-    RNDNetworkParameters,
-    TD3ExplorationAgentParameters,
-    TD3ExplorationAlgorithmParameters,
-    TD3GoalBasedAgentParameters,
-    TD3IntrinsicRewardAgentParameters,
-)
+from rl_coach.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 from rl_coach.agents.td3_exploration_agent import TD3ExplorationAgent
-from rl_coach.agents.td3_goal_based_agent import TD3GoalBasedAgent
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import RNDHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.base_parameters import MiddlewareScheme, NetworkParameters
 from rl_coach.core_types import Batch
+from rl_coach.exploration_policies.e_greedy import EGreedyParameters
+from rl_coach.schedules import ConstantSchedule
+from rl_coach.utilities.constraints import FLAG, FRACTION, TEXT, Constraint, number, optional, whole
 
-__all__ = [
-    "RNDNetworkParameters",
-    "RandomAgent",
-    "RandomAgentParameters",
-    "TD3ExplorationAgent",
-    "TD3ExplorationAgentParameters",
-    "TD3ExplorationAlgorithmParameters",
-    "TD3GoalBasedAgent",
-    "TD3GoalBasedAgentParameters",
-    "TD3IntrinsicRewardAgent",
-    "TD3IntrinsicRewardAgentParameters",
-]
+
+class RNDNetworkParameters(NetworkParameters):
+    """Features of an observation: of the predictor, or of the constant network that it predicts."""
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {"should_get_softmax_probabilities": FLAG}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {
+            "observation": InputEmbedderParameters(activation_function="leaky_relu", input_rescaling={"image": 1.0})
+        }
+        self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Empty)
+        self.heads_parameters = [RNDHeadParameters()]
+        self.create_target_network = False
+        self.optimizer_type = "Adam"
+        self.batch_size = 100
+        self.learning_rate = 0.0001
+        self.should_get_softmax_probabilities = False
+
+
+class TD3ExplorationAlgorithmParameters(TD3AlgorithmParameters):
+    """Hyperparameters of TD3 that explores without a reward.
+
+    :ivar rnd_sample_size: the predictor learns from the newest so many transitions, after as many steps
+    :ivar rnd_batch_size: number of transitions in one of its updates
+    :ivar rnd_optimization_epochs: number of times that it learns from each
+    :ivar td3_training_ratio: number of updates for each step played
+    :ivar identity_goal_sample_rate: share of a batch whose goal is where the agent is already
+    :ivar env_obs_key: the observation whose novelty counts
+    :ivar agent_obs_key: the observation that actor and critic see; with goals, ``env_obs_key`` and the goal's joined
+    :ivar replay_buffer_save_steps: number of steps between two saves of the memory
+    :ivar replay_buffer_save_path: directory that it is saved in; None does not save
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "rnd_sample_size": whole(1),
+        "rnd_batch_size": whole(1),
+        "rnd_optimization_epochs": whole(1),
+        "td3_training_ratio": number(0),
+        "identity_goal_sample_rate": FRACTION,
+        "env_obs_key": TEXT,
+        "agent_obs_key": TEXT,
+        "replay_buffer_save_steps": whole(1),
+        "replay_buffer_save_path": optional(TEXT),
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnd_sample_size = 2000
+        self.rnd_batch_size = 500
+        self.rnd_optimization_epochs = 4
+        self.td3_training_ratio = 1.0
+        self.identity_goal_sample_rate = 0.0
+        self.env_obs_key = "camera"
+        self.agent_obs_key = "camera"
+        self.replay_buffer_save_steps = 25000
+        self.replay_buffer_save_path: str | None = None
+
+
+class TD3ExplorationAgentParameters(TD3AgentParameters):
+    """TD3 with random network distillation beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.algorithm = TD3ExplorationAlgorithmParameters()
+        self.network_wrappers |= {"predictor": RNDNetworkParameters(), "constant": RNDNetworkParameters()}
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.td3_exp_agent:TD3ExplorationAgent"
+
+
+class TD3IntrinsicRewardAgentParameters(TD3ExplorationAgentParameters):
+    """TD3 whose reward is novelty."""
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.td3_exp_agent:TD3IntrinsicRewardAgent"
+
+
+class TD3GoalBasedAgentParameters(TD3ExplorationAgentParameters):
+    """TD3 that goes to the most novel of what it has seen."""
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.td3_exp_agent:TD3GoalBasedAgent"
+
+
+class RandomAgentParameters(TD3ExplorationAgentParameters):
+    """An agent that acts at random and does not learn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.exploration = EGreedyParameters()
+        self.exploration.epsilon_schedule = ConstantSchedule(1.0)
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.td3_exp_agent:RandomAgent"
 
 
 class TD3IntrinsicRewardAgent(TD3ExplorationAgent):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.needs import MemoryNeed
+from rl_coach.agents.core.requirements import MemoryNeed
 from rl_coach.agents.td3_agent import TD3Agent
 from rl_coach.core_types import Batch, RunPhase
 from rl_coach.logger import tiled, write_picture

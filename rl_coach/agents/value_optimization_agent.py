@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.sequence_replay import SequenceReplay
+from rl_coach.agents.core.sequence_replay import SequenceReplay
 from rl_coach.core_types import ActionInfo, Batch, StateType
 from rl_coach.logger import screen
 from rl_coach.policy.action_choice import PolicyDescription

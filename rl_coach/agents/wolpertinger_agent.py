@@ -8,13 +8,13 @@ from typing import ClassVar, Mapping
 
 import numpy as np
 
-from rl_coach.agents.action_embedding import ActionEmbedding, embedding_of
 from rl_coach.agents.ddpg_agent import (
     DDPGActorNetworkParameters,
     DDPGAgent,
     DDPGAlgorithmParameters,
     DDPGCriticNetworkParameters,
 )
+from rl_coach.agents.rules.action_embedding import ActionEmbedding, embedding_of
 from rl_coach.architectures.head_parameters import WolpertingerActorHeadParameters
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import ActionInfo, Batch, StateType

@@ -10,7 +10,7 @@ from typing import Any, Callable, ClassVar, Iterator, Mapping
 
 import numpy as np
 
-from rl_coach.agents.sent_and_received import policy_of, take_policy
+from rl_coach.agents.core.transport import policy_of, take_policy
 from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.base_parameters import ScheduleParameters, TaskParameters, VisualizationParameters
 from rl_coach.core_types import (

@@ -12,8 +12,8 @@ from typing import Any, Callable
 
 import numpy as np
 
-from rl_coach.agents.experience import Played
-from rl_coach.agents.sent_and_received import blueprints_of, played_in, policy_of
+from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.transport import blueprints_of, played_in, policy_of
 from rl_coach.base_parameters import DistributedCoachSynchronizationType
 from rl_coach.core_types import RunPhase
 from rl_coach.data_stores.data_store import DataStore

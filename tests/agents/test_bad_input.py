@@ -7,8 +7,8 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from rl_coach.agents.policy_gradient_rescaler import PolicyGradientRescaler
-from rl_coach.agents.td3_exp_parameters import RandomAgentParameters, TD3GoalBasedAgentParameters
+from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
+from rl_coach.agents.td3_exp_agent import RandomAgentParameters, TD3GoalBasedAgentParameters
 from rl_coach.architectures.head_parameters import (
     DDPGVHeadParameters,
     DuelingQHeadParameters,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.core.episode import EpisodeInProgress, attributes_set_by
 from rl_coach.agents.dqn_agent import DQNAgent
-from rl_coach.agents.episode import EpisodeInProgress, attributes_set_by
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.schedules import ConstantSchedule

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rl_coach.agents.rules.soft_actor_critic import critic_losses
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
-from rl_coach.agents.soft_actor_critic_rules import critic_losses
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, RunPhase, TrainingSteps
 from rl_coach.utils import CoachError

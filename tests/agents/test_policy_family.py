@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.acer_agent import ACERAgentParameters
-from rl_coach.agents.acer_rule import acer_rule, retrace_targets
 from rl_coach.agents.actor_critic_agent import actor_critic_rule
 from rl_coach.agents.policy_gradients_agent import policy_gradient_rule
 from rl_coach.agents.ppo_agent import PPOAgentParameters
-from rl_coach.agents.proximal_policy_rules import adapted_coefficient, clipped_ppo_rule, ppo_rule
+from rl_coach.agents.rules.acer import acer_rule, retrace_targets
+from rl_coach.agents.rules.proximal_policy import adapted_coefficient, clipped_ppo_rule, ppo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.frameworks import load_framework
 from rl_coach.architectures.head_parameters import (

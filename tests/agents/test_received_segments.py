@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rl_coach.agents.experience import Played
+from rl_coach.agents.core.experience import Played
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import MiddlewareScheme, TaskRole
 from rl_coach.core_types import EnvironmentSteps, RunPhase, TrainingSteps

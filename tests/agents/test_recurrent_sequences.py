@@ -9,12 +9,12 @@ import pytest
 
 from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters
 from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
+from rl_coach.agents.core.sequences import Sequences, rows_of
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.mmc_agent import MixedMonteCarloAgentParameters
 from rl_coach.agents.pal_agent import PALAgentParameters
 from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgentParameters
-from rl_coach.agents.sequences import Sequences, rows_of
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.base_parameters import MiddlewareScheme

@@ -9,9 +9,9 @@ from rl_coach.agents.actor_critic_agent import actor_critic_rule, generalized_ad
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.policy_gradients_agent import policy_gradient_rule
 from rl_coach.agents.policy_optimization_agent import RunningMeans
-from rl_coach.agents.proximal_policy_rules import clipped_ppo_rule
-from rl_coach.agents.q_learning_rules import greedy_by_target, q_learning_rule
-from rl_coach.agents.soft_actor_critic_rules import soft_actor_critic_rule, squashed_sample
+from rl_coach.agents.rules.proximal_policy import clipped_ppo_rule
+from rl_coach.agents.rules.q_learning import greedy_by_target, q_learning_rule
+from rl_coach.agents.rules.soft_actor_critic import soft_actor_critic_rule, squashed_sample
 from rl_coach.architectures.policies import entropy, log_probability, masked
 from tests.agents.numpy_rules import FixedNetwork, batch, gaussian_density, ops, run, softmax_policy
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rl_coach.agents.soft_actor_critic_rules import soft_actor_critic_rule
+from rl_coach.agents.rules.soft_actor_critic import soft_actor_critic_rule
 from rl_coach.architectures.update import TrainingStep, Update
 from rl_coach.core_types import Batch, RunPhase, Transition
 from tests.zoo.environments import Target

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rl_coach.agents.episode import EpisodeReport
-from rl_coach.agents.experience import Played
+from rl_coach.agents.core.episode import EpisodeReport
+from rl_coach.agents.core.experience import Played
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter

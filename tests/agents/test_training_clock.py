@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rl_coach.agents.training_clock import TrainingClock
+from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, Frames, TrainingSteps
 from rl_coach.utils import CoachError

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.bootstrapped_dqn_agent import bootstrapped_rule
-from rl_coach.agents.categorical_dqn_rule import categorical_rule
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.mmc_agent import mixed_monte_carlo_rule
 from rl_coach.agents.naf_agent import normalized_advantage_rule
-from rl_coach.agents.nec_rule import neural_episodic_control_rule
 from rl_coach.agents.pal_agent import PALAlgorithmParameters, advantage_learning_rule
-from rl_coach.agents.q_learning_rules import greedy_by_target, q_learning_rule
 from rl_coach.agents.qr_dqn_agent import quantile_regression_rule
+from rl_coach.agents.rules.categorical_dqn import categorical_rule
+from rl_coach.agents.rules.nec import neural_episodic_control_rule
+from rl_coach.agents.rules.q_learning import greedy_by_target, q_learning_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import (
     CategoricalQHeadParameters,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rl_coach.agents.action_embedding import ActionEmbedding, embedding_of
+from rl_coach.agents.rules.action_embedding import ActionEmbedding, embedding_of
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import CoachError

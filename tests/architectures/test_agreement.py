@@ -15,9 +15,9 @@ import pytest
 from rl_coach.agents.actor_critic_agent import actor_critic_rule
 from rl_coach.agents.ddqn_agent import DDQNAgent
 from rl_coach.agents.dqn_agent import DQNAgent
-from rl_coach.agents.proximal_policy_rules import clipped_ppo_rule
-from rl_coach.agents.q_learning_rules import q_learning_rule
-from rl_coach.agents.soft_actor_critic_rules import soft_actor_critic_rule
+from rl_coach.agents.rules.proximal_policy import clipped_ppo_rule
+from rl_coach.agents.rules.q_learning import q_learning_rule
+from rl_coach.agents.rules.soft_actor_critic import soft_actor_critic_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import (
     DuelingQHeadParameters,

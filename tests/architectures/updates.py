@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.dqn_agent import DQNNetworkParameters
-from rl_coach.agents.q_learning_rules import greedy_by_target, q_learning_rule
+from rl_coach.agents.rules.q_learning import greedy_by_target, q_learning_rule
+from rl_coach.agents.rules.soft_actor_critic import soft_actor_critic_rule
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
-from rl_coach.agents.soft_actor_critic_rules import soft_actor_critic_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.frameworks import load_framework
 from rl_coach.architectures.head_parameters import QHeadParameters

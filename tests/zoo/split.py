@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable
 
 import numpy as np
 
-from rl_coach.agents.experience import Played
+from rl_coach.agents.core.experience import Played
 from rl_coach.base_parameters import AgentParameters, TaskParameters, VisualizationParameters
 from rl_coach.core_types import ActionInfo, Batch, EnvResponse, StateType
 from rl_coach.data_stores.data_store import DataStoreParameters

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.q_learning_rules import SelectActions, allowed_values
+from rl_coach.agents.rules.q_learning import SelectActions, allowed_values
 from rl_coach.architectures.update import (
     LearningBatch,
     NetworkView,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rl_coach.agents.agent_state import FILTERS
+from rl_coach.agents.core.state import FILTERS
 
 if TYPE_CHECKING:
     from rl_coach.agents.agent import Agent

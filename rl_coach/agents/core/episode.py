@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 import numpy as np
 
-from rl_coach.agents.received_segments import SegmentStart
+from rl_coach.agents.core.segments import SegmentStart
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Episode, RunPhase, StateType
 from rl_coach.utilities import plain_data

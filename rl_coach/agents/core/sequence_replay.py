@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.sequences import stored_states
+from rl_coach.agents.core.sequences import stored_states
 from rl_coach.architectures.middleware_parameters import MiddlewareParameters
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
 from rl_coach.core_types import Batch

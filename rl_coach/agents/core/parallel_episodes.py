@@ -8,7 +8,7 @@ from rl_coach.core_types import ActionInfo, StateType
 
 if TYPE_CHECKING:
     from rl_coach.agents.agent import Agent
-    from rl_coach.agents.episode import EpisodeInProgress
+    from rl_coach.agents.core.episode import EpisodeInProgress
 
 
 class ParallelEpisodes:

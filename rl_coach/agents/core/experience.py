@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rl_coach.agents.episode import EpisodeInProgress, EpisodeReport
-from rl_coach.agents.sequences import stored_state
+from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport
+from rl_coach.agents.core.sequences import stored_state
 from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition, n_step_returns
 from rl_coach.filters.filter import InputFilter
 from rl_coach.logger import screen

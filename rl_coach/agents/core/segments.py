@@ -12,7 +12,7 @@ from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
-    from rl_coach.agents.experience import Played
+    from rl_coach.agents.core.experience import Played
 
 
 _MOST_STEPS = 10_000_000  # of an episode

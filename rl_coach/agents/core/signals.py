@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import numpy as np
 
-from rl_coach.agents.episode import EpisodeReport
+from rl_coach.agents.core.episode import EpisodeReport
 from rl_coach.architectures.learner import LearningResult
 from rl_coach.base_parameters import TaskParameters, VisualizationParameters
 from rl_coach.core_types import RunPhase

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rl_coach.agents.before_evaluation import FILTERS
-from rl_coach.agents.episode import EpisodeReport
-from rl_coach.agents.experience import Played
+from rl_coach.agents.core.episode import EpisodeReport
+from rl_coach.agents.core.evaluation_snapshot import FILTERS
+from rl_coach.agents.core.experience import Played
 from rl_coach.core_types import RunPhase
 from rl_coach.memories.backend.wire import Chunk, ChunkError
 
