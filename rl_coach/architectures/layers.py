@@ -131,6 +131,13 @@ class NoisyNetDense(Layer):
         return float(width * self.units), self.units
 
 
+class LayerNorm(Layer):
+    """Layer normalisation over the last dimension (Ba et al. 2016); a scheme puts the activation behind it."""
+
+    def applied(self, layers: Layers, x: Any) -> Any:
+        return layers.layernorm(x)
+
+
 class Flatten(Layer):
     """All dimensions but the batch become one."""
 
@@ -225,7 +232,8 @@ class Layers:
         raise NotImplementedError(f"{type(self).__name__} has no NoisyNet layer")
 
     def layernorm(self, x: Any) -> Any:
-        """Each row [F] with mean 0 and deviation 1, times a trained scale, plus a trained offset (Ba et al. 2016)."""
+        """[..., F] with mean 0 and deviation 1 over F, times a trained scale, plus a trained offset (Ba et al. 2016,
+        equation 4)."""
         centred = x - self.ops.mean(x, axis=-1, keepdims=True)
         normalized = centred / self.ops.sqrt(self.ops.mean(self.ops.square(centred), axis=-1, keepdims=True) + 1e-5)
         scale, offset = (self.trained_row(x, x.shape[-1], Constant(first), lambda row: row) for first in (1.0, 0.0))
@@ -264,6 +272,6 @@ class Layers:
         :raises CoachError: it is none
         """
         raise CoachError(
-            f"a network cannot have a layer {layer!r}: use Dense, Conv2d, NoisyNetDense, Flatten, "
-            f"BatchnormActivationDropout or a subclass of rl_coach.architectures.layers.Layer"
+            f"a network cannot have a layer {layer!r}: use Dense, Conv2d, NoisyNetDense, LayerNorm, "
+            f"Flatten, BatchnormActivationDropout or a subclass of rl_coach.architectures.layers.Layer"
         )
