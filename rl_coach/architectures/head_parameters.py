@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Mapping
 
 from rl_coach.base_parameters import NetworkComponentParameters
-from rl_coach.utilities.constraints import FLAG, TEXT, Constraint, list_of, number, optional, whole
+from rl_coach.utilities.constraints import FLAG, TEXT, Constraint, instance, list_of, number, optional, whole
 
 
 class HeadParameters(NetworkComponentParameters):
@@ -325,22 +325,32 @@ class WolpertingerActorHeadParameters(_ActorHead):
 
 
 class MeasurementsPredictionHeadParameters(_NamedHead):
-    """Future measurements for each action (Dosovitskiy & Koltun 2017)."""
+    """Future measurements for each action (Dosovitskiy & Koltun 2017).
+
+    :ivar num_predicted_steps_ahead: number of offsets in time; the agent fills it in from its algorithm's parameters
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {"num_predicted_steps_ahead": whole(1)}
 
     head, default_name = "MeasurementsPredictionHead", "measurements_prediction_head_params"
+    num_predicted_steps_ahead = 6
 
 
 class ClassificationHeadParameters(_NamedHead):
-    """Probabilities of classes."""
+    """Probabilities of classes, one for each discrete action."""
 
     head, default_name = "ClassificationHead", "classification_head_params"
 
 
 class RegressionHeadParameters(_HeadWithOutputBias):
-    """A number for each action.
+    """A number for each discrete action, or for each element of a continuous one.
 
-    :param scheme: layers before the output; None for one of 256 units
+    :param scheme: a list of layers before the output, with the activation after each; None for one of 256 units
     """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {
+        "scheme": optional(instance((list, tuple), "a list of layers")),
+    }
 
     head, default_name = "RegressionHead", "q_head_params"
 

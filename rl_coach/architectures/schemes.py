@@ -55,10 +55,15 @@ def resolve_layers(parameters: Any, schemes: dict) -> list:
     else:
         raise CoachError(f"{parameters.name} has no scheme {scheme}: give a list of layers instead")
     default = BatchnormActivationDropout(parameters.batchnorm, parameters.activation_function, parameters.dropout_rate)
+    return with_activations(layers, default, parameters.dense_layer)
+
+
+def with_activations(layers: list, default: BatchnormActivationDropout, dense_layer: Any) -> list:
+    """The layers of a scheme with ``default`` after each, and ``dense_layer`` for ``Dense``; see ``resolve_layers``."""
     resolved: list = []
     for layer, following in zip(layers, [*layers[1:], None]):
-        if isinstance(layer, Dense) and parameters.dense_layer is not None:
-            layer = parameters.dense_layer(layer.units)
+        if isinstance(layer, Dense) and dense_layer is not None:
+            layer = dense_layer(layer.units)
         resolved.append(layer)
         is_activation = isinstance(layer, BatchnormActivationDropout)
         if not is_activation and not isinstance(following, (BatchnormActivationDropout, LayerNorm)):
