@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Iterator, Mapping
 
 import numpy as np
 
-from rl_coach.core_types import Batch, CsvDataset, Episode, Transition, n_step_returns
+from rl_coach.core_types import NO_OLD_VALUE, Batch, CsvDataset, Episode, Transition, n_step_returns
 from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.memory import (
     Memory,
@@ -180,8 +180,10 @@ class EpisodicExperienceReplay(Memory):
             return
         returns = n_step_returns(rewards, discount, n_step)
         if bootstraps and 0 < n_step < len(rows):
-            values = store.info["max_action_value"].column.values[rows[n_step:]]
-            returns[: len(values)] += discount**n_step * values
+            column, later = store.info.get("max_action_value"), rows[n_step:]
+            if column is None or not all(map(column.has, later)):
+                raise CoachError(NO_OLD_VALUE)
+            returns[: len(later)] += discount**n_step * column.column.values[later]
         store.put_returns(rows, returns)
 
     def _drop_oldest(self, count: int) -> None:
