@@ -254,6 +254,29 @@ class ActionInfo:
         return f"ActionInfo({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
 
+class Directive:
+    """What the agent of one level asks of the agent of the level below.
+
+    :param goal: what to reach, or another choice of the lower agent's ``in_action_space``
+    :param is_tested: the lower agent acts without exploring, so that the level above learns what it can reach (Levy et
+        al. 2019, section 4.3, subgoal testing)
+    """
+
+    __slots__ = ("goal", "is_tested")
+
+    def __init__(self, goal: Any, is_tested: bool = False):
+        self.goal = goal
+        self.is_tested = is_tested
+
+    @classmethod
+    def of(cls, action: Any) -> Directive:
+        """The directive itself, or one that asks for a plain action of the level above."""
+        return action if isinstance(action, cls) else cls(action)
+
+    def __repr__(self) -> str:
+        return f"Directive({self.goal!r}, is_tested={self.is_tested})"
+
+
 def _another_name(attribute: str) -> Any:
     """A property that reads and writes an attribute of another name."""
     return property(operator.attrgetter(attribute), lambda instance, value: setattr(instance, attribute, value))

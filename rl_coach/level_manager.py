@@ -10,7 +10,7 @@ from typing import Any, Callable, Mapping, Union, cast
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
-from rl_coach.core_types import ActionInfo, ActionType, EnvironmentSteps, EnvResponse, RunPhase, Transition
+from rl_coach.core_types import ActionInfo, ActionType, Directive, EnvironmentSteps, EnvResponse, RunPhase, Transition
 from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.environments.environment_protocols import SimulatedEnvironment, Simulator, SteppedEnvironment
 from rl_coach.saver import SaverCollection
@@ -151,11 +151,12 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def action_space(self) -> ActionSpace:
-        """The directives that the level above may choose: the incoming action space of the agent."""
+        """The directives that the level above may choose: the incoming action space of the agent; of goals, a box with
+        their bounds."""
         space = self.agent.in_action_space
         if space is None:
             raise CoachError(f"level '{self.name}' takes no directives: its agent has no in_action_space")
-        return space
+        return space.for_the_level_above
 
     def get_random_action(self) -> ActionType:
         return self.action_space.sample()
@@ -236,7 +237,7 @@ class LevelManager(EnvironmentInterface):
     def step(self, action: Any) -> EnvResponse:
         """Act until ``steps_limit`` is reached or the episode is over for the agent.
 
-        :param action: a directive for the agent, None if there is no level above
+        :param action: a directive for the agent, a goal or a ``Directive``; None if there is no level above
         :return: the environment's last answer; over several steps, with the sum of their rewards
         """
         agent = self.agent
@@ -267,7 +268,7 @@ class LevelManager(EnvironmentInterface):
             raise CoachError(f"level '{self.name}' cannot act before its environment has begun an episode")
         return response
 
-    def _pass_down(self, directive: ActionType) -> None:
+    def _pass_down(self, directive: ActionType | Directive) -> None:
         self.agent.set_incoming_directive(directive)
         # an agent that has reached its goal begins anew, though the environment's episode goes on
         if self._reset_due or self.episode_over:

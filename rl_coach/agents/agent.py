@@ -26,6 +26,7 @@ from rl_coach.core_types import (
     ActionInfo,
     ActionType,
     Batch,
+    Directive,
     EnvironmentEpisodes,
     EnvResponse,
     PlayUnit,
@@ -260,8 +261,8 @@ class Agent(Needs, AgentNetworks):
     def reset_internal_state(self) -> None:
         """Begin an episode."""
         self.books.begin_episode()
-        goal, self.episode = self.episode.incoming_goal, self.episode_class(self.ap.algorithm)
-        self.episode.incoming_goal = goal
+        before, self.episode = self.episode, self.episode_class(self.ap.algorithm)
+        self.episode.incoming_goal, self.episode.is_tested = before.incoming_goal, before.is_tested
         self.input_filter.reset()
         self.output_filter.reset()
         self.exploration_policy.reset()
@@ -277,6 +278,8 @@ class Agent(Needs, AgentNetworks):
         """Go on with an episode that was put aside."""
         self.episode = episode
         episode.spread(self)
+        if episode.is_tested:
+            self.exploration_policy.change_phase(RunPhase.TEST)
         if is_restored:
             self.books.resume_steps()
             self.experience.go_on_with(episode)
@@ -474,10 +477,13 @@ class Agent(Needs, AgentNetworks):
         """
         self.experience.take_in(played)
 
-    def set_incoming_directive(self, action: ActionType) -> None:
+    def set_incoming_directive(self, action: ActionType | Directive) -> None:
         """Take a goal from the level above: until the next one it is the ``desired_goal`` of the agent's states. The
         environment's own state, which others see too, stays as it is."""
-        self.episode.incoming_goal = np.asarray(action)
+        directive = Directive.of(action)
+        if directive.is_tested is not self.episode.is_tested:
+            self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._phase)
+        self.episode.incoming_goal, self.episode.is_tested = np.asarray(directive.goal), directive.is_tested
         self.curr_state = {**self.curr_state, "desired_goal": self.episode.incoming_goal}
 
     # state
