@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Mapping
 
 from rl_coach.base_parameters import NetworkComponentParameters
@@ -54,91 +55,60 @@ class HeadParameters(NetworkComponentParameters):
         return self.parameterized_class_name
 
 
+@dataclass(eq=False, repr=False)
 class _NamedHead(HeadParameters):
     """A head whose class says its name and defaults; None as an argument takes the class's default."""
+
+    activation_function: Any = None
+    name: Any = None
+    num_output_head_copies: int = 1
+    rescale_gradient_from_head_by_factor: float = 1.0
+    loss_weight: float = 1.0
+    dense_layer: Any = None
 
     head = ""
     default_name = ""
     default_activation = "relu"
 
-    def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
-        dense_layer: Any = None,
-    ):
+    def __post_init__(self) -> None:
         super().__init__(
-            parameterized_class_name=self.head,
-            activation_function=self.default_activation if activation_function is None else activation_function,
-            name=self.default_name if name is None else name,
-            num_output_head_copies=num_output_head_copies,
-            rescale_gradient_from_head_by_factor=rescale_gradient_from_head_by_factor,
-            loss_weight=loss_weight,
-            dense_layer=dense_layer,
+            self.head,
+            self.default_activation if self.activation_function is None else self.activation_function,
+            self.default_name if self.name is None else self.name,
+            self.num_output_head_copies,
+            self.rescale_gradient_from_head_by_factor,
+            self.loss_weight,
+            self.dense_layer,
         )
 
 
+@dataclass(eq=False, repr=False)
 class _HeadWithOutputBias(_NamedHead):
     """A head whose output bias can be given an initial value.
 
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
 
-    def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
-        dense_layer: Any = None,
-        output_bias_initializer: Any = None,
-    ):
-        super().__init__(
-            activation_function,
-            name,
-            num_output_head_copies,
-            rescale_gradient_from_head_by_factor,
-            loss_weight,
-            dense_layer,
-        )
-        self.output_bias_initializer = output_bias_initializer
+    output_bias_initializer: Any = None
 
 
+@dataclass(eq=False, repr=False)
 class _ValueHead(_NamedHead):
     """A head with one output.
 
     :param initializer: ``'normalized_columns'`` (the output kernel's columns have norm 1) or ``'xavier'`` (the
-        network's ``initial_weights``, which are Glorot's unless it says otherwise)
+        network's ``initial_weights``, which are Glorot's unless it says otherwise); None for the class's default
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
 
+    initializer: str | None = None
+    output_bias_initializer: Any = None
+
     default_initializer = "normalized_columns"
 
-    def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
-        dense_layer: Any = None,
-        initializer: str | None = None,
-        output_bias_initializer: Any = None,
-    ):
-        super().__init__(
-            activation_function,
-            name,
-            num_output_head_copies,
-            rescale_gradient_from_head_by_factor,
-            loss_weight,
-            dense_layer,
-        )
-        self.initializer = self.default_initializer if initializer is None else initializer
-        self.output_bias_initializer = output_bias_initializer
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.initializer = self.default_initializer if self.initializer is None else self.initializer
 
 
 class _ActorHead(_NamedHead):
@@ -279,23 +249,8 @@ class PolicyHeadParameters(_NamedHead):
 
     head, default_name, default_activation = "PolicyHead", "policy_head_params", "tanh"
 
-    def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
-        dense_layer: Any = None,
-    ):
-        super().__init__(
-            activation_function,
-            name,
-            num_output_head_copies,
-            rescale_gradient_from_head_by_factor,
-            loss_weight,
-            dense_layer,
-        )
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.state_dependent_noise = False
         self.initial_log_scale = -2.0
 
@@ -342,39 +297,22 @@ class ClassificationHeadParameters(_NamedHead):
     head, default_name = "ClassificationHead", "classification_head_params"
 
 
-class RegressionHeadParameters(_HeadWithOutputBias):
+@dataclass(eq=False, repr=False)
+class RegressionHeadParameters(_NamedHead):
     """A number for each discrete action, or for each element of a continuous one.
 
     :param scheme: a list of layers before the output, with the activation after each; None for one of 256 units
+    :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
         "scheme": optional(instance((list, tuple), "a list of layers")),
     }
 
-    head, default_name = "RegressionHead", "q_head_params"
+    scheme: Any = None
+    output_bias_initializer: Any = None
 
-    def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
-        dense_layer: Any = None,
-        scheme: Any = None,
-        output_bias_initializer: Any = None,
-    ):
-        super().__init__(
-            activation_function,
-            name,
-            num_output_head_copies,
-            rescale_gradient_from_head_by_factor,
-            loss_weight,
-            dense_layer,
-            output_bias_initializer,
-        )
-        self.scheme = scheme
+    head, default_name = "RegressionHead", "q_head_params"
 
 
 class SACPolicyHeadParameters(_NamedHead):
