@@ -25,6 +25,7 @@ from rl_coach.architectures.middleware_parameters import (
     MiddlewareParameters,
 )
 from rl_coach.architectures.middlewares import Middleware
+from rl_coach.base_parameters import EmbeddingMergerType
 from rl_coach.spaces import ImageObservationSpace
 from rl_coach.utils import CoachError
 from tests.architectures.networks import (
@@ -171,6 +172,28 @@ def test_initial_weights_that_are_none_are_named():
         kernels_and_biases(initial_weights="orthogonl")
     with pytest.raises(CoachError, match=r"initial_weights: there are none named '\[1\]': use 'xavier', "):
         kernels_and_biases(initial_weights=[1])
+
+
+@pytest.mark.parametrize(
+    ("merger", "observations", "merged"),
+    [
+        (EmbeddingMergerType.Concat, TWO_VECTORS, lambda embeddings: np.concatenate(embeddings, axis=1)),
+        (EmbeddingMergerType.Sum, TWO_VECTORS, lambda embeddings: embeddings[0] + embeddings[1]),
+        (EmbeddingMergerType.Concat, VECTOR, lambda embeddings: embeddings[0]),
+        (EmbeddingMergerType.Sum, VECTOR, lambda embeddings: embeddings[0]),
+    ],
+)
+def test_several_embeddings_are_merged_and_one_is_left_alone(merger, observations, merged):
+    network = network_parameters([VHeadParameters()], observations, embedding_merger_type=merger, output_embedding=True)
+    network.middleware_parameters = FCMiddlewareParameters(scheme=[])
+    wrapper = wrap(network, spaces(observations, DISCRETE))
+    inputs = random_inputs(wrapper, 3, np.random.default_rng(0))
+    weights, names = wrapper.online_network.get_weights(), sorted(observations)
+    kernels = {w.shape[0]: (w, b) for w, b in zip(weights[:-2:2], weights[1:-2:2])}  # the two inputs differ in width
+    layers = [kernels[inputs[name].shape[1]] for name in names]
+    expected = merged([np.maximum(inputs[name] @ w + b, 0) for name, (w, b) in zip(names, layers)])
+    embedding = wrapper.online_network.predict(inputs, outputs=["output_0_embedding"])
+    np.testing.assert_allclose(embedding, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_the_body_gives_its_output_as_an_embedding():
