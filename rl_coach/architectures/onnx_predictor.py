@@ -6,7 +6,7 @@ graph is exported once; after an update only the numbers in the weights' buffers
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Sequence
 
 import numpy as np
@@ -31,7 +31,7 @@ class ExportedNetwork:
     weight_names: list[str]
     input_shapes: dict[str, tuple[int, ...]]
     output_shapes: dict[str, tuple[int, ...]]
-    weight_axes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    weight_axes: dict[str, tuple[int, ...]]
 
     def arranged(self, weights: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """The weights as the graph wants them, as views. :param weights: in the order of ``weight_names``"""
