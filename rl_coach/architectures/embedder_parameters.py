@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar, Mapping
 
 from rl_coach.base_parameters import EmbedderScheme, NetworkComponentParameters
@@ -12,6 +13,7 @@ INPUT_RESCALING = {"image": 255.0, "vector": 1.0, "tensor": 1.0}
 INPUT_OFFSET = {"image": 0.0, "vector": 0.0, "tensor": 0.0}
 
 
+@dataclass(eq=False, repr=False)
 class InputEmbedderParameters(NetworkComponentParameters):
     """Settings of what makes a vector of features of one input.
 
@@ -38,31 +40,22 @@ class InputEmbedderParameters(NetworkComponentParameters):
         "flatten": FLAG,
     }
 
-    def __init__(
-        self,
-        activation_function: str = "relu",
-        scheme: Any = EmbedderScheme.Medium,
-        batchnorm: bool = False,
-        dropout_rate: float = 0.0,
-        name: str = "embedder",
-        input_rescaling: dict[str, float] | None = None,
-        input_offset: dict[str, float] | None = None,
-        input_clipping: tuple[float, float] | None = None,
-        dense_layer: Any = None,
-        is_training: bool = False,
-        flatten: bool = True,
-    ):
-        super().__init__(dense_layer=dense_layer)
-        self.activation_function = activation_function
-        self.scheme = scheme
-        self.batchnorm = batchnorm
-        self.dropout_rate = dropout_rate
-        self.input_rescaling = dict(INPUT_RESCALING) if input_rescaling is None else input_rescaling
-        self.input_offset = dict(INPUT_OFFSET) if input_offset is None else input_offset
-        self.input_clipping = input_clipping
-        self.name = name
-        self.is_training = is_training
-        self.flatten = flatten
+    activation_function: str = "relu"
+    scheme: Any = EmbedderScheme.Medium
+    batchnorm: bool = False
+    dropout_rate: float = 0.0
+    name: str = "embedder"
+    input_rescaling: Any = None
+    input_offset: Any = None
+    input_clipping: tuple[float, float] | None = None
+    dense_layer: Any = None
+    is_training: bool = False
+    flatten: bool = True
+
+    def __post_init__(self) -> None:
+        super().__init__(self.dense_layer)
+        self.input_rescaling = dict(INPUT_RESCALING) if self.input_rescaling is None else self.input_rescaling
+        self.input_offset = dict(INPUT_OFFSET) if self.input_offset is None else self.input_offset
 
     @property
     def path(self) -> str:

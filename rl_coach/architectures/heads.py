@@ -60,6 +60,12 @@ class Head:
         hidden = layers.dense(features, self.HIDDEN_UNITS)
         return layers.dense(layers.activate(self.parameters.activation_function, hidden), units)
 
+    def _in_bounds(self, layers: Layers, squashed: Any) -> Any:
+        """Numbers from -1 to 1 as actions between their bounds."""
+        low, high = self.spaces.action.low, self.spaces.action.high
+        centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
+        return squashed * radius + centre
+
     def require_streams(self, network: str) -> None:
         """
         :param network: the network's name, for messages
@@ -176,11 +182,9 @@ class NAFHead(Head):
     supported_actions = (BoxActionSpace,)
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        low, high = self.spaces.action.low, self.spaces.action.high
-        centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
         value = layers.ops.squeeze(layers.dense(features, 1), -1)
         squashed = layers.activate(self.parameters.activation_function, layers.dense(features, self.num_actions))
-        return {"mean": squashed * radius + centre, "v": value, "factor": self._factor(layers, features)}
+        return {"mean": self._in_bounds(layers, squashed), "v": value, "factor": self._factor(layers, features)}
 
     def _factor(self, layers: Layers, features: Any) -> Any:
         size = self.num_actions
@@ -247,9 +251,7 @@ class DDPGActor(Head):
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         pre_activation = layers.dense(features, self.num_actions)
         normalized = layers.batchnorm(pre_activation) if self.parameters.batchnorm else pre_activation
-        low, high = self.spaces.action.low, self.spaces.action.high
-        centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
-        action = layers.activate(self.parameters.activation_function, normalized) * radius + centre
+        action = self._in_bounds(layers, layers.activate(self.parameters.activation_function, normalized))
         outputs = {"action": action, "pre_activation": pre_activation}
         return {**outputs, "features": features} if self.parameters.state_dependent_noise else outputs
 
@@ -297,8 +299,7 @@ class PolicyHead(Head):
         low, high = self.spaces.action.low, self.spaces.action.high
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high))):
             return mean
-        centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
-        return layers.ops.tanh(mean) * radius + centre
+        return self._in_bounds(layers, layers.ops.tanh(mean))
 
     def _small_dense(self, layers: Layers, features: Any) -> Any:
         """An output for each action that starts near zero."""

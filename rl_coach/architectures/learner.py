@@ -227,6 +227,7 @@ class Learner:
             )  # fmt: skip
             self._compiled[key] = packing, self._compile(made_for, self.all_updates)
         packing, compiled = self._compiled[key]
+        # one vector, because each argument of a compiled call costs as much as a small update
         vector = packing.pack(columns, self._scalars(scalars, learning, moving, num_updates, training_step), count)
         for network in self.networks.values():
             network.finish()  # a failure stops the run before another update is made of it

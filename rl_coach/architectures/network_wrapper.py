@@ -90,6 +90,7 @@ class NetworkWrapper:
         """
         if not self.state.function.input_shapes:
             raise CoachError(f"network '{self.name}' holds values and predicts nothing: read get_weights()")
+        # its weights are inputs: an update changes numbers that are bound already, and nothing is exported again
         if self._exported is None:
             self._exported = self.framework.export_network(self.state.function)
         return self._exported

@@ -48,6 +48,7 @@ class _BoundBatch:
         self.session = session
         self.inputs = {name: np.zeros((size, *shape), np.float32) for name, shape in exported.input_shapes.items()}
         self.outputs = {name: np.zeros((size, *shape), np.float32) for name, shape in exported.output_shapes.items()}
+        # the session reads and writes at these addresses from now on: arrays are filled in place, never replaced
         self.binding = session.io_binding()
         known = {graph_input.name for graph_input in session.get_inputs()}
         for name, array in [*zip(exported.weight_names, weights), *self.inputs.items()]:
