@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.agents.core.episode import EpisodeInProgress
 from rl_coach.agents.core.requirements import NetworkNeed, Q
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNNetworkParameters
@@ -91,6 +92,7 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
     network_needs = {"main": NetworkNeed((Q,), has_target=True)}
     predicts_values = True
     learns_from_stored_states = True
+    episode_class = EpisodeInProgress  # the head of an episode is the exploration policy's
 
     @property
     def is_on_policy(self) -> bool:

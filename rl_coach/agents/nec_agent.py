@@ -154,7 +154,7 @@ class NECAgent(ValueOptimizationAgent):
         embeddings = main.online_network.predict({name: states[name] for name in main.input_names})
         keys, values, indices = self.dnd.query_each(embeddings, actions, self.ap.algorithm.number_of_knn)
         if self.ap.algorithm.propagate_updates_to_DND:
-            self.dnd.learning_rate = main.optimizer.learning_rate(self.training_iteration)
+            self.dnd.learning_rate = main.optimizer.learning_rate(self.clock.updates)
             delta = self.ap.algorithm.l2_norm_added_delta
             by_keys, by_values = gradients_of_squared_errors(embeddings, keys, values, returns, delta)
             self.dnd.update_keys_and_values(actions, by_keys, by_values, indices)

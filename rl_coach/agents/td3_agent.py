@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Mapping, SupportsFloat
+from typing import ClassVar, Mapping
 
 import numpy as np
 
@@ -158,15 +158,10 @@ class TD3Agent(DDPGAgent):
             return self.clock.steps_at_once
         return self.episode.steps * (1 if self.parallel is None else self.parallel.count)
 
-    def train(self) -> SupportsFloat:
+    def start_phase(self) -> int:
         if not self.ap.algorithm.act_for_full_episodes:
-            return super().train()
-        if not (self.can_train and self.should_train()):
-            return 0.0
+            return super().start_phase()
         # steps of the heatup are not caught up with
-        played = min(self.total_steps_counter - self.clock.last_phase, self._steps_at_once())
-        updates = self.updates_of_full_episodes(played)
-        self.clock.start_phases(self.total_steps_counter, self.current_episode)
-        loss = self.update_loop.learn(updates if self.updates_left is None else min(updates, self.updates_left))
-        self.post_training_commands()
-        return loss
+        updates = self.updates_of_full_episodes(min(self.clock.steps - self.clock.last_phase, self._steps_at_once()))
+        self.clock.start_phases()
+        return updates if self.updates_left is None else min(updates, self.updates_left)

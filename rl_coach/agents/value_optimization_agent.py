@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.core.batches import BatchSource
+from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.sequence_replay import SequenceReplay
 from rl_coach.core_types import ActionInfo, Batch, StateType
 from rl_coach.logger import screen
@@ -25,16 +27,10 @@ class ValueOptimizationAgent(Agent):
         self.q_value_for_action: dict[int, Signal] = {}
         self._q_outputs: list[str] | None = None
 
-    def __init_subclass__(cls) -> None:
-        """A subclass says itself that its rule, which asks networks for ``batch.states`` and ``batch.next_states`` as
-        they are, goes with recurrent ones."""
-        super().__init_subclass__()
-        cls.learns_from_stored_states = vars(cls).get("learns_from_stored_states", False)
-
     def check_recurrent_networks(self) -> None:
+        if is_replaced(self, "learns_from_stored_states"):
+            self.learns_from_stored_states = False  # a rule of a user's need not go with sequences
         super().check_recurrent_networks()
-        main = self.ap.network_wrappers["main"]
-        self.sequences = SequenceReplay(main.middleware_parameters, main.batch_size)
         if not self.memory.samples_sequences:
             raise CoachError(
                 f"agent '{self.name}' learns with a recurrent network from sequences of whole episodes: "
@@ -45,6 +41,11 @@ class ValueOptimizationAgent(Agent):
                 f"algorithm.n_step is {self.ap.algorithm.n_step}, and agent '{self.name}' learns with a recurrent "
                 f"network from sequences of single steps: set it to 1"
             )
+
+    def make_batches(self) -> BatchSource:
+        if not self.is_recurrent:
+            return super().make_batches()
+        return SequenceReplay(self.memory, self.ap.network_wrappers["main"].middleware_parameters, self.recurrent_state)
 
     def init_environment_dependent_modules(self) -> None:
         super().init_environment_dependent_modules()

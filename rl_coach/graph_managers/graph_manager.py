@@ -10,7 +10,6 @@ from typing import Any, Callable, ClassVar, Iterator, Mapping
 
 import numpy as np
 
-from rl_coach.agents.core.transport import policy_of, take_policy
 from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.base_parameters import ScheduleParameters, TaskParameters, VisualizationParameters
 from rl_coach.core_types import (
@@ -587,11 +586,11 @@ class GraphManager(CoachMethods, Constrained):
 
     def policy_document(self) -> bytes:
         """Policy by which another process acts as the topmost agent does now."""
-        return pack(policy_of(self.top_level_manager.agent))
+        return pack(self.top_level_manager.agent.acting_policy())
 
     def take_policy_document(self, document: bytes) -> None:
         """Act from now on as ``policy_document`` said in another process; for a graph that only acts."""
-        take_policy(self.top_level_manager.agent, unpack(document))
+        self.top_level_manager.agent.take_policy(unpack(document))
 
     def flush(self) -> None:
         """Write what the agents have not written yet."""
