@@ -39,6 +39,8 @@ class VectorLevelManager(LevelManager):
     :param environment: an ``EnvironmentCopies``
     """
 
+    agent: Agent
+
     def __init__(self, name: str, agents: Any, environment: CopiedEnvironment, **settings: Any):
         # what a level does in one environment it does here in that of an evaluation alone
         super().__init__(name, agents, cast(SimulatedEnvironment, environment), **settings)

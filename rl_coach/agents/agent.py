@@ -592,7 +592,7 @@ class Agent(Needs, CoachNames, AgentInterface):
         return not is_replaced(self, "make_update_rule")
 
     @property
-    def training_iteration(self) -> int:  # type: ignore[override]
+    def training_iteration(self) -> int:
         """Updates of the agent's networks so far."""
         return self.clock.updates
 

@@ -120,7 +120,8 @@ class TD3ExplorationAgent(TD3Agent):
         :raises CoachError: ``env_obs_key`` is no image
         """
         if dir_path is None:
-            dir_path = os.path.join(str(self.ap.task_parameters.experiment_path), "rnd_images")
+            task = self.ap.task_parameters
+            dir_path = os.path.join("" if task is None else str(task.experiment_path), "rnd_images")
         seen = self.memory.get_all_complete_episodes_transitions().next_state_columns[self.ap.algorithm.env_obs_key]
         if seen.ndim not in (3, 4):
             key, shape = self.ap.algorithm.env_obs_key, list(seen.shape[1:])

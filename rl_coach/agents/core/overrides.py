@@ -44,7 +44,7 @@ def is_replaced(agent: Any, name: str) -> bool:
 
 
 @cache
-def _is_replaced(agent_class: type, on_instance: tuple[str, ...], name: str) -> bool:
+def _is_replaced(agent_class: Any, on_instance: tuple[str, ...], name: str) -> bool:
     definers = [on_instance, *map(vars, agent_class.__mro__)]
 
     def first(one: str) -> int:

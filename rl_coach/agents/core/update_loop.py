@@ -62,7 +62,7 @@ class UpdateSettings:
     :param periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
     """
 
-    parameters: Mapping[str, NetworkParameters]
+    parameters: dict[str, NetworkParameters]
     algorithm: AlgorithmParameters
     acting: Sequence[str] | None = None
     mask_name: str | None = None
