@@ -37,10 +37,10 @@ def is_replaced(agent: Any, name: str) -> bool:
     :param agent: an agent, or a class of agents
     :param name: a key of ``REPLACED_BY``
     """
-    if isinstance(agent, type):
-        return _is_replaced(agent, (), name)
-    own = tuple(known for known in (name, *REPLACED_BY[name]) if known in vars(agent))
-    return _is_replaced(type(agent), own, name)
+    is_class = isinstance(agent, type)
+    kind: Any = agent if is_class else type(agent)
+    own = () if is_class else tuple(known for known in (name, *REPLACED_BY[name]) if known in vars(agent))
+    return _is_replaced(kind, own, name)
 
 
 @cache
