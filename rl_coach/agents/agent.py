@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, SupportsFloat
+from typing import Any, Iterable, SupportsFloat
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from rl_coach.agents.core.episode import EpisodeInProgress, attributes_set_by
 from rl_coach.agents.core.evaluation_snapshot import BeforeEvaluation
 from rl_coach.agents.core.experience import Experience, Played
 from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
-from rl_coach.agents.core.requirements import Needs, require_fitting_networks, require_fitting_settings
+from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
 from rl_coach.agents.core.sequence_replay import SequenceReplay
 from rl_coach.agents.core.signals import Books
 from rl_coach.agents.core.state import restore, state_of
@@ -37,16 +37,19 @@ from rl_coach.exploration_policies.exploration_policy import make_exploration_po
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter, filtered_spaces
 from rl_coach.logger import screen
 from rl_coach.spaces import GoalsSpace, SpacesDefinition
-from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
+from rl_coach.utilities.constraints import check
+from rl_coach.utilities.errors import refuse
+from rl_coach.utils import Signal, dynamic_import_and_instantiate_module_from_params
 
 
-class Agent(Needs, AgentNetworks):
+class Agent(AgentNetworks):
     """Acts, observes, remembers and learns.
 
     A subclass gives an update rule (``make_update_rule``) and chooses actions (``choose_action``); or it overrides
-    ``learn_from_batch`` and computes targets itself. What an agent does is spread over its parts: ``episode`` (the
-    episode in progress), ``experience`` (the way into the memory), ``clock`` (when to learn), ``update_loop`` (how to
-    learn) and ``books`` (what is written down).
+    ``learn_from_batch`` and computes targets itself. It may declare requirements (``AgentRequirements``) of its memory,
+    exploration policy and networks. What an agent does is spread over its parts: ``episode`` (the episode in progress),
+    ``experience`` (the way into the memory), ``clock`` (when to learn), ``update_loop`` (how to learn) and ``books``
+    (what is written down).
 
     :param agent_parameters: all its settings; filters that are not set let everything through
     :param parent: the level manager or composite agent that holds it
@@ -61,6 +64,7 @@ class Agent(Needs, AgentNetworks):
     :cvar most_updates_per_call: a phase of more updates makes several compiled calls; None for no bound
     :cvar trains_asynchronously: several workers of one machine may train it at once on weights that they share
     :cvar explores_by_parameter: the exploration policy's control parameter says how much the agent explores
+    :cvar batch_network: the network whose ``batch_size`` updates have; None for the first
     :cvar episode_class: the class of its episodes
     :cvar counters: attributes that count, which a checkpoint holds
 
@@ -82,6 +86,7 @@ class Agent(Needs, AgentNetworks):
     trains_asynchronously = False
     reason_to_act_alone: str | None = None
     explores_by_parameter = True
+    batch_network: str | None = None
     episode_class: type[EpisodeInProgress] = EpisodeInProgress
     _attributes_of_episode: frozenset[str] = frozenset()
     counters: tuple[str, ...] = ("total_steps_counter", "current_episode", "training_iteration")
@@ -128,7 +133,7 @@ class Agent(Needs, AgentNetworks):
 
         self.episode = self.episode_class(algorithm)
         self.parallel: ParallelEpisodes | None = None
-        self.clock = TrainingClock(algorithm, self.name)
+        self.clock = TrainingClock(algorithm)
         self.experience = Experience(self)
         self.books = Books(self)
         self.update_loop: Any = None
@@ -165,7 +170,22 @@ class Agent(Needs, AgentNetworks):
         self.policy_spaces = self.spaces
         if isinstance(self.in_action_space, GoalsSpace):
             self.in_action_space.set_target_space(spaces.state[self.in_action_space.goal_name])
+        check(self.ap, self.name)
+        refuse(self.unmet_by_settings())
         self.init_environment_dependent_modules()
+
+    def unmet_by_settings(self) -> Iterable[str]:
+        """What the agent requires of the environment's spaces, of its settings and its memory, and does not get: a line
+        each, with what to do. Its networks are not built yet. A subclass adds what it requires besides."""
+        return requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
+
+    def unmet_by_networks(self) -> Iterable[str]:
+        """What it requires of its networks and the exploration policy, likewise."""
+        recurrent = [name for name, network in self.networks.items() if network.is_recurrent]
+        yield from unmet_by_recurrent_networks(
+            self.name, recurrent, self.recurrent_network, self.learns_from_sequences, self.learns_from_stored_states
+        )
+        yield from requirements_of(self).unmet_by_networks(self.name, self.networks, self.exploration_policy)
 
     def init_environment_dependent_modules(self) -> None:
         """Build the exploration policy and the networks."""
@@ -173,14 +193,12 @@ class Agent(Needs, AgentNetworks):
         self.spaces.action.seed(action_seed)
         self.exploration_policy = make_exploration_policy(self.ap.exploration, self.policy_spaces.action, self.name)
         self.exploration_policy.seed(exploration_seed)
-        require_fitting_settings(self)
         self.networks = self.create_networks()
         self.can_train = bool(self.networks)
         self.is_recurrent = any(network.is_recurrent for network in self.networks.values())
-        if self.is_recurrent:
-            self.check_recurrent_networks()
+        refuse(self.unmet_by_networks())
         self.update_loop = UpdateLoop(self)
-        require_fitting_networks(self)
+        self._warn_of_batch_sizes()
         self.initialize_session_dependent_components()
         if self.ap.visualization.print_networks_summary:
             for network in self.networks.values():
@@ -191,20 +209,15 @@ class Agent(Needs, AgentNetworks):
         """The recurrent network's state by the names of its parts; empty where there is none."""
         return self.networks[self.recurrent_network].online_network.recurrent_state
 
-    def check_recurrent_networks(self) -> None:
-        """
-        :raises CoachError: a network is recurrent, and the agent cannot learn so
-        """
-        for name, network in self.networks.items():
-            if network.is_recurrent and name != self.recurrent_network and self.learns_from_stored_states:
-                raise CoachError(
-                    f"network '{name}' of agent '{self.name}' is never asked when acting and so has no recurrent state "
-                    f"to learn from: set middleware_parameters to FCMiddlewareParameters"
-                )
-        if not self.learns_from_sequences and not self.learns_from_stored_states:
-            raise CoachError(
-                f"agent '{self.name}' learns from single transitions, which a recurrent network cannot: "
-                f"set middleware_parameters to FCMiddlewareParameters, or choose actor-critic, PPO or DQN"
+    def _warn_of_batch_sizes(self) -> None:
+        read = [name for name in requirements_of(self).network_needs if name in self.networks]
+        if not read or any(self.networks[name].head_outputs is None for name in read):
+            return
+        counts, sizes = self.update_loop.batch_size, {name: self.ap.network_wrappers[name].batch_size for name in read}
+        if others := ", ".join(f"'{name}' ({size})" for name, size in sizes.items() if size != counts):
+            screen.warning(
+                f"agent '{self.name}': batch_size of network {others} has no effect; all learn from batches of "
+                f"{counts}, batch_size of network '{self.update_loop.batch_network}'"
             )
 
     def make_update_rule(self) -> UpdateRule:

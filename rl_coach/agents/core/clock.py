@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
-from rl_coach.utils import CoachError
 
 LONGEST_PERIOD_WITHIN_CALLS = 10
 
@@ -16,7 +15,6 @@ class TrainingClock:
     targets are updated every ``num_steps_between_copying_online_weights_to_target``.
 
     :param algorithm: the settings; they are read at each question, so that they may change while a run goes on
-    :param owner: the agent's name, for messages
 
     :ivar steps_at_once: environment steps that are counted together, because that many copies of the environment are
         stepped at once or steps arrive in chunks
@@ -24,9 +22,8 @@ class TrainingClock:
     :ivar last_target_update: the count, of the kind of the targets' period, at the last update of the targets
     """
 
-    def __init__(self, algorithm: AlgorithmParameters, owner: str = "agent"):
+    def __init__(self, algorithm: AlgorithmParameters):
         self._algorithm = algorithm
-        self._owner = owner
         self.steps_at_once = 1
         self.last_phase = 0
         self.last_target_update = 0
@@ -42,12 +39,7 @@ class TrainingClock:
         if isinstance(period, EnvironmentSteps):
             waits = in_episode and self._algorithm.act_for_full_episodes
             return steps - self.last_phase >= period.num_steps and not waits
-        if isinstance(period, EnvironmentEpisodes):
-            return episodes - self.last_phase >= period.num_steps
-        raise CoachError(
-            f"num_consecutive_playing_steps of agent '{self._owner}' counts EnvironmentSteps or "
-            f"EnvironmentEpisodes, not {period!r}"
-        )
+        return episodes - self.last_phase >= period.num_steps
 
     def start_phases(self, steps: int, episodes: int, updates_left: int | None = None) -> int:
         """Begin the training phases that are due, of which there can be several where several steps are counted at
@@ -107,15 +99,7 @@ class TrainingClock:
     def targets_due(self, steps: int, training_iteration: int) -> bool:
         """True if the targets are to be updated now; if so, the time counts anew."""
         period = self._algorithm.num_steps_between_copying_online_weights_to_target
-        if isinstance(period, TrainingSteps):
-            now = training_iteration
-        elif isinstance(period, EnvironmentSteps):
-            now = steps
-        else:
-            raise CoachError(
-                f"num_steps_between_copying_online_weights_to_target of agent '{self._owner}' counts "
-                f"EnvironmentSteps or TrainingSteps, not {period!r}"
-            )
+        now = training_iteration if isinstance(period, TrainingSteps) else steps
         if now - self.last_target_update < period.num_steps:
             return False
         passed = (now - self.last_target_update) % period.num_steps if self._updates_targets_within_calls else 0

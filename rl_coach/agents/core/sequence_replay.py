@@ -13,7 +13,6 @@ from rl_coach.architectures.middleware_parameters import MiddlewareParameters
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
 from rl_coach.core_types import Batch
 from rl_coach.memories.memory import Memory
-from rl_coach.utils import CoachError
 
 _BEGINS = "begins_episode"
 
@@ -29,11 +28,6 @@ class SequenceReplay:
 
     def __init__(self, parameters: MiddlewareParameters, batch_size: int):
         self.length, self.burn_in = parameters.sequence_length, parameters.burn_in
-        if self.burn_in > self.length:
-            raise CoachError(
-                f"middleware_parameters.burn_in is {self.burn_in} and sequence_length {self.length}: "
-                f"steps in between would never be learned from, make burn_in {self.length} at most"
-            )
         self._sequences = max(1, batch_size // self.length)
 
     def sample(self, memory: Memory, updates: int) -> Batch:
