@@ -115,12 +115,12 @@ class CoachLauncher:
         args = command_line.get_check_environment_parser().parse_args(arguments)
         from rl_coach.environments.environment_checks import check_level  # after --help has answered
 
-        report = check_level(args.level, args.steps, args.seed)
-        for line in [*report.lines, *(f"advice of Gymnasium's checker: {note}" for note in report.notes)]:
+        check = check_level(args.level, args.steps, args.seed)
+        for line in [*check.findings.values(), *(f"advice of Gymnasium's checker: {note}" for note in check.notes)]:
             print(line)
-        if not report.lines:
-            print(f"level '{args.level}': nothing wrong in {report.num_steps} steps, {report.num_episodes} episodes")
-        sys.exit(FOUND if report.lines else DONE)
+        if not check.findings:
+            print(f"level '{args.level}': nothing wrong in {check.num_steps} steps, {check.num_episodes} episodes")
+        sys.exit(FOUND if check.findings else DONE)
 
     def serve_dashboard_and_exit(self, arguments: Sequence[str]) -> NoReturn:
         """``coach dashboard``: serve the dashboard until interrupted, and exit with its exit code."""
