@@ -202,6 +202,11 @@ FRACTION = number(0, 1)
 TEXT = Constraint("a text", lambda value: isinstance(value, str))
 
 
+def flags(*names: str) -> dict[str, Constraint]:
+    """Entries of a table for settings that are True or False."""
+    return dict.fromkeys(names, FLAG)
+
+
 def constraints_of(kind: type) -> dict[str, Constraint]:
     """All constraints of a class, those that it inherits included."""
     tables = [vars(cls).get("constraints", {}) for cls in reversed(kind.__mro__) if issubclass(cls, Constrained)]

@@ -12,7 +12,7 @@ import pytest
 
 import rl_coach
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
-from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.dqn_agent import DQNAgent, DQNAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.initializers import Orthogonal
 from rl_coach.architectures.layers import Dense
@@ -32,7 +32,8 @@ from rl_coach.graph_managers.memory_needs import Need, total_memory, unmet_by
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule, LinearSchedule, PieceWiseSchedule
-from rl_coach.utilities.constraints import check, constraints_of, whole
+from rl_coach.spaces import DiscreteActionSpace, SpacesDefinition, StateSpace, VectorObservationSpace
+from rl_coach.utilities.constraints import check, check_arguments, constraints_of, whole
 from rl_coach.utilities.errors import refuse
 from rl_coach.utils import CoachError
 
@@ -165,6 +166,46 @@ def test_a_users_class_inherits_and_adds():
     agent.algorithm.discount, agent.algorithm.curiosity = 0.5, 1
     with pytest.raises(CoachError, match=r"algorithm\.curiosity is 1; it must be a whole number from 2"):
         check(graph_of(agent))
+
+
+class _Range(AlgorithmParameters):
+    constraints = {"low": whole(0), "high": whole(0)}
+
+    def __init__(self):
+        super().__init__()
+        self.low, self.high = 1, 2
+
+    def unmet(self):
+        if self.low >= self.high:
+            yield f"low is {self.low}; it must be below high, which is {self.high}"
+
+
+def test_what_settings_require_of_each_other_is_checked_after_each_of_them():
+    agent = DQNAgentParameters()
+    agent.algorithm = _Range()
+    check(graph_of(agent))
+    agent.algorithm.low = 2
+    with pytest.raises(CoachError, match=r"^agent_params\.algorithm\.low is 2; it must be below high, which is 2$"):
+        check(graph_of(agent))
+    agent.network_wrappers["main"].batch_size = 0
+    with pytest.raises(CoachError, match="batch_size is 0"):
+        check(graph_of(agent))
+
+
+def test_an_agent_without_a_graph_is_checked_too():
+    parameters = DQNAgentParameters()
+    parameters.algorithm.discount = 2
+    agent = DQNAgent(parameters)
+    with pytest.raises(CoachError, match=r"^agent\.algorithm\.discount is 2; it must be a number from 0 to 1$"):
+        agent.set_environment_parameters(
+            SpacesDefinition(StateSpace({"observation": VectorObservationSpace(4)}), None, DiscreteActionSpace(2), None)
+        )
+
+
+def test_arguments_are_checked_by_the_constraints_of_the_settings():
+    check_arguments(_Range, "it", low=3)
+    with pytest.raises(CoachError, match=r"^it\.low is -1; it must be a whole number from 0$"):
+        check_arguments(_Range, "it", low=-1)
 
 
 def test_an_exploration_for_each_kind_of_action():

@@ -152,9 +152,9 @@ class AgentRequirements:
 def requirements_of(declarer: Any) -> AgentRequirements:
     """What an agent declares, or inherits together with the methods that have the requirement."""
     found, order = {}, type(declarer).__mro__
-    for name in (one.name for one in fields(AgentRequirements)):
-        since = next((one for one in order if name in vars(one)), None)
-        if since is not None and not is_overridden(order[0], REQUIRED_BY.get(name, ()), since):
+    for name in (one.name for one in fields(AgentRequirements) if hasattr(declarer, one.name)):
+        since = next((one for one in order if name in vars(one)), order[0])
+        if not is_overridden(order[0], REQUIRED_BY.get(name, ()), since):
             found[name] = getattr(declarer, name)
     return AgentRequirements(**found)
 
