@@ -77,7 +77,7 @@ class NetworkNeed:
 class AgentRequirements:
     """What an agent requires. It declares each of these as a class attribute of the same name, or does without.
 
-    :param network_needs: what the update rule reads, by network; those that an agent does without are not asked for
+    :param network_needs: what the update rule reads of the networks that the agent has, by name
     :param memory_need: what it must find in its memory
     :param max_n_step: the most rewards (``algorithm.n_step``) that its rule can learn as one; 0 where it learns returns
         of whole episodes besides
