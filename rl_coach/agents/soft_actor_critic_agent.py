@@ -163,7 +163,7 @@ class SoftActorCriticAgentParameters(AgentParameters):
         if has_value_network(self):
             coachs = SoftActorCriticAlgorithmParameters()
             for name in _WITHOUT_VALUE_NETWORK:
-                if getattr(algorithm, name) != getattr(coachs, name):
+                if getattr(algorithm, name) not in (None, getattr(coachs, name)):
                     yield f"algorithm.{name} needs {without}"
             if (critics, quantiles) != (2, 1):
                 yield f"network_wrappers['q']: num_critics and num_quantiles other than 2 and 1 need {without}"
