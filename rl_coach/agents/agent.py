@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, SupportsFloat
+from typing import Any, Iterable, SupportsFloat
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from rl_coach.agents.core.batches import BatchSource, MemoryBatches
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
 from rl_coach.agents.core.evaluation_snapshot import EvaluationSnapshot
-from rl_coach.agents.core.experience import Experience, Played, require_room_for_a_batch
+from rl_coach.agents.core.experience import Experience, Played
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
-from rl_coach.agents.core.requirements import Needs, require_fitting_networks, require_fitting_settings
+from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
 from rl_coach.agents.core.signals import Signals
 from rl_coach.agents.core.transport import FILTERS, policy_of, take_policy
 from rl_coach.agents.core.update_loop import Outcome, UpdateLoop, UpdateSettings, columns_of
@@ -41,17 +41,19 @@ from rl_coach.logger import screen
 from rl_coach.runs.event_lines import log_episode
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import GoalsSpace, SpacesDefinition
+from rl_coach.utilities.constraints import check
+from rl_coach.utilities.errors import refuse
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
 
-class Agent(Needs, CoachNames, AgentInterface):
+class Agent(CoachNames, AgentInterface):
     """Acts, observes, remembers and learns.
 
     A subclass gives an update rule (``make_update_rule``) and chooses actions (``choose_action``); or it overrides
-    ``learn_from_batch`` and computes targets itself. What an agent does is spread over its parts: ``episode`` (the
-    episode in progress), ``experience`` (the way into the memory), ``clock`` (it counts, and says when to learn),
-    ``update_loop`` (how to learn) and ``signals`` (what is written down). ``core/overrides.py`` says which override
-    replaces what.
+    ``learn_from_batch`` and computes targets itself. It may declare requirements (``AgentRequirements``) of its memory,
+    exploration policy and networks. What an agent does is spread over its parts: ``episode`` (the episode in progress),
+    ``experience`` (the way into the memory), ``clock`` (it counts, and says when to learn), ``update_loop`` (how to
+    learn) and ``signals`` (what is written down). ``core/overrides.py`` says which override replaces what.
 
     :param agent_parameters: all its settings; filters that are not set let everything through
     :param parent: the level manager or composite agent that holds it
@@ -65,6 +67,7 @@ class Agent(Needs, CoachNames, AgentInterface):
     :cvar most_updates_per_call: a phase of more updates makes several compiled calls; None for no bound
     :cvar trains_asynchronously: several workers of one machine may train it at once on weights that they share
     :cvar explores_by_parameter: the exploration policy's control parameter says how much the agent explores
+    :cvar batch_network: the network whose ``batch_size`` updates have; None for the first
     :cvar episode_class: the class of its episodes. An agent with a ``reset_internal_state`` of its own that sets
         attributes keeps these in an ``episode_class`` instead, or acts in one copy of its environment only
     :cvar counters: attributes that count, which a checkpoint holds and no episode
@@ -89,6 +92,7 @@ class Agent(Needs, CoachNames, AgentInterface):
     trains_asynchronously = False
     reason_to_act_alone: str | None = None
     explores_by_parameter = True
+    batch_network: str | None = None
     episode_class: type[EpisodeInProgress] = EpisodeInProgress
     counters: tuple[str, ...] = ("total_steps_counter", "current_episode", "training_iteration")
 
@@ -100,7 +104,6 @@ class Agent(Needs, CoachNames, AgentInterface):
         self.name = agent_parameters.name or "agent"
         self.full_name_id = agent_parameters.full_name_id = agent_parameters.full_name_id or self.name
         screen.announce(f"Creating agent - name: {self.name}")
-        require_room_for_a_batch(agent_parameters)
         self.memory = dynamic_import_and_instantiate_module_from_params(agent_parameters.memory)
         self.input_filter = agent_parameters.input_filter or NoInputFilter()
         self.output_filter = agent_parameters.output_filter or NoOutputFilter()
@@ -122,7 +125,7 @@ class Agent(Needs, CoachNames, AgentInterface):
         let_checkpoints_hold(self.episode_class)
         self.episode = self.episode_class(algorithm)
         self.parallel: ParallelEpisodes | None = None
-        self.clock = TrainingClock(algorithm, self.name)
+        self.clock = TrainingClock(algorithm)
         self.experience = Experience(self.memory, algorithm)
         self.signals = Signals(
             visualization.dump_in_episode_signals, visualization.dump_signals_to_csv_every_x_episodes
@@ -152,7 +155,22 @@ class Agent(Needs, CoachNames, AgentInterface):
         self.policy_spaces = self.spaces
         if isinstance(self.in_action_space, GoalsSpace):
             self.in_action_space.set_target_space(spaces.state[self.in_action_space.goal_name])
+        check(self.ap, self.name)
+        refuse(self.unmet_by_settings())
         self.init_environment_dependent_modules()
+
+    def unmet_by_settings(self) -> Iterable[str]:
+        """What the agent requires of the environment's spaces, of its settings and its memory, and does not get: a line
+        each, with what to do. Its networks are not built yet. A subclass adds what it requires besides."""
+        return requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
+
+    def unmet_by_networks(self) -> Iterable[str]:
+        """What it requires of its networks and the exploration policy, likewise."""
+        recurrent = [name for name, network in self.networks.items() if network.is_recurrent]
+        yield from unmet_by_recurrent_networks(
+            self.name, recurrent, self.recurrent_network, self.learns_from_sequences, self.learns_from_stored_states
+        )
+        yield from requirements_of(self).unmet_by_networks(self.name, self.networks, self.exploration_policy)
 
     def init_environment_dependent_modules(self) -> None:
         """Build the exploration policy and the networks."""
@@ -160,13 +178,11 @@ class Agent(Needs, CoachNames, AgentInterface):
         self.spaces.action.seed(action_seed)
         self.exploration_policy = make_exploration_policy(self.ap.exploration, self.policy_spaces.action, self.name)
         self.exploration_policy.seed(exploration_seed)
-        require_fitting_settings(self)
         self.networks = self.create_networks()
         self.can_train = bool(self.networks)
         self.is_recurrent = any(network.is_recurrent for network in self.networks.values())
-        if self.is_recurrent:
-            self.check_recurrent_networks()
-            self.stores_recurrent_states = self.learns_from_stored_states
+        refuse(self.unmet_by_networks())
+        self.stores_recurrent_states = self.is_recurrent and self.learns_from_stored_states
         self.batches = self.make_batches()
         self.update_loop = UpdateLoop(
             self, self.networks, self.batches, self.clock, self.signals, self.pre_network_filter,
@@ -175,7 +191,7 @@ class Agent(Needs, CoachNames, AgentInterface):
                 self.batch_network, self.most_updates_per_call, self.learning_periods,
             ),
         )  # fmt: skip
-        require_fitting_networks(self)
+        self._warn_of_batch_sizes()
         self.initialize_session_dependent_components()
         if self.ap.visualization.print_networks_summary:
             for network in self.networks.values():
@@ -203,20 +219,15 @@ class Agent(Needs, CoachNames, AgentInterface):
         """The algorithm's update as a pure function; see ``rl_coach.architectures.update``."""
         raise NotImplementedError(f"{type(self).__name__} has no update rule: give it one, or a learn_from_batch")
 
-    def check_recurrent_networks(self) -> None:
-        """
-        :raises CoachError: a network is recurrent, and the agent cannot learn so
-        """
-        for name, network in self.networks.items():
-            if network.is_recurrent and name != self.recurrent_network and self.learns_from_stored_states:
-                raise CoachError(
-                    f"network '{name}' of agent '{self.name}' is never asked when acting and so has no recurrent state "
-                    f"to learn from: set middleware_parameters to FCMiddlewareParameters"
-                )
-        if not self.learns_from_sequences and not self.learns_from_stored_states:
-            raise CoachError(
-                f"agent '{self.name}' learns from single transitions, which a recurrent network cannot: "
-                f"set middleware_parameters to FCMiddlewareParameters, or choose actor-critic, PPO or DQN"
+    def _warn_of_batch_sizes(self) -> None:
+        read = [name for name in requirements_of(self).network_needs if name in self.networks]
+        if not read or any(self.networks[name].head_outputs is None for name in read):
+            return
+        counts, sizes = self.update_loop.batch_size, {name: self.ap.network_wrappers[name].batch_size for name in read}
+        if others := ", ".join(f"'{name}' ({size})" for name, size in sizes.items() if size != counts):
+            screen.warning(
+                f"agent '{self.name}': batch_size of network {others} has no effect; all learn from batches of "
+                f"{counts}, batch_size of network '{self.update_loop.batch_network}'"
             )
 
     def initialize_session_dependent_components(self) -> None:

@@ -3,7 +3,7 @@ exploration is the algorithm of Chen et al. 2017, "UCB exploration via Q-ensembl
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from rl_coach.architectures.update import (
 from rl_coach.core_types import Batch, StateType, Transition
 from rl_coach.exploration_policies.bootstrapped import BootstrappedParameters
 from rl_coach.policy.action_choice import PolicyDescription
-from rl_coach.utils import CoachError
 
 
 class BootstrappedDQNNetworkParameters(DQNNetworkParameters):
@@ -103,13 +102,13 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
         """K, the number of heads that the exploration policy chooses from."""
         return self.ap.exploration.architecture_num_q_heads
 
-    def init_environment_dependent_modules(self) -> None:
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
         if not hasattr(self.ap.exploration, "architecture_num_q_heads"):
-            raise CoachError(
+            yield (
                 f"exploration of agent '{self.name}' is {type(self.ap.exploration).__name__}, which knows of no heads: "
                 f"set it to BootstrappedParameters() or UCBParameters()"
             )
-        super().init_environment_dependent_modules()
 
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]

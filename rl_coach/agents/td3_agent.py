@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Mapping
+from typing import ClassVar, Iterator, Mapping
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from rl_coach.core_types import Batch, TrainingSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.utilities.constraints import Constraint, number, whole
-from rl_coach.utils import CoachError
 
 
 class TD3CriticNetworkParameters(DeterministicPolicyNetworkParameters):
@@ -123,14 +122,17 @@ class TD3Agent(DDPGAgent):
         "critic": NetworkNeed((TWIN_CRITICS,), has_target=True),
     }
 
-    def init_environment_dependent_modules(self) -> None:
-        middleware, count = self.ap.network_wrappers["critic"].middleware_parameters, self.ap.algorithm.num_q_networks
-        streams = middleware.num_streams if isinstance(middleware, FCMiddlewareParameters) else count
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
+        count = self.ap.algorithm.num_q_networks
+        streams = getattr(self.ap.network_wrappers["critic"].middleware_parameters, "num_streams", count)
         if streams != count:
-            raise CoachError(
-                f"num_q_networks of agent '{self.name}' is {self.ap.algorithm.num_q_networks}, and its critic has "
-                f"{streams} streams: set num_streams of the critic's middleware_parameters likewise"
+            yield (
+                f"num_q_networks of agent '{self.name}' is {count}, and its critic has {streams} streams: "
+                f"set num_streams of the critic's middleware_parameters likewise"
             )
+
+    def init_environment_dependent_modules(self) -> None:
         self.learning_periods = {"actor": self.ap.algorithm.update_policy_every_x_episode_steps}
         if self.ap.algorithm.act_for_full_episodes:  # whose length differs: calls are compiled once
             self.most_updates_per_call = UPDATES_OF_A_CALL

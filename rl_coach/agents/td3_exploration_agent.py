@@ -4,7 +4,7 @@ random network distillation")."""
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -38,13 +38,17 @@ class TD3ExplorationAgent(TD3Agent):
         self.last_replay_buffer_save = 0
         self.novelty = self.register_signal("Novelty")
 
-    def init_environment_dependent_modules(self) -> None:
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
         state, key = self.spaces.state, self.ap.algorithm.env_obs_key
         if key not in state:
-            raise CoachError(
+            yield (
                 f"env_obs_key of agent '{self.name}' is '{key}', which is not an observation: "
                 f"set it to one of {', '.join(map(repr, state.sub_spaces))}"
             )
+
+    def init_environment_dependent_modules(self) -> None:
+        state, key = self.spaces.state, self.ap.algorithm.env_obs_key
         for name in ("predictor", "constant"):
             embedders = self.ap.network_wrappers[name].input_embedders_parameters
             if key not in embedders and "observation" in embedders:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
-from rl_coach.utils import CoachError
 
 LONGEST_PERIOD_WITHIN_CALLS = 10
 
@@ -16,7 +15,6 @@ class TrainingClock:
     targets are updated every ``num_steps_between_copying_online_weights_to_target``.
 
     :param algorithm: the settings; they are read at each question, so that they may change while a run goes on
-    :param owner: the agent's name, for messages
 
     :ivar steps: environment steps of heatup and training so far
     :ivar episodes: episodes so far
@@ -27,9 +25,8 @@ class TrainingClock:
     :ivar last_target_update: the count, of the kind of the targets' period, at the last update of the targets
     """
 
-    def __init__(self, algorithm: AlgorithmParameters, owner: str = "agent"):
+    def __init__(self, algorithm: AlgorithmParameters):
         self._algorithm = algorithm
-        self._owner = owner
         self.steps = 0
         self.episodes = 0
         self.updates = 0
@@ -47,12 +44,7 @@ class TrainingClock:
         if isinstance(period, EnvironmentSteps):
             waits = in_episode and self._algorithm.act_for_full_episodes
             return self.steps - self.last_phase >= period.num_steps and not waits
-        if isinstance(period, EnvironmentEpisodes):
-            return self.episodes - self.last_phase >= period.num_steps
-        raise CoachError(
-            f"num_consecutive_playing_steps of agent '{self._owner}' counts EnvironmentSteps or "
-            f"EnvironmentEpisodes, not {period!r}"
-        )
+        return self.episodes - self.last_phase >= period.num_steps
 
     def start_phases(self, updates_left: int | None = None) -> int:
         """Begin the training phases that are due, of which there can be several where several steps are counted at
@@ -112,15 +104,7 @@ class TrainingClock:
     def targets_due(self) -> bool:
         """True if the targets are to be updated now; if so, the time counts anew."""
         period = self._algorithm.num_steps_between_copying_online_weights_to_target
-        if isinstance(period, TrainingSteps):
-            now = self.updates
-        elif isinstance(period, EnvironmentSteps):
-            now = self.steps
-        else:
-            raise CoachError(
-                f"num_steps_between_copying_online_weights_to_target of agent '{self._owner}' counts "
-                f"EnvironmentSteps or TrainingSteps, not {period!r}"
-            )
+        now = self.updates if isinstance(period, TrainingSteps) else self.steps
         if now - self.last_target_update < period.num_steps:
             return False
         passed = (now - self.last_target_update) % period.num_steps if self._updates_targets_within_calls else 0

@@ -10,10 +10,10 @@ import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport
 from rl_coach.agents.core.sequences import stored_state
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
+from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition, n_step_returns
 from rl_coach.filters.filter import InputFilter
-from rl_coach.memories.memory import Memory, MemoryGranularity
+from rl_coach.memories.memory import Memory
 from rl_coach.utils import CoachError
 
 
@@ -53,8 +53,6 @@ class Experience:
         self._algorithm = algorithm
         self.stretches: list[dict[str, Any]] | None = None
         self.remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
-        if algorithm.n_step != -1 and algorithm.n_step < 1:
-            raise CoachError(f"algorithm.n_step is {algorithm.n_step}: it counts steps from 1 on, or is -1")
 
     @property
     def _stores_whole_episodes(self) -> bool:
@@ -185,16 +183,3 @@ class Experience:
             if isinstance(error, CoachError):
                 raise
             raise CoachError(f"what was played does not fit: {error}") from error
-
-
-def require_room_for_a_batch(parameters: AgentParameters) -> None:
-    """
-    :raises CoachError: an update would draw more transitions than the memory ever holds
-    """
-    unit, size = getattr(parameters.memory, "max_size", None) or (MemoryGranularity.Episodes, 0)
-    for name, network in parameters.network_wrappers.items():
-        if unit is MemoryGranularity.Transitions and network.batch_size > size:
-            raise CoachError(
-                f"batch_size of network '{name}' is {network.batch_size}, and memory.max_size is {size} transitions: "
-                f"make the memory larger or the batch smaller"
-            )

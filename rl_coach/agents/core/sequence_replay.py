@@ -13,7 +13,6 @@ from rl_coach.architectures.middleware_parameters import MiddlewareParameters
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
 from rl_coach.core_types import Batch
 from rl_coach.memories.memory import Memory
-from rl_coach.utils import CoachError
 
 _BEGINS = "begins_episode"
 
@@ -32,11 +31,6 @@ class SequenceReplay:
 
     def __init__(self, memory: Memory, parameters: MiddlewareParameters, parts: Iterable[str]):
         self.length, self.burn_in = parameters.sequence_length, parameters.burn_in
-        if self.burn_in > self.length:
-            raise CoachError(
-                f"middleware_parameters.burn_in is {self.burn_in} and sequence_length {self.length}: "
-                f"steps in between would never be learned from, make burn_in {self.length} at most"
-            )
         self._memory, self._parts = memory, list(parts)
         self.gives_many_at_once = memory.draws_many_batches
 

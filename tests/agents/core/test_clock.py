@@ -8,8 +8,7 @@ import pytest
 
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.base_parameters import AlgorithmParameters
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, Frames, TrainingSteps
-from rl_coach.utils import CoachError
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 
 
 def clock(
@@ -124,13 +123,6 @@ def test_settings_may_change_while_a_run_goes_on():
     assert not at(one, 2).is_due()
     one._algorithm.num_consecutive_playing_steps = EnvironmentSteps(2)
     assert at(one, 2).is_due()
-
-
-def test_units_that_nobody_counts_are_refused():
-    with pytest.raises(CoachError, match="num_consecutive_playing_steps of agent 'agent' counts"):
-        clock(Frames(4)).is_due()
-    with pytest.raises(CoachError, match="num_steps_between_copying_online_weights_to_target of agent 'agent'"):
-        clock(targets=EnvironmentEpisodes(4)).targets_due()
 
 
 def test_the_state_goes_on():

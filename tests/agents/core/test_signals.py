@@ -39,10 +39,8 @@ def test_what_is_learned_after_an_episode_belongs_to_its_row(tmp_path):
     signals.write_episode(report(4.0), {"Training Iter": 4, "Total steps": 10}, 2)
     first, second = rows_of(signals, tmp_path)
     assert (first["Episode #"], first["Training Iter"], first["Total steps"]) == ("1", "4", "5")
-    assert (
-        float(first["Loss/Mean"]) == 3 and float(first["Loss/Max"]) == 5
+    assert float(first["Loss/Mean"]) == 3 and float(first["Loss/Max"]) == 5
     assert float(first["Learning Rate/Mean"]) == 0.1
-    )
     assert float(first["Training Reward"]) == 3 and float(first["Shaped Training Reward"]) == 1.5
     assert second["Episode #"] == "2" and float(second["Loss/Mean"]) == 9 and second["Learning Rate/Mean"] == ""
 
