@@ -12,13 +12,15 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Sequence
 
 from rl_coach.logger import ScreenLogger, screen
 from rl_coach.runs.progress import display_on, duration
 from rl_coach.runs.status import FAILED, RUNNING, read_status
+from rl_coach.utilities.system import handling
 
 _SECONDS_BETWEEN_LOOKS = 0.1
+_SIGNALS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 _SIGNALS_THAT_ASK = 2
 """The first lets a run save itself, the second ends it at once; one that hears neither is killed by the third."""
 _STOPPED = (130, 143, -signal.SIGINT, -signal.SIGTERM)
@@ -199,7 +201,7 @@ class SideBySide:
 
         :return: an outcome for each job, in their order
         """
-        with self._listening(), contextlib.closing(self._display):
+        with handling(_SIGNALS, self._hear), contextlib.closing(self._display):
             try:
                 while self._waiting or self._running:
                     self._pass_signals_on()
@@ -211,16 +213,6 @@ class SideBySide:
             finally:
                 self._end_all()
         return [self._outcomes.get(job.directory) or Outcome(job, None) for job in self._jobs]
-
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[None]:
-        numbers = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
-        before = {number: signal.signal(number, self._hear) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         self._signals.append(number)
