@@ -6,6 +6,7 @@ import argparse
 import os
 import pathlib
 from collections import Counter
+from dataclasses import asdict
 from typing import Any, Iterable, Sequence
 
 from rl_coach.command_line import arguments as command_line
@@ -194,7 +195,7 @@ class _Group:
                 if outcome.code is not None and not outcome.has_finished and not outcome.was_stopped:
                     run["error"] = outcome.error
         scores = {task: [run["score"] for run in runs] for task, runs in self._scored().items()}
-        self._document["statistics"] = {task: RunStatistics.of(of_task).as_dict() for task, of_task in scores.items()}
+        self._document["statistics"] = {task: asdict(RunStatistics.of(of_task)) for task, of_task in scores.items()}
         run_group.write(self._directory, self._document)
 
     def _scored(self) -> dict[str, list[dict[str, Any]]]:
