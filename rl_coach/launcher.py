@@ -21,7 +21,7 @@ from rl_coach.installation import missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 from rl_coach.runs.run_group import is_group
 from rl_coach.utilities.errors import refuse
-from rl_coach.utilities.system import shell_command
+from rl_coach.utilities.system import shell_command, shown
 
 if TYPE_CHECKING:
     from rl_coach.base_parameters import TaskParameters
@@ -292,7 +292,7 @@ class CoachLauncher:
         can_be_named = bool(args.preset) and args.checkpoint_save_dir is None
         if args.evaluate is None and not args.play and can_be_named:
             graph_manager.playback_hint = _playback_hint(directory.path)
-            graph_manager.resume_hint = shell_command("coach", "--resume", _shown(directory.path))
+            graph_manager.resume_hint = shell_command("coach", "--resume", shown(directory.path))
         return directory
 
     def build(self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace) -> None:
@@ -515,9 +515,4 @@ def _playback_hint(experiment_path: pathlib.Path) -> str:
     from rl_coach.environments.rendering import has_display
 
     window = ["--render"] if has_display() else []
-    return shell_command("coach", command_line.EVALUATE, _shown(experiment_path), *window)
-
-
-def _shown(path: pathlib.Path) -> str:
-    """A path as the user can type it here."""
-    return os.path.relpath(path) if path.is_relative_to(pathlib.Path.cwd()) else str(path)
+    return shell_command("coach", command_line.EVALUATE, shown(experiment_path), *window)

@@ -115,7 +115,7 @@ class RolloutWorker:
         self._patience = Patience(limits.silence_seconds)
         self._policy: dict[str, Any] = {"incarnation": 0, "version": 0, "updates": 0}
         self._steps = self._unsent = 0
-        self._sent_at = self._reported_at = self._began_at = time.monotonic()
+        self._sent_at = self._reported_at = time.monotonic()
         self._reported_steps = 0
         self._pause = _FIRST_PAUSE
         self._step_seconds = 0.0  # of a step, in the last stretch of play

@@ -575,7 +575,7 @@ class GraphManager(CoachMethods, Constrained):
                 while True:
                     self.evaluate(EnvironmentSteps(num_steps) if num_steps else EnvironmentEpisodes(1))
                     rewards += self.evaluation_rewards
-                    self.run_status.evaluation = EvaluationStatistics.of(rewards).as_dict()
+                    self.run_status.evaluation = dataclasses.asdict(EvaluationStatistics.of(rewards))
                     if num_steps:
                         break
                     self._evaluations_in_place += 1
