@@ -17,9 +17,9 @@ examples:
     coach -p CartPole_DQN -asc
   choose the level, name the experiment, save a checkpoint every ten minutes:
     coach -p Atari_DQN -lvl pong -e my_pong -s 600 --seed 1
-  train five seeds side by side, and say how far they agree:
+  train five seeds at the same time and print statistics over them:
     coach -p CartPole_DQN --seeds 5
-  go on with a run that was stopped:
+  continue a run that was stopped:
     coach --resume experiments/my_pong/01_02_2026-10_00
   play back what a run has trained:
     coach evaluate experiments/my_pong/01_02_2026-10_00 --render
@@ -27,7 +27,7 @@ examples:
     coach -p CartPole_PG -cp "agent_params.algorithm.discount=0.9; improve_steps=EnvironmentSteps(20000)"
   train on a cluster with eight workers:
     coach -p CartPole_ClippedPPO -dc -dcp cluster.ini -n 8
-  write the trained policy into a folder, to act without any of this:
+  write the trained policy into a folder, for acting without a training framework:
     coach export experiments/my_pong/01_02_2026-10_00 -o pong_policy
 """
 
@@ -40,15 +40,15 @@ EXPORT_EXAMPLES = """\
 examples:
   the newest checkpoint of an experiment:
     coach export experiments/my_run/01_02_2026-10_00 -o my_policy
-  the one of the best evaluation:
+  the checkpoint of the best evaluation:
     coach export experiments/my_run/01_02_2026-10_00/best -o my_policy
 """
 
 CHECK_ENVIRONMENT_EXAMPLES = """\
 examples:
-  an environment that Gymnasium knows:
+  an environment that Gymnasium registers:
     coach check-env CartPole-v1
-  one of your own:
+  your own environment:
     coach check-env path/to/file.py:MyEnvironment
 """
 
@@ -58,7 +58,7 @@ examples:
     coach evaluate experiments/my_run/01_02_2026-10_00 --render
   the best checkpoint, for 10,000 steps:
     coach evaluate experiments/my_run/01_02_2026-10_00 --steps 10000 -crd experiments/my_run/01_02_2026-10_00/best
-  several runs side by side, with statistics over them; the directory of --seeds stands for all of its runs:
+  several runs at the same time, with statistics over them; a directory of --seeds means all of its runs:
     coach evaluate experiments/my_seeds/01_02_2026-10_00 experiments/my_run/01_02_2026-10_00
 """
 
@@ -129,7 +129,7 @@ def get_argument_parser() -> Parser:
     _add_changes(parser.add_argument_group("changes to the preset"))
     _add_running(parser.add_argument_group("running"))
     _add_checkpoints(parser.add_argument_group("checkpoints and export"))
-    _add_output(parser.add_argument_group("what is shown and written"))
+    _add_output(parser.add_argument_group("what the run shows and writes"))
     _add_workers(parser.add_argument_group("several workers"))
     _add_distribution(parser.add_argument_group("distributed runs"))
     parser.set_defaults(checkpoint_save_dir=None)  # for launchers; below the experiment's directory if they set none
@@ -153,16 +153,16 @@ def get_export_parser() -> Parser:
     """The parser of ``coach export``."""
     parser = _command(
         "export",
-        description="Write a trained policy into a folder of its own, which NumPy and ONNX Runtime are enough to use.",
+        description="Write a trained policy into its own folder. Using it needs only NumPy and ONNX Runtime.",
         epilog=EXPORT_EXAMPLES,
     )
     parser.add_argument(
         "experiment",
         metavar="EXPERIMENT",
-        help="an experiment (its newest checkpoint is taken), EXPERIMENT/best, or a checkpoint",
+        help="an experiment (exports its newest checkpoint), EXPERIMENT/best, or a checkpoint",
     )
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write, a new one")
-    parser.add_argument("--agent", metavar="LEVEL.AGENT", help="which agent, where a run has several")
+    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the new folder to write")
+    parser.add_argument("--agent", metavar="LEVEL.AGENT", help="which agent, if the run has several")
     return parser
 
 
@@ -170,18 +170,18 @@ def get_check_environment_parser() -> Parser:
     """The parser of ``coach check-env``."""
     parser = _command(
         "check-env",
-        description="Play an environment at random and say what is wrong with what it answers.",
+        description="Play an environment with random actions and report everything that is wrong with its output.",
         epilog=CHECK_ENVIRONMENT_EXAMPLES,
     )
-    parser.add_argument("level", metavar="LEVEL", help="an id of Gymnasium, module:Class or file.py:Class")
+    parser.add_argument("level", metavar="LEVEL", help="a Gymnasium id, module:Class or file.py:Class")
     parser.add_argument(
         "--steps",
         type=_from(1),
         default=10_000,
         metavar="N",
-        help="an episode must end within N steps, and no more are played (default: %(default)s)",
+        help="play N steps; an episode must end within them (default: %(default)s)",
     )
-    parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="play another way (default: 0)")
+    parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="seed of the actions (default: 0)")
     return parser
 
 
@@ -198,14 +198,14 @@ def get_evaluate_parser() -> Parser:
         type=_directory,
         metavar="EXPERIMENT",
         nargs="+",
-        help="the run's directory; several to compare",
+        help="the directory of the run; give several to compare them",
     )
     parser.add_argument(
         "--steps",
         type=_from(0),
         default=1000,
         metavar="STEPS",
-        help="for so many environment steps and to the end of the episode (default: %(default)s); 0 until stopped",
+        help="number of environment steps; the last episode is finished (default: %(default)s); 0 runs until stopped",
     )
     return parser
 
@@ -218,7 +218,7 @@ def evaluation_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]
     """
     parser = get_evaluate_parser()
     if not set(arguments) & {"-h", "--help"} and (not arguments or arguments[0].startswith("-")):
-        parser.error("name the run's directory first: coach evaluate EXPERIMENT")
+        parser.error("give the run's directory first: coach evaluate EXPERIMENT")
     known, flags = parser.parse_known_args(arguments)
     return known.experiment, [f"--evaluate={known.steps}", *flags]
 
@@ -228,11 +228,11 @@ def _add_experiment(group: Any) -> None:
         "-p",
         "--preset",
         metavar="PRESET",
-        help="what to run: a preset's name in any case, path.py, path.py:variable or package.module",
+        help="what to run: the name of a preset (case does not matter), path.py, path.py:variable or package.module",
     )
     group.add_argument("-l", "--list", action="store_true", help="list the presets with environment and algorithm")
     group.add_argument(
-        "-e", "--experiment_name", metavar="NAME", default="", help="the experiment's name (default: the preset's)"
+        "-e", "--experiment_name", metavar="NAME", default="", help="the experiment's name (default: the preset's name)"
     )
     group.add_argument(
         "-ep",
@@ -242,43 +242,43 @@ def _add_experiment(group: Any) -> None:
         help="where experiments are written (default: ./experiments)",
     )
     group.add_argument(
-        "--seed", type=_from(0), metavar="N", help="make the run repeatable: seeds every random generator"
+        "--seed", type=_from(0), metavar="N", help="make the run repeatable; the number seeds every random generator"
     )
     group.add_argument(
         "--seeds",
         type=seeds_of,
         metavar="SEEDS",
-        help="train with several seeds, side by side: 5 for the seeds 0 to 4, or 1-5, or 0,3,7",
+        help="train with several seeds at the same time: 5 means the seeds 0 to 4; or 1-5, or 0,3,7",
     )
     group.add_argument(
         "--at_once",
         type=_from(1),
         metavar="N",
-        help="how many runs of --seeds or evaluate go on at the same time (default: one for each core)",
+        help="how many runs of --seeds or evaluate run at the same time (default: one for each core)",
     )
     group.add_argument("--run_directory", metavar="DIR", default="", help=argparse.SUPPRESS)  # to write to, as it is
 
 
 def _add_changes(group: Any) -> None:
-    group.add_argument("-lvl", "--level", metavar="LEVEL", help="the environment's level, for instance pong or hopper")
+    group.add_argument("-lvl", "--level", metavar="LEVEL", help="the environment's level, for example pong or hopper")
     group.add_argument(
         "-cp",
         "--custom_parameter",
         metavar="SETTINGS",
-        help="path=value settings, separated by semicolons; values are literals, arithmetic and constructors such as"
+        help="path=value settings, separated by semicolons; a value is a literal, arithmetic, or a constructor such as"
         " EnvironmentSteps(1000) or LinearSchedule(1, 0.1, 5000)",
     )
     group.add_argument(
         "-et",
         "--environment_type",
         metavar="MODULE:CLASS",
-        help="environment parameters that replace the preset's, as module:Class or file.py:Class",
+        help="environment parameters that replace those of the preset, as module:Class or file.py:Class",
     )
     group.add_argument(
         "-ept",
         "--exploration_policy_type",
         metavar="MODULE:CLASS",
-        help="exploration parameters that replace the preset's, as module:Class or file.py:Class",
+        help="exploration parameters that replace those of the preset, as module:Class or file.py:Class",
     )
 
 
@@ -289,17 +289,17 @@ def _add_running(group: Any) -> None:
         type=str.lower,
         choices=FRAMEWORKS,
         default="tensorflow",
-        help="what networks are built on (default: %(default)s)",
+        help="the framework of the networks (default: %(default)s)",
     )
-    group.add_argument("-c", "--use_cpu", action="store_true", help="use no GPU")
+    group.add_argument("-c", "--use_cpu", action="store_true", help="do not use a GPU")
     group.add_argument(
         "--num_threads",
         type=_from(1),
         metavar="N",
-        help="how many threads the networks compute with (default: one for small networks, all cores for large ones)",
+        help="how many threads the networks use (default: one for small networks, all cores for large networks)",
     )
     group.add_argument(
-        "-asc", "--apply_stop_condition", action="store_true", help="stop once the evaluation reaches its goal"
+        "-asc", "--apply_stop_condition", action="store_true", help="stop when evaluations reach the target reward"
     )
     group.add_argument(
         "--evaluate",
@@ -307,7 +307,7 @@ def _add_running(group: Any) -> None:
         type=_from(0),
         const=0,
         metavar="STEPS",
-        help="evaluate only, for STEPS environment steps and to the end of the episode; without STEPS until stopped",
+        help="evaluate only, for STEPS environment steps and until the last episode ends; without STEPS, until stopped",
     )
     group.add_argument("--play", action="store_true", help="play the environment yourself, and record it")
 
@@ -330,14 +330,14 @@ def _add_checkpoints(group: Any) -> None:
         "--checkpoint_keep",
         type=_from(0),
         metavar="K",
-        help="keep the newest K checkpoints and the best (default: 5); 0 keeps all",
+        help="keep the newest K checkpoints and the best one (default: 5); 0 keeps all",
     )
     group.add_argument(
         "--checkpoint_memory",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="keep the replay memory in checkpoints (default), which resuming exactly needs; costs disk, time and"
-        " while saving RAM as large as its filled part, up to 7 GB for a million Atari frames",
+        help="save the replay memory in checkpoints (default); an exact resume needs it; it costs disk space, time and,"
+        " during saving, RAM of the size of its filled part, up to 7 GB for a million Atari frames",
     )
     group.add_argument(
         "-crd",
@@ -350,14 +350,14 @@ def _add_checkpoints(group: Any) -> None:
         "--resume",
         type=_directory,
         metavar="EXPERIMENT_DIR",
-        help="go on in place with an experiment that was stopped, as if it never had been; takes preset and settings"
-        " from there; -cp adds to them, -crd names a checkpoint other than the newest; with --evaluate: a new run that"
+        help="continue a stopped experiment in its directory, exactly where it stopped; preset and settings come"
+        " from there; -cp adds settings, -crd names another checkpoint than the newest; with --evaluate: a new run that"
         " evaluates it",
     )
     group.add_argument(
         "--trust",
         action="store_true",
-        help="with --resume: run what another user's directory names; it says which preset, a program, is run",
+        help="with --resume: run the preset, a program, that another user's directory names",
     )
     group.add_argument(
         "-onnx", "--export_onnx_graph", action="store_true", help="write all networks as ONNX with each checkpoint"
@@ -369,7 +369,7 @@ def _add_output(group: Any) -> None:
     group.add_argument("-dg", "--dump_gifs", action="store_true", help="write each new best episode as GIF")
     group.add_argument("-dm", "--dump_mp4", action="store_true", help="write each new best episode as MP4")
     group.add_argument("-tb", "--tensorboard", action="store_true", help="write TensorBoard event files")
-    group.add_argument("-d", "--open_dashboard", action="store_true", help="open the dashboard on this experiment")
+    group.add_argument("-d", "--open_dashboard", action="store_true", help="open the dashboard with this experiment")
     group.add_argument("--print_networks_summary", action="store_true", help="print the layers of each network")
     group.add_argument("-ns", "--no_summary", action="store_true", help="print no summary at the end")
     group.add_argument(
@@ -378,14 +378,14 @@ def _add_output(group: Any) -> None:
         type=str.lower,
         choices=("low", "high"),
         default="low",
-        help="high shows the warnings of other libraries too (default: %(default)s)",
+        help="high also shows the warnings of other libraries (default: %(default)s)",
     )
     group.add_argument(
         "-tfv",
         "--tf_verbosity",
         type=_from(0),
         metavar="LEVEL",
-        help="TensorFlow's own messages: 0 all, 3 none but fatal ones (default: 3)",
+        help="TensorFlow's own messages: 0 shows all, 3 shows only fatal ones (default: 3)",
     )
     group.add_argument("--nocolor", action="store_true", help="print without colours")
 
@@ -395,7 +395,7 @@ def _add_workers(group: Any) -> None:
         "-n", "--num_workers", type=_from(1), default=1, metavar="N", help="how many workers train (default: 1)"
     )
     group.add_argument(
-        "-ew", "--evaluation_worker", action="store_true", help="with -n: one worker more, which only evaluates"
+        "-ew", "--evaluation_worker", action="store_true", help="with -n: start one more worker, which only evaluates"
     )
 
 
@@ -404,7 +404,7 @@ def _add_distribution(group: Any) -> None:
         "-dc",
         "--distributed_coach",
         action="store_true",
-        help="train with rollout workers (-n), here or on a cluster",
+        help="train with rollout workers (-n), on this machine or on a cluster",
     )
     group.add_argument(
         "-dcp",
@@ -413,9 +413,9 @@ def _add_distribution(group: Any) -> None:
         help="the settings of -dc: an INI file with orchestrator, image, data_store, resources",
     )
     group.add_argument(
-        "--dry_run", action="store_true", help="on Kubernetes: print the manifests as YAML, and do nothing"
+        "--dry_run", action="store_true", help="on Kubernetes: print the manifests as YAML and do nothing else"
     )
-    group.add_argument("--attach", action="store_true", help="on Kubernetes: follow the run of this name that is there")
+    group.add_argument("--attach", action="store_true", help="on Kubernetes: follow the existing run with this name")
     group.add_argument("--keep", action="store_true", help="on Kubernetes: do not remove the run at its end")
     group.add_argument("--memory_backend_params", metavar="JSON", help=argparse.SUPPRESS)
     group.add_argument("--data_store_params", metavar="JSON", help=argparse.SUPPRESS)
@@ -426,7 +426,7 @@ def _add_distribution(group: Any) -> None:
 def _directory(text: str) -> str:
     """A converter for directories that must be named: an empty text is a variable of the shell that is not set."""
     if not text:
-        raise argparse.ArgumentTypeError("'' is no directory")
+        raise argparse.ArgumentTypeError("'' is not a directory")
     return text
 
 
@@ -439,7 +439,7 @@ def _from(smallest: int) -> Any:
         except ValueError:
             raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
         if number < smallest:
-            raise argparse.ArgumentTypeError(f"{number} is too small: from {smallest} up")
+            raise argparse.ArgumentTypeError(f"{number} is too small: it must be {smallest} or more")
         return number
 
     return whole_number
@@ -452,22 +452,22 @@ def seeds_of(text: str) -> tuple[int, ...]:
     """
     parts = [range(int(text))] if text.isdecimal() else [_range_of(part.strip(), text) for part in text.split(",")]
     if any(part.stop - part.start > MOST_SEEDS for part in parts) or sum(map(len, parts)) > MOST_SEEDS:
-        raise argparse.ArgumentTypeError(f"'{text}' are more than {MOST_SEEDS:,} seeds")
+        raise argparse.ArgumentTypeError(f"'{text}' has more than {MOST_SEEDS:,} seeds")
     seeds = [seed for part in parts for seed in part]
     if not seeds:
-        raise argparse.ArgumentTypeError(f"'{text}' is no seed at all: 1 trains with seed 0")
+        raise argparse.ArgumentTypeError(f"'{text}' means no seeds: 1 trains with seed 0")
     twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
     if twice is not None:
-        raise argparse.ArgumentTypeError(f"'{text}' has seed {twice} twice")
+        raise argparse.ArgumentTypeError(f"'{text}' contains seed {twice} twice")
     return tuple(seeds)
 
 
 def _range_of(part: str, text: str) -> range:
     first, dash, last = part.partition("-")
     if not first.isdecimal() or (dash and not last.isdecimal()):
-        raise argparse.ArgumentTypeError(f"'{text}' are no seeds: give 5 for the seeds 0 to 4, or 1-5, or 0,3,7")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of seeds: give 5 (seeds 0 to 4), 1-5, or 0,3,7")
     if dash and int(last) < int(first):
-        raise argparse.ArgumentTypeError(f"'{part}' goes backwards: {last}-{first}")
+        raise argparse.ArgumentTypeError(f"'{part}' goes backwards: write {last}-{first}")
     return range(int(first), int(last if dash else first) + 1)
 
 

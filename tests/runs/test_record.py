@@ -137,8 +137,8 @@ def test_an_evaluation_may_ask_for_more():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ((), "name the run's directory first"),
-        (("--steps", "5"), "name the run's directory first"),
+        ((), "give the run's directory first"),
+        (("--steps", "5"), "give the run's directory first"),
         (("nowhere",), "no experiment in 'nowhere'"),
         (("here", "--steps", "many"), "'many' is not a whole number"),
         (("here", "--stepz", "5"), "unknown flag '--stepz'"),
