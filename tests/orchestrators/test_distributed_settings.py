@@ -103,7 +103,7 @@ def test_a_missing_file_is_said(tmp_path):
 @pytest.mark.parametrize("flag", ["--dry_run", "--attach", "--keep"])
 def test_flags_of_kubernetes_want_kubernetes(flag, capsys):
     assert main(["-p", "CartPole_DQN", "-dc", flag]) == BAD_INPUT
-    assert f"coach: {flag}: only with orchestrator = kubernetes" in capsys.readouterr().err
+    assert f"coach: {flag} works only with orchestrator = kubernetes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("flags", [["-dcp", "a.ini"], ["--dry_run"], ["--attach"], ["--keep"], ["--dump_worker_logs"]])
