@@ -40,7 +40,7 @@ def lock(directory: str | os.PathLike[str]) -> None:
     except BlockingIOError:
         holder = _holder(file)
         file.close()
-        raise CoachError(f"'{directory}' is being written by another run{holder}: stop that one first") from None
+        raise CoachError(f"another run{holder} writes to '{directory}': stop that run first") from None
     except OSError:
         file.close()
         return

@@ -102,7 +102,7 @@ def test_a_run_that_only_evaluated_has_nothing_to_go_on_with(capsys):
     assert main(["--resume", str(directory)]) == BAD_INPUT
     assert "only evaluated" in capsys.readouterr().err
     assert main(["evaluate", str(directory)]) == BAD_INPUT
-    assert "only evaluated, and has no checkpoint of its own" in capsys.readouterr().err
+    assert "only evaluated, so it has no checkpoint" in capsys.readouterr().err
 
 
 def test_the_directory_alone_says_how_to_evaluate(monkeypatch, tmp_path):
