@@ -134,7 +134,7 @@ def read(path: str) -> DistributedSettings:
     for name in sections:
         if name not in _KEYS:
             suggestion = did_you_mean(name, _KEYS)
-            mistakes.add(f"no section [{name}]{suggestion} (there are {', '.join(f'[{key}]' for key in _KEYS)})")
+            mistakes.add(f"no section [{name}]{suggestion} (the sections are {', '.join(f'[{key}]' for key in _KEYS)})")
     settings = _assemble(mistakes, values)
     _check(mistakes, settings)
     mistakes.raise_if_any()
@@ -193,7 +193,7 @@ def _whole(smallest: int) -> _Kind:
             raise ValueError
         return number
 
-    return _Kind(parse, f"allowed: a whole number from {smallest} up")
+    return _Kind(parse, f"allowed: a whole number, {smallest} or more")
 
 
 def _file(text: str) -> str:
@@ -230,7 +230,7 @@ def quantity(text: str) -> Decimal:
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(m|k|[KMGT]i|[MGT])?", text)
     if match is None:
-        raise ValueError(f"'{text}' is no quantity")
+        raise ValueError(f"'{text}' is not a quantity")
     return Decimal(match[1]) * Decimal(_UNITS[match[2] or ""])
 
 
@@ -267,16 +267,18 @@ _KEYS: Mapping[str, Mapping[str, _Kind]] = {
         "redis_url": _Kind(_redis_url, "allowed: redis://host:port/database, or rediss:// for TLS"),
         "redis_password_file": _FILE,
         "s3_end_point": _Kind(_url, "allowed: a host, or a URL such as https://s3.example.com:9000"),
-        "s3_bucket_name": _matching(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]", "allowed: a bucket of a-z, 0-9, '-', '.'"),
+        "s3_bucket_name": _matching(
+            r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]", "allowed: the name of a bucket, made of a-z, 0-9, '-' and '.'"
+        ),
         "s3_creds_file": _FILE,
-        "nfs_path": _matching(r"/.*", "allowed: a directory from the root, such as /export/coach"),
+        "nfs_path": _matching(r"/.*", "allowed: an absolute path of a directory, such as /export/coach"),
         "nfs_server": _matching(r"[\w.\-:]+", "allowed: a host or an address"),
         "nfs_claim": _NAME,
         "nfs_storage_class": _NAME,
         "nfs_size": _QUANTITY,
-        "namespace": _matching(_LABEL, "allowed: at most 63 of a-z, 0-9 and '-'"),
+        "namespace": _matching(_LABEL, "allowed: at most 63 characters of a-z, 0-9 and '-'"),
         "kubeconfig": _FILE,
-        "context": _matching(r".+", "allowed: a context of the kubeconfig"),
+        "context": _matching(r".+", "allowed: the name of a context in the kubeconfig"),
         "service_account": _NAME,
         "image_pull_secret": _NAME,
         "gpu_resource": _matching(rf"{_LABEL}(\.{_LABEL})*/[\w.\-]+", "allowed: a resource such as nvidia.com/gpu"),
@@ -300,7 +302,7 @@ def _sections(path: str) -> dict[str, dict[str, str]]:
     except OSError as error:
         raise CoachError(f"-dcp: cannot read '{path}': {error.strerror}") from error
     except (configparser.Error, UnicodeDecodeError) as error:
-        raise CoachError(f"-dcp: '{path}' is no INI file: {' '.join(str(error).split())}") from error
+        raise CoachError(f"-dcp: '{path}' is not an INI file: {' '.join(str(error).split())}") from error
     return {name: dict(parser[name]) for name in parser.sections()}
 
 
@@ -350,10 +352,10 @@ def _password(mistakes: _Mistakes, given: dict[str, Any]) -> str | None:
     written = urlsplit(url).password
     if file is not None and not url:
         mistakes.add_value(
-            "coach", "redis_password_file", file, "only with redis_url; a Redis of the run makes its own"
+            "coach", "redis_password_file", file, "only with redis_url; without it, the run starts its own Redis"
         )
     if file is not None and written is not None:
-        mistakes.add_value("coach", "redis_password_file", file, "redis_url holds a password too: give one of them")
+        mistakes.add_value("coach", "redis_password_file", file, "redis_url has a password too: give only one of them")
     if file is None:
         return None if written is None else unquote(written)
     with open(file, encoding="utf-8") as opened:
@@ -383,7 +385,7 @@ def _check_limit(mistakes: _Mistakes, section: str, key: str, request: str, limi
 def _check_kubernetes(mistakes: _Mistakes, settings: DistributedSettings) -> None:
     for name, pod in (("trainer", settings.trainer), ("worker", settings.worker)):
         if not (pod.image or settings.image):
-            mistakes.add(f"[{name}] image is missing, and so is [coach] image, which orchestrator = kubernetes needs")
+            mistakes.add(f"[{name}] image is missing: orchestrator = kubernetes needs it here or in [coach]")
     if settings.data_store != "nfs":
         return
     chosen = [
