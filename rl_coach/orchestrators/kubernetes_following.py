@@ -244,7 +244,7 @@ class Follower:
         if not pods.has_started(pod):
             return None
         if name not in self._logs:
-            self.say(f"the trainer runs in pod '{name}'")
+            self.say(f"the trainer is running in pod '{name}'")
             self._logs[name] = LogFollower(self.cluster, name, self.show)
             self._logs[name].start()
         if pods.has_ended(pod):
@@ -255,7 +255,7 @@ class Follower:
     def _count_workers(self) -> None:
         running = [pod for pod in self._pods.values() if pods.component(pod) == WORKER]
         count = sum(pods.has_started(pod) and not pods.has_ended(pod) for pod in running)
-        self.say(f"{count} of {self.num_workers} workers run")
+        self.say(f"{count} of {self.num_workers} workers are running")
 
     def _check_start(self) -> Outcome | None:
         """Give up on a trainer that does not start."""
@@ -265,7 +265,7 @@ class Follower:
             return None
         if time.monotonic() - self._waiting_since < self.start_seconds:
             return None
-        reasons = [str(pods.trouble(pod) or "its pod waits") for pod in trainers] or ["it has no pod"]
+        reasons = [str(pods.trouble(pod) or "its pod is waiting") for pod in trainers] or ["it has no pod"]
         return Outcome(f"the trainer did not start within {self.start_seconds:.0f} s: {'; '.join(reasons)}")
 
     # Jobs

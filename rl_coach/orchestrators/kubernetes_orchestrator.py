@@ -163,7 +163,7 @@ class Kubernetes(Deploy):
         """
         self._owner = self.cluster.read("Job", manifests.owner_name(self.name))
         if self._owner is None:
-            raise CoachError(f"no run '{self.name}' in namespace '{self.cluster.namespace}' to attach to")
+            raise CoachError(f"there is no run '{self.name}' in namespace '{self.cluster.namespace}' to attach to")
         return True
 
     def deploy(self) -> bool:
@@ -270,9 +270,9 @@ class Kubernetes(Deploy):
         found = self.cluster.read("Job", manifests.owner_name(self.name))
         place = f"in namespace '{self.cluster.namespace}'"
         if found is not None and found["metadata"].get("deletionTimestamp"):
-            return f"the last run '{self.name}' {place} is still being removed: try again in a minute"
+            return f"the previous run '{self.name}' {place} is still being removed: try again in a minute"
         return (
-            f"there is a run '{self.name}' {place}: --attach follows it, -e gives this one another name,"
+            f"a run '{self.name}' {place} already exists: --attach follows it, -e gives this run another name,"
             f" and '{self.removal_command()}' removes it"
         )
 
@@ -290,7 +290,7 @@ def describe(params: KubernetesParameters, namespace: str) -> KubernetesRun:
     parts = params.run_type_params
     for part in (RunType.TRAINER, RunType.ROLLOUT_WORKER):
         if str(part) not in parts:
-            raise CoachError(f"run_type_params name no '{part}'")
+            raise CoachError(f"run_type_params must name '{part}'")
     trainer, worker = parts[str(RunType.TRAINER)], parts[str(RunType.ROLLOUT_WORKER)]
     has_redis = not settings.redis_url
     password = secrets.token_urlsafe(24) if has_redis else settings.redis_password
@@ -437,8 +437,8 @@ def dry_run(params: KubernetesParameters) -> str:
     run = describe(params, params.namespace or params.settings.namespace)
     holds = "the password of its Redis" + (" and the credentials of S3" if run.s3_credentials is not None else "")
     header = (
-        f"# Run '{run.name}'. Secrets below hold {holds}.\n"
-        f"# Created by hand, nothing owns the objects: remove them by label, {manifests.INSTANCE_LABEL}={run.name}\n"
+        f"# Run '{run.name}'. The Secrets below contain {holds}.\n"
+        f"# Objects created by hand have no owner: remove them by their label, {manifests.INSTANCE_LABEL}={run.name}\n"
     )
     return header + manifests.as_yaml(manifests.manifests(run))
 
@@ -468,7 +468,7 @@ def run(
 
 def _start_and_follow(orchestrator: Kubernetes, keeps: bool, worker_logs: str | None) -> Outcome:
     if not place_of_results(orchestrator.params) and not keeps:
-        say("checkpoints go with the run: data_store = s3, or nfs with nfs_claim or nfs_server, keeps them")
+        say("checkpoints are deleted with the run; to keep them: data_store = s3, or nfs with nfs_claim or nfs_server")
     try:
         orchestrator.setup()
         orchestrator.deploy()
@@ -485,7 +485,7 @@ def _attach(orchestrator: Kubernetes) -> Outcome:
     try:
         return orchestrator.follow()
     except (KeyboardInterrupt, SystemExit):
-        say(f"the run goes on; remove it with: {orchestrator.removal_command()}")
+        say(f"the run continues; remove it with: {orchestrator.removal_command()}")
         raise
 
 
@@ -502,11 +502,11 @@ def _end(orchestrator: Kubernetes, keeps: bool, worker_logs: str | None) -> None
 def _remove(orchestrator: Kubernetes, keeps: bool) -> None:
     if keeps:
         seconds = orchestrator.params.settings.keep_seconds
-        say(f"kept until {seconds} s after its end; remove it with: {orchestrator.removal_command()}")
+        say(f"the run is kept until {seconds} s after its end; remove it with: {orchestrator.removal_command()}")
         return
     say(f"removing run '{orchestrator.name}'")
     if not orchestrator.undeploy():
-        say(f"something of it is still there; look with: kubectl --namespace {orchestrator.cluster.namespace} get all"
+        say(f"some objects still exist; list them with: kubectl --namespace {orchestrator.cluster.namespace} get all"
             f" -l {manifests.INSTANCE_LABEL}={orchestrator.name}")  # fmt: skip
 
 

@@ -157,4 +157,6 @@ def test_a_run_of_a_cluster_goes_on_here_with_settings_of_this_machine_alone(tmp
     assert "to continue here, use -dcp FILE with orchestrator = local" in error
     (tmp_path / "here.ini").write_text("[coach]\norchestrator = local\n")
     assert main(["--resume", ".", "-dcp", "here.ini", "--keep"]) == BAD_INPUT
-    assert "--keep works only with orchestrator = kubernetes" in capsys.readouterr().err, "the run is one of this machine"
+    assert "--keep works only with orchestrator = kubernetes" in capsys.readouterr().err, (
+        "the run is one of this machine"
+    )
