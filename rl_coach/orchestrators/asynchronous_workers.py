@@ -121,7 +121,7 @@ class AsynchronousWorkers:
         :raises SystemExit: SIGTERM, likewise
         """
         if not CAN_SHARE:
-            raise CoachError("workers that share weights need Linux or macOS: act in several copies instead")
+            raise CoachError("workers that share weights need Linux or macOS: use several environment copies instead")
         try:
             with self._listening():
                 self._start()
@@ -182,7 +182,7 @@ class AsynchronousWorkers:
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         others = [one for one in self._running[: self._num_training] if not one.is_over]
         if index != _FIRST and worker.has_attached and others:
-            screen.warning(f"{worker.name} {how}; the others go on")
+            screen.warning(f"{worker.name} {how}; the others continue")
             return
         what = "which writes the checkpoints, " if index == _FIRST else ""
         self._fail(TrainingError(f"{worker.name}{', ' + what if what else ' '}{how}"))
@@ -212,7 +212,7 @@ class AsynchronousWorkers:
             self._kill()
             raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
         self._signal = number
-        screen.warning("stopping all workers after this step; once more to exit at once, without a checkpoint")
+        screen.warning("stopping all workers after this step; a second Ctrl-C exits immediately, without a checkpoint")
         self._end_all(Stop(has_finished=False))
 
     def _kill(self) -> None:
@@ -280,7 +280,7 @@ class AsynchronousWorkers:
         """Have all end once one has reached the goal: they share what it was reached with."""
         self._running[index].has_ended = True
         if message.is_goal_reached:
-            screen.success("the stop condition holds: the success rate has reached its target")
+            screen.success("solved: the success rate has reached its target")
             self._end_all(Stop(has_finished=True))
 
     def has_failed(self, index: int, message: Failed) -> None:

@@ -177,7 +177,7 @@ class LocalOrchestrator:
                     return trouble
             redis = self._redis
             if redis is not None and redis.process is not None and redis.process.poll() is not None:
-                screen.warning("redis-server has ended: started again, workers send again what it had")
+                screen.warning("redis-server has ended: it is restarted, and workers send unacknowledged chunks again")
                 redis.start()
             time.sleep(_SECONDS_BETWEEN_LOOKS)
         return self._stop_trainer()
@@ -195,11 +195,11 @@ class LocalOrchestrator:
     @staticmethod
     def _starts_again(process: _Process) -> bool:
         code = process.code or 0
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         if process.dies_too_often:
-            screen.warning(f"{process.name} {how} {_MOST_RESTARTS + 1} times within a minute: it is not started again")
+            screen.warning(f"{process.name} {how} {_MOST_RESTARTS + 1} times within a minute: it is not restarted")
             return False
-        screen.warning(f"{process.name} {how}: started again")
+        screen.warning(f"{process.name} {how}: it is restarted")
         process.start()
         return True
 

@@ -108,9 +108,9 @@ class RunOrder:
         except OSError as error:
             raise CoachError(f"the run's order '{path}' cannot be read: {error.strerror}") from error
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise CoachError(f"'{path}' is no order of a distributed run: {error}") from error
+            raise CoachError(f"'{path}' is not the order of a distributed run: {error}") from error
         if order.data_store.kind not in DATA_STORES:
-            raise CoachError(f"'{path}': no data store '{order.data_store.kind}'; there are {', '.join(DATA_STORES)}")
+            raise CoachError(f"'{path}': no data store '{order.data_store.kind}'; allowed are {', '.join(DATA_STORES)}")
         return order
 
     def password(self) -> str | None:
@@ -123,7 +123,7 @@ class RunOrder:
         try:
             return pathlib.Path(self.redis_password_file).read_text(encoding="utf-8").strip()
         except OSError as error:
-            raise CoachError(f"no password in '{self.redis_password_file}': {error.strerror}") from error
+            raise CoachError(f"cannot read the password in '{self.redis_password_file}': {error.strerror}") from error
 
 
 def new_run_id() -> str:

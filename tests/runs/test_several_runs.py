@@ -228,7 +228,7 @@ def test_seeds_of_several_workers_that_are_stopped_are_promised_no_resuming(plac
         assert shown.return_code == 130, shown.lines()
         end = "\n".join(shown.lines())
     assert "--resume" not in end
-    assert re.search(r"^runs with several workers cannot be continued: -crd \S+/seed_0 starts new runs", end, re.MULTILINE)
+    assert re.search(r"^runs with several workers cannot be continued: -crd \S+/seed_0 starts new", end, re.MULTILINE)
     assert re.search(r"^seed 0: stopped after [1-9][\d,]* steps", end, re.MULTILINE)
 
 
@@ -388,5 +388,5 @@ def test_what_all_are_evaluated_in_makes_no_difference(evaluate):
 
 @pytest.mark.parametrize("flag", ["-crd", "-crf"])
 def test_a_single_checkpoint_does_not_stand_for_several_runs(evaluate, flag):
-    with pytest.raises(CoachError, match=rf"^{flag} names one checkpoint, and there are 2 runs to evaluate"):
+    with pytest.raises(CoachError, match=rf"^{flag} names one checkpoint, but there are 2 runs to evaluate"):
         evaluate([{"preset": "CartPole_DQN"}] * 2, flag, "checkpoint")
