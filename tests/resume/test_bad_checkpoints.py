@@ -180,7 +180,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_save_and_of_a_row(tmp_path, lit
     graph.improve()
     text = capsys.readouterr().out
     assert "no checkpoint was saved in" in text and "File too large; the last one stands" in text
-    assert "its rows are kept for later" in text
+    assert "its rows are written later" in text
     lines = (tmp_path / CSV).read_text().splitlines()
     assert [line.split(",")[0] for line in lines] == ["Episode #", *map(str, range(1, 81))]
     steps = [
