@@ -1,4 +1,4 @@
-"""The books of both ends of a stream of chunks, which must agree whatever is lost, repeated or reordered on the way.
+"""Records of both ends of a stream of chunks. They must agree even if chunks are lost, repeated or reordered.
 
 Pure bookkeeping: nothing here knows Redis.
 """
@@ -42,10 +42,11 @@ class Account:
 
 
 class Ledger:
-    """Receipts of a trainer.
+    """Chunks that a trainer has accepted, by their numbers.
 
-    A chunk is the next one if its number follows the last, or if the sender says that it misses none from there on
-    (``first``): a trainer that has gone back to a checkpoint does not know of what it took since.
+    A chunk is the next one if its number follows the last one, or if the sender says that no earlier chunk is missing
+    (``first``). The second case is needed by a trainer that went back to a checkpoint: it does not know which chunks
+    it accepted after that.
 
     :ivar refused: number of messages that were refused, by reason
     """
@@ -80,7 +81,7 @@ class Ledger:
         return sum(account.discarded for account in self.accounts.values())
 
     def get_state(self) -> dict[str, Any]:
-        """The books as plain data, for a checkpoint."""
+        """State as plain data, for a checkpoint."""
         return {sender: [one.last, one.stored, one.discarded] for sender, one in self.accounts.items()}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -89,9 +90,9 @@ class Ledger:
 
 
 class Outbox:
-    """Chunks that a worker has sent, or will send, and has no receipt of.
+    """Chunks that a worker has sent or will send, and that are not acknowledged yet.
 
-    :param window: the number of chunks that may be there at once
+    :param window: the largest number of such chunks
     :ivar acknowledged: steps that the trainer has acknowledged
     """
 
@@ -122,7 +123,7 @@ class Outbox:
         return sum(chunk.played[unit] for chunk in self._outstanding)
 
     def add(self, chunk: EncodedChunk) -> None:
-        """Take a chunk that is to be sent next, whose number is ``next_number``."""
+        """Add the next chunk to send; its number is ``next_number``."""
         assert chunk.number == self.next_number and not self.is_full
         self._last = chunk.number
         self._outstanding.append(chunk)

@@ -1,7 +1,7 @@
-"""Both ends of a stream of experience in Redis: who plays sends, who learns receives.
+"""Both ends of a stream of experience in Redis: workers send, the trainer receives.
 
-``state`` and ``taken`` are written by the trainer alone. Redis may lose everything at any time: the trainer puts back
-what it wrote, and workers send again what they have no receipt of.
+Only the trainer writes ``state`` and ``taken``. Redis may lose everything at any time: the trainer writes its keys
+again, and workers send again all chunks that were not acknowledged.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _SECONDS_OF_A_RECEIPT = 0.01  # that it may wait for others, while chunks are th
 
 @dataclass(frozen=True)
 class RunState:
-    """The trainer's word on what workers are to do.
+    """Instructions of the trainer to the workers.
 
-    :param incarnation: which start of the trainer this is; a later one is larger
+    :param incarnation: number of this start of the trainer; later starts have larger numbers
     :param version: of the newest policy of that incarnation
     :param phase: the name of the phase that workers play in
-    :param left: number of steps that are still wanted with this policy; None for no bound
+    :param left: number of steps that are still needed with this policy; None for no limit
     :param unit: the name of a ``PlayUnit`` that ``left`` counts instead
-    :param resend: when this changes, workers send again what they have no receipt of
-    :param beat: changes all the time while the trainer lives
+    :param resend: when this changes, workers send all unacknowledged chunks again
+    :param beat: changes continuously while the trainer is alive
     :param is_over: the run has ended
     """
 
@@ -80,9 +80,9 @@ class WorkerLink:
         self._resend: int | None = None
 
     def exchange(self) -> RunState | None:
-        """Send what is to be sent, and hear what the trainer says; one round trip.
+        """Send waiting chunks and read the trainer's state; one round trip.
 
-        :return: None if there is no Redis, or none that knows of this run
+        :return: None if there is no Redis, or Redis does not know this run
         """
         if self._connection.times_connected != self._times_connected:
             self._send_again()
@@ -124,11 +124,11 @@ class TrainerLink:
 
     :param connection: to Redis
     :param run: the run's id
-    :param ledger: the receipts so far
+    :param ledger: the chunks that were accepted so far
 
-    :ivar state: what workers are told
+    :ivar state: the instructions to the workers
     :ivar is_connected: Redis answered the last time
-    :ivar times_restored: number of times that Redis knew nothing of the run and got it back; the first is the start
+    :ivar times_restored: how often the trainer wrote its keys into a Redis that did not know the run; once at the start
     """
 
     def __init__(self, connection: Connection, run: str, ledger: Ledger):
@@ -198,13 +198,13 @@ class TrainerLink:
     # Redis
 
     def push_soon(self) -> None:
-        """Push if no chunks are left, or the last push was a moment ago: receipts of chunks that arrived together go
-        out together, unless whoever learns from each takes its time."""
+        """Push if no chunks are left, or if the last push was some time ago. So chunks that arrived together are
+        acknowledged together, unless learning from each of them takes long."""
         if not self._entries or time.monotonic() >= self._push_at:
             self.push()
 
     def push(self, reads: bool = True) -> bool:
-        """Send receipts and what has changed, and fetch new chunks if none are left; one round trip.
+        """Send acknowledgements and changes of the state, and fetch new chunks if none are left; one round trip.
 
         :param reads: fetch chunks
         :return: False if there is no Redis
