@@ -33,7 +33,7 @@ class Greedy(ExplorationPolicy):
     def __init__(self, action_space: ActionSpace):
         super().__init__(action_space)
         if not isinstance(action_space, (DiscreteActionSpace, BoxActionSpace, GoalsSpace)):
-            raise self._refuse("it is neither discrete nor a box; put an action filter in between")
+            raise self._refuse("it is neither discrete nor a box; add an action filter")
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         if not isinstance(self.action_space, DiscreteActionSpace):
