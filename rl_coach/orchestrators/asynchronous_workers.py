@@ -77,14 +77,14 @@ class _Running:
 
 
 class AsynchronousWorkers:
-    """A run of several workers, each the ordinary graph in a process of its own.
+    """Run of several workers; each has the ordinary graph in its own process.
 
-    :param num_workers: number of those that train
+    :param num_workers: number of workers that train
     :param is_evaluated_apart: start one more, which only evaluates
-    :param seed: the run's; None draws one
-    :param make_graph: gives the graph manager, in each worker's process
-    :param make_task: gives the task of a run of one process, there too
-    :ivar seed: the run's
+    :param seed: the run's seed; None draws one
+    :param make_graph: creates the graph manager, in each worker's process
+    :param make_task: creates the task of a run of one process, in each worker's process
+    :ivar seed: the run's seed
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class AsynchronousWorkers:
         :raises CoachError: a worker found the settings bad
         :raises TrainingError: a worker failed, or the first one died
         :raises KeyboardInterrupt: Ctrl-C; the first worker has saved a checkpoint
-        :raises SystemExit: SIGTERM, likewise
+        :raises SystemExit: SIGTERM; the first worker has saved a checkpoint
         """
         if not CAN_SHARE:
             raise CoachError("workers that share weights need Linux or macOS: use several environment copies instead")
@@ -238,7 +238,7 @@ class AsynchronousWorkers:
             self._running[_FIRST].tell(Attach(self._path, {}))
 
     def is_attached(self, index: int) -> None:
-        """Have the others share the networks once the first worker's lie there."""
+        """Let the other workers attach to the shared networks after the first worker has created them."""
         self._running[index].has_attached = True
         if index == _FIRST:
             self._file = SharedFile(self._path, self._num_training)
@@ -254,7 +254,7 @@ class AsynchronousWorkers:
                 os.remove(self._path)
 
     def relay(self, index: int, message: Statistics) -> None:
-        """Pass on what a worker's filters have gathered."""
+        """Send a worker's filter statistics to the other workers."""
         for other, worker in enumerate(self._running):
             if other != index and worker.has_attached and not worker.is_over:
                 worker.tell(message)
@@ -267,7 +267,7 @@ class AsynchronousWorkers:
         screen.print_forwarded(name + message.text, message.style, message.prefix)
 
     def take_report(self, index: int, message: Report) -> None:
-        """Remember where a worker stands, and tell of an evaluation that has ended."""
+        """Store a worker's progress, and print a line when an evaluation has ended."""
         worker = self._running[index]
         before = worker.report and worker.report.evaluation
         worker.report = message
@@ -277,7 +277,7 @@ class AsynchronousWorkers:
             self._display.say(f"{worker.name}: evaluation {last:.5g} (best {best:.5g}) | steps {self._steps:,}")
 
     def has_ended(self, index: int, message: Ended) -> None:
-        """Have all end once one has reached the goal: they share what it was reached with."""
+        """Stop all workers when one has reached the goal, because they share the weights that reached it."""
         self._running[index].has_ended = True
         if message.is_goal_reached:
             screen.success("solved: the success rate has reached its target")

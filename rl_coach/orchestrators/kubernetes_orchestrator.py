@@ -64,14 +64,14 @@ class KubernetesParameters(DeployParameters):
     """Settings of a run on Kubernetes.
 
     :param run_type_params: trainer and workers
-    :param kubeconfig: the kubeconfig; None takes ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
+    :param kubeconfig: the kubeconfig; None uses ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
     :param namespace: the namespace; None is that of the kubeconfig's context
     :param nfs_server: host of an NFS export that trainer and workers share
     :param nfs_path: its path
     :param checkpoint_dir: the directory of checkpoints in containers
-    :param memory_backend_parameters: of the memory backend; a Redis of the run's own serves all
+    :param memory_backend_parameters: of the memory backend; the run's own Redis serves all
     :param data_store_params: of the data store
-    :param settings: all else; ``kubeconfig``, ``namespace`` and NFS above win where they are given
+    :param settings: all other settings; ``kubeconfig``, ``namespace`` and NFS above override them if given
     :param name: the run's name, of a-z, 0-9 and '-'
     :param order: the run order; None for containers that need none
     """
@@ -104,13 +104,13 @@ class KubernetesParameters(DeployParameters):
 
 
 class Kubernetes(Deploy):
-    """A run on Kubernetes.
+    """Orchestrator of a run on Kubernetes.
 
-    ``setup()`` makes what the parts need, ``deploy()`` starts them, ``follow()`` waits for the end, ``undeploy()``
-    removes all of it.
+    ``setup()`` creates what the processes need, ``deploy()`` starts them, ``follow()`` waits for the end,
+    ``undeploy()`` removes everything.
 
     :param params: the run
-    :raises CoachError: there is no way to a cluster
+    :raises CoachError: no cluster can be reached
     """
 
     def __init__(self, params: KubernetesParameters):
@@ -134,9 +134,10 @@ class Kubernetes(Deploy):
         return self._owner is not None
 
     def setup(self, crd: str | None = None) -> bool:
-        """Create all that trainer and workers need. The trainer's Job, which owns the rest, starts no pod yet.
+        """Create all objects that trainer and workers need. The trainer's Job, which owns the others, starts no pod
+        yet.
 
-        :param crd: the checkpoint that training starts from, brought into the data store
+        :param crd: the checkpoint that training starts from, copied into the data store
         :raises CoachError: there is a run of that name, or the cluster refuses
         """
         if crd is not None and self.params.data_store_params is not None:
@@ -187,16 +188,16 @@ class Kubernetes(Deploy):
         return True
 
     def follow(self) -> Outcome:
-        """Show the trainer's log, and what hinders pods, until the run ends.
+        """Show the trainer's log, and problems of pods, until the run ends.
 
-        :raises CoachError: the cluster answers no more
+        :raises CoachError: the cluster no longer answers
         """
         return Follower(
             self.cluster, self.name, self.description.num_workers, self.params.settings.start_seconds, say, show
         ).follow()
 
     def worker_logs(self, path: str = "./logs") -> list[pathlib.Path]:
-        """Write the log of each worker's pod, of those that were replaced too.
+        """Write the log of each worker's pod, also of pods that were replaced.
 
         :param path: the directory of the files, ``<pod>.log``
         :return: the files
@@ -219,7 +220,7 @@ class Kubernetes(Deploy):
     def trainer_logs(self) -> None:
         """Show the trainer's log until the run ends.
 
-        :raises CoachError: the run failed; the message says why
+        :raises CoachError: the run failed; the message has the reason
         :raises TrainingError: training failed
         """
         raise_failure(self.follow())
@@ -234,9 +235,9 @@ class Kubernetes(Deploy):
             show(line.partition(" ")[2])
 
     def undeploy(self) -> bool:
-        """Remove the run: its owner, and with it all that it owns.
+        """Remove the run: the owner, and with it all objects that it owns.
 
-        :return: False if something is still there after the time that pods have to end
+        :return: False if objects still exist after the time that pods have to end
         :raises CoachError: the cluster refuses
         """
         owner = self.cluster.read("Job", manifests.owner_name(self.name))
@@ -283,7 +284,7 @@ class Kubernetes(Deploy):
 def describe(params: KubernetesParameters, namespace: str) -> KubernetesRun:
     """Description of a run for its manifests.
 
-    :param namespace: the namespace; empty where it is not known
+    :param namespace: the namespace; empty if it is not known
     :raises CoachError: trainer or worker is missing, or a file of credentials cannot be read
     """
     settings = params.settings
@@ -326,10 +327,10 @@ def parameters(
     """The parameters of a run that ``coach`` starts.
 
     :param experiment: the experiment's name, which the run's name is made from
-    :param arguments: flags of ``coach`` that make the graph
+    :param arguments: flags of ``coach`` that define the graph
     :param directory: name of the run's directory within the experiment's
-    :param command_line: started the run, for its record
-    :param config_path: the file of ``-dcp`` from the root of this machine, likewise
+    :param command_line: the command that started the run, for its record
+    :param config_path: the absolute path of the ``-dcp`` file on this machine, for the record
     """
     name = run_name(experiment)
     place = f"{experiment}/{directory}"
@@ -446,10 +447,10 @@ def dry_run(params: KubernetesParameters) -> str:
 def run(
     params: KubernetesParameters, keeps: bool = False, attaches: bool = False, worker_logs: str | None = None
 ) -> None:
-    """Run on a cluster to the end, and remove the run.
+    """Run on a cluster until the end, and remove the run.
 
-    :param keeps: leave it, until the cluster removes it by itself
-    :param attaches: follow a run that is there already; interrupted, it goes on
+    :param keeps: do not remove the run; the cluster removes it later
+    :param attaches: follow an existing run, which continues if this is interrupted
     :param worker_logs: a directory that the workers' logs are written to
     :raises CoachError: the cluster refuses, or the run cannot start
     :raises TrainingError: training failed
@@ -527,7 +528,7 @@ def _terminated_by_signals() -> Iterator[None]:
 
 def raise_failure(outcome: Outcome) -> None:
     """
-    :raises TrainingError: the trainer says that training failed
+    :raises TrainingError: the trainer reports that training failed
     :raises CoachError: the run failed for another reason
     """
     if not outcome.message:

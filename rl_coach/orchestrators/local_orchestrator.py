@@ -112,10 +112,11 @@ class _Process:
 
 
 class LocalOrchestrator:
-    """Starts the processes of a run, starts again those that die, and ends all of them however it ends itself.
+    """Orchestrator that starts the processes of a run on this machine, restarts those that die, and ends all when it
+    ends.
 
-    :param order: the run's, but for the place of Redis if it gets one of its own
-    :param keeps_logs: leave the workers' outputs in the experiment's directory
+    :param order: the run's order; without the address of Redis if the run starts its own Redis
+    :param keeps_logs: keep the workers' output in the experiment's directory
     """
 
     def __init__(self, order: RunOrder, keeps_logs: bool = False):

@@ -345,4 +345,4 @@ def test_a_missing_kubeconfig_is_one_line(tmp_path, coach):
         tmp_path, pathlib.Path("/nowhere/kubeconfig"), "-p", "CartPole_DQN", "-dc", "-dcp", "empty.ini"
     )
     assert run.end() == BAD_INPUT
-    assert run.text.count("coach: no way to a Kubernetes cluster") == 1 and "Traceback" not in run.text
+    assert run.text.count("coach: found no Kubernetes cluster") == 1 and "Traceback" not in run.text
