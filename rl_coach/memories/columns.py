@@ -27,6 +27,8 @@ def allocate(capacity: int, shape: tuple[int, ...], dtype: np.dtype, name: str) 
     :raises CoachError: the system cannot provide that much memory
     """
     try:
+        # zeros, not empty with a fill: the system then provides each page only when it is written, so a large replay
+        # memory costs nothing until it is filled.
         return np.zeros((capacity, *shape), dtype=dtype)
     except MemoryError:
         gigabytes = capacity * int(np.prod(shape)) * dtype.itemsize / 1e9
@@ -84,6 +86,7 @@ class ArrayColumn:
 
     def put(self, row: int, value: Any) -> None:
         """Write one value, copying it."""
+        # The common cases first: NumPy's checks cost more than the copy of a small value.
         if type(value) is np.ndarray:
             if value.dtype is self.dtype and value.shape == self.shape:
                 self.values[row] = value
@@ -365,6 +368,7 @@ class FrameObservations:
         return history
 
     def _frame(self, frame: np.ndarray, serial: int) -> int:
+        # A frame's number tells whether the ring still has it: slots are overwritten in the order of the numbers.
         known = self._known.get(id(frame))
         if known is not None and known[1] >= self.next_frame - self.size:
             number = known[1]
@@ -401,6 +405,7 @@ class FrameObservations:
                 f"the memory's '{self.name}' holds frames of {self.frame_dtype}{list(self.frame_shape)}, "
                 f"this one is {frame.dtype}{list(frame.shape)}"
             )
+        # A slot is free when the last transition that uses its frame has been dropped.
         slot = self.next_frame % self.size
         if self.next_frame >= self.size and self._last_user[slot] >= self.owner.first_serial:
             slot = int(self._free_slots(1)[0])
@@ -430,6 +435,7 @@ class FrameObservations:
         last_user = np.zeros(size, dtype=np.int64)
         frames[kept % size] = self.frames[kept % self.size]
         last_user[kept % size] = self._last_user[kept % self.size]
+        # Slots depend on the ring's size: go back to the frames' numbers, then to slots of the new ring.
         newest = self.next_frame - 1
         self.indices = ((newest - (newest - self.indices) % self.size) % size).astype(np.int32)
         self.frames, self._last_user, self.size = frames, last_user, size
@@ -524,12 +530,15 @@ class FrameObservations:
         if axis == 1 or not contiguous:
             return tuple(np.moveaxis(self.frames.take(i, 0), 1, axis) for i in (before, after))  # type: ignore
         word = self._word(before, after, axis)
+        # Most next states are the states with one frame more. Shifting each pixel's K values as one integer makes them
+        # from the states, without gathering K - 1 frames a second time.
         states = self._interleaved(before, axis)
         if word is None:
             return states, self._interleaved(after, axis)
         return states, self._shifted(states, after[:, -1], word)
 
     def _interleaved(self, indices: np.ndarray, axis: int) -> np.ndarray:
+        # Gathered plane by plane: whole frames are copied, and only the last step interleaves the values.
         planes = self.frames.take(indices.T, 0)
         shape = list(planes.shape[1:])
         shape.insert(axis, self.depth)
@@ -580,6 +589,7 @@ class FrameObservations:
         oldest = max(0, self.next_frame - self.size)
         serial = self.next_frame - 1
         for frame in reversed(frames):
+            # Only the few newest frames can belong to the next observation; a search of the whole ring would be slow.
             if id(frame) in self._known:
                 continue
             while serial >= oldest and not np.array_equal(self.frames[serial % self.size], frame):

@@ -129,6 +129,7 @@ class TransitionStore:
 
         :raises CoachError: it has other observations, or observations of other shapes, than those before it
         """
+        # Columns are created by the first transition: only it shows shapes and dtypes.
         if not self.observations:
             self._create(transition)
         if self.length == self.capacity:
@@ -173,6 +174,7 @@ class TransitionStore:
     def _create_columns(self, state: dict[str, Any], action: Any, reward: Any) -> None:
         capacity = self.capacity
         self.actions = ArrayColumn("action", capacity, action)
+        # float64 whatever the first reward is: an integer 0 must not round the rewards after it.
         self.rewards = ArrayColumn("reward", capacity, reward, dtype=np.float64)
         self.game_overs = np.zeros(capacity, dtype=bool)
         self.terminateds = np.zeros(capacity, dtype=bool)
@@ -280,6 +282,7 @@ class TransitionStore:
         _check_rows(chunk)
         if not len(chunk):
             return
+        # An empty store takes dtypes and shapes from the chunk's first row; the others must fit it.
         if not self.observations:
             empty = TransitionStore(capacity=1)
             empty._create_from_chunk(chunk)
@@ -311,6 +314,7 @@ class TransitionStore:
             return
         if not self.observations:
             self._create_from_chunk(chunk)
+        # The frames of one chunk must fit into the ring together, or they would overwrite each other.
         if self._exceeds_frames(chunk):
             half = len(chunk) // 2
             self.extend(chunk[:half])

@@ -60,6 +60,8 @@ class Ledger:
         last = self.accounts[sender].last if sender in self.accounts else 0
         if number <= last:
             return Verdict.DUPLICATE
+        # A gap is refused, not stored out of order: the sender then sends everything again in order. If a later chunk
+        # had been accepted first, the earlier ones would look like duplicates and be lost.
         return Verdict.NEXT if number == max(last + 1, first) else Verdict.GAP
 
     def settle(self, sender: str, number: int, stored: int = 0, discarded: int = 0) -> Account:
@@ -131,6 +133,7 @@ class Outbox:
 
     def to_send(self) -> Iterator[dict[bytes, Any]]:
         """The entries to be sent now, in order."""
+        # The first outstanding number tells a trainer that went back to a checkpoint which numbers it will never see.
         first = self._outstanding[0].number if self._outstanding else self.next_number
         for index in range(len(self._outstanding) - self._unsent, len(self._outstanding)):
             yield self._outstanding[index].fields(first)
@@ -145,6 +148,7 @@ class Outbox:
 
     def acknowledge(self, last: int) -> None:
         """Take a receipt. :param last: the number of the last chunk that the trainer has taken"""
+        # One number acknowledges all chunks before it, because the trainer accepts them only in order.
         while self._outstanding and self._outstanding[0].number <= last:
             self.acknowledged += self._outstanding.popleft().steps
         self._unsent = min(self._unsent, len(self._outstanding))

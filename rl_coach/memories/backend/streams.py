@@ -84,6 +84,8 @@ class WorkerLink:
 
         :return: None if there is no Redis, or Redis does not know this run
         """
+        # A new connection may reach a Redis that was emptied. Sending everything again is harmless: the trainer drops
+        # duplicates by their numbers.
         if self._connection.times_connected != self._times_connected:
             self._send_again()
         keys, pipeline = self._keys, self._connection.client.pipeline(transaction=False)
@@ -94,6 +96,7 @@ class WorkerLink:
         try:
             *_, state, taken = pipeline.execute()
         except self._connection.errors:
+            # It is unknown which commands of the pipeline were executed.
             self.outbox.send_again()
             return None
         self.outbox.sent()
@@ -191,6 +194,7 @@ class TrainerLink:
 
     def _ask_again(self) -> None:
         """Have workers send again what they have no receipt of; once for all gaps that are found together."""
+        # One request serves all gaps: after a lost chunk, every later chunk of its sender is a gap too.
         if not self._has_asked:
             self._has_asked = True
             self.say(resend=self.state.resend + 1)
@@ -219,6 +223,7 @@ class TrainerLink:
             self._lose()
             return False
         except self._connection.response_error as error:
+            # Redis answers, but was emptied: its group must be created again.
             if "NOGROUP" not in str(error):
                 raise
             self._lose()
@@ -242,23 +247,29 @@ class TrainerLink:
 
     def _lose(self) -> None:
         """Redis is gone, or has forgotten everything. What was fetched and not decided on comes again."""
+        # Entries that were fetched but not acknowledged stay pending in the group, so they are read again from the
+        # group's start; if Redis was emptied, the workers send them again.
         self._is_group_due = self._reads_pending = True
         self._entries.clear()
 
     def _put_everything_back(self) -> None:
         client, keys = self._connection.client, self._keys
         try:
+            # From the start of the stream: workers may have sent chunks before the group existed.
             client.xgroup_create(keys.experience, keys.GROUP, id="0", mkstream=True)
         except self._connection.response_error as error:
             if "BUSYGROUP" not in str(error):
                 raise
         self._is_group_due = False
+        # Redis may have lost chunks that workers count as sent.
         self.say(resend=self.state.resend + 1)
         self.times_restored += 1
         if self.ledger.accounts:
             client.hset(keys.taken, mapping={name: _taken(one) for name, one in self.ledger.accounts.items()})
 
     def _push(self, reads: bool) -> None:
+        # One transaction: a chunk leaves the stream exactly when its number is recorded as taken. Otherwise a crash in
+        # between could lose a chunk or make it count twice.
         keys, pipeline = self._keys, self._connection.client.pipeline(transaction=True)
         receipts, changed = list(self._receipts), dict(self._changed)
         if receipts:
@@ -276,6 +287,7 @@ class TrainerLink:
             self._read(pipeline, position)
         answers = pipeline.execute()
         self._has_asked = False
+        # Only what was sent is removed, and only now: after an error, the next push sends it again.
         del self._receipts[: len(receipts)]
         for key, document in changed.items():
             if self._changed.get(key) is document:

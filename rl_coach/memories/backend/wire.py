@@ -82,6 +82,7 @@ class EncodedChunk:
             PlayUnit.EPISODES: len(chunk.about.get("reports", ())),
             PlayUnit.SEGMENTS: len(chunk.episode_lengths),
         }
+        # Encoded once, at construction, because a chunk may be sent several times.
         described, buffers = [], []
         for path, array, details in _flat(chunk.columns):
             described.append([path, array.dtype.str, list(array.shape), *details])
@@ -105,6 +106,7 @@ def decode(fields: Mapping[bytes, bytes], run: str) -> Chunk:
     :param run: the id of the run that reads it
     :raises ChunkError: it is not a chunk, belongs to another run, or is too large
     """
+    # Before anything is unpacked: a chunk must not be able to exhaust the trainer's memory.
     size = sum(map(len, fields.values()))
     if size > MOST_BYTES:
         raise ChunkError("too large", f"{size >> 20} MB, at most {MOST_BYTES >> 20} MB")
@@ -143,9 +145,11 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
             if not isinstance(column, FrameStacks):
                 yield f"{kind}/{name}", column, ()
                 continue
+            # State and next state share their frames as one object. It is sent once, and the second column refers to it.
             if id(column.frames) not in frames:
                 frames[id(column.frames)] = name
                 yield f"frames/{name}", column.frames, ()
+            # Unsigned and narrow: two bytes for most chunks, and no negative index that NumPy would accept.
             narrow = np.uint16 if len(column.frames) < 1 << 16 else np.uint32
             yield f"{kind}/{name}", column.indices.astype(narrow), (column.axis, frames[id(column.frames)])
     for name, array in (
@@ -209,6 +213,7 @@ def _stacks(indices: np.ndarray, arrays: dict[str, np.ndarray], axis: int | None
 
 def _array(dtype: str, shape: list[int], buffer: bytes) -> np.ndarray:
     kind = np.dtype(dtype)
+    # Only numbers: the bytes of objects would be read as pointers. No negative extents: reshape would infer -1.
     if kind.kind not in _NUMBERS or len(shape) > _MOST_DIMENSIONS or any(extent < 0 for extent in shape):
         raise ChunkError("garbage", f"a column of {dtype} {shape}")
     return np.frombuffer(buffer, kind).reshape(shape)

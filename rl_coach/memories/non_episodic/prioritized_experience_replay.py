@@ -123,6 +123,7 @@ class SegmentTree:
     def update(self, leaf_idx: int | np.ndarray, new_val: float | np.ndarray) -> None:
         """Change the value of one leaf, or of an array of leaves; if a leaf occurs twice, the last value counts."""
         self._levels[0][leaf_idx] = new_val
+        # Beyond this point all totals are computed again anyway, so the single changes need no record.
         if self._is_mostly_changed():
             return
         if isinstance(leaf_idx, np.ndarray):
@@ -180,6 +181,7 @@ class SegmentTree:
         self._pass_upwards()
         if not self._total > 0:
             raise ValueError("all values are zero")
+        # Strictly below the total, so that a fraction of 1 still finds the last value.
         rests = fractions * (self._total * _JUST_BELOW_ONE)
         leaves = self._top_running.searchsorted(rests, "right")
         values = self._levels[-1].take(leaves)
@@ -300,6 +302,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
 
     def store(self, transition: Transition, lock: bool = True) -> None:
         super().store(transition)
+        # Its error is unknown yet: the largest priority makes sure that it is sampled soon (Schaul et al. 2016).
         self._set_priorities(self._store.rows(self._store.length - 1), self.maximal_priority)
 
     def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
@@ -369,6 +372,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
                 break
             more, _ = self._sums.sample(self.rng.random(len(rows) - len(kept)))
             kept = np.union1d(kept, more)
+        # The drawn rows had no weight while others were drawn; give it back.
         for row, value in values.items():
             self._sums.update(row, value)
         if len(kept) < len(rows):
