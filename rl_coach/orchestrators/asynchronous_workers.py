@@ -146,6 +146,7 @@ class AsynchronousWorkers:
             here, there = context.Pipe()
             process = context.Process(target=work, args=(plan, there), daemon=True)
             process.start()
+            # With the parent's copy closed, the pipe ends when the worker dies.
             there.close()
             name = f"worker {plan.index}" if plan.trains else f"worker {plan.index} (evaluation)"
             self._running.append(_Running(name, process, here))
@@ -170,6 +171,7 @@ class AsynchronousWorkers:
     def _bury(self, index: int, worker: _Running) -> None:
         worker.is_over = True
         worker.part()
+        # The others must not wait for a dead worker's gradients in synchronous training.
         if self._file is not None and index < self._num_training:
             self._file.leave(index)
         if not worker.has_ended:
@@ -363,6 +365,7 @@ def _make_file(num_bytes: int) -> str:
     handle, path = tempfile.mkstemp(prefix="coach-networks-", dir=_IN_MEMORY if has_room else None)
     try:
         with os.fdopen(handle, "wb") as file:
+            # Written, not only made longer: on a full disk a sparse file would kill a worker later, at its first write.
             file.write(bytes(num_bytes))
     except OSError as error:
         os.remove(path)

@@ -19,6 +19,7 @@ class BackgroundSender:
 
     def __init__(self, connection: Connection):
         self._connection = connection
+        # A SimpleQueue's ``put`` is reentrant: a signal handler may post while the same thread is posting.
         self._messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._send, name="sender", daemon=True)
         self._thread.start()
@@ -39,4 +40,5 @@ class BackgroundSender:
                 try:
                     self._connection.send(posted[0])
                 except (BrokenPipeError, ConnectionError):
+                    # Further messages are dropped, not an error: the end of a process is noticed elsewhere.
                     is_heard = False

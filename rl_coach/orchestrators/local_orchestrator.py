@@ -38,6 +38,7 @@ def _find_death_signal() -> Callable[[], None] | None:
     """A function for a new process that has the system end it when its parent dies; None where there is no such way."""
     if not sys.platform.startswith("linux"):
         return None
+    # Looked up before the fork: between fork and exec, only calls that need no locks are safe.
     set_option, parent_death_signal = ctypes.CDLL(None, use_errno=True).prctl, 1
 
     def end_with_parent() -> None:
@@ -141,6 +142,7 @@ class LocalOrchestrator:
                 signal.signal(number, handler)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
+        # Only a flag: a handler that raised could interrupt the start of a process that nobody would end later.
         self._asked = number
 
     def _start(self) -> None:
@@ -157,6 +159,7 @@ class LocalOrchestrator:
         order.write(file)
         command = [sys.executable, "-m"]
         self._trainer = _Process("trainer", [*command, TRAINING_PROGRAM, "--order", str(file)], None, {})
+        # Workers act with small networks: threads of several workers would only compete for the same cores.
         one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         for index in range(order.num_workers):
             name = f"worker-{index}"
@@ -214,6 +217,7 @@ class LocalOrchestrator:
         return code if code is not None and code > 0 else 128 + number
 
     def _end(self) -> None:
+        # The trainer first, while Redis and the workers still run: it saves, and tells workers that the run is over.
         if self._trainer is not None:
             self._trainer.signal(signal.SIGTERM)
             self._trainer.wait(_SECONDS_FOR_THE_TRAINER)

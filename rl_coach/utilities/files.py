@@ -23,6 +23,8 @@ def replaced(path: Path, synced: bool = True) -> Iterator[BinaryIO]:
 
     :param synced: wait until it is on the disk, so that it survives a power cut too
     """
+    # In the same directory, because a rename is atomic only within one file system; with the process's number, because
+    # several processes may write the same file.
     temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
     try:
         with open(temporary, "wb") as file:
@@ -30,10 +32,12 @@ def replaced(path: Path, synced: bool = True) -> Iterator[BinaryIO]:
             file.flush()
             if synced:
                 os.fsync(file.fileno())
+        # Content first, name second: after a power cut, a renamed file could otherwise be empty.
         os.replace(temporary, path)
     except BaseException:
         pathlib.Path(temporary).unlink(missing_ok=True)
         raise
+    # The new name is an entry of the directory and has to be on the disk too.
     if synced:
         sync_directory(os.path.dirname(os.path.abspath(path)))
 

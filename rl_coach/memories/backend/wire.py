@@ -145,7 +145,7 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
             if not isinstance(column, FrameStacks):
                 yield f"{kind}/{name}", column, ()
                 continue
-            # State and next state share their frames as one object. It is sent once, and the second column refers to it.
+            # State and next state share their frames as one object: it is sent once, and the second refers to it.
             if id(column.frames) not in frames:
                 frames[id(column.frames)] = name
                 yield f"frames/{name}", column.frames, ()
