@@ -61,6 +61,6 @@ def predecessor_warning() -> str | None:
     if int(version.partition(".")[0]) >= 2:
         return None
     return (
-        f"Intel's {PREDECESSOR} {version} is installed too and writes into the same folder rl_coach: "
+        f"Intel's {PREDECESSOR} {version} is also installed and uses the same folder rl_coach: run "
         f"{program('pip')} uninstall {PREDECESSOR}, then install {DISTRIBUTION} again"
     )

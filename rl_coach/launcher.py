@@ -105,7 +105,7 @@ class CoachLauncher:
         from rl_coach.policy import export as policy_export  # after --help has answered
 
         policy_export.export(args.experiment, args.output, args.agent)
-        print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} says how to use it")
+        print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} shows how to use it")
 
     def check_environment_and_exit(self, arguments: Sequence[str]) -> NoReturn:
         """``coach check-env``: print what is wrong with an environment, a line each, and exit: with 1 if anything is.
@@ -119,7 +119,7 @@ class CoachLauncher:
         for line in [*check.findings.values(), *(f"advice of Gymnasium's checker: {note}" for note in check.notes)]:
             print(line)
         if not check.findings:
-            print(f"level '{args.level}': nothing wrong in {check.num_steps} steps, {check.num_episodes} episodes")
+            print(f"level '{args.level}': no problems in {check.num_steps} steps, {check.num_episodes} episodes")
         sys.exit(FOUND if check.findings else DONE)
 
     def serve_dashboard_and_exit(self, arguments: Sequence[str]) -> NoReturn:

@@ -330,7 +330,7 @@ def wait_for(
         if wait_func():
             return
         if time.monotonic() >= deadline:
-            raise CoachError(f"waited {timeout:g} s in vain for the trainer")
+            raise CoachError(f"waited {timeout:g} s for the trainer without an answer")
         time.sleep(pause)
 
 
@@ -465,7 +465,7 @@ def play_order(order: RunOrder, name: str) -> int:
         except StopAsked:
             return DONE
         except Silence:
-            screen.warning(f"{name}: nothing heard from the trainer for {order.limits.silence_seconds:.0f} s")
+            screen.warning(f"{name}: the trainer has sent nothing for {order.limits.silence_seconds:.0f} s")
             return GAVE_UP
         finally:
             print(f"{link.sender}: {link.outbox.acknowledged} steps acknowledged", flush=True)

@@ -17,9 +17,9 @@ examples:
     coach -p CartPole_DQN -asc
   choose the level, name the experiment, save a checkpoint every ten minutes:
     coach -p Atari_DQN -lvl pong -e my_pong -s 600 --seed 1
-  train five seeds side by side, and say how far they agree:
+  train five seeds at the same time and print statistics over them:
     coach -p CartPole_DQN --seeds 5
-  go on with a run that was stopped:
+  continue a run that was stopped:
     coach --resume experiments/my_pong/01_02_2026-10_00
   play back what a run has trained:
     coach evaluate experiments/my_pong/01_02_2026-10_00 --render
@@ -27,7 +27,7 @@ examples:
     coach -p CartPole_PG -cp "agent_params.algorithm.discount=0.9; improve_steps=EnvironmentSteps(20000)"
   train on a cluster with eight workers:
     coach -p CartPole_ClippedPPO -dc -dcp cluster.ini -n 8
-  write the trained policy into a folder, to act without any of this:
+  write the trained policy into a folder, for acting without a training framework:
     coach export experiments/my_pong/01_02_2026-10_00 -o pong_policy
 """
 
@@ -40,15 +40,15 @@ EXPORT_EXAMPLES = """\
 examples:
   the newest checkpoint of an experiment:
     coach export experiments/my_run/01_02_2026-10_00 -o my_policy
-  the one of the best evaluation:
+  the checkpoint of the best evaluation:
     coach export experiments/my_run/01_02_2026-10_00/best -o my_policy
 """
 
 CHECK_ENVIRONMENT_EXAMPLES = """\
 examples:
-  an environment that Gymnasium knows:
+  an environment that Gymnasium registers:
     coach check-env CartPole-v1
-  one of your own:
+  your own environment:
     coach check-env path/to/file.py:MyEnvironment
 """
 
@@ -58,7 +58,7 @@ examples:
     coach evaluate experiments/my_run/01_02_2026-10_00 --render
   the best checkpoint, for 10,000 steps:
     coach evaluate experiments/my_run/01_02_2026-10_00 --steps 10000 -crd experiments/my_run/01_02_2026-10_00/best
-  several runs side by side, with statistics over them; the directory of --seeds stands for all of its runs:
+  several runs at the same time, with statistics over them; a directory of --seeds means all of its runs:
     coach evaluate experiments/my_seeds/01_02_2026-10_00 experiments/my_run/01_02_2026-10_00
 """
 
@@ -72,7 +72,7 @@ _NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory"}
 def _directory(text: str) -> str:
     """A converter for directories that must be named: an empty text is a variable of the shell that is not set."""
     if not text:
-        raise argparse.ArgumentTypeError("'' is no directory")
+        raise argparse.ArgumentTypeError("'' is not a directory")
     return text
 
 
@@ -85,7 +85,7 @@ def _from(smallest: int) -> Any:
         except ValueError:
             raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
         if number < smallest:
-            raise argparse.ArgumentTypeError(f"{number} is too small: from {smallest} up")
+            raise argparse.ArgumentTypeError(f"{number} is too small: it must be {smallest} or more")
         return number
 
     return whole_number
@@ -98,22 +98,22 @@ def seeds_of(text: str) -> tuple[int, ...]:
     """
     parts = [range(int(text))] if text.isdecimal() else [_range_of(part.strip(), text) for part in text.split(",")]
     if any(part.stop - part.start > MOST_SEEDS for part in parts) or sum(map(len, parts)) > MOST_SEEDS:
-        raise argparse.ArgumentTypeError(f"'{text}' are more than {MOST_SEEDS:,} seeds")
+        raise argparse.ArgumentTypeError(f"'{text}' has more than {MOST_SEEDS:,} seeds")
     seeds = [seed for part in parts for seed in part]
     if not seeds:
-        raise argparse.ArgumentTypeError(f"'{text}' is no seed at all: 1 trains with seed 0")
+        raise argparse.ArgumentTypeError(f"'{text}' means no seeds: 1 trains with seed 0")
     twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
     if twice is not None:
-        raise argparse.ArgumentTypeError(f"'{text}' has seed {twice} twice")
+        raise argparse.ArgumentTypeError(f"'{text}' contains seed {twice} twice")
     return tuple(seeds)
 
 
 def _range_of(part: str, text: str) -> range:
     first, dash, last = part.partition("-")
     if not first.isdecimal() or (dash and not last.isdecimal()):
-        raise argparse.ArgumentTypeError(f"'{text}' are no seeds: give 5 for the seeds 0 to 4, or 1-5, or 0,3,7")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of seeds: give 5 (seeds 0 to 4), 1-5, or 0,3,7")
     if dash and int(last) < int(first):
-        raise argparse.ArgumentTypeError(f"'{part}' goes backwards: {last}-{first}")
+        raise argparse.ArgumentTypeError(f"'{part}' goes backwards: write {last}-{first}")
     return range(int(first), int(last if dash else first) + 1)
 
 
@@ -126,41 +126,43 @@ def _flag(names: str, help: str, **options: Any) -> tuple[list[str], dict[str, A
 # fmt: off
 _FLAGS = {
     "the experiment": [
-        _flag("-p --preset", "what to run: a preset's name in any case, path.py, path.py:variable or package.module",
+        _flag(
+            "-p --preset", "what to run: the name of a preset (case does not matter), path.py, path.py:variable or package.module",
               metavar="PRESET"),
         _flag("-l --list", "list the presets with environment and algorithm", action="store_true"),
-        _flag("-e --experiment_name", "the experiment's name (default: the preset's)", metavar="NAME", default=""),
+        _flag("-e --experiment_name", "the experiment's name (default: the preset's name)", metavar="NAME", default=""),
         _flag("-ep --experiment_path", "where experiments are written (default: ./experiments)",
               metavar="DIR", default=""),
-        _flag("--seed", "make the run repeatable: seeds every random generator", type=_from(0), metavar="N"),
-        _flag("--seeds", "train with several seeds, side by side: 5 for the seeds 0 to 4, or 1-5, or 0,3,7",
+        _flag("--seed", "make the run repeatable; the number seeds every random generator", type=_from(0), metavar="N"),
+        _flag("--seeds", "train with several seeds at the same time: 5 means the seeds 0 to 4; or 1-5, or 0,3,7",
               type=seeds_of, metavar="SEEDS"),
-        _flag("--at_once", "how many runs of --seeds or evaluate go on at the same time (default: one for each core)",
+        _flag("--at_once", "how many runs of --seeds or evaluate run at the same time (default: one for each core)",
               type=_from(1), metavar="N"),
         _flag("--run_directory", argparse.SUPPRESS, metavar="DIR", default=""),  # to write to, as it is
     ],
     "changes to the preset": [
-        _flag("-lvl --level", "the environment's level, for instance pong or hopper", metavar="LEVEL"),
+        _flag("-lvl --level", "the environment's level, for example pong or hopper", metavar="LEVEL"),
         _flag("-cp --custom_parameter",
-              "path=value settings, separated by semicolons; values are literals, arithmetic and constructors such as "
-              "EnvironmentSteps(1000) or LinearSchedule(1, 0.1, 5000)", metavar="SETTINGS"),
+              "path=value settings, separated by semicolons; a value is a literal, arithmetic, or a constructor "
+              "such as EnvironmentSteps(1000) or LinearSchedule(1, 0.1, 5000)", metavar="SETTINGS"),
         _flag("-et --environment_type",
-              "environment parameters that replace the preset's, as module:Class or file.py:Class",
+              "environment parameters that replace those of the preset, as module:Class or file.py:Class",
               metavar="MODULE:CLASS"),
         _flag("-ept --exploration_policy_type",
-              "exploration parameters that replace the preset's, as module:Class or file.py:Class",
+              "exploration parameters that replace those of the preset, as module:Class or file.py:Class",
               metavar="MODULE:CLASS"),
     ],
     "running": [
-        _flag("-f --framework", "what networks are built on (default: %(default)s)",
+        _flag("-f --framework", "the framework of the networks (default: %(default)s)",
               type=str.lower, choices=FRAMEWORKS, default="tensorflow"),
-        _flag("-c --use_cpu", "use no GPU", action="store_true"),
+        _flag("-c --use_cpu", "do not use a GPU", action="store_true"),
         _flag("--num_threads",
-              "how many threads the networks compute with (default: one for small networks, all cores for large ones)",
+              "how many threads the networks use (default: one for small networks, all cores for large networks)",
               type=_from(1), metavar="N"),
-        _flag("-asc --apply_stop_condition", "stop once the evaluation reaches its goal", action="store_true"),
+        _flag("-asc --apply_stop_condition", "stop when evaluations reach the target reward", action="store_true"),
         _flag("--evaluate",
-              "evaluate only, for STEPS environment steps and to the end of the episode; without STEPS until stopped",
+              "evaluate only, for STEPS environment steps and until the last episode ends; without STEPS, until "
+              "stopped",
               nargs="?", type=_from(0), const=0, metavar="STEPS"),
         _flag("--play", "play the environment yourself, and record it", action="store_true"),
     ],
@@ -169,22 +171,22 @@ _FLAGS = {
               type=_from(1), metavar="SECONDS"),
         _flag("--checkpoint_save_steps", "save a checkpoint every N steps of training", type=_from(1), metavar="N"),
         _flag("--checkpoint_save_episodes", "save a checkpoint every N training episodes", type=_from(1), metavar="N"),
-        _flag("--checkpoint_keep", "keep the newest K checkpoints and the best (default: 5); 0 keeps all",
+        _flag("--checkpoint_keep", "keep the newest K checkpoints and the best one (default: 5); 0 keeps all",
               type=_from(0), metavar="K"),
         _flag("--checkpoint_memory",
-              "keep the replay memory in checkpoints (default), which resuming exactly needs; costs disk, time and "
-              "while saving RAM as large as its filled part, up to 7 GB for a million Atari frames",
+              "save the replay memory in checkpoints (default); an exact resume needs it; it costs disk space, time"
+              " and, during saving, RAM of the size of its filled part, up to 7 GB for a million Atari frames",
               action=argparse.BooleanOptionalAction, default=True),
         _flag("-crd --checkpoint_restore_dir",
               "start from the newest checkpoint in DIR, from DIR/NAME.ckpt, or from the best with DIR/best",
               metavar="DIR"),
         _flag("-crf --checkpoint_restore_file", "start from this checkpoint", metavar="FILE"),
         _flag("--resume",
-              "go on in place with an experiment that was stopped, as if it never had been; takes preset and settings "
-              "from there; -cp adds to them, -crd names a checkpoint other than the newest; with --evaluate: a new run "
-              "that evaluates it", type=_directory, metavar="EXPERIMENT_DIR"),
+              "continue a stopped experiment in its directory, exactly where it stopped; preset and settings come "
+              "from there; -cp adds settings, -crd names another checkpoint than the newest; with --evaluate: a new"
+              " run that evaluates it", type=_directory, metavar="EXPERIMENT_DIR"),
         _flag("--trust",
-              "with --resume: run what another user's directory names; it says which preset, a program, is run",
+              "with --resume: run the preset, a program, that another user's directory names",
               action="store_true"),
         _flag("-onnx --export_onnx_graph", "write all networks as ONNX with each checkpoint", action="store_true"),
     ],
@@ -193,25 +195,26 @@ _FLAGS = {
         _flag("-dg --dump_gifs", "write each new best episode as GIF", action="store_true"),
         _flag("-dm --dump_mp4", "write each new best episode as MP4", action="store_true"),
         _flag("-tb --tensorboard", "write TensorBoard event files", action="store_true"),
-        _flag("-d --open_dashboard", "open the dashboard on this experiment", action="store_true"),
+        _flag("-d --open_dashboard", "open the dashboard with this experiment", action="store_true"),
         _flag("--print_networks_summary", "print the layers of each network", action="store_true"),
         _flag("-ns --no_summary", "print no summary at the end", action="store_true"),
-        _flag("-v --verbosity", "high shows the warnings of other libraries too (default: %(default)s)",
+        _flag("-v --verbosity", "high also shows the warnings of other libraries (default: %(default)s)",
               type=str.lower, choices=("low", "high"), default="low"),
-        _flag("-tfv --tf_verbosity", "TensorFlow's own messages: 0 all, 3 none but fatal ones (default: 3)",
+        _flag("-tfv --tf_verbosity", "TensorFlow's own messages: 0 shows all, 3 shows only fatal ones (default: 3)",
               type=_from(0), metavar="LEVEL"),
         _flag("--nocolor", "print without colours", action="store_true"),
     ],
     "several workers": [
         _flag("-n --num_workers", "how many workers train (default: 1)", type=_from(1), default=1, metavar="N"),
-        _flag("-ew --evaluation_worker", "with -n: one worker more, which only evaluates", action="store_true"),
+        _flag("-ew --evaluation_worker", "with -n: start one more worker, which only evaluates", action="store_true"),
     ],
     "distributed runs": [
-        _flag("-dc --distributed_coach", "train with rollout workers (-n), here or on a cluster", action="store_true"),
+        _flag(
+            "-dc --distributed_coach", "train with rollout workers (-n), on this machine or on a cluster", action="store_true"),
         _flag("-dcp --distributed_coach_config_path",
               "the settings of -dc: an INI file with orchestrator, image, data_store, resources", metavar="FILE"),
-        _flag("--dry_run", "on Kubernetes: print the manifests as YAML, and do nothing", action="store_true"),
-        _flag("--attach", "on Kubernetes: follow the run of this name that is there", action="store_true"),
+        _flag("--dry_run", "on Kubernetes: print the manifests as YAML and do nothing else", action="store_true"),
+        _flag("--attach", "on Kubernetes: follow the existing run with this name", action="store_true"),
         _flag("--keep", "on Kubernetes: do not remove the run at its end", action="store_true"),
         _flag("--memory_backend_params", argparse.SUPPRESS, metavar="JSON"),
         _flag("--data_store_params", argparse.SUPPRESS, metavar="JSON"),
@@ -292,10 +295,10 @@ def get_export_parser() -> Parser:
     """The parser of ``coach export``."""
     description = "Write a trained policy into a folder of its own, which NumPy and ONNX Runtime are enough to use."
     parser = Parser(f"coach {EXPORT}", description, EXPORT_EXAMPLES)
-    what = "an experiment (its newest checkpoint is taken), EXPERIMENT/best, or a checkpoint"
+    what = "an experiment (exports its newest checkpoint), EXPERIMENT/best, or a checkpoint"
     parser.add_argument("experiment", metavar="EXPERIMENT", help=what)
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write, a new one")
-    parser.add_argument("--agent", metavar="LEVEL.AGENT", help="which agent, where a run has several")
+    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the new folder to write")
+    parser.add_argument("--agent", metavar="LEVEL.AGENT", help="which agent, if the run has several")
     return parser
 
 
@@ -303,10 +306,10 @@ def get_check_environment_parser() -> Parser:
     """The parser of ``coach check-env``."""
     description = "Play an environment at random and say what is wrong with what it answers."
     parser = Parser(f"coach {CHECK_ENVIRONMENT}", description, CHECK_ENVIRONMENT_EXAMPLES)
-    parser.add_argument("level", metavar="LEVEL", help="an id of Gymnasium, module:Class or file.py:Class")
-    bound = "an episode must end within N steps, and no more are played (default: %(default)s)"
+    parser.add_argument("level", metavar="LEVEL", help="a Gymnasium id, module:Class or file.py:Class")
+    bound = "play N steps; an episode must end within them (default: %(default)s)"
     parser.add_argument("--steps", type=_from(1), default=10_000, metavar="N", help=bound)
-    parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="play another way (default: 0)")
+    parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="seed of the actions (default: 0)")
     return parser
 
 
@@ -315,9 +318,9 @@ def get_evaluate_parser() -> Parser:
     description = "Evaluate what a run has trained, with the preset, framework and settings of that run."
     usage = "coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]"
     parser = Parser(f"coach {EVALUATE}", description, EVALUATE_EXAMPLES, usage)
-    what = "the run's directory; several to compare"
+    what = "the directory of the run; give several to compare them"
     parser.add_argument("experiment", type=_directory, metavar="EXPERIMENT", nargs="+", help=what)
-    length = "for so many environment steps and to the end of the episode (default: %(default)s); 0 until stopped"
+    length = "number of environment steps; the last episode is finished (default: %(default)s); 0 runs until stopped"
     parser.add_argument("--steps", type=_from(0), default=1000, metavar="STEPS", help=length)
     return parser
 

@@ -49,7 +49,7 @@ def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     refused = next((name for name in ("seed", "seeds", "evaluate", "experiment_name", "run_directory", "preset", "play")
                     if getattr(args, name) not in (None, "", False)), None)  # fmt: skip
     if refused:
-        raise CoachError(f"--resume goes on with all runs in '{args.resume}': leave out --{refused}")
+        raise CoachError(f"--resume continues all runs in '{args.resume}': leave out --{refused}")
     if not args.trust:
         record.check_owner(args.resume, run_group.GROUP_FILE)
     document = run_group.read(directory)
@@ -70,12 +70,12 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
     directories = [found for one in experiments for found in run_group.run_directories(one)]
     args = parser.parse_args(["--resume", directories[0], *flags])
     if args.seeds:
-        parser.error("--seeds trains; the runs to evaluate are named one by one, or by their common directory")
+        parser.error("--seeds trains; to evaluate runs, give their directories, or their common directory")
     for flag, path in (("-crd", args.checkpoint_restore_dir), ("-crf", args.checkpoint_restore_file)):
         if path and len(directories) > 1:
             raise CoachError(
-                f"{flag} names one checkpoint, and there are {len(directories)} runs to evaluate: leave it out, or "
-                "evaluate the run that it is of alone"
+                f"{flag} names one checkpoint, but there are {len(directories)} runs to evaluate: leave it out, or "
+                "evaluate only the run that has this checkpoint"
             )
     recorded = [record.read(directory)["arguments"] for directory in directories]
     args.experiment_name = args.experiment_name or "evaluation"
@@ -220,24 +220,24 @@ class _Group:
         if not self._trains or stopped_by is None:
             return
         if any(_shares_weights(outcome.job.directory) for outcome in outcomes):
-            self._screen.print(f"runs of workers cannot be gone on with: {self._how_to_begin_again(outcomes)}")
+            self._screen.print(f"runs with several workers cannot be continued: {self._how_to_begin_again(outcomes)}")
         else:
-            self._screen.print(f"go on with all of them: {shell_command('coach', '--resume', directory)}")
+            self._screen.print(f"continue all of them: {shell_command('coach', '--resume', directory)}")
 
     @staticmethod
     def _how_to_begin_again(outcomes: Sequence[Outcome]) -> str:
         saved = [outcome.job.directory for outcome in outcomes if _has_checkpoint(outcome.job.directory)]
-        return f"-crd {shown(saved[0])} starts new ones from its checkpoint" if saved else "start them anew"
+        return f"-crd {shown(saved[0])} starts new runs from its checkpoint" if saved else "start them again"
 
 
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if not args.preset:
         parser.error("no preset given; name one with -p, coach --list shows all")
     for name, reason in (
-        ("seed", "give the one or the other"),
-        ("play", "a person plays one game at a time"),
-        ("resume", "the seeds of a run that was stopped are known: leave them out"),
-        ("run_directory", "each seed has a directory of its own"),
+        ("seed", "give only one of them"),
+        ("play", "a person can play only one game at a time"),
+        ("resume", "a stopped run knows its seeds: leave out --seeds"),
+        ("run_directory", "each seed has its own directory"),
     ):
         if getattr(args, name) not in (None, "", False):
             parser.error(f"--seeds and --{name}: {reason}")
@@ -251,10 +251,10 @@ def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:
         steps = document["arguments"].get("evaluate")
         flags = ["--steps", str(steps)] if steps else []
         again = shell_command("coach", "evaluate", *(shown(pathlib.Path(one)) for one in evaluated), *flags)
-        raise CoachError(f"'{shown(directory)}' only evaluated, there is no training to go on with; again: {again}")
+        raise CoachError(f"'{shown(directory)}' only evaluated, it has no training to continue; to repeat: {again}")
     if not all(isinstance(run.get("seed"), int) for run in runs):
         path = directory / run_group.GROUP_FILE
-        raise CoachError(f"'{path}' is damaged; go on with its runs one by one: --resume {directory}/…")
+        raise CoachError(f"'{path}' is damaged; continue its runs one by one: --resume {directory}/…")
 
 
 def _make_directory(args: argparse.Namespace) -> pathlib.Path:

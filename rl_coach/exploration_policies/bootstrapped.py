@@ -1,4 +1,4 @@
-"""Explores with one of several Q heads, chosen anew for each episode."""
+"""Exploration with one of several Q heads, which is drawn for each episode."""
 
 from __future__ import annotations
 

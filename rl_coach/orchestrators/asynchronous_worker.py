@@ -89,14 +89,14 @@ class ParentLink:
             self._stop()
 
     def line(self, text: str, style: str | None, prefix: str) -> None:
-        """Have a line printed; a run that has reached its goal was not interrupted, and says no such thing."""
+        """Let the parent print a line; a run that has reached its goal prints nothing about an interruption."""
         if not self._has_finished:
             self.send(Line(text, style, prefix))
 
     def listen(self, seconds: float = 0.0) -> None:
-        """Take what the parent has said since the last time.
+        """Read the parent's messages since the last call.
 
-        :param seconds: wait so long for a first word
+        :param seconds: time to wait for a first message
         """
         try:
             while self._connection.poll(seconds):

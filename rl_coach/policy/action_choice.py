@@ -1,6 +1,6 @@
-"""Choice of an action from the outputs of a trained network, once exploring is over.
+"""Choice of an action from the outputs of a trained network, without exploration.
 
-Needs NumPy alone: an agent says with one of these classes how it acts, and a deployed policy acts with it.
+Needs only NumPy: an agent describes with one of these classes how it acts, and a deployed policy acts with it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class ActionChoice:
 
 @dataclass(frozen=True)
 class GreedyChoice(ActionChoice):
-    """The discrete action of the highest value [B, A], the first among equals.
+    """The discrete action with the highest value [B, A]; the first one, if several are equal.
 
-    :param epsilon: the share of actions drawn uniformly where the choice is not deterministic
+    :param epsilon: the share of uniformly drawn actions if the choice is not deterministic
     """
 
     epsilon: float = 0.0
@@ -76,7 +76,7 @@ class EnsembleMeanChoice(GreedyChoice):
 
 @dataclass(frozen=True)
 class SoftmaxChoice(ActionChoice):
-    """A discrete action drawn with probabilities proportional to exp(value / temperature); the best one where the
+    """A discrete action drawn with probabilities proportional to exp(value / temperature); the best one if the
     choice is deterministic.
 
     :param temperature: towards 0 the draw becomes greedy, towards infinity uniform
@@ -95,7 +95,7 @@ class SoftmaxChoice(ActionChoice):
 
 @dataclass(frozen=True)
 class CategoricalChoice(ActionChoice):
-    """A discrete action drawn with the network's probabilities [B, A]; the most probable one where the choice is
+    """A discrete action drawn with the network's probabilities [B, A]; the most probable one if the choice is
     deterministic."""
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
@@ -105,7 +105,7 @@ class CategoricalChoice(ActionChoice):
 
 @dataclass(frozen=True)
 class GaussianChoice(ActionChoice):
-    """The network's mean [B, D]; a draw with its standard deviation [B, D] where the choice is not deterministic."""
+    """The network's mean [B, D]; a draw with its standard deviation [B, D] if the choice is not deterministic."""
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         mean, deviation = outputs
@@ -122,8 +122,8 @@ class DeterministicChoice(ActionChoice):
 
 @dataclass(frozen=True)
 class SquashedGaussianChoice(ActionChoice):
-    """centre + radius tanh(u), where u is the network's mean [B, D], or a draw around it with its log deviation [B, D]
-    where the choice is not deterministic (Haarnoja et al. 2018, "Soft Actor-Critic", appendix C).
+    """centre + radius tanh(u): u is the network's mean [B, D], or a draw around it with its log deviation [B, D] if the
+    choice is not deterministic (Haarnoja et al. 2018, "Soft Actor-Critic", appendix C).
 
     :param centre: [D], the middle of the action space
     :param radius: [D], half its width
@@ -156,8 +156,8 @@ class PolicyDescription:
     """Description of the network that acts, and of its choice of actions.
 
     :param network: the network's name in the agent
-    :param outputs: those of its outputs that the choice takes, in order
-    :param choice: makes an action of them
+    :param outputs: the outputs that the choice needs, in order
+    :param choice: computes an action from them
     """
 
     network: str
@@ -174,7 +174,7 @@ def best_actions(values: np.ndarray, masks: Masks) -> np.ndarray:
         return values.argmax(axis=1)
     allowed = masks > 0
     if not allowed.any(axis=1).all():
-        raise CoachError("the action mask allows no action at all")
+        raise CoachError("the action mask allows no action")
     return np.where(allowed, values, -np.inf).argmax(axis=1)
 
 

@@ -52,7 +52,7 @@ def write(signal_file: str | os.PathLike, changes: Mapping[str, Any]) -> Annotat
     path = pathlib.Path(signal_file)
     unknown = set(changes) - set(asdict(Annotation()))
     if unknown:
-        raise CoachError(f"a run has no '{sorted(unknown)[0]}' to be said of it")
+        raise CoachError(f"a run has no '{sorted(unknown)[0]}' that you can edit")
     document = read_json_if_whole(path.parent / ANNOTATIONS_FILE)
     changed = _annotation({**asdict(_annotation(document.get(path.stem))), **changes})
     document[path.stem] = {name: value for name, value in asdict(changed).items() if value}
@@ -116,7 +116,7 @@ def take_back(moved: Iterable[tuple[pathlib.Path, pathlib.Path]]) -> None:
     """
     for was, now in moved:
         if was.exists():
-            raise CoachError(f"'{was}' is there again; what was deleted stays at '{now}'")
+            raise CoachError(f"'{was}' exists again; the deleted run stays at '{now}'")
         try:
             was.parent.mkdir(parents=True, exist_ok=True)
             now.rename(was)

@@ -46,7 +46,7 @@ class EvaluationStatistics:
 
     def __str__(self) -> str:
         if self.standard_deviation is None:
-            return f"reward {self.mean:.5g} in 1 episode: a single one has no spread"
+            return f"reward {self.mean:.5g} in 1 episode: a single episode has no deviation"
         return (
             f"mean reward {self.mean:.5g}, 95% confidence interval {self.confidence_low:.5g} to "
             f"{self.confidence_high:.5g}; standard deviation {self.standard_deviation:.5g}, "
@@ -85,7 +85,7 @@ class RunStatistics:
 
     def __str__(self) -> str:
         if self.standard_deviation is None:
-            return f"{self.mean:.5g} of 1 run: a single one has no spread"
+            return f"{self.mean:.5g} of 1 run: a single run has no deviation"
         return (
             f"mean {self.mean:.5g}, standard deviation {self.standard_deviation:.5g}, interquartile mean "
             f"{self.interquartile_mean:.5g} (95% interval {self.low:.5g} to {self.high:.5g}), {self.runs} runs"

@@ -16,7 +16,7 @@ SECONDS_BETWEEN_LINES = 10.0
 _EPISODES_IN_MEAN = 100
 _SECONDS_IN_RATE = 30.0
 _LONGEST_ETA = 30 * 24 * 3600.0
-_NO_END = "no end: Ctrl-C stops it"
+_NO_END = "no limit: Ctrl-C stops the run"
 _UNTIL_STOP_CONDITION = "until the stop condition holds"
 _AS_GOOD_AS_ENDLESS = 10**9
 

@@ -77,12 +77,12 @@ def resumed_arguments(
     record = read(directory)
     arguments = record["arguments"]
     if record["evaluate_only"]:
-        raise CoachError(f"--resume {directory}: that run only evaluated; there is no training to go on with")
+        raise CoachError(f"--resume {directory}: this run only evaluated, so there is no training to continue")
     if explicit.play:
-        raise CoachError(f"--resume trains on; to play, start a new run with -p {arguments['preset']} --play")
+        raise CoachError(f"--resume continues training; to play, start a new run with -p {arguments['preset']} --play")
     for name in ("experiment_name", "experiment_path"):
         if getattr(explicit, name):
-            raise CoachError(f"--resume goes on in '{directory}': leave out --{name}")
+            raise CoachError(f"--resume continues in '{directory}': leave out --{name}")
     _check_agreement(directory, _FIXED, arguments, explicit, defaults)
     return arguments, joined_settings(arguments.get("custom_parameter"), explicit.custom_parameter)
 
@@ -99,7 +99,7 @@ def evaluated_arguments(
     record = read(directory)
     if record["evaluate_only"]:
         of = f": evaluate '{record['evaluated']}'" if record.get("evaluated") else ""
-        raise CoachError(f"'{directory}' only evaluated, and has no checkpoint of its own{of}")
+        raise CoachError(f"'{directory}' only evaluated, so it has no checkpoint{of}")
     arguments = record["arguments"]
     _check_agreement(directory, _FIXED_IN_EVALUATIONS, arguments, explicit, defaults)
     taken = {name: arguments[name] for name in _OF_EVALUATIONS if name in arguments}
@@ -124,7 +124,7 @@ def check_owner(directory: str, record_file: str = RECORD_FILE) -> None:
             arguments = read_json(pathlib.Path(directory) / record_file).get("arguments")
             preset = arguments.get("preset") if isinstance(arguments, dict) else None
             raise CoachError(
-                f"'{path}' belongs to another user, and names the preset '{preset}', which is a program: "
+                f"'{path}' belongs to another user and names the preset '{preset}', which is a program: "
                 "give --trust to run it"
             )
 
@@ -139,7 +139,7 @@ def _check_agreement(
     for name in names:
         value, was = getattr(explicit, name), arguments.get(name, defaults[name])
         if value not in (defaults[name], was) and lasting_path(value) != was:
-            raise CoachError(f"'{directory}': that run has --{name} {was}; leave it out, or start a new run with -crd")
+            raise CoachError(f"'{directory}': this run has --{name} {was}; leave it out, or start a new run with -crd")
 
 
 def joined_settings(*texts: str | None) -> str:

@@ -38,7 +38,7 @@ def read(directory: str | os.PathLike[str]) -> dict[str, Any]:
     runs = document.get("runs")
     are_named = isinstance(runs, list) and all(isinstance(run, dict) and _is_name(run.get("name")) for run in runs)
     if not are_named or not isinstance(document.get("arguments"), dict):
-        raise CoachError(f"'{path}' is damaged; go on with its runs one by one: --resume {directory}/…")
+        raise CoachError(f"'{path}' is damaged; continue its runs one by one: --resume {directory}/…")
     return document
 
 

@@ -99,7 +99,7 @@ class Outcome:
     def error(self) -> str:
         """The reason why it failed, in one line."""
         if self.code is not None and self.code < 0:
-            return f"was ended by signal {-self.code}"
+            return f"was killed by signal {-self.code}"
         if self.status.get("error"):
             return str(self.status["error"])
         said = self.last_line.removeprefix("!!!! ").removeprefix("coach: ")
@@ -224,7 +224,7 @@ class SideBySide:
             if self.stopped_by is None:
                 self.stopped_by = passed_on
                 self._waiting.clear()
-                screen.warning("stopping: each run saves a checkpoint; once more to end them at once, without")
+                screen.warning("stopping: each run saves a checkpoint; a second Ctrl-C ends them without checkpoints")
             for one in self._running:
                 one.send(passed_on)
 

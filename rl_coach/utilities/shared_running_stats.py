@@ -209,22 +209,24 @@ class SharedRunningStats:
 
 
 class SharedRunningStatsSubscribe(threading.Thread):
-    """Takes in what is published of statistics, from the moment that it is made, and adds it to those of this process.
+    """Subscription that receives published samples from its creation on, and adds them to the statistics of this
+    process.
 
-    It ends with ``stop()``, or with its connection: what was published meanwhile is lost, so that the statistics of
-    this process are no longer those of the others. It says so in a line, and ``push`` raises it.
+    It ends with ``stop()``, or when the connection is lost. Samples that are published after that are lost, so the
+    statistics of this process differ from those of the others. It prints a line about this, and ``push`` raises an
+    error.
 
     :param shared_running_stats: the statistics, with ``pubsub_params``
-    :raises CoachError: they have a subscription already, or Redis cannot be reached
+    :raises CoachError: they already have a subscription, or Redis cannot be reached
 
-    :ivar failure: ended the thread; None as long as nothing did
-    :ivar num_refused: number of messages that were no samples; the first is shown
+    :ivar failure: the error that ended the thread; None if there was none
+    :ivar num_refused: number of messages that were not samples; the first one is printed
     """
 
     def __init__(self, shared_running_stats: SharedRunningStats):
         super().__init__(name=f"statistics '{shared_running_stats.name}'", daemon=True)
         if shared_running_stats.subscription is not None:
-            raise CoachError(f"the {self.name} have a subscription already")
+            raise CoachError(f"the {self.name} already have a subscription")
         self.shared_running_stats = shared_running_stats
         self.failure: BaseException | None = None
         self.num_refused = 0
@@ -248,7 +250,7 @@ class SharedRunningStatsSubscribe(threading.Thread):
         return CoachError(f"the {self.name}: the connection to Redis is lost: {_in_a_line(error)}")
 
     def publish(self, sample: np.ndarray) -> None:
-        """Give a sample, or a batch, to all that have subscribed.
+        """Publish a sample, or a batch, to all subscribers.
 
         :raises CoachError: Redis cannot be reached, or could not be since the last sample
         :raises ValueError: it is of another shape
@@ -287,7 +289,7 @@ class SharedRunningStatsSubscribe(threading.Thread):
         if problem:
             self.num_refused += 1
             if self.num_refused == 1:
-                _say(f"the {self.name}: a message on {self.shared_running_stats.channel} is no sample: {problem}")
+                _say(f"the {self.name}: a message on {self.shared_running_stats.channel} is not a sample: {problem}")
             return
         self.shared_running_stats.push_val(sample)
 
@@ -295,10 +297,10 @@ class SharedRunningStatsSubscribe(threading.Thread):
         shape = self.shared_running_stats.shape
         if sample.dtype.kind in _NUMBERS and shape in (sample.shape, sample.shape[1:]):
             return ""
-        return f"it is {sample.dtype}{list(sample.shape)}, samples are of shape {list(shape)}"
+        return f"it is {sample.dtype}{list(sample.shape)}, but samples have the shape {list(shape)}"
 
     def stop(self) -> None:
-        """End the thread, and close its connections. The next sample that is pushed begins anew."""
+        """End the thread, and close its connections. The next sample that is pushed starts a new subscription."""
         self._is_to_end.set()
         if self.is_alive():
             self.join()
@@ -331,9 +333,9 @@ def _from_bytes(data: bytes) -> np.ndarray:
         readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         shape, is_fortran, dtype = readers[version](file)
     except Exception as error:  # the header is parsed as Python, which fails in many ways
-        raise ValueError("it is no array") from error
+        raise ValueError("it is not an array") from error
     if dtype.kind not in _NUMBERS or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
-        raise ValueError(f"it is no array of numbers {dtype}{list(shape)}")
+        raise ValueError(f"it is not an array of numbers {dtype}{list(shape)}")
     array = np.frombuffer(data, dtype, offset=file.tell())
     return array.reshape(shape, order="F" if is_fortran else "C")
 

@@ -33,7 +33,7 @@ def handling(numbers: Iterable[int], handler: Callable[[int, FrameType | None], 
 
 
 def program(name: str) -> str:
-    """Command that calls a program installed with Coach: its name where that finds it, otherwise its path."""
+    """Command that calls a program installed with Coach: its name if the shell finds it, otherwise its path."""
     installed = pathlib.Path(sys.executable).with_name(name)
     found = shutil.which(name)
     if not installed.exists() or (found and installed.samefile(found)):
@@ -131,7 +131,7 @@ def cmd_line_run(result: list, run_cmd: str, id: int = -1) -> None:
 
 
 def threaded_cmd_line_run(run_cmd: str, id: int = -1) -> list:
-    """Run a command line in bash beside this program.
+    """Run a command line in bash in parallel with this program.
 
     :param id: the number by which ``killed_processes`` names it
     :return: a list whose first element is ``[None]`` until the command has ended, then its exit code
@@ -142,7 +142,7 @@ def threaded_cmd_line_run(run_cmd: str, id: int = -1) -> list:
 
 
 class ReaderWriterLock:
-    """Many threads may read at once, one may write when nobody reads.
+    """Lock with which many threads may read at the same time, and one may write when no thread reads.
 
     Readers hold ``lock_writing``, which keeps writers out; a writer holds ``lock_writing_and_reading``.
     """
