@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 from rl_coach.base_parameters import NetworkComponentParameters
-from rl_coach.utilities.constraints import FLAG, TEXT, Constraint, list_of, number, optional, whole
+from rl_coach.utilities.requirements import FLAG, TEXT, flags, list_of, number, optional, whole
 
 
 class HeadParameters(NetworkComponentParameters):
@@ -19,7 +19,7 @@ class HeadParameters(NetworkComponentParameters):
     :param dense_layer: the class of fully connected layers; None for ``Dense``
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "activation_function": optional(TEXT),
         "name": TEXT,
         "num_output_head_copies": whole(1),
@@ -148,10 +148,7 @@ class _ActorHead(_NamedHead):
     :ivar state_dependent_noise: the features are an output too; ``StateDependentNoiseParameters`` sets it
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "batchnorm": FLAG,
-        "state_dependent_noise": FLAG,
-    }
+    constraints = {**flags("batchnorm", "state_dependent_noise")}
 
     def __init__(
         self,
@@ -194,11 +191,7 @@ class _Support(HeadParameters):
     :ivar v_min: the smallest; ``v_max`` the largest
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "atoms": whole(2),
-        "v_min": number(),
-        "v_max": number(),
-    }
+    constraints = {"atoms": whole(2), "v_min": number(), "v_max": number()}
 
     atoms = 51
     v_min = -10.0
@@ -217,9 +210,7 @@ class QuantileRegressionQHeadParameters(_HeadWithOutputBias):
     :ivar atoms: number of quantiles; the agent fills it in from its algorithm's parameters
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "atoms": whole(1),
-    }
+    constraints = {"atoms": whole(1)}
 
     head, default_name = "QuantileRegressionQHead", "quantile_regression_q_head_params"
     atoms = 200
@@ -275,7 +266,7 @@ class PolicyHeadParameters(_NamedHead):
     :ivar initial_log_scale: logarithm of the deviation of that function's weights at first
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {"state_dependent_noise": FLAG, "initial_log_scale": number()}
+    constraints = {"state_dependent_noise": FLAG, "initial_log_scale": number()}
 
     head, default_name, default_activation = "PolicyHead", "policy_head_params", "tanh"
 
@@ -376,7 +367,7 @@ class SACPolicyHeadParameters(_NamedHead):
     :ivar mean_limit: the mean before squashing lies between plus and minus that; None leaves it free
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "state_dependent_noise": FLAG, "initial_log_scale": number(), "mean_limit": optional(number(above=0)),
     }  # fmt: skip
 
@@ -401,13 +392,12 @@ class SACQHeadParameters(_NamedHead):
     :param batchnorm: batch normalisation of the input and after each hidden layer
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("layernorm", "batchnorm"),
         "network_layers_sizes": list_of(whole(1)),
         "num_critics": whole(1),
         "num_quantiles": whole(1),
         "dropout_rate": number(0, below=1),
-        "layernorm": FLAG,
-        "batchnorm": FLAG,
     }
 
     head, default_name = "SACQHead", "sac_q_head_params"
@@ -441,9 +431,7 @@ class RNDHeadParameters(_NamedHead):
     :param is_predictor: the trained half; the other stays as it was initialised
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "is_predictor": FLAG,
-    }
+    constraints = {"is_predictor": FLAG}
 
     head, default_name = "RNDHead", "rnd_head_params"
 
