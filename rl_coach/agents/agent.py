@@ -42,8 +42,8 @@ from rl_coach.logger import screen
 from rl_coach.runs.event_lines import log_episode
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import GoalsSpace, SpacesDefinition
-from rl_coach.utilities.constraints import check
 from rl_coach.utilities.errors import refuse
+from rl_coach.utilities.requirements import check
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
 
@@ -221,7 +221,7 @@ class Agent(CoachNames, AgentInterface):
         raise NotImplementedError(f"{type(self).__name__} has no update rule: give it one, or a learn_from_batch")
 
     def _warn_of_batch_sizes(self) -> None:
-        read = [name for name in requirements_of(self).network_needs if name in self.networks]
+        read = [name for name in requirements_of(self).network_requirements if name in self.networks]
         if not read or any(self.networks[name].head_outputs is None for name in read):
             return
         counts, sizes = self.update_loop.batch_size, {name: self.ap.network_wrappers[name].batch_size for name in read}

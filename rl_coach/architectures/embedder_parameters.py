@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 from rl_coach.base_parameters import EmbedderScheme, NetworkComponentParameters
-from rl_coach.utilities.constraints import FLAG, TEXT, Constraint, instance, limit, number, optional, pair
+from rl_coach.utilities.requirements import TEXT, flags, instance, limit, number, optional, pair
 
 INPUT_RESCALING = {"image": 255.0, "vector": 1.0, "tensor": 1.0}
 INPUT_OFFSET = {"image": 0.0, "vector": 0.0, "tensor": 0.0}
@@ -28,16 +28,14 @@ class InputEmbedderParameters(NetworkComponentParameters):
     :param flatten: give a vector for each input, whatever its shape
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("batchnorm", "is_training", "flatten"),
         "activation_function": optional(TEXT),
-        "batchnorm": FLAG,
         "dropout_rate": number(0, below=1),
         "name": TEXT,
-        "is_training": FLAG,
         "input_rescaling": instance(dict, "a dictionary of numbers by kind of input"),
         "input_offset": instance(dict, "a dictionary of numbers by kind of input"),
         "input_clipping": optional(pair(limit(-math.inf), limit(-math.inf), "(-5, 5)")),
-        "flatten": FLAG,
     }
 
     activation_function: str = "relu"

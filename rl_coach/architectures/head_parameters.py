@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 from rl_coach.base_parameters import NetworkComponentParameters
-from rl_coach.utilities.constraints import FLAG, TEXT, Constraint, instance, list_of, number, optional, whole
+from rl_coach.utilities.requirements import FLAG, TEXT, flags, instance, list_of, number, optional, whole
 
 
 class HeadParameters(NetworkComponentParameters):
@@ -20,7 +20,7 @@ class HeadParameters(NetworkComponentParameters):
     :param dense_layer: the class of fully connected layers; None for ``Dense``
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "activation_function": optional(TEXT),
         "name": TEXT,
         "num_output_head_copies": whole(1),
@@ -118,10 +118,7 @@ class _ActorHead(_NamedHead):
     :ivar state_dependent_noise: the features are an output too; ``StateDependentNoiseParameters`` sets it
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "batchnorm": FLAG,
-        "state_dependent_noise": FLAG,
-    }
+    constraints = {**flags("batchnorm", "state_dependent_noise")}
 
     def __init__(
         self,
@@ -164,11 +161,7 @@ class _Support(HeadParameters):
     :ivar v_min: the smallest; ``v_max`` the largest
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "atoms": whole(2),
-        "v_min": number(),
-        "v_max": number(),
-    }
+    constraints = {"atoms": whole(2), "v_min": number(), "v_max": number()}
 
     atoms = 51
     v_min = -10.0
@@ -187,9 +180,7 @@ class QuantileRegressionQHeadParameters(_HeadWithOutputBias):
     :ivar atoms: number of quantiles; the agent fills it in from its algorithm's parameters
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "atoms": whole(1),
-    }
+    constraints = {"atoms": whole(1)}
 
     head, default_name = "QuantileRegressionQHead", "quantile_regression_q_head_params"
     atoms = 200
@@ -245,7 +236,7 @@ class PolicyHeadParameters(_NamedHead):
     :ivar initial_log_scale: logarithm of the deviation of that function's weights at first
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {"state_dependent_noise": FLAG, "initial_log_scale": number()}
+    constraints = {"state_dependent_noise": FLAG, "initial_log_scale": number()}
 
     head, default_name, default_activation = "PolicyHead", "policy_head_params", "tanh"
 
@@ -285,7 +276,7 @@ class MeasurementsPredictionHeadParameters(_NamedHead):
     :ivar num_predicted_steps_ahead: number of offsets in time; the agent fills it in from its algorithm's parameters
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {"num_predicted_steps_ahead": whole(1)}
+    constraints = {"num_predicted_steps_ahead": whole(1)}
 
     head, default_name = "MeasurementsPredictionHead", "measurements_prediction_head_params"
     num_predicted_steps_ahead = 6
@@ -305,9 +296,7 @@ class RegressionHeadParameters(_NamedHead):
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "scheme": optional(instance((list, tuple), "a list of layers")),
-    }
+    constraints = {"scheme": optional(instance((list, tuple), "a list of layers"))}
 
     scheme: Any = None
     output_bias_initializer: Any = None
@@ -324,7 +313,7 @@ class SACPolicyHeadParameters(_NamedHead):
     :ivar mean_limit: the mean before squashing lies between plus and minus that; None leaves it free
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "state_dependent_noise": FLAG, "initial_log_scale": number(), "mean_limit": optional(number(above=0)),
     }  # fmt: skip
 
@@ -349,13 +338,12 @@ class SACQHeadParameters(_NamedHead):
     :param batchnorm: batch normalisation of the input and after each hidden layer
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("layernorm", "batchnorm"),
         "network_layers_sizes": list_of(whole(1)),
         "num_critics": whole(1),
         "num_quantiles": whole(1),
         "dropout_rate": number(0, below=1),
-        "layernorm": FLAG,
-        "batchnorm": FLAG,
     }
 
     head, default_name = "SACQHead", "sac_q_head_params"
@@ -389,9 +377,7 @@ class RNDHeadParameters(_NamedHead):
     :param is_predictor: the trained half; the other stays as it was initialised
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "is_predictor": FLAG,
-    }
+    constraints = {"is_predictor": FLAG}
 
     head, default_name = "RNDHead", "rnd_head_params"
 

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import time
-from typing import Any, Callable, ClassVar, Iterator, Mapping
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from rl_coach.graph_managers.coach_methods import CoachMethods
 from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
 from rl_coach.graph_managers.graph_state import lost_episode, restore, restore_episode, state_of
 from rl_coach.graph_managers.improvement import Improvement
-from rl_coach.graph_managers.memory_needs import network_needs, replay_need, total_memory, unmet_by
+from rl_coach.graph_managers.memory_requirements import network_requirements, replay_requirement, total_memory, unmet_by
 from rl_coach.graph_managers.reports import Reports
 from rl_coach.graph_managers.run_seeds import RunSeeds
 from rl_coach.graph_managers.schedule_parameters import (
@@ -47,8 +47,8 @@ from rl_coach.runs.notebook import directory_html
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress
 from rl_coach.runs.status import RunStatus
 from rl_coach.runs.summary import Counts
-from rl_coach.utilities.constraints import Constrained, Constraint, check, settings_below, steps, whole
 from rl_coach.utilities.errors import refuse
+from rl_coach.utilities.requirements import Constrained, check, settings_below, steps, whole
 from rl_coach.utils import CoachError
 
 __all__ = [
@@ -86,7 +86,7 @@ class GraphManager(CoachMethods, Constrained):
     :ivar can_train: there is something to train, and it is trained in this process
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "heatup_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
         "evaluation_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
         "steps_between_evaluation_periods": steps(EnvironmentSteps, EnvironmentEpisodes, TrainingSteps, low=1),
@@ -184,7 +184,7 @@ class GraphManager(CoachMethods, Constrained):
     def unmet(self) -> Iterator[str]:
         """The memory that networks and batches take and the machine has not."""
         for path, parameters in self._agents_parameters.items():
-            yield from unmet_by(total_memory(), network_needs(parameters, path))
+            yield from unmet_by(total_memory(), network_requirements(parameters, path))
 
     def _unmet_by_replay(self) -> Iterator[str]:
         """The memory that replay takes once it is full and the machine has not."""
@@ -192,7 +192,9 @@ class GraphManager(CoachMethods, Constrained):
         for agent in (agent for level in self.level_managers for agent in level.agents.values()):
             path = paths.get(id(getattr(agent, "ap", None)))
             if path is not None:
-                yield from unmet_by(total_memory(), replay_need(agent, (self.heatup_steps, self.improve_steps), path))
+                yield from unmet_by(
+                    total_memory(), replay_requirement(agent, (self.heatup_steps, self.improve_steps), path)
+                )
 
     def _make_checkpoints(self) -> GraphCheckpoints:
         counter = self.total_steps_counters[RunPhase.TRAIN]
