@@ -6,6 +6,7 @@
 # make golden-table  trains them with three seeds each and writes the tables in docs; goes on if interrupted
 # make mxnet   runs the tests of networks and agents on MXNet, in an environment of its own (Python 3.10 to 3.12)
 # make bench   measures speed
+# make digests  compares the weights and CSVs of short runs of 16 presets with those on record (ten minutes)
 # make lint    ruff, mypy, import-linter
 # make thin    makes .venv-thin, which acts with exported policies and holds no training framework (0.2 GB, not 2.5)
 # make thin-jax  makes .venv-thin-jax, which also trains with -f jax, without TensorFlow
@@ -30,7 +31,7 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test faults soak golden golden-table mxnet bench lint format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
+.PHONY: help run test faults soak golden golden-table mxnet bench digests lint format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
@@ -125,6 +126,9 @@ $(VENV)/.bench-installed: $(BIN)/python $(METADATA)
 
 bench: $(VENV)/.bench-installed
 	$(BIN)/python -m benchmarks
+
+digests: $(VENV)/.test-installed
+	$(BIN)/python -m benchmarks.digests compare
 
 lint: $(VENV)/.test-installed
 	$(BIN)/ruff check .
