@@ -250,7 +250,7 @@ def save_checkpoint(
     remove_unfinished(directory)
     final = os.path.join(directory, name)
     if os.path.exists(final):
-        raise FileExistsError(f"there is a checkpoint '{final}' already")
+        raise FileExistsError(f"the checkpoint '{final}' already exists")
     temporary = os.path.join(directory, f"{_TEMPORARY_PREFIX}{os.getpid()}")
     try:
         os.mkdir(temporary)
@@ -292,7 +292,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = read_json(file)
     except FileNotFoundError:
-        raise CoachError(f"'{path}' is no checkpoint: it has no {MANIFEST_FILE}") from None
+        raise CoachError(f"'{path}' is not a checkpoint: it has no {MANIFEST_FILE}") from None
     version, listed = manifest.get("format_version"), manifest.get("files", {})
     if not isinstance(version, int) or (version <= FORMAT_VERSION and not _lists_files(listed)):
         raise CoachError(f"the checkpoint's '{file}' is damaged; choose another checkpoint")
@@ -328,7 +328,7 @@ def _name_in(file: Path) -> str | None:
     except FileNotFoundError:
         return None
     if not name or pathlib.PurePath(name).name != name or len(name) > 255 or not name.isprintable():
-        raise CoachError(f"'{file}' is damaged: it names no checkpoint; remove it, or name a checkpoint yourself")
+        raise CoachError(f"'{file}' is damaged: it names no checkpoint; remove it, or give the checkpoint yourself")
     return name
 
 
@@ -359,7 +359,7 @@ def _find_best(place: pathlib.Path) -> str:
         name = best_checkpoint(directory)
         if name is not None:
             return str(directory / name)
-    raise CoachError(f"no checkpoint in '{place}' is named the best: no evaluation was held before one was saved")
+    raise CoachError(f"there is no best checkpoint in '{place}': no checkpoint was saved after an evaluation")
 
 
 def mark_best(directory: Path, name: str) -> None:

@@ -23,7 +23,7 @@ from rl_coach.launcher import (
     open_dashboard,
     report_missing_package,
 )
-from rl_coach.utilities.errors import CoachError
+from rl_coach.utilities.errors import CoachError, refuse
 
 if TYPE_CHECKING:
     from rl_coach.base_parameters import TaskParameters
@@ -36,8 +36,8 @@ __all__ = [
 ]  # fmt: skip
 
 _SEVERAL = (
-    "{}: several seeds are processes of the coach command, and this is one run: call coach with --seeds or --resume, "
-    "or make a CoachInterface with seed=... for each"
+    "{}: only the coach command can run several seeds, and this is one run: call coach with --seeds or --resume, "
+    "or create a CoachInterface with seed=... for each"
 )
 
 
@@ -120,7 +120,7 @@ class CoachInterface(CoachLauncher):
         self._directory = self.make_directory(self.graph_manager, self.args)
         try:
             if self._has_workers:
-                flag_checks.check_asynchronous(self.graph_manager, self.args)
+                refuse(flag_checks.unmet_by_workers(self.graph_manager, self.args))
             else:
                 task_parameters = self.create_task_parameters(self.graph_manager, self.args)
                 self.build(task_parameters, self.graph_manager, self.args)
@@ -191,7 +191,7 @@ def handle_distributed_coach_tasks(
     part = str(args.distributed_coach_run_type)
     if part not in (command_line.TRAINER, command_line.ROLLOUT_WORKER):
         raise CoachError(
-            f"distributed_coach_run_type is {part}: a graph is given to a {command_line.TRAINER} or a "
+            f"distributed_coach_run_type is {part}: only these can run a graph: {command_line.TRAINER}, "
             f"{command_line.ROLLOUT_WORKER}"
         )
     backend, store = distribution.open_backend_and_store(args)
@@ -208,7 +208,7 @@ def handle_distributed_coach_tasks(
     try:
         rollout_worker(graph_manager, store, args.num_workers, task_parameters, name=name)
     except Silence as error:
-        raise CoachError(f"{name}: nothing was heard from the trainer for too long") from error
+        raise CoachError(f"{name}: the trainer has sent nothing for too long") from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -132,7 +132,7 @@ def test_a_damaged_or_newer_manifest_is_an_error(tmp_path):
     with pytest.raises(CoachError, match="does not list"):
         load_checkpoint(manifest.parent)
     manifest.unlink()
-    with pytest.raises(CoachError, match="no checkpoint: it has no manifest"):
+    with pytest.raises(CoachError, match="not a checkpoint: it has no manifest"):
         load_checkpoint(manifest.parent)
 
 

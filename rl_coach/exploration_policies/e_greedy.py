@@ -29,8 +29,8 @@ class EGreedyParameters(ExplorationParameters):
 
     :ivar epsilon_schedule: the probability in training; 0 is greedy, 1 is random
     :ivar evaluation_epsilon: the probability in evaluation
-    :ivar continuous_exploration_policy_parameters: parameters of the policy that acts in place of the greedy action,
-        where actions are continuous
+    :ivar continuous_exploration_policy_parameters: parameters of the policy that replaces the greedy action
+        if actions are continuous
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
@@ -50,20 +50,21 @@ class EGreedyParameters(ExplorationParameters):
 
 
 class EGreedy(ExplorationPolicy):
-    """With probability epsilon a random action; otherwise the discrete action of the highest value, or the one that a
-    continuous policy makes of the agent's.
+    """A random action with probability epsilon, otherwise the best action: the discrete action with the highest value,
+    or the action that a continuous policy draws.
 
-    Continuous actions are random in training only (Peng et al. 2017, "DeepLoco", section 6). Whether the next action
-    will be random is known before it is asked for, so that the network need not run for it.
+    Continuous actions are random in training only (Peng et al. 2017, "DeepLoco", section 6). The policy
+    decides in advance whether the next action is random, so that the network does not have to run for it.
 
     :param action_space: discrete or a box
     :param epsilon_schedule: the probability in training; 0 is greedy, 1 is random
     :param evaluation_epsilon: the probability in evaluation
     :param continuous_exploration_policy_parameters: the policy for the actions of a box that are not random;
         ``AdditiveNoiseParameters()`` if not given
-    :raises CoachError: the action space is neither discrete nor a box
     """
 
+    supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace)
+    advice_on_actions = "it is neither discrete nor a box; add an action filter"
     own_state: tuple[str, ...] = ("rng", "current_random_value")
 
     def __init__(
@@ -82,8 +83,6 @@ class EGreedy(ExplorationPolicy):
                 continuous_exploration_policy_parameters or AdditiveNoiseParameters(),
                 extra_kwargs={"action_space": action_space},
             )
-        elif not isinstance(action_space, DiscreteActionSpace):
-            raise self._refuse("it is neither discrete nor a box; put an action filter in between")
         # its own stream of random actions: other users of the space must not disturb it
         self._random_actions = copy.copy(action_space)
         self._random_actions.rng = self.rng

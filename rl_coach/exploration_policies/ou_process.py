@@ -43,7 +43,7 @@ class OUProcessParameters(ExplorationParameters):
 class OUProcess(ContinuousActionExplorationPolicy):
     """In training, the mean plus x, where dx = theta (mu - x) dt + sigma dW and x starts each episode at 0 (Uhlenbeck
     & Ornstein 1930; Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", section 3). In
-    other phases the mean.
+    other phases, the mean.
 
     :param action_space: a box or goals
     :param mu: the value that the noise drifts to

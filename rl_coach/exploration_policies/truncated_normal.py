@@ -19,7 +19,7 @@ class TruncatedNormalParameters(ExplorationParameters):
     """Gaussian noise around the agent's action that never leaves the bounds.
 
     :ivar noise_schedule: the standard deviation in training
-    :ivar evaluation_noise: the standard deviation in evaluation; 0 takes the mean
+    :ivar evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :ivar clip_low: the lowest action that is drawn
     :ivar clip_high: the highest action that is drawn
     :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range
@@ -50,7 +50,7 @@ class TruncatedNormal(NoiseLevel):
 
     :param action_space: a box; bounded, if the noise is a share of its range
     :param noise_schedule: the standard deviation in training, before the cut
-    :param evaluation_noise: the standard deviation in evaluation; 0 takes the mean
+    :param evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :param clip_low: the lowest action that is drawn, a number or one for each element
     :param clip_high: the highest action that is drawn
     :param noise_as_percentage_from_action_space: the deviations are shares of the action space's range
@@ -67,7 +67,7 @@ class TruncatedNormal(NoiseLevel):
     ):
         super().__init__(action_space, noise_schedule, evaluation_noise, noise_as_percentage_from_action_space)
         if np.any(np.asarray(clip_low) > clip_high):
-            raise self._refuse(f"clip_low {clip_low} lies above clip_high {clip_high}; exchange them")
+            raise self._refuse(f"clip_low {clip_low} is above clip_high {clip_high}; exchange them")
         self.clip_low = clip_low
         self.clip_high = clip_high
 

@@ -1,4 +1,4 @@
-"""Explores where several Q heads disagree."""
+"""Exploration of actions about which several Q heads disagree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class UCBParameters(EGreedyParameters):
 
     :ivar architecture_num_q_heads: number of Q heads of the network
     :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
-    :ivar lamb: weight of a standard deviation among the heads; 0 takes the mean
+    :ivar lamb: weight of the standard deviation over the heads; 0 uses the mean alone
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
@@ -47,15 +47,18 @@ class UCBParameters(EGreedyParameters):
 
 
 class UCB(EGreedy):
-    """In training the action of the highest mean + lambda * standard deviation over the heads, otherwise that of the
-    highest mean (Chen et al. 2017, "UCB Exploration via Q-Ensembles", algorithm 2).
+    """In training, the action with the highest mean + lambda * standard deviation over the heads; otherwise the action
+    with the highest mean (Chen et al. 2017, "UCB Exploration via Q-Ensembles", algorithm 2).
 
     :param action_space: discrete
     :param architecture_num_q_heads: number of Q heads of the network
-    :param lamb: weight of a standard deviation among the heads; 0 takes the mean
+    :param lamb: weight of the standard deviation over the heads; 0 uses the mean alone
     :ivar std: [A], the heads' standard deviation at the last action that was not random
     :ivar last_action_values: [A], the values that this action was chosen by
     """
+
+    supported_actions: tuple[type, ...] = (DiscreteActionSpace,)
+    advice_on_actions = "Q heads need discrete actions; discretize them or choose another policy"
 
     def __init__(
         self,
@@ -67,8 +70,6 @@ class UCB(EGreedy):
         continuous_exploration_policy_parameters: ExplorationParameters | None = None,
     ):
         super().__init__(action_space, epsilon_schedule, evaluation_epsilon, continuous_exploration_policy_parameters)
-        if not isinstance(action_space, DiscreteActionSpace):
-            raise self._refuse("Q heads need discrete actions; discretize them or choose another policy")
         self.num_heads = architecture_num_q_heads
         self.lamb = lamb
         self.std: Any = 0

@@ -1,6 +1,6 @@
 """Settings of a distributed run: the INI file of ``-dcp``, Coach's keys and those that are new.
 
-The file is read whole: all its mistakes are told at once, a line each.
+The whole file is read, and all its mistakes are reported together, one line each.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Callable, Literal, Mapping
+from typing import Any, Callable, Iterator, Literal, Mapping
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from rl_coach.checkpoint import CHECKPOINT_DIRECTORY
@@ -28,13 +28,13 @@ _UNITS: Mapping[str, str | int] = {"m": "0.001", "": "1", "k": "1e3", "M": "1e6"
 
 @dataclass(frozen=True)
 class PodSettings:
-    """Resources of one kind of pod, in Kubernetes' quantities; empty where the cluster decides.
+    """Resources of one kind of pod, in Kubernetes' quantities; if empty, the cluster decides.
 
-    :param image: the image; empty takes that of the run
+    :param image: the image; empty uses that of the run
     :param cpu: processors that are reserved, such as ``2`` or ``500m``
     :param memory: memory that is reserved, such as ``2Gi``
     :param cpu_limit: processors at most
-    :param memory_limit: memory at most; a pod that takes more is killed
+    :param memory_limit: memory at most; a pod that uses more is killed
     :param gpus: number of GPUs
     """
 
@@ -48,33 +48,33 @@ class PodSettings:
 
 @dataclass(frozen=True)
 class DistributedSettings:
-    """Settings of a distributed run. What is not given is chosen for the embedded run on one machine.
+    """Settings of a distributed run. The defaults are for a run on one machine.
 
-    :param orchestrator: who starts the processes; a file that names an image and no orchestrator means Kubernetes,
-        as all files of Coach 1.0.1 do
-    :param image: image of trainer and workers where they name none of their own
-    :param memory_backend: the way of the experience; ``redispubsub`` of Coach 1.0.1 is ``redis`` too
+    :param orchestrator: the orchestrator that starts the processes; a file with an image and without an orchestrator
+        means Kubernetes, like all files of Coach 1.0.1
+    :param image: image of trainer and workers if their sections have none
+    :param memory_backend: the transport of experience; ``redispubsub`` of Coach 1.0.1 means ``redis`` too
     :param data_store: place of policies and checkpoints
-    :param redis_url: address of a Redis that is there already, without its password; empty starts one for the run
+    :param redis_url: address of an existing Redis, without its password; empty starts one for the run
     :param redis_password: its password; None for one without
     :param s3_end_point: URL of the service; empty is Amazon's
     :param s3_bucket_name: the bucket, which must exist
-    :param s3_creds_file: an AWS credentials file; empty takes the standard chain
-    :param nfs_path: the shared directory, or the exported path where ``nfs_server`` is given
+    :param s3_creds_file: an AWS credentials file; empty uses the standard chain
+    :param nfs_path: the shared directory, or the exported path if ``nfs_server`` is given
     :param nfs_server: host of an NFS export that a volume is made for
-    :param nfs_claim: a PersistentVolumeClaim that is there already
-    :param nfs_storage_class: the storage class of a claim that is made, and removed, with the run
+    :param nfs_claim: an existing PersistentVolumeClaim
+    :param nfs_storage_class: the storage class of a claim that is created and removed with the run
     :param nfs_size: its size
     :param namespace: the namespace; empty is that of the kubeconfig's context
-    :param kubeconfig: the kubeconfig; empty takes ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
+    :param kubeconfig: the kubeconfig; empty uses ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
     :param context: its context; empty is the current one
-    :param service_account: of trainer and workers, for clusters that give S3 credentials so
-    :param image_pull_secret: a Secret that holds the registry's credentials
+    :param service_account: the service account of trainer and workers, for clusters that give S3 credentials through it
+    :param image_pull_secret: a Secret with the registry's credentials
     :param gpu_resource: name of the GPUs in the cluster
     :param keep_seconds: time after which the cluster itself removes a run that has ended
-    :param start_seconds: time that the trainer's pod has to start, images pulled and node found
-    :param stop_seconds: time that a pod has to save and end once it is told to
-    :param restarts: number of times that the trainer, and each worker, is started anew after a failure
+    :param start_seconds: time for the trainer's pod to start, including finding a node and pulling images
+    :param stop_seconds: time for a pod to save and end after it was told to stop
+    :param restarts: number of times that the trainer, and each worker, is restarted after a failure
     """
 
     orchestrator: Orchestrator = "local"
@@ -105,12 +105,36 @@ class DistributedSettings:
     worker: PodSettings = PodSettings()
     redis: PodSettings = PodSettings(image=REDIS_IMAGE)
 
+    def unmet(self) -> Iterator[str]:
+        """What settings require of each other and do not get, a line each."""
+        for name, pod in (("trainer", self.trainer), ("worker", self.worker), ("redis", self.redis)):
+            for key, request, limit in (("cpu", pod.cpu, pod.cpu_limit), ("memory", pod.memory, pod.memory_limit)):
+                if request and limit and quantity(limit) < quantity(request):
+                    yield f"[{name}] {key}_limit = {limit}: allowed: at least {key} = {request}"
+            if self.orchestrator == "kubernetes" and not (pod.image or self.image):
+                yield f"[{name}] image is missing, and so is [coach] image, which orchestrator = kubernetes needs"
+        if self.data_store == "s3" and not self.s3_bucket_name:
+            yield "[coach] data_store = s3: s3_bucket_name is missing"
+        if self.data_store == "nfs" and self.orchestrator == "kubernetes":
+            yield from self._unmet_by_volume()
+        elif self.data_store == "nfs" and not self.nfs_path:
+            yield "[coach] data_store = nfs: nfs_path, a directory that all processes share, is missing"
+
+    def _unmet_by_volume(self) -> Iterator[str]:
+        # each is a way to the same volume
+        chosen = [name for name in ("nfs_claim", "nfs_server", "nfs_storage_class") if getattr(self, name)]
+        if len(chosen) != 1:
+            said = " and ".join(chosen) or "none is given"
+            yield f"[coach] data_store = nfs: allowed: exactly one of nfs_claim, nfs_server, nfs_storage_class ({said})"
+        if self.nfs_server and not self.nfs_path:
+            yield f"[coach] nfs_server = {self.nfs_server}: nfs_path, the exported path, is missing"
+
     def s3_order(self, experiment_path: str, prefix: str, credentials: str | None) -> DataStoreOrder:
         """The order for a store in the bucket.
 
-        :param experiment_path: the directory of the experiment where the trainer runs
+        :param experiment_path: the experiment's directory on the trainer's side
         :param prefix: beginning of the keys
-        :param credentials: the credentials file where trainer and workers run
+        :param credentials: the credentials file on the side of trainer and workers
         """
         settings = {
             "end_point": self.s3_end_point or None,
@@ -128,41 +152,17 @@ def read(path: str) -> DistributedSettings:
 
     :raises CoachErrors: the file cannot be read, or something in it is not allowed
     """
-    sections = _sections(path)
-    mistakes = _Mistakes(path)
-    values = {name: _section_values(mistakes, name, sections[name]) for name in sections if name in _KEYS}
+    sections, wrong = _sections(path), list[str]()
+    values = {name: _section_values(name, sections[name], wrong) for name in sections if name in _KEYS}
     for name in sections:
         if name not in _KEYS:
             suggestion = did_you_mean(name, _KEYS)
-            mistakes.add(f"no section [{name}]{suggestion} (there are {', '.join(f'[{key}]' for key in _KEYS)})")
-    settings = _assemble(mistakes, values)
-    _check(mistakes, settings)
-    mistakes.raise_if_any()
+            wrong.append(f"no section [{name}]{suggestion} (there are {', '.join(f'[{key}]' for key in _KEYS)})")
+    settings = _assemble(values, wrong)
+    wrong.extend(settings.unmet())
+    if wrong:
+        raise CoachErrors(f"'{path}': {line}" for line in wrong)
     return settings
-
-
-class _Mistakes:
-    """The mistakes of a file, collected.
-
-    :param path: the file, which each line names
-    """
-
-    def __init__(self, path: str):
-        self._path = path
-        self._lines: list[str] = []
-
-    def add(self, text: str) -> None:
-        self._lines.append(f"'{self._path}': {text}")
-
-    def add_value(self, section: str, key: str, value: object, allowed: str) -> None:
-        self.add(f"[{section}] {key} = {value}: {allowed}")
-
-    def raise_if_any(self) -> None:
-        """
-        :raises CoachErrors: there are some
-        """
-        if self._lines:
-            raise CoachErrors(self._lines)
 
 
 # Values
@@ -193,7 +193,7 @@ def _whole(smallest: int) -> _Kind:
             raise ValueError
         return number
 
-    return _Kind(parse, f"allowed: a whole number from {smallest} up")
+    return _Kind(parse, f"allowed: a whole number, {smallest} or more")
 
 
 def _file(text: str) -> str:
@@ -224,13 +224,13 @@ def _quantity(text: str) -> str:
 
 
 def quantity(text: str) -> Decimal:
-    """The number that a quantity of Kubernetes such as ``500m`` or ``2Gi`` stands for.
+    """The number that a quantity of Kubernetes such as ``500m`` or ``2Gi`` means.
 
-    :raises ValueError: it is none
+    :raises ValueError: it is not a quantity
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(m|k|[KMGT]i|[MGT])?", text)
     if match is None:
-        raise ValueError(f"'{text}' is no quantity")
+        raise ValueError(f"'{text}' is not a quantity")
     return Decimal(match[1]) * Decimal(_UNITS[match[2] or ""])
 
 
@@ -267,16 +267,18 @@ _KEYS: Mapping[str, Mapping[str, _Kind]] = {
         "redis_url": _Kind(_redis_url, "allowed: redis://host:port/database, or rediss:// for TLS"),
         "redis_password_file": _FILE,
         "s3_end_point": _Kind(_url, "allowed: a host, or a URL such as https://s3.example.com:9000"),
-        "s3_bucket_name": _matching(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]", "allowed: a bucket of a-z, 0-9, '-', '.'"),
+        "s3_bucket_name": _matching(
+            r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]", "allowed: the name of a bucket, made of a-z, 0-9, '-' and '.'"
+        ),
         "s3_creds_file": _FILE,
-        "nfs_path": _matching(r"/.*", "allowed: a directory from the root, such as /export/coach"),
+        "nfs_path": _matching(r"/.*", "allowed: an absolute path of a directory, such as /export/coach"),
         "nfs_server": _matching(r"[\w.\-:]+", "allowed: a host or an address"),
         "nfs_claim": _NAME,
         "nfs_storage_class": _NAME,
         "nfs_size": _QUANTITY,
-        "namespace": _matching(_LABEL, "allowed: at most 63 of a-z, 0-9 and '-'"),
+        "namespace": _matching(_LABEL, "allowed: at most 63 characters of a-z, 0-9 and '-'"),
         "kubeconfig": _FILE,
-        "context": _matching(r".+", "allowed: a context of the kubeconfig"),
+        "context": _matching(r".+", "allowed: the name of a context in the kubeconfig"),
         "service_account": _NAME,
         "image_pull_secret": _NAME,
         "gpu_resource": _matching(rf"{_LABEL}(\.{_LABEL})*/[\w.\-]+", "allowed: a resource such as nvidia.com/gpu"),
@@ -300,23 +302,24 @@ def _sections(path: str) -> dict[str, dict[str, str]]:
     except OSError as error:
         raise CoachError(f"-dcp: cannot read '{path}': {error.strerror}") from error
     except (configparser.Error, UnicodeDecodeError) as error:
-        raise CoachError(f"-dcp: '{path}' is no INI file: {' '.join(str(error).split())}") from error
+        raise CoachError(f"-dcp: '{path}' is not an INI file: {' '.join(str(error).split())}") from error
     return {name: dict(parser[name]) for name in parser.sections()}
 
 
-def _section_values(mistakes: _Mistakes, section: str, texts: Mapping[str, str]) -> dict[str, Any]:
+def _section_values(section: str, texts: Mapping[str, str], wrong: list[str]) -> dict[str, Any]:
+    """The values in a section. :param wrong: gets a line for each text that is none"""
     values = {}
     for key, text in texts.items():
         kind = _KEYS[section].get(key)
         if kind is None:
-            mistakes.add(f"[{section}] {key} = {text}: no such key{did_you_mean(key, _KEYS[section])}")
+            wrong.append(f"[{section}] {key} = {text}: no such key{did_you_mean(key, _KEYS[section])}")
             continue
         try:
             values[key] = kind.parse(text)
         except OSError as error:
-            mistakes.add_value(section, key, text, f"{kind.allowed} ({error.strerror})")
+            wrong.append(f"[{section}] {key} = {text}: {kind.allowed} ({error.strerror})")
         except ValueError:
-            mistakes.add_value(section, key, _without_password(text), kind.allowed)
+            wrong.append(f"[{section}] {key} = {_without_password(text)}: {kind.allowed}")
     return values
 
 
@@ -324,9 +327,9 @@ def _without_password(text: str) -> str:
     return re.sub(r"://[^@/]*@", "://...@", text)
 
 
-def _assemble(mistakes: _Mistakes, values: Mapping[str, Mapping[str, Any]]) -> DistributedSettings:
+def _assemble(values: Mapping[str, Mapping[str, Any]], wrong: list[str]) -> DistributedSettings:
     given = dict(values.get("coach", {}))
-    password = _password(mistakes, given)
+    password = _password(given, wrong)
     if "redis_url" in given:
         given["redis_url"] = _address(given["redis_url"])
     given["memory_backend"] = "redis"
@@ -344,54 +347,16 @@ def _address(url: str) -> str:
     return urlunsplit(parts._replace(netloc=user + parts.netloc.rpartition("@")[2]))
 
 
-def _password(mistakes: _Mistakes, given: dict[str, Any]) -> str | None:
+def _password(given: dict[str, Any], wrong: list[str]) -> str | None:
     """The password of an external Redis, out of its file or its URL."""
     url, file = given.get("redis_url", ""), given.pop("redis_password_file", None)
     written = urlsplit(url).password
+    where = f"[coach] redis_password_file = {file}"
     if file is not None and not url:
-        mistakes.add_value(
-            "coach", "redis_password_file", file, "only with redis_url; a Redis of the run makes its own"
-        )
+        wrong.append(f"{where}: only with redis_url; a Redis of the run makes its own")
     if file is not None and written is not None:
-        mistakes.add_value("coach", "redis_password_file", file, "redis_url holds a password too: give one of them")
+        wrong.append(f"{where}: redis_url holds a password too: give one of them")
     if file is None:
         return None if written is None else unquote(written)
     with open(file, encoding="utf-8") as opened:
         return opened.read().strip()
-
-
-# Settings that must fit each other
-
-
-def _check(mistakes: _Mistakes, settings: DistributedSettings) -> None:
-    for name, pod in (("trainer", settings.trainer), ("worker", settings.worker), ("redis", settings.redis)):
-        _check_limit(mistakes, name, "cpu", pod.cpu, pod.cpu_limit)
-        _check_limit(mistakes, name, "memory", pod.memory, pod.memory_limit)
-    if settings.data_store == "s3" and not settings.s3_bucket_name:
-        mistakes.add_value("coach", "data_store", "s3", "s3_bucket_name is missing")
-    if settings.orchestrator == "kubernetes":
-        _check_kubernetes(mistakes, settings)
-    elif settings.data_store == "nfs" and not settings.nfs_path:
-        mistakes.add_value("coach", "data_store", "nfs", "nfs_path, a directory that all processes share, is missing")
-
-
-def _check_limit(mistakes: _Mistakes, section: str, key: str, request: str, limit: str) -> None:
-    if request and limit and quantity(limit) < quantity(request):
-        mistakes.add_value(section, f"{key}_limit", limit, f"allowed: at least {key} = {request}")
-
-
-def _check_kubernetes(mistakes: _Mistakes, settings: DistributedSettings) -> None:
-    for name, pod in (("trainer", settings.trainer), ("worker", settings.worker)):
-        if not (pod.image or settings.image):
-            mistakes.add(f"[{name}] image is missing, and so is [coach] image, which orchestrator = kubernetes needs")
-    if settings.data_store != "nfs":
-        return
-    chosen = [
-        name for name in ("nfs_claim", "nfs_server", "nfs_storage_class") if getattr(settings, name)
-    ]  # each is a way to the same volume
-    if len(chosen) != 1:
-        said = " and ".join(chosen) or "none is given"
-        mistakes.add_value("coach", "data_store", "nfs",
-                           f"allowed: exactly one of nfs_claim, nfs_server, nfs_storage_class ({said})")  # fmt: skip
-    if settings.nfs_server and not settings.nfs_path:
-        mistakes.add_value("coach", "nfs_server", settings.nfs_server, "nfs_path, the exported path, is missing")

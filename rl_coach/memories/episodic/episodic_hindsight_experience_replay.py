@@ -15,7 +15,7 @@ from rl_coach.memories.episodic.episodic_experience_replay import (
 )
 from rl_coach.memories.memory import MemoryGranularity, episode_ends
 from rl_coach.spaces import GoalsSpace
-from rl_coach.utilities.constraints import Constraint, instance, member, whole
+from rl_coach.utilities.constraints import Constraint, check_arguments, instance, member, whole
 from rl_coach.utils import CoachError
 
 _GOAL = "desired_goal"
@@ -82,18 +82,13 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         goals_space: GoalsSpace,
     ):
         super().__init__(max_size)
-        if hindsight_transitions_per_regular_transition is None or hindsight_transitions_per_regular_transition < 0:
-            raise CoachError(
-                "memory.hindsight_transitions_per_regular_transition is a number of copies from 0 on, "
-                f"not {hindsight_transitions_per_regular_transition}"
-            )
-        if not isinstance(hindsight_goal_selection_method, HindsightGoalSelectionMethod):
-            raise CoachError(
-                "memory.hindsight_goal_selection_method is a HindsightGoalSelectionMethod, "
-                f"not {hindsight_goal_selection_method!r}"
-            )
-        if goals_space is None:
-            raise CoachError("memory.goals_space is not set; hindsight needs a GoalsSpace")
+        check_arguments(
+            EpisodicHindsightExperienceReplayParameters,
+            "memory",
+            hindsight_transitions_per_regular_transition=hindsight_transitions_per_regular_transition,
+            hindsight_goal_selection_method=hindsight_goal_selection_method,
+            goals_space=goals_space,
+        )
         self.hindsight_transitions_per_regular_transition = hindsight_transitions_per_regular_transition
         self.hindsight_goal_selection_method = hindsight_goal_selection_method
         self.goals_space = goals_space
@@ -105,8 +100,8 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
         """Store a complete episode and its relabelled copies.
 
-        :raises CoachError: a state has no ``desired_goal``, or one of another shape than what states reach, or there
-            is no room for so many copies
+        :raises CoachError: a state has no ``desired_goal``, or the goal has another shape than the goals that states
+            reach, or the copies do not fit into the memory
         """
         for transition in episode.transitions:
             self._check_goal(transition.state or {}, transition.next_state or {})
@@ -120,7 +115,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         super().check_columns(chunk, episode_lengths)
         ends = episode_ends(chunk, episode_lengths)
         if len(chunk) and (not len(ends) or ends[-1] < len(chunk)):
-            raise CoachError(f"{type(self).__name__} stores whole episodes only, the chunk's last one is open")
+            raise CoachError(f"{type(self).__name__} stores whole episodes only, but the chunk's last one is open")
         if len(chunk):
             self._check_goal(*_first_states(chunk))
             self._check_room(len(self._copied(int(np.diff(ends, prepend=0).max()))))
@@ -137,9 +132,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     def _check_room(self, copies: int) -> None:
         granularity, size = self.max_size
         if granularity == MemoryGranularity.Transitions and 0 < size < copies:
-            raise CoachError(
-                f"{copies} relabelled transitions of one episode are more than memory.max_size ({size}) has room for"
-            )
+            raise CoachError(f"{copies} relabelled transitions of one episode do not fit into memory.max_size ({size})")
 
     def _copied(self, length: int) -> np.ndarray:
         """The index of the transition that each copy is made from, of an episode of ``length`` transitions."""
