@@ -16,8 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from rl_coach.runs.signal_file import SignalFile
-from rl_coach.utilities.safe_reading import read_json
-from rl_coach.utils import CoachError
+from rl_coach.utilities.safe_reading import read_json_if_whole
 
 SMALLEST_FILE_BYTES = 1 << 19
 """A smaller CSV is parsed faster than its columns are looked up."""
@@ -88,10 +87,7 @@ class ColumnCache:
 
     def read_summaries(self) -> dict[str, Any]:
         """Read the kept summaries, by the CSV's path; empty if there are none, or they are damaged."""
-        try:
-            return read_json(self.directory / "summaries.json")
-        except (FileNotFoundError, CoachError):
-            return {}
+        return read_json_if_whole(self.directory / "summaries.json")
 
     def write_summaries(self, summaries: dict[str, Any]) -> None:
         """Keep every run's summary."""

@@ -10,8 +10,14 @@ from panel.custom import JSComponent
 _HERE = Path(__file__).parent
 
 
-def _style(name: str) -> list[str]:
+def style(name: str) -> list[str]:
+    """The style sheets of a widget."""
     return [(_HERE / f"{name}.css").read_text()]
+
+
+def script(name: str) -> str:
+    """The module of a widget, after what all of them share."""
+    return "".join((_HERE / file).read_text() for file in ("elements.js", f"{name}.js"))
 
 
 class Bar(JSComponent):
@@ -28,8 +34,8 @@ class Bar(JSComponent):
     theme = param.String()
     query = param.String()
 
-    _esm = _HERE / "bar.js"
-    _stylesheets = _style("bar")
+    _esm = script("bar")
+    _stylesheets = style("bar")
 
 
 class SignalPicker(JSComponent):
@@ -44,8 +50,8 @@ class SignalPicker(JSComponent):
     names = param.List()
     value = param.List()
 
-    _esm = _HERE / "picker.js"
-    _stylesheets = _style("picker")
+    _esm = script("picker")
+    _stylesheets = style("picker")
 
 
 class PictureButtons(JSComponent):
@@ -53,8 +59,8 @@ class PictureButtons(JSComponent):
 
     ready = param.Boolean()
 
-    _esm = _HERE / "export.js"
-    _stylesheets = _style("export")
+    _esm = script("export")
+    _stylesheets = style("export")
 
 
 class Wall(JSComponent):
@@ -75,8 +81,8 @@ class Wall(JSComponent):
     log_x = param.Boolean()
     log_y = param.Boolean()
 
-    _esm = _HERE / "wall.js"
-    _stylesheets = _style("wall")
+    _esm = script("wall")
+    _stylesheets = style("wall")
 
 
 class Comparison(JSComponent):
@@ -93,5 +99,5 @@ class Comparison(JSComponent):
     result = param.String()
     axes = param.List()
 
-    _esm = _HERE / "compare.js"
-    _stylesheets = _style("compare")
+    _esm = script("compare")
+    _stylesheets = style("compare")

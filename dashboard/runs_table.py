@@ -7,7 +7,6 @@ import math
 import os
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
 
 import param
@@ -15,6 +14,7 @@ from panel.custom import JSComponent
 
 from rl_coach.runs.status import RUNNING
 
+from .components import script, style
 from .store import Run
 
 GROUPINGS = {
@@ -53,7 +53,6 @@ RESULTS = {
 }
 PARAMETER = "parameter:"
 """Before the name of a parameter whose column is in the table."""
-_HERE = Path(__file__).parent
 
 
 class RunsTable(JSComponent):
@@ -82,8 +81,8 @@ class RunsTable(JSComponent):
     told = param.String()
     answer = param.String()
 
-    _esm = _HERE / "table.js"
-    _stylesheets = [(_HERE / "table.css").read_text()]
+    _esm = script("table")
+    _stylesheets = style("table")
 
     def __init__(self, **params: Any):
         super().__init__(**params)

@@ -6,8 +6,8 @@ silently with a default.
 
 from __future__ import annotations
 
-import copy
 import math
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Iterable, Mapping, Union
 
@@ -243,6 +243,7 @@ class ScheduleParameters(Parameters):
         self.improve_steps: Any = None
 
 
+@dataclass(eq=False, repr=False)
 class PresetValidationParameters(Parameters):
     """Result that a preset must achieve for its tests to pass.
 
@@ -268,29 +269,18 @@ class PresetValidationParameters(Parameters):
         "read_csv_tries": whole(0),
     }
 
-    def __init__(
-        self,
-        test: bool = False,
-        min_reward_threshold: float = 0,
-        max_episodes_to_achieve_reward: int = 1,
-        num_workers: int = 1,
-        reward_test_level: str | None = None,
-        test_using_a_trace_test: bool = True,
-        trace_test_levels: list[str] | None = None,
-        trace_max_env_steps: int = 5000,
-        read_csv_tries: int = 200,
-    ):
-        self.test = test
-        self.min_reward_threshold = min_reward_threshold
-        self.max_episodes_to_achieve_reward = max_episodes_to_achieve_reward
-        self.num_workers = num_workers
-        self.reward_test_level = reward_test_level
-        self.test_using_a_trace_test = test_using_a_trace_test
-        self.trace_test_levels = trace_test_levels
-        self.trace_max_env_steps = trace_max_env_steps
-        self.read_csv_tries = read_csv_tries
+    test: bool = False
+    min_reward_threshold: float = 0
+    max_episodes_to_achieve_reward: int = 1
+    num_workers: int = 1
+    reward_test_level: str | None = None
+    test_using_a_trace_test: bool = True
+    trace_test_levels: list[str] | None = None
+    trace_max_env_steps: int = 5000
+    read_csv_tries: int = 200
 
 
+@dataclass(eq=False, repr=False)
 class NetworkParameters(Parameters):
     """A network of an agent: its parts and its optimisation.
 
@@ -353,68 +343,40 @@ class NetworkParameters(Parameters):
         "softmax_temperature": number(above=0),
     }
 
-    def __init__(
-        self,
-        force_cpu: bool = False,
-        async_training: bool = False,
-        shared_optimizer: bool = True,
-        scale_down_gradients_by_number_of_workers_for_sync_training: bool = True,
-        clip_gradients: float | None = None,
-        gradients_clipping_method: GradientClippingMethod = GradientClippingMethod.ClipByGlobalNorm,
-        l2_regularization: float = 0,
-        learning_rate: Any = 0.00025,
-        learning_rate_decay_rate: float = 0,
-        learning_rate_decay_steps: int = 0,
-        input_embedders_parameters: dict[str, Any] | None = None,
-        embedding_merger_type: EmbeddingMergerType = EmbeddingMergerType.Concat,
-        middleware_parameters: Any = None,
-        heads_parameters: list | None = None,
-        use_separate_networks_per_head: bool = False,
-        optimizer_type: str = "Adam",
-        optimizer_epsilon: float = 0.0001,
-        adam_optimizer_beta1: float = 0.9,
-        adam_optimizer_beta2: float = 0.99,
-        rms_prop_optimizer_decay: float = 0.9,
-        batch_size: int = 32,
-        replace_mse_with_huber_loss: bool = False,
-        create_target_network: bool = False,
-        tensorflow_support: bool = True,
-        softmax_temperature: float = 1,
-        initial_weights: Any = "xavier",
-        output_embedding: bool = False,
-    ):
-        self.framework: Frameworks = Frameworks.tensorflow
-        self.sess = None
-        self.force_cpu = force_cpu
-        self.async_training = async_training
-        self.shared_optimizer = shared_optimizer
-        self.scale_down_gradients_by_number_of_workers_for_sync_training = (
-            scale_down_gradients_by_number_of_workers_for_sync_training
-        )
-        self.clip_gradients = clip_gradients
-        self.gradients_clipping_method = gradients_clipping_method
-        self.l2_regularization = l2_regularization
-        self.learning_rate = learning_rate
-        self.learning_rate_decay_rate = learning_rate_decay_rate
-        self.learning_rate_decay_steps = learning_rate_decay_steps
-        self.input_embedders_parameters = input_embedders_parameters or {}
-        self.embedding_merger_type = embedding_merger_type
-        self.middleware_parameters = middleware_parameters
-        self.heads_parameters = heads_parameters or []
-        self.use_separate_networks_per_head = use_separate_networks_per_head
-        self.optimizer_type = optimizer_type
-        self.optimizer_epsilon = optimizer_epsilon
-        self.adam_optimizer_beta1 = adam_optimizer_beta1
-        self.adam_optimizer_beta2 = adam_optimizer_beta2
-        self.rms_prop_optimizer_decay = rms_prop_optimizer_decay
-        self.batch_size = batch_size
-        self.replace_mse_with_huber_loss = replace_mse_with_huber_loss
-        self.create_target_network = create_target_network
-        self.tensorflow_support = tensorflow_support
-        self.softmax_temperature = softmax_temperature
-        self.initial_weights = initial_weights
-        self.output_embedding = output_embedding
-        self.blueprint: Any = None
+    framework: Frameworks = field(init=False, default_factory=lambda: Frameworks.tensorflow)
+    sess: Any = field(init=False, default_factory=lambda: None)
+    force_cpu: bool = False
+    async_training: bool = False
+    shared_optimizer: bool = True
+    scale_down_gradients_by_number_of_workers_for_sync_training: bool = True
+    clip_gradients: float | None = None
+    gradients_clipping_method: GradientClippingMethod = GradientClippingMethod.ClipByGlobalNorm
+    l2_regularization: float = 0
+    learning_rate: Any = 0.00025
+    learning_rate_decay_rate: float = 0
+    learning_rate_decay_steps: int = 0
+    input_embedders_parameters: dict[str, Any] = None  # type: ignore[assignment]
+    embedding_merger_type: EmbeddingMergerType = EmbeddingMergerType.Concat
+    middleware_parameters: Any = None
+    heads_parameters: list = None  # type: ignore[assignment]
+    use_separate_networks_per_head: bool = False
+    optimizer_type: str = "Adam"
+    optimizer_epsilon: float = 0.0001
+    adam_optimizer_beta1: float = 0.9
+    adam_optimizer_beta2: float = 0.99
+    rms_prop_optimizer_decay: float = 0.9
+    batch_size: int = 32
+    replace_mse_with_huber_loss: bool = False
+    create_target_network: bool = False
+    tensorflow_support: bool = True
+    softmax_temperature: float = 1
+    initial_weights: Any = "xavier"
+    output_embedding: bool = False
+    blueprint: Any = field(init=False, default_factory=lambda: None)
+
+    def __post_init__(self) -> None:
+        self.input_embedders_parameters = self.input_embedders_parameters or {}
+        self.heads_parameters = self.heads_parameters or []
 
     def make_function(self, framework: Any, spaces: Any, name: str, rng: Any) -> Any:
         """Build the network on a framework; see ``Framework.make_function``."""
@@ -558,10 +520,6 @@ class AgentParameters(Parameters):
         :raises CoachError: the parameters are of no agent in particular
         """
         raise CoachError(f"{type(self).__name__} names no agent: give it a property 'path' that returns 'module:Class'")
-
-    def own_copy(self) -> AgentParameters:
-        """A deep copy, so that two agents made from one preset share nothing."""
-        return copy.deepcopy(self)
 
 
 class TaskRole(Enum):

@@ -535,8 +535,7 @@ class Logger(BaseLogger):
         if os.path.exists(self.doc_path):
             before = json.loads(pathlib.Path(self.doc_path).read_text(encoding="utf-8"))
             document |= {"run": before["run"], "resumed": [*before.get("resumed", []), document["run"]]}
-        text = json.dumps(document, indent=2, default=str)
-        files.write_text(self.doc_path, text + "\n")
+        files.write_json(self.doc_path, document)
 
     def close(self) -> None:
         super().close()

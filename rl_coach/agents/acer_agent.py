@@ -3,7 +3,7 @@ discrete actions."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any, ClassVar, Iterator, Mapping
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utilities.constraints import FLAG, Constraint, number, whole
-from rl_coach.utils import CoachError
 
 
 class ACERAlgorithmParameters(AlgorithmParameters):
@@ -115,10 +114,10 @@ class ACERAgent(PolicyOptimizationAgent):
     def episodes_per_update(self) -> int:
         return 1
 
-    def init_environment_dependent_modules(self) -> None:
-        super().init_environment_dependent_modules()
+    def unmet_by_networks(self) -> Iterator[str]:
+        yield from super().unmet_by_networks()
         if self.is_recurrent:
-            raise CoachError(
+            yield (
                 f"agent '{self.name}' replays segments without the recurrent state that acted: "
                 f"set middleware_parameters to FCMiddlewareParameters"
             )

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.compat import Delegated
 from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.experience import Played
 from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
 from rl_coach.agents.core.segments import ReceivedSegments, SegmentStart
-from rl_coach.agents.delegated_attributes import Delegated
 from rl_coach.architectures.packing import padded, padded_sequences
 from rl_coach.core_types import ActionInfo, Batch, Episode, PlayUnit, RunPhase, StateType
 from rl_coach.policy.action_choice import PolicyDescription

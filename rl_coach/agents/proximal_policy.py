@@ -52,7 +52,7 @@ class ProximalPolicyAgent(ActorCriticAgent):
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.divergence = 0.0
-        self.books.use_for_rule("Entropy", self.entropy)
+        self.signals.use_for_rule("Entropy", self.entropy)
 
     def behaviour_columns(
         self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]
@@ -77,9 +77,9 @@ class ProximalPolicyAgent(ActorCriticAgent):
     def train(self) -> float:
         if not self.should_train():
             return 0.0
-        phases = self.clock.start_phases(self.total_steps_counter, self.current_episode, self.updates_left)
+        phases = self.clock.start_phases(self.updates_left)
         for _ in self.parallel or ():
-            self.experience.cut(self.episode)
+            self.cut_episode()
         batch = self.memory.get_all_complete_episodes_transitions()
         batch = self.update_loop.filtered(batch if isinstance(batch, Batch) else Batch(batch))
         loss = sum(self._train_on_played(batch) for _ in range(phases))

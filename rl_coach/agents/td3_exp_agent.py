@@ -11,6 +11,7 @@ import numpy as np
 
 from rl_coach.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 from rl_coach.agents.td3_exploration_agent import TD3ExplorationAgent
+from rl_coach.agents.td3_goal_based_agent import TD3GoalBasedAgent as TD3GoalBasedAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import RNDHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import pathlib
 import time
@@ -13,7 +12,7 @@ from typing import Any, Callable
 import numpy as np
 
 from rl_coach.agents.core.experience import Played
-from rl_coach.agents.core.transport import blueprints_of, played_in, policy_of
+from rl_coach.agents.core.transport import blueprints_of, played_in
 from rl_coach.base_parameters import DistributedCoachSynchronizationType
 from rl_coach.core_types import RunPhase
 from rl_coach.data_stores.data_store import DataStore
@@ -98,7 +97,7 @@ class Workers:
         agent.clock.steps_at_once = max(agent.clock.steps_at_once, rows)
         agent.num_players = self._exchange.num_workers
         blueprint = {
-            "networks": blueprints_of(agent), "is_synchronous": self._is_synchronous, "chunk_rows": rows,
+            "networks": blueprints_of(agent.networks), "is_synchronous": self._is_synchronous, "chunk_rows": rows,
             "window": self._exchange.window or (1 if self._is_synchronous else 4),
             "num_workers": self._exchange.num_workers, "segment_steps": agent.segment_steps,
         }  # fmt: skip
@@ -132,7 +131,7 @@ class Workers:
     def _publish(self) -> None:
         began, link = time.monotonic(), self._link
         name = (link.state.incarnation, link.state.version + 1)
-        policy = {**policy_of(self._agent), "incarnation": name[0], "version": name[1]}
+        policy = {**self._agent.acting_policy(), "incarnation": name[0], "version": name[1]}
         if not self._put("policy", pack(policy)):
             return
         self._published_updates = policy["updates"]
@@ -310,7 +309,7 @@ class Workers:
             "refused": dict(ledger.refused),
             "workers": {name: dataclasses.asdict(one) for name, one in sorted(ledger.accounts.items())},
         }  # fmt: skip
-        files.write_text(pathlib.Path(directory) / TOTALS_FILE, json.dumps(totals, indent=2) + "\n", synced=False)
+        files.write_json(pathlib.Path(directory) / TOTALS_FILE, totals, synced=False)
 
 
 def _worker_of(sender: str) -> str:

@@ -12,10 +12,11 @@ import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from types import FrameType
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import numpy as np
 
+from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.architectures.shared_networks import CAN_SHARE, SharedFile
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.logger import screen
@@ -24,6 +25,7 @@ from rl_coach.orchestrators.background_sender import BackgroundSender
 from rl_coach.orchestrators.worker_messages import Attach, Built, Ended, Failed, Line, Report, Statistics, Stop
 from rl_coach.runs.live_region import Fields
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Rate, display_on
+from rl_coach.utilities.system import handling
 from rl_coach.utils import CoachError, TrainingError, short_dynamic_import
 
 _SECONDS_TO_DIE = 5.0
@@ -37,7 +39,7 @@ def trains_asynchronously(graph_manager: Any) -> bool:
     if agent is None:
         return False
     kind = short_dynamic_import(agent.path)
-    return bool(kind.trains_asynchronously and kind.learns_by_rule)
+    return bool(kind.trains_asynchronously and not is_replaced(kind, "make_update_rule"))
 
 
 @dataclass
@@ -123,7 +125,7 @@ class AsynchronousWorkers:
         if not CAN_SHARE:
             raise CoachError("workers that share weights need Linux or macOS: use several environment copies instead")
         try:
-            with self._listening():
+            with handling((signal.SIGINT, signal.SIGTERM), self._ask):
                 self._start()
                 self._display = display_on(screen)
                 while any(not worker.is_over for worker in self._running):
@@ -199,15 +201,6 @@ class AsynchronousWorkers:
             for worker in self._running:
                 if not worker.is_over:
                     worker.tell(stop)
-
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _ask(self, number: int, frame: FrameType | None = None) -> None:
         if self._signal is not None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import pathlib
 import re
 import secrets
 import signal
 import sys
-from typing import Any, Iterator, Mapping, NoReturn, Sequence
+from typing import Any, Mapping, NoReturn, Sequence
 
 from rl_coach.base_parameters import RunType
 from rl_coach.data_stores.data_store import DataStoreParameters
@@ -19,6 +18,7 @@ from rl_coach.orchestrators.kubernetes_following import Follower, Outcome, wait_
 from rl_coach.orchestrators.kubernetes_manifests import Container, KubernetesRun, Manifest, Volume
 from rl_coach.orchestrators.run_order import ROLLOUT_PROGRAM, TRAINING_PROGRAM, DataStoreOrder, RunOrder, new_run_id
 from rl_coach.utilities.kubernetes_cluster import CONFLICT, Cluster, ClusterError
+from rl_coach.utilities.system import handling
 from rl_coach.utils import CoachError, TrainingError
 
 TRAINER_COMMAND = ("python", "-m", TRAINING_PROGRAM, "--order", manifests.ORDER_FILE)
@@ -456,7 +456,7 @@ def run(
     :raises TrainingError: training failed
     """
     orchestrator = Kubernetes(params)
-    with _terminated_by_signals():
+    with handling((signal.SIGTERM, signal.SIGHUP), _terminate):
         if attaches:
             outcome = _attach(orchestrator)
             _end(orchestrator, keeps, worker_logs)
@@ -511,19 +511,9 @@ def _remove(orchestrator: Kubernetes, keeps: bool) -> None:
             f" -l {manifests.INSTANCE_LABEL}={orchestrator.name}")  # fmt: skip
 
 
-@contextlib.contextmanager
-def _terminated_by_signals() -> Iterator[None]:
-    """SIGTERM, and SIGHUP of a terminal that closes, end the block by SystemExit with 128 and their number."""
-
-    def terminate(number: int, frame: Any) -> NoReturn:
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, terminate) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _terminate(number: int, frame: Any) -> NoReturn:
+    """Handle SIGTERM, and SIGHUP of a terminal that closes: what has begun is ended in order."""
+    sys.exit(128 + number)
 
 
 def raise_failure(outcome: Outcome) -> None:

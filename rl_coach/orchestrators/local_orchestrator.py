@@ -20,6 +20,7 @@ from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection, import_redis
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.orchestrators.run_order import ROLLOUT_PROGRAM, TRAINING_PROGRAM, RunOrder
+from rl_coach.utilities.system import handling
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _SECONDS_FOR_THE_TRAINER = 10.0
@@ -132,14 +133,12 @@ class LocalOrchestrator:
 
     def run(self) -> int:
         """Run to the end. :return: the trainer's exit code"""
-        before = {number: signal.signal(number, self._ask) for number in _STOPPING_SIGNALS}
-        try:
-            self._start()
-            return self._watch()
-        finally:
-            self._end()
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        with handling(_STOPPING_SIGNALS, self._ask):
+            try:
+                self._start()
+                return self._watch()
+            finally:
+                self._end()
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         # Only a flag: a handler that raised could interrupt the start of a process that nobody would end later.

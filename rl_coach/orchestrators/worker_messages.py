@@ -26,12 +26,6 @@ class Supervisor(Protocol):
     def has_failed(self, worker: int, message: Failed) -> None: ...
 
 
-class ToSupervisor(Protocol):
-    """A message from a worker."""
-
-    def deliver(self, supervisor: Supervisor, worker: int) -> None: ...
-
-
 @dataclass(frozen=True)
 class Built:
     """Message of a worker: its graph has been created.

@@ -6,20 +6,23 @@ Needs only NumPy: an agent describes with one of these classes how it acts, and 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
 from rl_coach.policy.drawing import sample_action
 from rl_coach.utils import CoachError
 
+Outputs = list[np.ndarray]
+"""Outputs of a network, [B, ...] each."""
+Masks = Union[np.ndarray, None]
+"""[B, A] of 0 and 1, the discrete actions that may be chosen; None allows all."""
+
 
 class ActionChoice:
     """Chooses actions for a batch of rows. Its settings are the fields of a dataclass: numbers and arrays."""
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         """An action for each row.
 
         :param outputs: the network's outputs that the agent named, each [B, ...]
@@ -44,9 +47,7 @@ class GreedyChoice(ActionChoice):
 
     epsilon: float = 0.0
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         (values,) = outputs
         best = best_actions(values, masks)
         if deterministic or self.epsilon <= 0:
@@ -61,9 +62,7 @@ class GreedyChoice(ActionChoice):
 class VotingChoice(GreedyChoice):
     """The discrete action that most of several heads' values, each [B, A], are highest for."""
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         return super().choose([votes(np.stack(outputs, axis=1), masks)], masks, rng, deterministic)
 
 
@@ -71,9 +70,7 @@ class VotingChoice(GreedyChoice):
 class EnsembleMeanChoice(GreedyChoice):
     """The discrete action of the highest mean of several heads' values, each [B, A]."""
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         return super().choose([np.mean(outputs, axis=0)], masks, rng, deterministic)
 
 
@@ -87,9 +84,7 @@ class SoftmaxChoice(ActionChoice):
 
     temperature: float
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         (values,) = outputs
         if deterministic:
             return best_actions(values, masks)
@@ -103,9 +98,7 @@ class CategoricalChoice(ActionChoice):
     """A discrete action drawn with the network's probabilities [B, A]; the most probable one if the choice is
     deterministic."""
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         (probabilities,) = outputs
         return best_actions(probabilities, masks) if deterministic else sampled_actions(probabilities, masks, rng)
 
@@ -114,9 +107,7 @@ class CategoricalChoice(ActionChoice):
 class GaussianChoice(ActionChoice):
     """The network's mean [B, D]; a draw with its standard deviation [B, D] if the choice is not deterministic."""
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         mean, deviation = outputs
         return mean if deterministic else rng.normal(mean, deviation)
 
@@ -125,9 +116,7 @@ class GaussianChoice(ActionChoice):
 class DeterministicChoice(ActionChoice):
     """The network's action [B, D], whether the choice is deterministic or not."""
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         return outputs[0]
 
 
@@ -143,9 +132,7 @@ class SquashedGaussianChoice(ActionChoice):
     centre: np.ndarray
     radius: np.ndarray
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         u, log_deviation = outputs
         if not deterministic:
             u = u + np.exp(log_deviation) * rng.standard_normal(u.shape, np.float32)
@@ -178,7 +165,7 @@ class PolicyDescription:
     choice: ActionChoice
 
 
-def best_actions(values: np.ndarray, masks: np.ndarray | None) -> np.ndarray:
+def best_actions(values: np.ndarray, masks: Masks) -> np.ndarray:
     """[B], the allowed action of the highest value in each row [B, A], the first among equals.
 
     :raises CoachError: a mask allows no action
@@ -191,7 +178,7 @@ def best_actions(values: np.ndarray, masks: np.ndarray | None) -> np.ndarray:
     return np.where(allowed, values, -np.inf).argmax(axis=1)
 
 
-def votes(heads: np.ndarray, masks: np.ndarray | None) -> np.ndarray:
+def votes(heads: np.ndarray, masks: Masks) -> np.ndarray:
     """[B, A], how many of the heads [B, K, A] prefer each action; a head divides its vote among its best actions.
 
     :param masks: [B, A] of 0 and 1, the actions that may be preferred; None allows all
@@ -202,7 +189,7 @@ def votes(heads: np.ndarray, masks: np.ndarray | None) -> np.ndarray:
     return (is_best / is_best.sum(axis=2, keepdims=True)).sum(axis=1)
 
 
-def sampled_actions(weights: np.ndarray, masks: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
+def sampled_actions(weights: np.ndarray, masks: Masks, rng: np.random.Generator) -> np.ndarray:
     """[B], an allowed action drawn with probabilities proportional to each row's weights [B, A].
 
     :raises CoachError: a mask allows no action
@@ -213,5 +200,5 @@ def sampled_actions(weights: np.ndarray, masks: np.ndarray | None, rng: np.rando
         raise CoachError(str(error)) from None
 
 
-def _rows(masks: np.ndarray | None, rows: Any) -> Any:
+def _rows(masks: Masks, rows: Any) -> Any:
     return None if masks is None else masks[rows]

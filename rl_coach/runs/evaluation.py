@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Sequence
+from dataclasses import dataclass
+from typing import Sequence
 
 import numpy as np
 
@@ -44,10 +44,6 @@ class EvaluationStatistics:
             low, high = mean - half, mean + half
         return cls(count, mean, deviation, float(min(rewards)), float(max(rewards)), low, high)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values by name, for ``status.json``."""
-        return asdict(self)
-
     def __str__(self) -> str:
         if self.standard_deviation is None:
             return f"reward {self.mean:.5g} in 1 episode: a single episode has no deviation"
@@ -86,10 +82,6 @@ class RunStatistics:
             return cls(1, middle, None, middle, None, None)
         low, high = bootstrap_interval([values])
         return cls(len(values), float(values.mean()), float(values.std(ddof=1)), middle, float(low), float(high))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values by name."""
-        return asdict(self)
 
     def __str__(self) -> str:
         if self.standard_deviation is None:

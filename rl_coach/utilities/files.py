@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import pathlib
 from typing import Any, BinaryIO, Iterable, Iterator, Union
@@ -46,6 +47,11 @@ def write_text(path: Path, text: str, synced: bool = True) -> None:
     """Replace a file's text, see ``replaced``."""
     with replaced(path, synced) as file:
         file.write(text.encode("utf-8"))
+
+
+def write_json(path: Path, document: Any, indent: int | None = 2, synced: bool = True) -> None:
+    """Replace a file by a JSON document that ends with a new line, see ``replaced``."""
+    write_text(path, json.dumps(document, indent=indent, default=str) + "\n", synced)
 
 
 def write_data(path: Path, value: Any) -> None:

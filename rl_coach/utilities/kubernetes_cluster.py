@@ -19,7 +19,7 @@ Manifest = dict[str, Any]
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
 SILENCE_SECONDS = 600  # of a log that is followed, until the connection is taken for broken
-FORBIDDEN, NOT_FOUND, CONFLICT, GONE, TOO_MANY_REQUESTS = 403, 404, 409, 410, 429
+NOT_FOUND, CONFLICT, GONE, TOO_MANY_REQUESTS = 404, 409, 410, 429
 
 _SERVICE_ACCOUNT = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _KINDS = {

@@ -8,7 +8,7 @@ import pathlib
 import stat
 from typing import Any, Union
 
-from rl_coach.utils import CoachError
+from rl_coach.utilities.errors import CoachError
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -52,3 +52,11 @@ def read_json(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise CoachError(f"'{path}' is damaged: it does not contain a JSON object")
     return content
+
+
+def read_json_if_whole(path: Path) -> dict[str, Any]:
+    """A regular file's JSON object; empty if there is none, or only a part of one."""
+    try:
+        return read_json(path)
+    except (FileNotFoundError, CoachError):
+        return {}

@@ -8,7 +8,6 @@ import pathlib
 import sys
 import threading
 import time
-from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Sequence, Union
 
 import numpy as np
@@ -25,28 +24,57 @@ _SECONDS_BETWEEN_LOOKS = 0.1  # of a thread, whether it is to end
 _NUMBERS = "biuf"  # kinds of dtype
 
 
-class SharedRunningStats(ABC):
-    """Running statistics with a name, to which several workers may add samples.
+class _Moments(NamedTuple):
+    """Sums of all samples, exchanged as a whole: who reads them while another thread pushes sees none of its half."""
 
-    :param name: distinguishes the statistics of one run, in messages and file names
-    :param pubsub_params: parameters of the memory backend over which processes with the same ``channel`` and name
-        exchange their samples; with None, the statistics belong to this process only
+    num_samples: int
+    mean: np.ndarray
+    squared_deviations: np.ndarray
 
-    :ivar subscription: receives the samples of all processes, if it has been started
+    def merged(self, count: int, mean: np.ndarray, squared_deviations: np.ndarray | None) -> _Moments:
+        """Those of more samples. :param squared_deviations: of the new ones; None for a single one"""
+        total = self.num_samples + count
+        difference = mean - self.mean
+        squared = self.squared_deviations + np.square(difference) * (self.num_samples * count / total)
+        if squared_deviations is not None:
+            squared += squared_deviations
+        return _Moments(total, self.mean + difference * (count / total), squared)
+
+    def var(self, epsilon: float) -> np.ndarray:
+        """The population variance, at least ``epsilon``; 1 as long as nothing was pushed."""
+        if self.num_samples == 0:
+            return np.ones_like(self.mean)
+        return np.maximum(self.squared_deviations / self.num_samples, epsilon)
+
+
+_WRITING = threading.RLock()
+"""Held by who changes statistics: their owner, or the thread of their subscription. All share it, as locks cannot be
+copied."""
+
+
+class SharedRunningStats:
+    """Statistics under a name, which several workers may feed: mean and variance in one pass, exact for single samples
+    and batches alike (Chan, Golub & LeVeque 1983, "Algorithms for Computing the Sample Variance", equation 2.1).
+
+    :param name: tells the statistics of one run apart, in messages and file names
+    :param pubsub_params: parameters of the memory backend over which processes exchange their samples, those with the
+        same ``channel`` and name; None keeps the statistics to this process
+    :param epsilon: the smallest variance: an element that hardly moves is not blown up to noise
+    :ivar subscription: takes in what all of them push, once it is there
     """
 
-    def __init__(self, name: str = "", pubsub_params: Any = None):
+    def __init__(self, name: str = "", pubsub_params: Any = None, epsilon: float = 1e-2):
         self.name = name
         self.pubsub_params = pubsub_params
         self.subscription: SharedRunningStatsSubscribe | None = None
+        self.epsilon = epsilon
+        self.set_params()
+        if pubsub_params is not None:
+            SharedRunningStatsSubscribe(self).start()
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy makes connections of its own."""
         return {**self.__dict__, "subscription": None}
-
-    @abstractmethod
-    def set_params(self, shape: Shape = (1,), clip_values: Sequence[float] | None = None) -> None:
-        """Restart for samples of ``shape``; ``normalize`` clips to ``(low, high)`` if given."""
 
     @property
     def channel(self) -> str:
@@ -69,56 +97,100 @@ class SharedRunningStats(ABC):
         assert self.subscription is not None
         self.subscription.publish(np.asarray(x))
 
-    @abstractmethod
-    def push_val(self, x: np.ndarray) -> None:
+    def set_params(self, shape: Shape = (1,), clip_values: Sequence[float] | None = None) -> None:
+        """Start anew for samples of ``shape``; ``normalize`` clips to ``(low, high)`` if given."""
+        with _WRITING:
+            self._moments = _Moments(0, np.zeros(shape), np.zeros(shape))
+            self.clip_values = None if clip_values is None else (float(clip_values[0]), float(clip_values[1]))
+            self._inverse_std: tuple[_Moments, np.ndarray] | None = None
+            self._gathered: SharedRunningStats | None = None
+
+    def push_val(self, samples: Any) -> None:
         """Add to this process's statistics."""
+        samples = np.asarray(samples, dtype=np.float64)
+        with _WRITING:
+            if self._gathered is not None:
+                self._gathered.push_val(samples)
+            moments = self._moments
+            shape = moments.mean.shape
+            if samples.shape == shape:
+                self._moments = moments.merged(1, samples, None)
+            elif samples.shape[1:] != shape:
+                raise ValueError(f"the statistics '{self.name}' are of samples of shape {shape}, not {samples.shape}")
+            elif len(samples):
+                mean = samples.mean(axis=0)
+                self._moments = moments.merged(len(samples), mean, np.square(samples - mean).sum(axis=0))
 
-    @abstractmethod
     def take_gathered(self) -> State:
-        """The statistics of the samples since the last call, in the form of ``get_state``; gathering begins at the
-        first call.
-        """
+        """The statistics of what was pushed since the last call, as ``get_state`` gives them; the first call begins."""
+        with _WRITING:
+            gathered, self._gathered = self._gathered, SharedRunningStats(self.name, epsilon=self.epsilon)
+            self._gathered.set_params(self.shape)
+        return SharedRunningStats(self.name).get_state() if gathered is None else gathered.get_state()
 
-    @abstractmethod
     def merge(self, gathered: State) -> None:
-        """Add what ``take_gathered`` returned in another process, as exactly as if it had been pushed here."""
+        """Add what ``take_gathered`` gave in another process, as exactly as if it had been pushed here."""
+        if gathered["count"]:
+            mean, deviations = np.asarray(gathered["mean"]), np.asarray(gathered["squared_deviations"])
+            with _WRITING:
+                self._moments = self._moments.merged(gathered["count"], mean, deviations)
 
     @property
-    @abstractmethod
-    def n(self) -> float:
+    def n(self) -> int:
         """The number of samples pushed."""
+        return self._moments.num_samples
 
     @property
-    @abstractmethod
     def mean(self) -> np.ndarray:
         """Their mean, of ``shape``."""
+        return self._moments.mean
 
     @property
-    @abstractmethod
     def var(self) -> np.ndarray:
-        """Their population variance, of ``shape``."""
+        """The population variance, at least ``epsilon``; 1 as long as nothing was pushed."""
+        return self._moments.var(self.epsilon)
 
     @property
-    @abstractmethod
     def std(self) -> np.ndarray:
         """The square root of ``var``."""
+        return np.sqrt(self.var)
 
     @property
-    @abstractmethod
     def shape(self) -> tuple[int, ...]:
         """The shape of one sample."""
+        return self._moments.mean.shape
 
-    @abstractmethod
-    def normalize(self, batch: np.ndarray) -> np.ndarray:
-        """Samples as numbers of standard deviations from the mean, clipped."""
+    def normalize(self, batch: Any) -> np.ndarray:
+        """Samples as numbers of standard deviations from the mean, clipped; float32, of the shape of ``batch``."""
+        moments, inverse = self._moments, self._inverse_std
+        if inverse is None or inverse[0] is not moments:
+            inverse = self._inverse_std = (moments, 1.0 / np.sqrt(moments.var(self.epsilon)))
+        normalized = (batch - moments.mean) * inverse[1]
+        if self.clip_values is not None:
+            normalized = np.minimum(np.maximum(normalized, self.clip_values[0]), self.clip_values[1])
+        return normalized.astype(np.float32)
 
-    @abstractmethod
     def get_state(self) -> State:
         """The statistics as data."""
+        count, mean, squared_deviations = self._moments
+        return {
+            "count": count,
+            "mean": np.array(mean),  # of a scalar it is no array, and a checkpoint would make a float of it
+            "squared_deviations": np.array(squared_deviations),
+        }
 
-    @abstractmethod
     def set_state(self, state: State) -> None:
         """Continue from statistics that ``get_state`` gave."""
+        try:
+            count, mean, squared_deviations = state["count"], state["mean"], state["squared_deviations"]
+        except KeyError as missing:
+            raise CoachError(f"the saved statistics of '{self.name}' lack {missing}") from None
+        if np.shape(mean) != self.shape:
+            raise CoachError(f"the saved statistics of '{self.name}' have shape {np.shape(mean)}, not {self.shape}")
+        with _WRITING:
+            self._moments = _Moments(
+                count, np.array(mean, dtype=np.float64), np.array(squared_deviations, dtype=np.float64)
+            )
 
     def save_state_to_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
         """Write the statistics to ``<prefix>.srs.npz``."""
@@ -268,129 +340,8 @@ def _from_bytes(data: bytes) -> np.ndarray:
     return array.reshape(shape, order="F" if is_fortran else "C")
 
 
-class _Moments(NamedTuple):
-    """Sums of all samples, exchanged as a whole: who reads them while another thread pushes sees none of its half."""
-
-    num_samples: int
-    mean: np.ndarray
-    squared_deviations: np.ndarray
-
-    def merged(self, count: int, mean: np.ndarray, squared_deviations: np.ndarray | None) -> _Moments:
-        """Those of more samples. :param squared_deviations: of the new ones; None for a single one"""
-        total = self.num_samples + count
-        difference = mean - self.mean
-        squared = self.squared_deviations + np.square(difference) * (self.num_samples * count / total)
-        if squared_deviations is not None:
-            squared += squared_deviations
-        return _Moments(total, self.mean + difference * (count / total), squared)
-
-    def var(self, epsilon: float) -> np.ndarray:
-        """The population variance, at least ``epsilon``; 1 as long as nothing was pushed."""
-        if self.num_samples == 0:
-            return np.ones_like(self.mean)
-        return np.maximum(self.squared_deviations / self.num_samples, epsilon)
-
-
-_WRITING = threading.RLock()
-"""Held by who changes statistics: their owner, or the thread of their subscription. All share it, as locks cannot be
-copied."""
-
-
 class NumpySharedRunningStats(SharedRunningStats):
-    """Mean and variance in one pass, exact for single samples and batches alike (Chan, Golub & LeVeque 1983,
-    "Algorithms for Computing the Sample Variance", equation 2.1).
-
-    :param epsilon: the smallest variance: an element that hardly moves is not blown up to noise
-    """
+    """``SharedRunningStats`` by Coach's name, with its parameters in another order."""
 
     def __init__(self, name: str, epsilon: float = 1e-2, pubsub_params: Any = None):
-        super().__init__(name, pubsub_params)
-        self.epsilon = epsilon
-        self.set_params()
-        if pubsub_params is not None:
-            SharedRunningStatsSubscribe(self).start()
-
-    def set_params(self, shape: Shape = (1,), clip_values: Sequence[float] | None = None) -> None:
-        with _WRITING:
-            self._moments = _Moments(0, np.zeros(shape), np.zeros(shape))
-            self.clip_values = None if clip_values is None else (float(clip_values[0]), float(clip_values[1]))
-            self._inverse_std: tuple[_Moments, np.ndarray] | None = None
-            self._gathered: NumpySharedRunningStats | None = None
-
-    def push_val(self, samples: Any) -> None:
-        samples = np.asarray(samples, dtype=np.float64)
-        with _WRITING:
-            if self._gathered is not None:
-                self._gathered.push_val(samples)
-            moments = self._moments
-            shape = moments.mean.shape
-            if samples.shape == shape:
-                self._moments = moments.merged(1, samples, None)
-            elif samples.shape[1:] != shape:
-                raise ValueError(f"the statistics '{self.name}' need samples of shape {shape}, not {samples.shape}")
-            elif len(samples):
-                mean = samples.mean(axis=0)
-                self._moments = moments.merged(len(samples), mean, np.square(samples - mean).sum(axis=0))
-
-    def take_gathered(self) -> State:
-        with _WRITING:
-            gathered, self._gathered = self._gathered, NumpySharedRunningStats(self.name, self.epsilon)
-            self._gathered.set_params(self.shape)
-        return NumpySharedRunningStats(self.name).get_state() if gathered is None else gathered.get_state()
-
-    def merge(self, gathered: State) -> None:
-        if gathered["count"]:
-            mean, deviations = np.asarray(gathered["mean"]), np.asarray(gathered["squared_deviations"])
-            with _WRITING:
-                self._moments = self._moments.merged(gathered["count"], mean, deviations)
-
-    @property
-    def n(self) -> int:
-        return self._moments.num_samples
-
-    @property
-    def mean(self) -> np.ndarray:
-        return self._moments.mean
-
-    @property
-    def var(self) -> np.ndarray:
-        """The population variance, at least ``epsilon``; 1 as long as nothing was pushed."""
-        return self._moments.var(self.epsilon)
-
-    @property
-    def std(self) -> np.ndarray:
-        return np.sqrt(self.var)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._moments.mean.shape
-
-    def normalize(self, batch: Any) -> np.ndarray:
-        """:return: float32, of the shape of ``batch``"""
-        moments, inverse = self._moments, self._inverse_std
-        if inverse is None or inverse[0] is not moments:
-            inverse = self._inverse_std = (moments, 1.0 / np.sqrt(moments.var(self.epsilon)))
-        normalized = (batch - moments.mean) * inverse[1]
-        if self.clip_values is not None:
-            normalized = np.minimum(np.maximum(normalized, self.clip_values[0]), self.clip_values[1])
-        return normalized.astype(np.float32)
-
-    def get_state(self) -> State:
-        count, mean, squared_deviations = self._moments
-        return {
-            "count": count,
-            "mean": np.array(mean),  # of a scalar it is no array, and a checkpoint would make a float of it
-            "squared_deviations": np.array(squared_deviations),
-        }
-
-    def set_state(self, state: State) -> None:
-        try:
-            count, mean, squared_deviations = state["count"], state["mean"], state["squared_deviations"]
-        except KeyError as missing:
-            raise CoachError(f"the saved statistics of '{self.name}' lack {missing}") from None
-        if np.shape(mean) != self.shape:
-            raise CoachError(f"the saved statistics of '{self.name}' have shape {np.shape(mean)}, not {self.shape}")
-        with _WRITING:
-            self._moments = _Moments(
-                count, np.array(mean, dtype=np.float64), np.array(squared_deviations, dtype=np.float64)
-            )
+        super().__init__(name, pubsub_params, epsilon)

@@ -16,9 +16,20 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import Any
+from typing import Any, Callable, Iterable, Iterator
 
 SECONDS_BETWEEN_LOOKS = 0.1
+
+
+@contextlib.contextmanager
+def handling(numbers: Iterable[int], handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+    """Handle signals of these numbers within a ``with`` block of the main thread; then as before."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, signal.SIG_DFL if earlier is None else earlier)
 
 
 def program(name: str) -> str:
@@ -31,6 +42,11 @@ def program(name: str) -> str:
         return str(installed)
     below = installed.relative_to(pathlib.Path.cwd())
     return str(below) if below.parent.name else os.path.join(os.curdir, below)  # a shell finds no bare name here
+
+
+def shown(path: pathlib.Path) -> str:
+    """A path as the user can type it here."""
+    return os.path.relpath(path) if path.is_relative_to(pathlib.Path.cwd()) else str(path)
 
 
 def shell_command(name: str, *arguments: str) -> str:
