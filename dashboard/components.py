@@ -1,4 +1,4 @@
-"""The page's own widgets: what Bokeh and Panel have not, or have with names from files as HTML."""
+"""The page's own widgets, which Bokeh and Panel do not have, or have only with unescaped names."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def script(name: str) -> str:
 class Bar(JSComponent):
     """Live or paused, the page's address, light or dark, the split; whether something covers all the rest.
 
-    :param computing: said in place of the plot while it is not what the settings ask for; empty if it is
-    :param reading: said beside the plot while only some of what the settings ask for is on it
+    :param computing: text that replaces the plot while it does not match the settings; empty if it does
+    :param reading: text next to the plot while it shows only a part of the requested lines
     """
 
     covered = param.Boolean()
@@ -41,7 +41,7 @@ class Bar(JSComponent):
 class SignalPicker(JSComponent):
     """A field that signals are chosen in.
 
-    :param title: what stands above it
+    :param title: the text above it
     :param names: the signals there are, those used most first
     :param value: the signals chosen
     """

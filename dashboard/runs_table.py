@@ -1,4 +1,4 @@
-"""The table of runs: what it shows of each, sent to the browser only where it changed."""
+"""Table of runs; only changed rows are sent to the browser."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def comparison(
 ) -> dict[str, Any]:
     """Parameters and results of runs, for the scatter and the parallel coordinates.
 
-    :param which: says which runs these are
+    :param which: a description of the runs
     """
     names = {name for run in runs for name in run.description.parameters}
     ordered = [name for name in differing if name in names]

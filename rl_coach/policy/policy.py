@@ -128,7 +128,7 @@ class Policy:
         return dict(self._shapes)
 
     def seed(self, seed: int) -> None:
-        """Start the draws of ``deterministic=False`` anew."""
+        """Restart the random draws of ``deterministic=False``."""
         self._rng = np.random.default_rng(seed)
 
     def reset(self, row: int | None = None) -> None:
@@ -166,8 +166,8 @@ class Policy:
     def act_batch(self, observations: Observation, deterministic: bool = True) -> np.ndarray:
         """The actions for several observations.
 
-        Where a policy remembers its episode (stacked frames, a recurrent network), row i goes on with the episode of
-        row i of the calls before; ``reset(i)`` starts it anew.
+        If a policy remembers its episode (stacked frames, a recurrent network), row i continues the episode of row i
+        of earlier calls; ``reset(i)`` starts a new episode.
 
         :param observations: [B, ...], or a dict of [B, ...] by name
         :param deterministic: as for ``act``

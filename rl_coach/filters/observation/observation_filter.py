@@ -64,7 +64,7 @@ def similar_space(
     """A space with new bounds and possibly another shape, of the same kind as ``space`` if its rank allows it.
 
     :param low: an array of the new shape
-    :param high: likewise
+    :param high: an array of the new shape
     :param channels_axis: the new axis of the channels, for planar maps; None keeps their axis
     :param measurements_names: the elements' names; None keeps those of ``space`` if the number of elements is the same
     """
