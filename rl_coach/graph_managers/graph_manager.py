@@ -319,23 +319,42 @@ class GraphManager(CoachMethods, Constrained):
     def _is_episode_endless(self) -> bool:
         return self.level_managers[-1].active_environment.current_episode_steps_counter >= ENDLESS_EPISODE
 
-    def _step(self) -> EnvResponse:
-        """Step the top level; at an episode's start reset it first, at its end do the bookkeeping too."""
+    def _step(self) -> None:
+        """Step the top level, at an episode's start after a reset."""
+        if self.reset_required:
+            self.begin_step()
+        bottom = self.level_managers[-1]
+        before = bottom.environment_steps
+        response = self.top_level_manager.step(None)
+        self.end_step(response, bottom.environment_steps - before)
+
+    # A step in two halves: a loop of the user's own calls ``begin_step``, has the levels choose an action, asks its
+    # environment, has the levels take in the answer, and calls ``end_step``.
+
+    def begin_step(self) -> None:
+        """Begin an episode, in the environment and for the agents, if the last one has ended."""
+        self.verify_graph_was_created()
         if self.reset_required:
             self._check_that_it_acts()
             self.reset_internal_state(self.force_next_reset)
-        top, bottom = self.top_level_manager, self.level_managers[-1]
-        before = bottom.environment_steps
-        response = top.step(None)
+
+    def end_step(self, response: EnvResponse, steps: int) -> None:
+        """Count a step that the levels have taken in, and close the episodes that ended with it.
+
+        :param response: the environment's answer; any of them if several copies have answered
+        :param steps: number of environment steps
+        """
+        top = self.top_level_manager
         # where an agent only imitates no step is taken; it counts as one, so that a schedule in steps has an end
-        self._counts[EnvironmentSteps] += (bottom.environment_steps - before) or 1
-        for reward in top.ended_rewards:
-            self._count_episode(reward)
+        self._counts[EnvironmentSteps] += steps or 1
+        if top.ended_rewards:
+            for reward in top.ended_rewards:
+                self._count_episode(reward)
+            top.ended_rewards = []
         if top.episode_over:
             self._end_episode(response)
         if time.monotonic() >= self._attention_at:
             self.attend()
-        return response
 
     def _check_that_it_acts(self) -> None:
         """:raises CoachError: this process is there for training alone"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator
 
 from rl_coach.core_types import ActionInfo, StateType
 
@@ -29,8 +29,8 @@ class ParallelEpisodes:
         agent.parallel, agent.clock.steps_at_once = self, count
         self._episodes: list[EpisodeInProgress] = [agent.episode_class(agent.ap.algorithm) for _ in range(count)]
         self._episodes[0] = agent.episode
-        self._states: list[StateType] = []
-        self._predictions: Any = None
+        self._states: dict[int, StateType] = {}
+        self._predictions: dict[int, Any] = {}
 
     def enter(self, index: int) -> None:
         """Make the episode in an environment the agent's present one."""
@@ -64,20 +64,24 @@ class ParallelEpisodes:
             self._agent.books.writes_steps = self._writes_steps and self.index == 0
             self._agent.take_up_episode(episode, is_restored)
 
-    def act(self) -> list[ActionInfo | None]:
-        """An action for each environment."""
+    def act(self, indices: Iterable[int] | None = None) -> dict[int, ActionInfo | None]:
+        """An action for each of the environments, by index. :param indices: None for all"""
         agent = self._agent
-        if agent.acts_by_networks and not agent.is_recurrent:
-            self.enter(0)
-            states = [agent.curr_state, *(episode.curr_state for episode in self._episodes[1:])]
-            self._states = [agent.run_pre_network_filter_for_inference(state) for state in states]
-        actions = [agent.act() for _ in self]
-        self._states, self._predictions = [], None
+        indices = list(range(self.count) if indices is None else indices)
+        if indices and agent.acts_by_networks and not agent.is_recurrent:
+            self.enter(indices[0])
+            states = {i: agent.curr_state if i == self.index else self._episodes[i].curr_state for i in indices}
+            self._states = {i: agent.run_pre_network_filter_for_inference(state) for i, state in states.items()}
+        actions = {}
+        for index in indices:
+            self.enter(index)
+            actions[index] = agent.act()
+        self._states, self._predictions = {}, {}
         return actions
 
     @property
     def are_asked_together(self) -> bool:
-        """True while the states in all environments are known, so that networks can be asked for all of them."""
+        """True while the states to act in are known, so that networks can be asked for all of them."""
         return bool(self._states)
 
     @property
@@ -88,6 +92,6 @@ class ParallelEpisodes:
     @property
     def prediction(self) -> Any:
         """The prediction of the agent's networks for the state in the present environment."""
-        if self._predictions is None:
-            self._predictions = self._agent.predict_states(self._states)
+        if not self._predictions:
+            self._predictions = dict(zip(self._states, self._agent.predict_states(list(self._states.values()))))
         return self._predictions[self.index]
