@@ -24,14 +24,13 @@ from rl_coach.core_types import (
 )
 from rl_coach.data_stores.data_store import DataStore
 from rl_coach.graph_managers.checkpointing import GraphCheckpoints
-from rl_coach.graph_managers.clean_ending import CleanEnding
+from rl_coach.graph_managers.clean_ending import LastCheckpoint, ending_cleanly
 from rl_coach.graph_managers.coach_methods import CoachMethods
-from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
-from rl_coach.graph_managers.graph_state import lost_episode, restore, restore_episode, state_of
+from rl_coach.graph_managers.graph_state import GraphState, lost_episode
 from rl_coach.graph_managers.improvement import Improvement
 from rl_coach.graph_managers.memory_needs import check_networks, check_replay
 from rl_coach.graph_managers.reports import Reports
-from rl_coach.graph_managers.run_seeds import RunSeeds
+from rl_coach.graph_managers.run_seeds import RunSeeds, evaluation_seed
 from rl_coach.graph_managers.schedule_parameters import (
     PARTS,
     HumanPlayScheduleParameters,
@@ -45,9 +44,9 @@ from rl_coach.memories.backend.wire import pack, unpack
 from rl_coach.runs.evaluation import EvaluationStatistics
 from rl_coach.runs.live_region import Fields
 from rl_coach.runs.notebook import directory_html
-from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress
+from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status
 from rl_coach.runs.status import RunStatus
-from rl_coach.runs.summary import Counts
+from rl_coach.runs.summary import Counts, Summary
 from rl_coach.utilities.constraints import Constrained, Constraint, check_constraints, steps, whole
 from rl_coach.utils import CoachError
 
@@ -126,8 +125,7 @@ class GraphManager(CoachMethods, Constrained):
         self.can_train = True
         self.data_store: DataStore | None = None
         self._is_played = False
-        self._reports = Reports(self)
-        self._ending = CleanEnding(self)
+        self._reports = Reports(self.total_steps_counters, self.improvement)
         self._continues = False
         self._is_episode_kept = False
         self._warned_of_endless_episode = False
@@ -166,6 +164,8 @@ class GraphManager(CoachMethods, Constrained):
         self.top_level_manager = self.level_managers[0]
         check_replay(self)
         self.checkpoints = self._make_checkpoints()
+        self._reports.stops_early = self.task_parameters.apply_stop_condition
+        self._reports.is_endless = self.task_parameters.evaluate_only == 0
         self.task_parameters.checkpoint_save_dir = self.checkpoints.directory
         self.can_train = self.task_parameters.role.trains and any(level.can_train for level in self.level_managers)
         self._is_played = any(level.agent.is_person for level in self.level_managers)
@@ -201,7 +201,7 @@ class GraphManager(CoachMethods, Constrained):
         is_told = self.visualization_parameters.dump_csv and not self.task_parameters.task_index
         self.run_status = RunStatus(
             self.task_parameters.experiment_path if is_told else None,
-            lambda: self.progress.report(self._reports.status()),
+            lambda: self.progress.report(self.status()),
         )
         for level in self.level_managers:
             level.setup_logger()
@@ -232,14 +232,14 @@ class GraphManager(CoachMethods, Constrained):
     @phase.setter
     def phase(self, value: RunPhase) -> None:
         evaluated = self._phase is RunPhase.TEST
-        if value is RunPhase.TEST and not evaluated:
+        if value is RunPhase.TEST:
             self._training_episode_is_over = self.reset_required
             self.require_reset()
         trained = sum(self.total_steps_counters[phase][EnvironmentSteps] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
         for level in self.level_managers:
             level.training_steps = trained
             level.phase = value
-        if evaluated and value is not RunPhase.TEST:
+        if evaluated:
             shared = any(level.shares_environment_with_evaluation for level in self.level_managers)
             self.reset_required = self.force_next_reset = self._training_episode_is_over or shared
         self._phase = value
@@ -372,10 +372,14 @@ class GraphManager(CoachMethods, Constrained):
         """Show the progress, on the screen and to others. Steps do a few times a second; a loop that waits between two
         steps calls it itself."""
         self._attention_at, self._shown_phase = time.monotonic() + SECONDS_BETWEEN_REDRAWS, self._phase
-        self.progress.update(self._reports.status())
+        self.progress.update(self.status())
         self._warn_of_endless_episode()
         if self.progress.is_running:
             self.run_status.keep_alive()
+
+    def status(self) -> Status:
+        """Progress of the run so far."""
+        return self._reports.status(self._phase, self.can_train, self.other_fields())
 
     def _warn_of_endless_episode(self) -> None:
         if self._warned_of_endless_episode or not self._is_episode_endless():
@@ -421,23 +425,23 @@ class GraphManager(CoachMethods, Constrained):
 
     def train_and_act(self, steps: StepMethod) -> None:
         """Act and learn in turn for exactly ``steps``, at most as long as ``improve`` wants. An episode that is in
-        progress goes on."""
+        progress goes on, and the graph stays in the training phase."""
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
             return
-        with self.phase_context(RunPhase.TRAIN):
-            counts, unit = self._counts, type(steps)
-            end = counts[unit] + steps.num_steps
-            last = self.improvement.end or type(steps)(end)
-            last_unit, last_end = type(last), last.num_steps
-            saves, signals = self.checkpoints.schedule.is_regular, self.stop_signals
-            while counts[unit] < end and counts[last_unit] < last_end:
-                self._step()
-                self.train()
-                if saves:
-                    self.occasionally_save_checkpoint()
-                if signals.asked is not None:
-                    signals.stop_if_asked()
+        self.phase = RunPhase.TRAIN
+        counts, unit = self._counts, type(steps)
+        end = counts[unit] + steps.num_steps
+        last = self.improvement.end or unit(end)
+        last_unit, last_end = type(last), last.num_steps
+        saves, signals = self.checkpoints.schedule.is_regular, self.stop_signals
+        while counts[unit] < end and counts[last_unit] < last_end:
+            self._step()
+            self.train()
+            if saves:
+                self.occasionally_save_checkpoint()
+            if signals.asked is not None:
+                signals.stop_if_asked()
 
     def sync(self) -> None:
         """Have the agents take the newest weights."""
@@ -460,7 +464,7 @@ class GraphManager(CoachMethods, Constrained):
             self.sync()
             self._seed_evaluation()
             self._reports.expect(RunPhase.TEST, steps)
-            self.progress.begin_evaluation(self._reports.status())
+            self.progress.begin_evaluation(self.status())
             try:
                 self._evaluation_episodes(steps, rewards)
             except BaseException:
@@ -470,7 +474,7 @@ class GraphManager(CoachMethods, Constrained):
                 self.progress.end_evaluation()
             best = self.progress.best_evaluation
             reward = float(np.mean(rewards))
-            self.progress.add_evaluation(reward, len(rewards), self._reports.status())
+            self.progress.add_evaluation(reward, len(rewards), self.status())
         self.evaluation_rewards = rewards
         self.improvement.evaluation_held()
         is_best = best is None or reward > best
@@ -527,7 +531,8 @@ class GraphManager(CoachMethods, Constrained):
             good checkpoints
         """
         self.verify_graph_was_created()
-        with self._ending.running(not self._is_played, self._is_played):
+        checkpoint = None if self._is_played else self._last_checkpoint()
+        with self._ending_cleanly(checkpoint):
             self.sync()
             self._heat_up_and_begin()
             screen.announce(f"Starting to improve {self.name} task index {self.task_parameters.task_index or 0}")
@@ -541,11 +546,32 @@ class GraphManager(CoachMethods, Constrained):
                     screen.success("the stop condition holds: every agent's success rate has reached its target")
                     break
                 self.improvement.evaluation_held()
-            if not self._is_played:
-                self._ending.save_last()
+            if checkpoint is not None:
+                checkpoint.save()
         trained = Counts.of(self.total_steps_counters[RunPhase.TRAIN])
         # where nothing is trained, the calls count as training steps: no updates
         self._print_summary(trained if self.can_train else dataclasses.replace(trained, updates=0))
+
+    def _last_checkpoint(self) -> LastCheckpoint | None:
+        """The checkpoint that a run of training leaves; None if another process writes checkpoints."""
+        if not self.writes_checkpoints:
+            return None
+        return LastCheckpoint(
+            write=self.save_checkpoint,
+            write_elsewhere=lambda: self.checkpoints.save_elsewhere(self.get_state(), self.progress.last_evaluation),
+            resume_hint=self.resume_hint,
+        )
+
+    def _ending_cleanly(self, checkpoint: LastCheckpoint | None = None) -> contextlib.AbstractContextManager[None]:
+        self.checkpoints.schedule.restart()
+        return ending_cleanly(
+            self.progress, self.run_status, self.stop_signals, self._leave, checkpoint, self._is_played
+        )
+
+    def _leave(self) -> None:
+        """Leave no trace of a run that has ended, and write what the agents have not written yet."""
+        self.improvement.clear_end()
+        self.flush()
 
     def _heat_up_and_begin(self) -> None:
         """Heatup, or what is left of it where a run goes on."""
@@ -569,11 +595,11 @@ class GraphManager(CoachMethods, Constrained):
 
     def _evaluate_only(self, num_steps: int) -> None:
         """:param num_steps: environment steps, in whole episodes; 0 goes on until interrupted"""
-        self._reports.show_only_evaluation()
+        self._show_only_evaluation()
         rewards: list[float] = []
         steps_before = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps]
         try:
-            with self._ending.running(saves_checkpoints=False, is_played=self._is_played):
+            with self._ending_cleanly():
                 while True:
                     self.evaluate(EnvironmentSteps(num_steps) if num_steps else EnvironmentEpisodes(1))
                     rewards += self.evaluation_rewards
@@ -586,20 +612,35 @@ class GraphManager(CoachMethods, Constrained):
                 steps = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps] - steps_before
                 self._print_summary(Counts(len(rewards), steps, 0), EvaluationStatistics.of(rewards))
 
+    def _show_only_evaluation(self) -> None:
+        """Count evaluation alone; what came with the checkpoint is of the run that trained."""
+        self._reports.shown = (RunPhase.TEST,)
+        self.progress.set_state(Progress().get_state())
+        self.run_status.evaluation = {}
+
     def keep_evaluating(self) -> None:
         """Evaluate the newest weights again and again, as a worker that does nothing else, until the stop condition
         holds."""
         self.verify_graph_was_created()
-        self._reports.show_only_evaluation()
-        with self._ending.running(saves_checkpoints=False, is_played=False):
+        self._show_only_evaluation()
+        with self._ending_cleanly():
             while not self.evaluate(self.evaluation_steps):
                 self._evaluations_in_place += 1
                 self.attend()
                 self.stop_signals.stop_if_asked()
 
     def _print_summary(self, counted: Counts, evaluation: EvaluationStatistics | None = None) -> None:
+        """Say what came of the run. :param counted: what it trained; or evaluated, if it did nothing else"""
         if self.prints_summary:
-            self._reports.print_summary(counted, evaluation)
+            Summary(
+                progress=self.progress,
+                counted=counted,
+                heatup=Counts.of(self.total_steps_counters[RunPhase.HEATUP]),
+                evaluation=evaluation,
+                experiment_path=str(self.task_parameters.experiment_path),
+                has_tensorboard=self.visualization_parameters.tensorboard,
+                playback_hint=self.playback_hint,
+            ).print()
 
     def _repr_html_(self) -> str:
         return directory_html(self.task_parameters.experiment_path)
@@ -673,18 +714,26 @@ class GraphManager(CoachMethods, Constrained):
         except OSError as error:
             screen.warning(f"{error}; the next checkpoint brings it there")
 
+    @property
+    def _state(self) -> GraphState:
+        assert self.seeds is not None
+        counters = self.total_steps_counters
+        return GraphState(counters, self.level_managers, self.progress, self.improvement, self.seeds)
+
     def get_state(self) -> dict[str, Any]:
         """All that is needed to go on exactly."""
-        return state_of(self)
+        return self._state.get(self.reset_required, self.force_next_reset)
 
     def set_state(self, state: dict[str, Any], with_episode: bool = False) -> None:
         """Go on from ``get_state``.
 
         :param with_episode: in the middle of the episode, if there was one; otherwise with a new one
         """
-        restore(self, state)
+        self._state.set(state)
+        self.require_reset()
         if with_episode:
-            self._is_episode_kept = restore_episode(self, state)
+            self.reset_required, self.force_next_reset = self._state.resume_episode(state)
+            self._is_episode_kept = not self.reset_required
         self.checkpoints.schedule.restart()
 
     def restore_checkpoint(self, path: str | None = None, continue_run: bool = False) -> None:
