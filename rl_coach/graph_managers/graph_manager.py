@@ -171,7 +171,7 @@ class GraphManager(CoachMethods, Constrained):
         self._is_played = any(level.agent.is_person for level in self.level_managers)
         for level in self.level_managers:
             level.connect(self.name, self.documentation, self.stop_signals.stop_if_asked)
-        self.phase = RunPhase.UNDEFINED
+            level.phase = self._phase
         self.setup_logger()
         if self.task_parameters.checkpoint_restore_path is not None:
             self.restore_checkpoint(continue_run=self.task_parameters.resume)
@@ -231,6 +231,8 @@ class GraphManager(CoachMethods, Constrained):
 
     @phase.setter
     def phase(self, value: RunPhase) -> None:
+        if value is self._phase:
+            return
         evaluated = self._phase is RunPhase.TEST
         if value is RunPhase.TEST:
             self._training_episode_is_over = self.reset_required
@@ -571,6 +573,7 @@ class GraphManager(CoachMethods, Constrained):
     def _leave(self) -> None:
         """Leave no trace of a run that has ended, and write what the agents have not written yet."""
         self.improvement.clear_end()
+        self.phase = RunPhase.UNDEFINED
         self.flush()
 
     def _heat_up_and_begin(self) -> None:

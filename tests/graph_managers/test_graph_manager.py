@@ -197,6 +197,17 @@ def test_phases_reach_everyone_and_return(tmp_path):
     assert {graph.phase, agent.phase, environment.phase} == {RunPhase.UNDEFINED}
 
 
+def test_a_phase_changes_only_when_it_changes(tmp_path, monkeypatch):
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(1)))
+    agent, told = graph.get_agent(), []
+    monkeypatch.setattr(agent, "reset_evaluation_state", told.append)
+    for _ in range(3):
+        graph.train_and_act(EnvironmentSteps(1))
+    graph.evaluate(EnvironmentEpisodes(1))
+    graph.train_and_act(EnvironmentSteps(1))
+    assert told == [RunPhase.TRAIN, RunPhase.TEST, RunPhase.TRAIN]
+
+
 def test_phases_return_after_an_error(tmp_path):
     graph = counting_graph(tmp_path, schedule(EnvironmentSteps(9)), fails_at_update=3)
     with pytest.raises(TrainingError):
