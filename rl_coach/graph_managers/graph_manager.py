@@ -26,7 +26,7 @@ from rl_coach.data_stores.data_store import DataStore
 from rl_coach.graph_managers.checkpointing import GraphCheckpoints
 from rl_coach.graph_managers.clean_ending import LastCheckpoint, ending_cleanly
 from rl_coach.graph_managers.coach_methods import CoachMethods
-from rl_coach.graph_managers.graph_state import GraphState, lost_episode
+from rl_coach.graph_managers.graph_state import GraphState
 from rl_coach.graph_managers.improvement import Improvement
 from rl_coach.graph_managers.memory_needs import check_networks, check_replay
 from rl_coach.graph_managers.reports import Reports
@@ -179,7 +179,7 @@ class GraphManager(CoachMethods, Constrained):
 
     def _make_checkpoints(self) -> GraphCheckpoints:
         counter = self.total_steps_counters[RunPhase.TRAIN]
-        return GraphCheckpoints(self.name, self.task_parameters, counter, self.level_managers)
+        return GraphCheckpoints(self.name, self.task_parameters, counter, self.level_managers, self.advanced)
 
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
         """Build the levels, the topmost first, and their environments."""
@@ -673,6 +673,11 @@ class GraphManager(CoachMethods, Constrained):
         """True if it is this process that saves the run's state; of several workers, the first that trains does."""
         return not self.task_parameters.task_index and self.task_parameters.role.trains
 
+    def advanced(self) -> tuple[str, int]:
+        """What the run has advanced by, for the names of its checkpoints: environment steps of training. A graph that
+        takes no steps names another unit, such as ``("Epoch", 3)``."""
+        return "Step", self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
+
     @property
     def checkpoint_dir(self) -> str:
         """The directory that checkpoints are written to."""
@@ -703,8 +708,6 @@ class GraphManager(CoachMethods, Constrained):
             state, last, best = self.get_state(), self.progress.last_evaluation, self.progress.best_evaluation
             is_best = last is not None and best is not None and last >= best
             path = self.checkpoints.save(state, last, is_best, self.checkpoints_to_keep, failed)
-        if path is not None and lost_episode(state):
-            self.checkpoints.warn_of_lost_episode()
         self._bring_into_store()
         return path
 

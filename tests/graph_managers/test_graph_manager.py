@@ -542,6 +542,15 @@ def test_a_full_disk_is_no_reason_to_stop_before_the_end(tmp_path, monkeypatch, 
     load_checkpoint(good)
 
 
+def test_a_graph_whose_unit_is_another_one_names_its_checkpoints_after_it(tmp_path):
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(10)))
+    graph.checkpoints._advanced = lambda: ("Epoch", 3)
+    assert os.path.basename(graph.save_checkpoint()) == "0_Epoch-3.ckpt"
+    again = counting_graph(tmp_path, schedule(EnvironmentSteps(10)))
+    again.restore_checkpoint(str(tmp_path))
+    assert os.path.basename(again.save_checkpoint()) == "1_Step-0.ckpt"
+
+
 def test_a_checkpoint_of_something_else_is_refused_with_the_mismatch(tmp_path):
     counting_graph(tmp_path, schedule(EnvironmentSteps(5))).improve()
     graph = counting_graph(tmp_path, schedule(EnvironmentSteps(5)))
