@@ -218,15 +218,15 @@ class LevelManager(EnvironmentInterface):
 
         :param force_environment_reset: begin anew even where the simulator would go on (a game with lives left)
         """
-        if self.has_real_environment:
+        if self.has_real_environment and self.has_one_episode:
             self.active_environment.reset_internal_state(force_environment_reset)
 
     def reset_internal_state(self, force_environment_reset: bool = False) -> None:
         """Begin an episode for the agent."""
-        self.episode_over = False
-        self._observation_due = True
-        self._reset_due = False
-        self.agent.reset_internal_state()
+        self.episode_over = self._reset_due = False
+        if self.has_one_episode:
+            self._observation_due = True
+            self.agent.reset_internal_state()
 
     @property
     def last_env_response(self) -> EnvResponse | None:
@@ -312,7 +312,8 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def has_one_episode(self) -> bool:
-        """True if there is one episode in progress at a time, which ``episode_over`` tells of."""
+        """True if there is one episode in progress at a time, which ``episode_over`` tells of; otherwise several,
+        here or in other processes, which begin and end by themselves."""
         return True
 
     @property

@@ -52,38 +52,27 @@ class VectorLevelManager(LevelManager):
         self.due = dict.fromkeys(range(environment.num_copies), True)
 
     @property
-    def _in_parallel(self) -> bool:
-        return self._phase is not RunPhase.TEST
-
-    @property
     def has_one_episode(self) -> bool:
-        return not self._in_parallel
+        return self._phase is RunPhase.TEST
 
     @property
     def total_reward_in_current_episode(self) -> Any:
-        if not self._in_parallel:
+        if self.has_one_episode:
             return super().total_reward_in_current_episode
         agent: Any = self.agent
         return agent.total_reward_in_current_episode
 
     def reset_environment(self, force_environment_reset: bool = False) -> None:
-        if self._in_parallel:
+        super().reset_environment(force_environment_reset)
+        if not self.has_one_episode:
             self.due = dict.fromkeys(range(self._parallel.count), force_environment_reset)
-        else:
-            super().reset_environment(force_environment_reset)
-
-    def reset_internal_state(self, force_environment_reset: bool = False) -> None:
-        if self._in_parallel:
-            self.episode_over = False
-        else:
-            super().reset_internal_state(force_environment_reset)
 
     def step(self, action: Any) -> EnvResponse:
         """Act once in each copy.
 
         :return: the answer of the last one
         """
-        if not self._in_parallel:
+        if self.has_one_episode:
             return super().step(action)
         indices = range(self._parallel.count)
         self.look_in(indices)

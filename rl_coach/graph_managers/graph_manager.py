@@ -177,6 +177,11 @@ class GraphManager(CoachMethods, Constrained):
             self.restore_checkpoint(continue_run=self.task_parameters.resume)
         return self
 
+    def verify_graph_was_created(self) -> None:
+        """Create the graph with the default task parameters, if nobody has created it."""
+        if self.top_level_manager is None:
+            self.create_graph()
+
     def _make_checkpoints(self) -> GraphCheckpoints:
         counter = self.total_steps_counters[RunPhase.TRAIN]
         return GraphCheckpoints(self.name, self.task_parameters, counter, self.level_managers, self.advanced)
@@ -334,10 +339,15 @@ class GraphManager(CoachMethods, Constrained):
     # environment, has the levels take in the answer, and calls ``end_step``.
 
     def begin_step(self) -> None:
-        """Begin an episode, in the environment and for the agents, if the last one has ended."""
+        """Begin an episode, in the environment and for the agents, if the last one has ended.
+
+        :raises CoachError: this process only trains
+        """
         self.verify_graph_was_created()
         if self.reset_required:
-            self._check_that_it_acts()
+            role = self.task_parameters.role
+            if not (role.acts or self.top_level_manager.is_fed):
+                raise CoachError(f"graph '{self.name}' does not act: its task's role is {role.value}")
             self.reset_internal_state(self.force_next_reset)
 
     def end_step(self, response: EnvResponse, steps: int) -> None:
@@ -354,21 +364,12 @@ class GraphManager(CoachMethods, Constrained):
                 self._count_episode(reward)
             top.ended_rewards = []
         if top.episode_over:
-            self._end_episode(response)
+            self.handle_episode_ended()
+            self.reset_required = True
+            # where the agent, not the environment, ended the episode, the environment would only go on
+            self.force_next_reset = not response.game_over
         if time.monotonic() >= self._attention_at:
             self.attend()
-
-    def _check_that_it_acts(self) -> None:
-        """:raises CoachError: this process is there for training alone"""
-        role = self.task_parameters.role
-        if not (role.acts or self.top_level_manager.is_fed):
-            raise CoachError(f"graph '{self.name}' does not act: its task's role is {role.value}")
-
-    def _end_episode(self, response: EnvResponse) -> None:
-        self.handle_episode_ended()
-        self.reset_required = True
-        # where the agent, not the environment, ended the episode, the environment would only go on
-        self.force_next_reset = not response.game_over
 
     def attend(self) -> None:
         """Show the progress, on the screen and to others. Steps do a few times a second; a loop that waits between two
@@ -462,9 +463,13 @@ class GraphManager(CoachMethods, Constrained):
         rewards: list[float] = []
         before = [level.evaluation_state() for level in self.level_managers]
         counts_before = dict(self.total_steps_counters[RunPhase.TEST].counters)
+        assert self.seed is not None
         with self.phase_context(RunPhase.TEST):
             self.sync()
-            self._seed_evaluation()
+            trained = self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
+            seed = evaluation_seed(self.seed, trained, self._evaluations_in_place)
+            for level, child in zip(self.level_managers, seed.spawn(len(self.level_managers))):
+                level.seed_evaluation(child)
             self._reports.expect(RunPhase.TEST, steps)
             self.progress.begin_evaluation(self.status())
             try:
@@ -484,21 +489,6 @@ class GraphManager(CoachMethods, Constrained):
             self.save_checkpoint()
         return self.should_stop()
 
-    def _seed_evaluation(self) -> None:
-        """Give the evaluation streams of its own."""
-        assert self.seed is not None
-        trained = self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
-        seed = evaluation_seed(self.seed, trained, self._evaluations_in_place)
-        for level, child in zip(self.level_managers, seed.spawn(len(self.level_managers))):
-            level.seed_evaluation(child)
-
-    def _undo_evaluation(self, before: list[Any], counts_before: dict[type[StepMethod], int]) -> None:
-        """Leave no trace of an evaluation that was broken off, so that it can be held again."""
-        self.total_steps_counters[RunPhase.TEST].counters.update(counts_before)
-        for level, state in zip(self.level_managers, before):
-            level.discard_evaluation()
-            level.undo_evaluation(state)
-
     def _evaluation_episodes(self, steps: StepMethod, rewards: list[float]) -> None:
         counts, unit = self._counts, type(steps)
         end = counts[unit] + steps.num_steps
@@ -507,6 +497,13 @@ class GraphManager(CoachMethods, Constrained):
             rewards.append(self._episode_reward())
             self.progress.add_evaluation_episode(rewards[-1])
             self.sync()
+
+    def _undo_evaluation(self, before: list[Any], counts_before: dict[type[StepMethod], int]) -> None:
+        """Leave no trace of an evaluation that was broken off, so that it can be held again."""
+        self.total_steps_counters[RunPhase.TEST].counters.update(counts_before)
+        for level, state in zip(self.level_managers, before):
+            level.discard_evaluation()
+            level.undo_evaluation(state)
 
     def should_stop(self) -> bool:
         """True if the stop condition applies and holds: every agent's success rate has reached the target."""
@@ -708,17 +705,12 @@ class GraphManager(CoachMethods, Constrained):
             state, last, best = self.get_state(), self.progress.last_evaluation, self.progress.best_evaluation
             is_best = last is not None and best is not None and last >= best
             path = self.checkpoints.save(state, last, is_best, self.checkpoints_to_keep, failed)
-        self._bring_into_store()
+        if self.data_store is not None:
+            try:
+                self.data_store.save_to_store()
+            except OSError as error:
+                screen.warning(f"{error}; the next checkpoint brings it there")
         return path
-
-    def _bring_into_store(self) -> None:
-        """Bring checkpoints and signals to where they outlive this machine, if there is such a place."""
-        if self.data_store is None:
-            return
-        try:
-            self.data_store.save_to_store()
-        except OSError as error:
-            screen.warning(f"{error}; the next checkpoint brings it there")
 
     @property
     def _state(self) -> GraphState:
@@ -753,15 +745,11 @@ class GraphManager(CoachMethods, Constrained):
         """
         self.verify_graph_was_created()
         path, state = self.checkpoints.load(path)
-        self._set_state_or_nothing(path, state, continue_run)
-        self.checkpoints.restore_additions(path)
-        self._continues = continue_run
-
-    def _set_state_or_nothing(self, path: str, state: dict[str, Any], with_episode: bool) -> None:
-        """Take a state, or stay as before if any part of it cannot be taken."""
         before = self.get_state()
         try:
-            self.set_state(state, with_episode)
+            self.set_state(state, continue_run)
         except (ArithmeticError, LookupError, ValueError, TypeError, AttributeError) as error:
             self.set_state(before)
             raise CoachError(f"the checkpoint '{path}' does not fit this graph: {error}") from error
+        self.checkpoints.restore_additions(path)
+        self._continues = continue_run
