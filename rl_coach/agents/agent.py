@@ -523,14 +523,17 @@ class Agent(CoachNames, AgentInterface):
         episode.last_action_info = chosen
         return self.output_filter.filter(chosen)
 
-    def act_in_copies(self) -> list[ActionInfo | None]:
-        """An action for each copy of the environment. Networks are asked once for all of them."""
-        parallel = self.parallel
+    def act_in_copies(self, indices: Iterable[int]) -> dict[int, ActionInfo | None]:
+        """An action for some of the copies of the environment, by index. Networks are asked once for all of them."""
+        parallel, indices = self.parallel, list(indices)
         assert parallel is not None
         if self.acts_by_networks and not self.is_recurrent:
-            states = enumerate(parallel.states)
-            parallel.ask_together({i: self.run_pre_network_filter_for_inference(state) for i, state in states})
-        actions = [self.act() for _ in parallel]
+            states = parallel.states
+            parallel.ask_together({i: self.run_pre_network_filter_for_inference(states[i]) for i in indices})
+        actions = {}
+        for index in indices:
+            parallel.enter(index)
+            actions[index] = self.act()
         parallel.ask_together({})
         return actions
 
