@@ -34,7 +34,7 @@ class NetworkBlueprint(ExportedNetwork):
     def of(cls, function: NetworkFunction, exported: ExportedNetwork) -> NetworkBlueprint:
         """The blueprint of a network on any framework."""
         return cls(
-            **vars(exported),
+            **{field.name: getattr(exported, field.name) for field in fields(ExportedNetwork)},
             weight_shapes=[array.shape for array in function.initial_weights()],
             buffer_shapes=[array.shape for array in function.initial_buffers() if array.dtype == np.float32],
             public_outputs=function.public_outputs,

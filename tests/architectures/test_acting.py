@@ -71,6 +71,7 @@ def test_noise_is_drawn_anew_for_each_action_and_a_target_is_kept():
     network = network_parameters([QHeadParameters(dense_layer=NoisyNetDense)], create_target_network=True)
     wrapper = wrap(network, spaces(VECTOR, DISCRETE))
     acting = acting_wrapper(packed(wrapper), spaces(VECTOR, DISCRETE), create_target_network=True)
+    assert msgpack.packb(acting.blueprint().plain()) == msgpack.packb(wrapper.blueprint().plain())
     row = random_inputs(acting, 1, np.random.default_rng(0))
     assert not np.array_equal(*(acting.online_network.predict(row) for _ in range(2)))
     acting.update_target_network()
