@@ -12,6 +12,7 @@ from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeInProgress, attributes_set_by
 from rl_coach.agents.core.evaluation_snapshot import BeforeEvaluation
 from rl_coach.agents.core.experience import Experience, Played
+from rl_coach.agents.core.learning import BatchLearning, Learning, Phases
 from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
 from rl_coach.agents.core.requirements import Needs, require_fitting_networks, require_fitting_settings
 from rl_coach.agents.core.sequence_replay import SequenceReplay
@@ -26,9 +27,7 @@ from rl_coach.core_types import (
     ActionInfo,
     ActionType,
     Batch,
-    EnvironmentEpisodes,
     EnvResponse,
-    PlayUnit,
     RunPhase,
     StateType,
     Transition,
@@ -69,7 +68,6 @@ class Agent(Needs, AgentNetworks):
     :ivar learning_periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
     :ivar sequences: draws what a recurrent network learns from out of the memory; None where single transitions are
     :ivar is_played_elsewhere: other processes play for it, and it learns from what they send (``take_in``)
-    :ivar num_players: the number of those processes
     """
 
     acting_networks: tuple[str, ...] | None = None
@@ -132,12 +130,12 @@ class Agent(Needs, AgentNetworks):
         self.experience = Experience(self)
         self.books = Books(self)
         self.update_loop: Any = None
+        self.learning: Learning = None  # type: ignore[assignment]
         self.total_steps_counter = 0
         self.current_episode = 0
         self.training_iteration = 0
         self._before_evaluation: BeforeEvaluation | None = None
         self.is_played_elsewhere = False
-        self.num_players = 1
         self.evaluates_only = getattr(self.ap.task_parameters, "evaluate_only", None) is not None
 
         self.loss = self.register_signal("Loss")
@@ -180,6 +178,8 @@ class Agent(Needs, AgentNetworks):
         if self.is_recurrent:
             self.check_recurrent_networks()
         self.update_loop = UpdateLoop(self)
+        self.counts = _Clock(self)
+        self.learning = self.make_learning()
         require_fitting_networks(self)
         self.initialize_session_dependent_components()
         if self.ap.visualization.print_networks_summary:
@@ -400,46 +400,43 @@ class Agent(Needs, AgentNetworks):
 
     # learning
 
-    @property
-    def needs_newest_policy(self) -> bool:
-        """True if it learns from nothing but what its newest policy has played."""
-        return self.is_on_policy
+    def make_learning(self) -> Learning:
+        """The part that decides when the agent learns, from what, and in how many updates: in phases on batches from
+        the memory by default. Called once, when the networks are there."""
+        return BatchLearning(self.phases(), self.update_loop)
 
-    @property
-    def segment_steps(self) -> int | None:
-        """The longest stretch of an episode that it learns from at once; None if it learns out of its memory."""
-        return None
+    def phases(self) -> Phases:
+        """When training phases begin, for a part that learns in phases."""
+        return Phases(
+            self.counts,
+            self.ap.algorithm,
+            self.memory,
+            start=lambda: self.start_phase(),
+            is_in_episode=self._is_in_episode,
+            is_on_policy=lambda: self.is_on_policy,
+        )
 
-    def left_to_play(self) -> tuple[int, PlayUnit]:
-        """Steps or episodes that other processes are still to play before it learns."""
-        period = self.ap.algorithm.num_consecutive_playing_steps
-        unit = PlayUnit.EPISODES if isinstance(period, EnvironmentEpisodes) else PlayUnit.STEPS
-        played = self.current_episode if unit is PlayUnit.EPISODES else self.total_steps_counter
-        return max(0, period.num_steps - (played - self.clock.last_phase)), unit
+    def start_phase(self) -> int:
+        """Begin the training phase that is due. :return: number of its updates"""
+        return self.clock.start_phases(self.total_steps_counter, self.current_episode, self.updates_left)
+
+    def _is_in_episode(self) -> bool:
+        # of what is played in several environments, or by other processes, so much is learned from as is there
+        is_cut = self.is_played_elsewhere or (self.parallel is not None and self.is_on_policy)
+        return not is_cut and not self.episode.buffer.is_complete
 
     def should_train(self) -> bool:
         """True if the next call of ``train`` would learn."""
-        buffer = self.episode.buffer
-        # of what is played in several environments, or by other processes, so much is learned from as is there
-        is_cut = self.is_played_elsewhere or (self.parallel is not None and self.is_on_policy)
-        in_episode = not buffer.is_complete and not is_cut
-        is_due = self.clock.is_due(self.total_steps_counter, self.current_episode, in_episode)
-        return is_due and self.has_experience
-
-    @property
-    def has_experience(self) -> bool:
-        """True if there is something to learn from."""
-        return self.memory.length() > 0
+        return self.can_train and self.learning.is_due()
 
     def train(self) -> SupportsFloat:
-        """Make ``num_consecutive_training_steps`` updates on batches from the memory, if it is time.
+        """Learn, if it is time, as ``learning`` does.
 
-        :return: the sum of the losses; reading it waits for the updates
+        :return: the loss; reading it waits for the updates
         """
-        if not (self.can_train and self.should_train()):
+        if not self.should_train():
             return 0.0
-        updates = self.clock.start_phases(self.total_steps_counter, self.current_episode, self.updates_left)
-        loss = self.update_loop.learn(updates)
+        loss = self.learning.learn(self.updates_left)
         self.post_training_commands()
         return loss
 
@@ -472,7 +469,13 @@ class Agent(Needs, AgentNetworks):
 
         :raises CoachError: its columns are not those that the memory holds; nothing has been changed then
         """
+        self.learning.require_fitting(played)
         self.experience.take_in(played)
+        if self._phase is not RunPhase.HEATUP:
+            self.learning.take_in(played)
+
+    def cut_episode(self) -> None:
+        self.experience.cut(self.episode)
 
     def set_incoming_directive(self, action: ActionType) -> None:
         """Take a goal from the level above: until the next one it is the ``desired_goal`` of the agent's states. The
@@ -485,11 +488,12 @@ class Agent(Needs, AgentNetworks):
     def get_state(self) -> dict[str, Any]:
         """Networks, optimizers, memory, filters, exploration, counters and random streams."""
         self.update_loop.take_all()
-        return state_of(self)
+        return {**state_of(self), **self.learning.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from ``get_state``, with a new episode."""
         restore(self, state)
+        self.learning.set_state(state)
 
     def fits(self) -> dict[str, str]:
         return {**super().fits(), **{f"network {name}": network.layout for name, network in self.networks.items()}}
@@ -497,3 +501,19 @@ class Agent(Needs, AgentNetworks):
     def close(self) -> None:
         """Write the last row."""
         self.books.close()
+
+
+class _Clock:
+    def __init__(self, agent):
+        self._agent = agent
+
+    steps = property(lambda self: self._agent.total_steps_counter)
+    episodes = property(lambda self: self._agent.current_episode)
+    last_phase = property(lambda self: self._agent.clock.last_phase)
+    updates = property(
+        lambda self: self._agent.training_iteration,
+        lambda self, value: setattr(self._agent, "training_iteration", value),
+    )
+
+    def is_due(self, in_episode=False):
+        return self._agent.clock.is_due(self._agent.total_steps_counter, self._agent.current_episode, in_episode)

@@ -47,7 +47,7 @@ def play_segment(worker):
     while not agent.memory.num_episodes():
         worker.act(EnvironmentSteps(1))
         steps += 1
-        if agent.episode.buffer.length() >= agent.segment_steps:
+        if agent.episode.buffer.length() >= agent.learning.segment_steps:
             agent.experience.cut(agent.episode)
     reports, stretches = list(agent.books.reports), unpack(pack(agent.experience.stretches))
     agent.books.reports.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 from rl_coach.core_types import ActionInfo, StateType
 
@@ -46,12 +46,11 @@ class ParallelEpisodes:
             self.enter(index)
             yield index
 
-    def those_where(self, holds: Callable[[Any], bool]) -> Iterator[int]:
-        """The indices of environments in order, each entered, whose episodes ``holds`` is true of."""
-        for index in range(self.count):
-            if holds(self._agent.episode if index == self.index else self._episodes[index]):
-                self.enter(index)
-                yield index
+    @property
+    def episodes(self) -> list[EpisodeInProgress]:
+        """The episodes in progress, by environment."""
+        present = {self.index: self._agent.episode}
+        return [present.get(index, episode) for index, episode in enumerate(self._episodes)]
 
     def put_aside(self) -> list[EpisodeInProgress]:
         """All episodes, by environment."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Mapping
 
-from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
+from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.logger import screen
 from rl_coach.utils import CoachError
 
