@@ -23,7 +23,7 @@ from rl_coach.launcher import (
     open_dashboard,
     report_missing_package,
 )
-from rl_coach.utilities.errors import CoachError
+from rl_coach.utilities.errors import CoachError, refuse
 
 if TYPE_CHECKING:
     from rl_coach.base_parameters import TaskParameters
@@ -120,7 +120,7 @@ class CoachInterface(CoachLauncher):
         self._directory = self.make_directory(self.graph_manager, self.args)
         try:
             if self._has_workers:
-                flag_checks.check_asynchronous(self.graph_manager, self.args)
+                refuse(flag_checks.unmet_by_workers(self.graph_manager, self.args))
             else:
                 task_parameters = self.create_task_parameters(self.graph_manager, self.args)
                 self.build(task_parameters, self.graph_manager, self.args)

@@ -20,6 +20,7 @@ from rl_coach.command_line import flag_checks, preset_catalogue
 from rl_coach.installation import missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 from rl_coach.runs.run_group import is_group
+from rl_coach.utilities.errors import refuse
 from rl_coach.utilities.system import shell_command
 
 if TYPE_CHECKING:
@@ -114,12 +115,12 @@ class CoachLauncher:
         args = command_line.get_check_environment_parser().parse_args(arguments)
         from rl_coach.environments.environment_checks import check_level  # after --help has answered
 
-        report = check_level(args.level, args.steps, args.seed)
-        for line in [*report.lines, *(f"advice of Gymnasium's checker: {note}" for note in report.notes)]:
+        check = check_level(args.level, args.steps, args.seed)
+        for line in [*check.findings.values(), *(f"advice of Gymnasium's checker: {note}" for note in check.notes)]:
             print(line)
-        if not report.lines:
-            print(f"level '{args.level}': nothing wrong in {report.num_steps} steps, {report.num_episodes} episodes")
-        sys.exit(FOUND if report.lines else DONE)
+        if not check.findings:
+            print(f"level '{args.level}': nothing wrong in {check.num_steps} steps, {check.num_episodes} episodes")
+        sys.exit(FOUND if check.findings else DONE)
 
     def serve_dashboard_and_exit(self, arguments: Sequence[str]) -> NoReturn:
         """``coach dashboard``: serve the dashboard until interrupted, and exit with its exit code."""
@@ -166,7 +167,8 @@ class CoachLauncher:
         if args.resume:
             args = _with_recorded_arguments(args, parser, arguments)
         if not args.list:
-            flag_checks.check(args, parser)
+            for line in flag_checks.unmet(args):
+                parser.error(line)
             _set_process_environment(args)
             self._choose_places(args)
         return args
@@ -227,7 +229,7 @@ class CoachLauncher:
         from rl_coach.utils import CoachError
 
         if flag_checks.wants_workers(args):
-            flag_checks.check_asynchronous(graph_manager, args)
+            refuse(flag_checks.unmet_by_workers(graph_manager, args))
         directory = self.make_directory(graph_manager, args)
         try:
             if flag_checks.wants_workers(args):

@@ -226,7 +226,7 @@ class LevelManager(EnvironmentInterface):
         self.episode_over = False
         self._observation_due = True
         self._reset_due = False
-        self.agent.reset_internal_state()
+        self.agent.begin_episode()
 
     @property
     def last_env_response(self) -> EnvResponse | None:
@@ -255,7 +255,7 @@ class LevelManager(EnvironmentInterface):
         """Give the level's agent a step that another process has played. :return: True if it ended the episode"""
         agent: Any = self.agent
         if self.episode_over:
-            agent.reset_internal_state()
+            agent.begin_episode()
         self.episode_over = agent.observe_played(transition)
         if self.episode_over:
             agent.handle_episode_ended()

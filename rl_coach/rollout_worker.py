@@ -19,8 +19,7 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.episode import EpisodeReport
-from rl_coach.agents.core.evaluation_snapshot import FILTERS
-from rl_coach.agents.core.transport import about_played, take_policy
+from rl_coach.agents.core.transport import FILTERS, about_played
 from rl_coach.architectures.blueprint import NetworkBlueprint
 from rl_coach.base_parameters import Frameworks, TaskParameters, TaskRole
 from rl_coach.core_types import EnvironmentSteps, PlayUnit, RunPhase
@@ -102,7 +101,7 @@ class RolloutWorker:
         self._agent: Agent = agent
         self._memory: OutgoingMemory = agent.memory
         self._reports: list[EpisodeReport] = []
-        agent.books.reports = self._reports
+        agent.signals.reports = self._reports
         self._stretches: list[dict[str, Any]] = []
         agent.experience.stretches = self._stretches
         self._run, self._name = run, name
@@ -169,7 +168,7 @@ class RolloutWorker:
         policy = unpack(document)
         if (policy["incarnation"], policy["version"]) == name:
             return False
-        take_policy(self._agent, policy)
+        self._agent.take_policy(policy)
         self._policy = policy
         self._policy_at, self._segment_ended_at = time.monotonic(), None
         if self._is_synchronous:
@@ -187,7 +186,7 @@ class RolloutWorker:
 
     def _cut_episode(self) -> None:
         if self._memory.stores_episodes:
-            self._agent.experience.cut(self._agent.episode)
+            self._agent.cut_episode()
 
     # playing
 

@@ -345,20 +345,6 @@ class BoxActionSpace(ActionSpace):
         return np.asarray(action, self.low.dtype)[0] if self.raw_is_number else action
 
 
-def require_bounded_box(space: Space, agent: str) -> BoxActionSpace:
-    """The space as a box with finite bounds.
-
-    :param agent: the agent's name, for messages
-    :raises CoachError: it is no such box
-    """
-    if not isinstance(space, BoxActionSpace) or not np.all(np.isfinite([space.low, space.high])):
-        raise CoachError(
-            f"agent '{agent}' needs continuous actions with finite bounds, not {space!r}: "
-            f"choose another agent or environment"
-        )
-    return space
-
-
 class AttentionActionSpace(ActionSpace):
     """Boxes within an image: an action is two corners, ``[lowest point, highest point]``.
 

@@ -8,7 +8,6 @@ from typing import Any, cast
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
 from rl_coach.core_types import EnvResponse, RunPhase
 from rl_coach.environments.environment_protocols import CopiedEnvironment, SimulatedEnvironment
 from rl_coach.level_manager import LevelManager
@@ -40,13 +39,15 @@ class VectorLevelManager(LevelManager):
     :param environment: an ``EnvironmentCopies``
     """
 
+    agent: Agent
+
     def __init__(self, name: str, agents: Any, environment: CopiedEnvironment, **settings: Any):
         # what a level does in one environment it does here in that of an evaluation alone
         super().__init__(name, agents, cast(SimulatedEnvironment, environment), **settings)
         self._copies = environment
         if self._acts_in_turns or not isinstance(self.agent, Agent):
             raise CoachError(f"level '{name}' cannot act in several environments: set env_params.num_environments to 1")
-        self._parallel = ParallelEpisodes(self.agent, environment.num_copies)
+        self._parallel = self.agent.play_in_copies(environment.num_copies)
         # copies whose next episode is to begin, and whether by force
         self._due = dict.fromkeys(range(environment.num_copies), True)
 
@@ -87,7 +88,7 @@ class VectorLevelManager(LevelManager):
             return super().step(action)
         if self._due:
             self._begin_episodes()
-        actions = [chosen.action for chosen in self._parallel.act() if chosen is not None]
+        actions = [chosen.action for chosen in self.agent.act_in_copies() if chosen is not None]
         if len(actions) < self._parallel.count:
             raise CoachError(f"agent '{self.agent.name}' does not act: set env_params.num_environments to 1")
         responses = self._copies.step_all(actions)
@@ -108,7 +109,7 @@ class VectorLevelManager(LevelManager):
         self._due = {}
         for index, response in responses.items():
             self._parallel.enter(index)
-            self.agent.reset_internal_state()
+            self.agent.begin_episode()
             self.agent.observe(response)
 
     def put_episode_aside(self) -> VectorEpisode:

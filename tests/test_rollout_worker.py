@@ -11,7 +11,6 @@ import pytest
 
 from rl_coach.agents.acer_agent import ACERAgentParameters
 from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
-from rl_coach.agents.core.transport import policy_of, take_policy
 from rl_coach.agents.ppo_agent import PPOAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Conv2d
@@ -193,7 +192,7 @@ def split(kind: str, redis: EmbeddedRedis, directory: Any) -> SplitRun:
 def check_policies_agree(run: SplitRun) -> None:
     """The policy that the trainer has now lets the worker act as the trainer would."""
     assert run.actor.training_iteration > 0, "policies arrived in the run"
-    take_policy(run.actor, unpack(pack(policy_of(run.learner))))
+    run.actor.take_policy(unpack(pack(run.learner.acting_policy())))
     for agent in (run.actor, run.learner):
         agent.phase = RunPhase.TEST
         agent.seed_evaluation(np.random.SeedSequence(1))

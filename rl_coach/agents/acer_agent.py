@@ -3,7 +3,7 @@ discrete actions."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any, ClassVar, Iterator, Mapping
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utilities.constraints import FLAG, Constraint, number, whole
-from rl_coach.utils import CoachError
 
 
 class ACERAlgorithmParameters(AlgorithmParameters):
@@ -111,12 +110,6 @@ class ACERAgent(PolicyOptimizationAgent):
     def is_on_policy(self) -> bool:
         return False
 
-    def check_recurrent_networks(self) -> None:
-        raise CoachError(
-            f"agent '{self.name}' replays segments without the recurrent state that acted: "
-            f"set middleware_parameters to FCMiddlewareParameters"
-        )
-
     def segment_settings(self) -> SegmentSettings:
         algorithm = self.ap.algorithm
         rates = {"main": algorithm.rate_for_copying_weights_to_target}  # of the average policy
@@ -127,6 +120,14 @@ class ACERAgent(PolicyOptimizationAgent):
         steps, begins_at = algorithm.num_steps_between_gradient_updates, algorithm.num_transitions_to_start_replay
         replay = SegmentReplay(self.memory, self.rng, algorithm.ratio_of_replay, steps, begins_at)
         return super().make_learning(replay=replay, **parts)
+
+    def unmet_by_networks(self) -> Iterator[str]:
+        yield from super().unmet_by_networks()
+        if self.is_recurrent:
+            yield (
+                f"agent '{self.name}' replays segments without the recurrent state that acted: "
+                f"set middleware_parameters to FCMiddlewareParameters"
+            )
 
     def make_update_rule(self) -> UpdateRule:
         q, policy = self.ap.network_wrappers["main"].heads_parameters

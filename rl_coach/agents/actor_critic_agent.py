@@ -23,6 +23,7 @@ from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyPa
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, whole
+from rl_coach.utils import CoachError
 
 
 class ActorCriticAlgorithmParameters(AlgorithmParameters):
@@ -146,7 +147,7 @@ class AdvantageAgent(PolicyAgent):
         if self.policy_gradient_rescaler == PolicyGradientRescaler.GAE:
             advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
             return advantages, targets if algorithm.estimate_state_value_using_gae else returns
-        raise unknown_rescaler(self)
+        raise CoachError(unknown_rescaler(self.name, self.policy_gradient_rescaler, self.rescalers))
 
 
 class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, SupportsFloat
+from typing import Any, Iterable, SupportsFloat
 
 import numpy as np
 
-from rl_coach.agents.agent_networks import AgentNetworks
+from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.agents.compat import CoachNames
+from rl_coach.agents.core.batches import BatchSource, MemoryBatches
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.episode import EpisodeInProgress, attributes_set_by
-from rl_coach.agents.core.evaluation_snapshot import BeforeEvaluation
+from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
+from rl_coach.agents.core.evaluation_snapshot import EvaluationSnapshot
 from rl_coach.agents.core.experience import Experience, Played
 from rl_coach.agents.core.learning import BatchLearning, Learning, Phases
+from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
-from rl_coach.agents.core.requirements import Needs, require_fitting_networks, require_fitting_settings
-from rl_coach.agents.core.sequence_replay import SequenceReplay
-from rl_coach.agents.core.signals import Books
-from rl_coach.agents.core.state import restore, state_of
-from rl_coach.agents.core.update_loop import Outcome, UpdateLoop, columns_of
-from rl_coach.agents.delegated_attributes import Delegated
-from rl_coach.architectures.network_wrapper import NetworkWrapper
+from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
+from rl_coach.agents.core.signals import Signals
+from rl_coach.agents.core.transport import FILTERS, policy_of, take_policy
+from rl_coach.agents.core.update_loop import Outcome, UpdateLoop, UpdateSettings, columns_of
+from rl_coach.architectures.network_wrapper import NetworkWrapper, predictions_of
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import (
@@ -28,6 +29,7 @@ from rl_coach.core_types import (
     ActionType,
     Batch,
     EnvResponse,
+    PredictionType,
     RunPhase,
     StateType,
     Transition,
@@ -35,38 +37,47 @@ from rl_coach.core_types import (
 from rl_coach.exploration_policies.exploration_policy import make_exploration_policy
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter, filtered_spaces
 from rl_coach.logger import screen
+from rl_coach.runs.event_lines import log_episode
+from rl_coach.saver import SaverCollection
 from rl_coach.spaces import GoalsSpace, SpacesDefinition
+from rl_coach.utilities.constraints import check
+from rl_coach.utilities.errors import refuse
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
 
-class Agent(Needs, AgentNetworks):
+class Agent(CoachNames, AgentInterface):
     """Acts, observes, remembers and learns.
 
     A subclass gives an update rule (``make_update_rule``) and chooses actions (``choose_action``); or it overrides
-    ``learn_from_batch`` and computes targets itself. What an agent does is spread over its parts: ``episode`` (the
-    episode in progress), ``experience`` (the way into the memory), ``clock`` (when to learn), ``update_loop`` (how to
-    learn) and ``books`` (what is written down).
+    ``learn_from_batch`` and computes targets itself. It may declare requirements (``AgentRequirements``) of its memory,
+    exploration policy and networks. What an agent does is spread over its parts: ``episode`` (the episode in progress),
+    ``experience`` (the way into the memory), ``clock`` (it counts, and says when to learn), ``update_loop`` (how to
+    learn) and ``signals`` (what is written down). ``core/overrides.py`` says which override replaces what.
 
     :param agent_parameters: all its settings; filters that are not set let everything through
     :param parent: the level manager or composite agent that holds it
 
     :cvar acting_networks: the networks that choose actions, None for all; others are never read between two phases
-    :cvar learns_from_sequences: a batch is a stretch of an episode in order, which a recurrent network learns from
+    :cvar learns_from_sequences: a batch is a segment of an episode in order, which a recurrent network learns from
     :cvar learns_from_stored_states: the state that a recurrent network acted from is stored with each step, and
         sequences out of the memory are learned from the one before their first step
     :cvar recurrent_network: the network that may be recurrent; its state is the one that is stored
-    :cvar learns_by_rule: it learns by its update rule, not by a ``learn_from_batch`` of its own
     :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
     :cvar most_updates_per_call: a phase of more updates makes several compiled calls; None for no bound
     :cvar trains_asynchronously: several workers of one machine may train it at once on weights that they share
     :cvar explores_by_parameter: the exploration policy's control parameter says how much the agent explores
-    :cvar episode_class: the class of its episodes
-    :cvar counters: attributes that count, which a checkpoint holds
+    :cvar batch_network: the network whose ``batch_size`` updates have; None for the first
+    :cvar episode_class: the class of its episodes. An agent with a ``reset_internal_state`` of its own that sets
+        attributes keeps these in an ``episode_class`` instead, or acts in one copy of its environment only
+    :cvar counters: attributes that count, which a checkpoint holds and no episode
 
     :ivar spaces: the environment's spaces behind the filters
     :ivar policy_spaces: those of the networks and of exploration, which may see actions in another form
+    :ivar networks: by name
+    :ivar pre_network_filter: changes states on their way into the networks
+    :ivar batches: where its updates get their batches
     :ivar learning_periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
-    :ivar sequences: draws what a recurrent network learns from out of the memory; None where single transitions are
+    :ivar parallel: its episodes in several copies of the environment; None where it acts in one
     :ivar is_played_elsewhere: other processes play for it, and it learns from what they send (``take_in``)
     """
 
@@ -74,33 +85,18 @@ class Agent(Needs, AgentNetworks):
     learns_from_sequences = False
     learns_from_stored_states = False
     recurrent_network = "main"
-    learns_by_rule = True
     learns_one_by_one = False
     most_updates_per_call: int | None = None
     trains_asynchronously = False
     reason_to_act_alone: str | None = None
     explores_by_parameter = True
+    batch_network: str | None = None
     episode_class: type[EpisodeInProgress] = EpisodeInProgress
-    _attributes_of_episode: frozenset[str] = frozenset()
     counters: tuple[str, ...] = ("total_steps_counter", "current_episode", "training_iteration")
-
-    def __init_subclass__(cls) -> None:
-        """Find out, once for each class, by what it learns and which of its attributes belong to an episode."""
-        super().__init_subclass__()
-        if "learn_from_batch" in vars(cls):
-            cls.learns_by_rule = False
-        elif "make_update_rule" in vars(cls):
-            cls.learns_by_rule = True
-        if "reset_internal_state" in vars(cls):
-            own = {
-                name for name in attributes_set_by(cls.reset_internal_state)
-                if not isinstance(getattr(cls, name, None), Delegated)
-            }  # fmt: skip
-            cls._attributes_of_episode = cls._attributes_of_episode | own
 
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
         super().__init__()
-        algorithm = agent_parameters.algorithm
+        algorithm, visualization = agent_parameters.algorithm, agent_parameters.visualization
         self.ap = agent_parameters
         self.parent = parent
         self.name = agent_parameters.name or "agent"
@@ -118,34 +114,28 @@ class Agent(Needs, AgentNetworks):
         self.exploration_policy: Any = None
         self.learning_periods: dict[str, int] = {}
         self.is_recurrent = False
-        self.sequences: SequenceReplay | None = None
+        self.stores_recurrent_states = False
         self.can_train = False
         self.acts_by_networks = True
         self.rng = np.random.default_rng()
         self._seeds = np.random.SeedSequence()
 
+        let_checkpoints_hold(self.episode_class)
         self.episode = self.episode_class(algorithm)
         self.parallel: ParallelEpisodes | None = None
-        self.clock = TrainingClock(algorithm, self.name)
-        self.experience = Experience(self)
-        self.books = Books(self)
+        self.clock = TrainingClock(algorithm)
+        self.experience = Experience(self.memory, algorithm)
+        self.signals = Signals(
+            visualization.dump_in_episode_signals, visualization.dump_signals_to_csv_every_x_episodes
+        )
+        self.batches: BatchSource = MemoryBatches(self.memory)
         self.update_loop: Any = None
-        self.learning: Learning = None  # type: ignore[assignment]
-        self.total_steps_counter = 0
-        self.current_episode = 0
-        self.training_iteration = 0
-        self._before_evaluation: BeforeEvaluation | None = None
+        self.learning: Any = None
+        self._snapshot: EvaluationSnapshot | None = None
+        self._attributes_of_episode: set[str] = set()
+        self._attributes_before_evaluation: dict[str, Any] = {}
         self.is_played_elsewhere = False
         self.evaluates_only = getattr(self.ap.task_parameters, "evaluate_only", None) is not None
-
-        self.loss = self.register_signal("Loss")
-        self.curr_learning_rate = self.register_signal("Learning Rate")
-        self.unclipped_grads = self.register_signal("Grads (unclipped)")
-        self.reward = self.register_signal("Reward", dump_one_value_per_episode=False, dump_one_value_per_step=True)
-        self.shaped_reward = self.register_signal(
-            "Shaped Reward", dump_one_value_per_episode=False, dump_one_value_per_step=True
-        )
-        self.discounted_return = self.register_signal("Discounted Return")
 
     # building
 
@@ -163,7 +153,22 @@ class Agent(Needs, AgentNetworks):
         self.policy_spaces = self.spaces
         if isinstance(self.in_action_space, GoalsSpace):
             self.in_action_space.set_target_space(spaces.state[self.in_action_space.goal_name])
+        check(self.ap, self.name)
+        refuse(self.unmet_by_settings())
         self.init_environment_dependent_modules()
+
+    def unmet_by_settings(self) -> Iterable[str]:
+        """What the agent requires of the environment's spaces, of its settings and its memory, and does not get: a line
+        each, with what to do. Its networks are not built yet. A subclass adds what it requires besides."""
+        return requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
+
+    def unmet_by_networks(self) -> Iterable[str]:
+        """What it requires of its networks and the exploration policy, likewise."""
+        recurrent = [name for name, network in self.networks.items() if network.is_recurrent]
+        yield from unmet_by_recurrent_networks(
+            self.name, recurrent, self.recurrent_network, self.learns_from_sequences, self.learns_from_stored_states
+        )
+        yield from requirements_of(self).unmet_by_networks(self.name, self.networks, self.exploration_policy)
 
     def init_environment_dependent_modules(self) -> None:
         """Build the exploration policy and the networks."""
@@ -171,60 +176,147 @@ class Agent(Needs, AgentNetworks):
         self.spaces.action.seed(action_seed)
         self.exploration_policy = make_exploration_policy(self.ap.exploration, self.policy_spaces.action, self.name)
         self.exploration_policy.seed(exploration_seed)
-        require_fitting_settings(self)
         self.networks = self.create_networks()
         self.can_train = bool(self.networks)
         self.is_recurrent = any(network.is_recurrent for network in self.networks.values())
-        if self.is_recurrent:
-            self.check_recurrent_networks()
-        self.update_loop = UpdateLoop(self)
-        self.counts = _Clock(self)
+        refuse(self.unmet_by_networks())
+        self.stores_recurrent_states = self.is_recurrent and self.learns_from_stored_states
+        self.batches = self.make_batches()
+        self.update_loop = UpdateLoop(
+            self, self.networks, self.batches, self.clock, self.signals, self.pre_network_filter,
+            UpdateSettings(
+                self.ap.network_wrappers, self.ap.algorithm, self.acting_networks, self.spaces.action_mask_name,
+                self.batch_network, self.most_updates_per_call, self.learning_periods,
+            ),
+        )  # fmt: skip
         self.learning = self.make_learning()
-        require_fitting_networks(self)
+        self._warn_of_batch_sizes()
         self.initialize_session_dependent_components()
         if self.ap.visualization.print_networks_summary:
             for network in self.networks.values():
                 print(network.summary())
 
-    @property
-    def recurrent_state(self) -> dict[str, np.ndarray]:
-        """The recurrent network's state by the names of its parts; empty where there is none."""
-        return self.networks[self.recurrent_network].online_network.recurrent_state
-
-    def check_recurrent_networks(self) -> None:
-        """
-        :raises CoachError: a network is recurrent, and the agent cannot learn so
-        """
-        for name, network in self.networks.items():
-            if network.is_recurrent and name != self.recurrent_network and self.learns_from_stored_states:
-                raise CoachError(
-                    f"network '{name}' of agent '{self.name}' is never asked when acting and so has no recurrent state "
-                    f"to learn from: set middleware_parameters to FCMiddlewareParameters"
-                )
-        if not self.learns_from_sequences and not self.learns_from_stored_states:
-            raise CoachError(
-                f"agent '{self.name}' learns from single transitions, which a recurrent network cannot: "
-                f"set middleware_parameters to FCMiddlewareParameters, or choose actor-critic, PPO or DQN"
+    def create_networks(self) -> dict[str, NetworkWrapper]:
+        """The agent's networks by name."""
+        return {
+            name: NetworkWrapper(
+                self.ap,
+                has_target=parameters.create_target_network,
+                has_global=False,
+                name=name,
+                spaces=self.policy_spaces,
+                rng=np.random.default_rng(self._seeds.spawn(1)[0]),
             )
+            for name, parameters in self.ap.network_wrappers.items()
+        }
+
+    def make_batches(self) -> BatchSource:
+        """Where updates get their batches: the memory. Called once, when there are networks."""
+        return MemoryBatches(self.memory)
 
     def make_update_rule(self) -> UpdateRule:
         """The algorithm's update as a pure function; see ``rl_coach.architectures.update``."""
         raise NotImplementedError(f"{type(self).__name__} has no update rule: give it one, or a learn_from_batch")
 
+    def _warn_of_batch_sizes(self) -> None:
+        read = [name for name in requirements_of(self).network_needs if name in self.networks]
+        if not read or any(self.networks[name].head_outputs is None for name in read):
+            return
+        counts, sizes = self.update_loop.batch_size, {name: self.ap.network_wrappers[name].batch_size for name in read}
+        if others := ", ".join(f"'{name}' ({size})" for name, size in sizes.items() if size != counts):
+            screen.warning(
+                f"agent '{self.name}': batch_size of network {others} has no effect; all learn from batches of "
+                f"{counts}, batch_size of network '{self.update_loop.batch_network}'"
+            )
+
+    def initialize_session_dependent_components(self) -> None:
+        """Fill the memory, once filters and networks are there, with the recorded transitions that
+        ``load_memory_from_file_path`` names, if it does. A subclass adds what else needs the networks."""
+        self.load_memory_from_file()
+
+    def load_memory_from_file(self) -> None:
+        """Fill the memory with the recorded transitions that ``load_memory_from_file_path`` names, if it does."""
+        recorded = self.ap.algorithm.load_memory_from_file_path or self.ap.memory.load_memory_from_file_path
+        if recorded is not None:
+            self.experience.load(recorded, self.input_filter)
+
+    def play_in_copies(self, count: int) -> ParallelEpisodes:
+        """Act in several copies of the environment from now on, with an episode in each.
+
+        :raises CoachError: nobody says what belongs to an episode
+        """
+        if is_replaced(self, "episode_class"):
+            raise CoachError(
+                f"agent '{self.name}' begins its episodes in a reset_internal_state of its own, and several copies of "
+                f"the environment need to know what belongs to an episode: keep it in an episode_class, or set "
+                f"env_params.num_environments to 1"
+            )
+        self.clock.steps_at_once = count
+        self.parallel = ParallelEpisodes(self, [self.episode_class(self.ap.algorithm) for _ in range(count - 1)])
+        return self.parallel
+
+    # what is written down
+
     def register_signal(
         self, signal_name: str, dump_one_value_per_episode: bool = True, dump_one_value_per_step: bool = False
     ) -> Signal:
         """A signal for the CSV: statistics over each episode, or its value at each step in the in-episode CSV."""
-        return self.books.register(signal_name, dump_one_value_per_episode, dump_one_value_per_step)
+        return self.signals.register(signal_name, dump_one_value_per_episode, dump_one_value_per_step)
 
     def setup_logger(self) -> None:
         """Open the CSVs."""
         self.ap.full_name_id = self.full_name_id
         if self.ap.task_parameters is not None:
             stem = ".".join((*self.owners[:2], *self.full_name_id.split("/")))
-            self.books.open_files(self.ap.task_parameters, self.ap.visualization, stem, self.run_parameters)
+            self.signals.open_files(self.ap.task_parameters, self.ap.visualization, stem, self.run_parameters)
 
-    # the episode
+    def update_log(self) -> None:
+        """Write the row of the episode that has ended."""
+        self._write_episode(self.episode.report(self._phase))
+
+    def _write_episode(self, report: EpisodeReport) -> None:
+        memory = {"ER #Transitions": self.memory.num_transitions(), "ER #Episodes": self.memory.length()}
+        self.signals.write_episode(report, {**self._counts(report.phase), **memory}, self.clock.episodes)
+
+    def update_step_in_episode_log(self) -> None:
+        """Write the row of one step to the in-episode CSV."""
+        self.signals.write_step(self.episode.steps, self._counts(self._phase))
+
+    def _counts(self, phase: RunPhase) -> dict[str, Any]:
+        return {
+            "Training Iter": self.clock.updates,
+            "In Heatup": int(phase is RunPhase.HEATUP),
+            "Total steps": self.clock.steps,
+            "Epsilon": float(np.mean(self.exploration_policy.get_control_param())),
+        }
+
+    @property
+    def _writes_steps(self) -> bool:
+        """Steps have rows in the first copy of the environment."""
+        return self.signals.writes_steps and (self.parallel is None or self.parallel.index == 0)
+
+    def log_to_screen(self) -> None:
+        """Print the line of the present episode, for programs that read it."""
+        self._print_episode(self.episode.report(self._phase))
+
+    def _print_episode(self, report: EpisodeReport) -> None:
+        task = self.ap.task_parameters
+        log_episode(
+            report.phase,
+            self.full_name_id,
+            None if task is None else task.task_index,
+            self.clock.episodes,
+            float(np.sum(report.reward)),
+            self.exploration_policy.get_control_param() if self.explores_by_parameter else None,
+            self.clock.steps,
+            self.clock.updates,
+        )
+
+    def get_success_rate(self) -> float:
+        """The share of the last evaluation's episodes whose reward reached the environment's threshold."""
+        return self.signals.last_success_rate
+
+    # phases
 
     @property
     def phase(self) -> RunPhase:
@@ -235,31 +327,57 @@ class Agent(Needs, AgentNetworks):
     @phase.setter
     def phase(self, value: RunPhase) -> None:
         is_built = self.exploration_policy is not None
-        if is_built and value is RunPhase.TEST and self._before_evaluation is None:
-            self._before_evaluation = BeforeEvaluation(self)
+        if is_built and value is RunPhase.TEST and self._snapshot is None:
+            streams = [self.rng, self.spaces.action.rng, *(network.rng for network in self.networks.values())]
+            self._snapshot = EvaluationSnapshot(self.filters, streams, self.exploration_policy, self.signals)
+            self._attributes_before_evaluation = dict(vars(self))
         if self._phase is not value:
             self.reset_evaluation_state(value)
         self._phase = value
         self.acts_by_networks = value is not RunPhase.HEATUP or self.ap.algorithm.heatup_using_network_decisions
         if is_built:
             self.exploration_policy.change_phase(value)
-        if value is not RunPhase.TEST and self._before_evaluation is not None:
-            self._before_evaluation.restore()
-            self._before_evaluation = None
+        if value is not RunPhase.TEST and self._snapshot is not None:
+            self._snapshot.restore()
+            self._snapshot = None
+            before, self._attributes_before_evaluation = self._attributes_before_evaluation, {}
+            vars(self).update({name: before[name] for name in self._attributes_of_episode if name in before})
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
-        assert self._before_evaluation is not None
-        self._before_evaluation.seed(seed)
+        assert self._snapshot is not None
+        self._snapshot.seed(seed)
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Begin an evaluation if ``val`` is ``TEST``; otherwise close the one that ran and log its results."""
-        if val is RunPhase.TEST and self._phase is not RunPhase.TEST and self.ap.is_a_highest_level_agent:
-            screen.announce(f"{self.name}: Starting evaluation phase")
-        self.books.end_evaluation(is_complete=val is not RunPhase.TEST)
+        is_announced = self.ap.is_a_highest_level_agent
+        if val is RunPhase.TEST:
+            if is_announced and self._phase is not RunPhase.TEST:
+                screen.announce(f"{self.name}: Starting evaluation phase")
+            self.signals.begin_evaluation()
+            return
+        mean_reward = self.signals.end_evaluation(self.clock.episodes)
+        if is_announced and mean_reward is not None:
+            screen.announce(
+                f"{self.name}: Finished evaluation phase. Success rate = {round(self.get_success_rate(), 2)}, "
+                f"Avg Total Reward = {round(mean_reward, 2)}"
+            )
+
+    # the episode
+
+    def begin_episode(self) -> None:
+        """Begin an episode by ``reset_internal_state``. Attributes that an override of it changes belong to an episode,
+        unless they are ``counters``."""
+        if not is_replaced(self, "episode_class"):
+            self.reset_internal_state()
+            return
+        before = dict(vars(self))
+        self.reset_internal_state()
+        changed = {name for name, value in vars(self).items() if name not in before or before[name] is not value}
+        self._attributes_of_episode |= changed - {"episode", *self.counters}
 
     def reset_internal_state(self) -> None:
-        """Begin an episode."""
-        self.books.begin_episode()
+        """Forget the episode before."""
+        self.signals.begin_episode(self.clock.episodes, self._writes_steps)
         goal, self.episode = self.episode.incoming_goal, self.episode_class(self.ap.algorithm)
         self.episode.incoming_goal = goal
         self.input_filter.reset()
@@ -270,15 +388,27 @@ class Agent(Needs, AgentNetworks):
 
     def put_episode_aside(self) -> EpisodeInProgress:
         """The present episode, for ``take_up_episode`` to go on with after another one, or in another run."""
-        self.episode.gather(self, self._attributes_of_episode)
-        return self.episode
+        episode = self.episode
+        episode.filter_histories = self.input_filter.suspend()
+        episode.exploration = self.exploration_policy.suspend()
+        if self.is_recurrent:
+            networks = self.networks.items()
+            episode.recurrent_states = {name: one.online_network.recurrent_state for name, one in networks}
+        episode.attributes = {name: vars(self)[name] for name in self._attributes_of_episode if name in vars(self)}
+        return episode
 
     def take_up_episode(self, episode: EpisodeInProgress, is_restored: bool = False) -> None:
         """Go on with an episode that was put aside."""
         self.episode = episode
-        episode.spread(self)
+        if episode.filter_histories is not None:
+            self.input_filter.resume(episode.filter_histories)
+            self.exploration_policy.resume(episode.exploration)
+        for name, state in (episode.recurrent_states or {}).items():
+            self.networks[name].online_network.recurrent_state = state
+        vars(self).update(episode.attributes)
         if is_restored:
-            self.books.resume_steps()
+            self._attributes_of_episode |= set(episode.attributes)
+            self.signals.resume_steps(self.clock.episodes)
             self.experience.go_on_with(episode)
 
     def observe(self, env_response: EnvResponse) -> bool:
@@ -310,8 +440,8 @@ class Agent(Needs, AgentNetworks):
         episode.curr_state = filtered.next_state
         episode.total_reward += env_response.reward
         episode.total_shaped_reward += filtered.reward
-        self.reward.add_sample(env_response.reward)
-        self.shaped_reward.add_sample(filtered.reward)
+        self.signals.reward.add_sample(env_response.reward)
+        self.signals.shaped_reward.add_sample(filtered.reward)
         return self.observe_transition(self.update_transition_before_adding_to_replay_buffer(transition))
 
     def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
@@ -322,7 +452,7 @@ class Agent(Needs, AgentNetworks):
         """Store a transition. :return: True if it ended the episode"""
         if self._phase is not RunPhase.TEST:
             self.experience.add(transition, self.episode)
-        if self.books.writes_steps:
+        if self.signals.writes_steps and self._writes_steps:
             self.update_step_in_episode_log()
         return bool(transition.game_over)
 
@@ -331,20 +461,30 @@ class Agent(Needs, AgentNetworks):
         episode = self.episode
         episode.buffer.is_complete = True
         if self._phase is RunPhase.TEST:
-            self.books.evaluation.add(episode.report(self._phase), self.spaces.reward.reward_success_threshold)
+            self.signals.evaluation.add(episode.report(self._phase), self.spaces.reward.reward_success_threshold)
         else:
             discounted_return = self.experience.finish(episode)
             if discounted_return is not None:
-                self.discounted_return.add_sample(discounted_return)
+                self.signals.discounted_return.add_sample(discounted_return)
         if self._phase is not RunPhase.TEST or self.evaluates_only:
-            self.current_episode += 1
+            self.clock.episodes += 1
             self.update_log()
         if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
             self.log_to_screen()
 
+    def cut_episode(self) -> None:
+        """Store what there is of the present episode as an episode of its own; the rest becomes another one."""
+        self.experience.cut(self.episode, self.recurrent_state)
+
     def replace_last_action(self, action_info: ActionInfo) -> None:
         """Remember what the environment got instead of this agent's choice, as an action of the agent's own space."""
         self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
+
+    def set_incoming_directive(self, action: ActionType) -> None:
+        """Take a goal from the level above: until the next one it is the ``desired_goal`` of the agent's states. The
+        environment's own state, which others see too, stays as it is."""
+        self.episode.incoming_goal = np.asarray(action)
+        self.episode.curr_state = {**self.episode.curr_state, "desired_goal": self.episode.incoming_goal}
 
     # acting
 
@@ -359,7 +499,7 @@ class Agent(Needs, AgentNetworks):
         episode.steps += 1
         if self._phase is not RunPhase.TEST or self.evaluates_only:
             self.count_played(1)
-        if self.is_recurrent and self.learns_from_stored_states:
+        if self.stores_recurrent_states:
             episode.acted_from = self.recurrent_state
         if action is not None:
             chosen = ActionInfo(action)
@@ -376,6 +516,76 @@ class Agent(Needs, AgentNetworks):
         episode.last_action_info = chosen
         return self.output_filter.filter(chosen)
 
+    def act_in_copies(self) -> list[ActionInfo | None]:
+        """An action for each copy of the environment. Networks are asked once for all of them."""
+        parallel = self.parallel
+        assert parallel is not None
+        if self.acts_by_networks and not self.is_recurrent:
+            states = [self.run_pre_network_filter_for_inference(episode.curr_state) for episode in parallel.episodes]
+            parallel.ask_together(dict(enumerate(states)))
+        actions = [self.act() for _ in parallel]
+        parallel.ask_together({})
+        return actions
+
+    def count_played(self, steps: int) -> None:
+        """Count steps in the environment, of this process or of another one that played for this agent."""
+        self.clock.steps += steps
+
+    def choose_action(self, curr_state: StateType) -> ActionInfo:
+        """Choose an action for one state, observations without a batch dimension."""
+        raise NotImplementedError(f"{type(self).__name__} does not choose actions")
+
+    def acting_prediction(self, curr_state: StateType) -> Any:
+        """The networks' prediction for the state to act in; where several are acted in at once, they are asked once."""
+        if self.parallel is not None and self.parallel.are_asked_together:
+            return self.parallel.prediction
+        return self.predict_states([curr_state])[0]
+
+    def predict_states(self, states: list[StateType]) -> Any:
+        """The networks' predictions that ``choose_action`` needs, for each of several states."""
+        raise NotImplementedError(f"{type(self).__name__} does not predict")
+
+    def prepare_batch_for_inference(
+        self, states: StateType | list[StateType], network_name: str
+    ) -> dict[str, np.ndarray]:
+        """The inputs of a network for one state or a list of them, [B, ...] by name."""
+        states = states if isinstance(states, list) else [states]
+        names = [name for name in self.networks[network_name].input_names if name in states[0]]
+        if len(states) == 1:
+            return {name: np.asarray(states[0][name])[None] for name in names}
+        return {name: np.stack([np.asarray(state[name]) for state in states]) for name in names}
+
+    def run_pre_network_filter_for_inference(
+        self, state: StateType, update_filter_internal_state: bool = True
+    ) -> StateType:
+        """The state as networks see it."""
+        if self.pre_network_filter.is_empty:
+            return state
+        update = (
+            update_filter_internal_state
+            and self.ap.algorithm.update_pre_network_filters_state_on_inference
+            and self._phase is not RunPhase.TEST
+        )
+        columns = {name: np.asarray(observation)[None] for name, observation in state.items()}
+        return {name: column[0] for name, column in self.pre_network_filter.filter_columns(columns, update).items()}
+
+    def get_state_embedding(self, state: StateType | list[StateType]) -> np.ndarray:
+        """[B, D], the output of the middleware of network ``main`` for one state or a list of them."""
+        return self.networks["main"].embedding(self.prepare_batch_for_inference(state, "main"))
+
+    def get_predictions(self, states: dict[str, np.ndarray], prediction_type: type[PredictionType]) -> Any:
+        """The predictions of this agent's networks for states [B, ...], for another agent.
+
+        :raises CoachError: no network predicts that
+        """
+        return predictions_of(self.networks, states, prediction_type)
+
+    @property
+    def recurrent_state(self) -> dict[str, np.ndarray]:
+        """The recurrent network's state by the names of its parts; empty where there is none."""
+        network = self.networks.get(self.recurrent_network)
+        return {} if network is None else network.online_network.recurrent_state
+
     def _remember_present_state(self) -> None:
         """Show the present state to a recurrent network that was not asked, as for a random action."""
         name = self.recurrent_network
@@ -384,21 +594,21 @@ class Agent(Needs, AgentNetworks):
             state = self.run_pre_network_filter_for_inference(self.episode.curr_state, False)
             network.predict(self.prepare_batch_for_inference(state, name))
 
-    def count_played(self, steps: int) -> None:
-        """Count steps in the environment, of this process or of another one that played for this agent."""
-        self.total_steps_counter += steps
-
-    def acting_prediction(self, curr_state: StateType) -> Any:
-        """The networks' prediction for the state to act in; where several are acted in at once, they are asked once."""
-        if self.parallel is not None and self.parallel.are_asked_together:
-            return self.parallel.prediction
-        return self.predict_states([curr_state])[0]
-
-    def choose_action(self, curr_state: StateType) -> ActionInfo:
-        """Choose an action for one state, observations without a batch dimension."""
-        raise NotImplementedError(f"{type(self).__name__} does not choose actions")
-
     # learning
+
+    @property
+    def learns_by_rule(self) -> bool:
+        """True if the agent learns by its update rule, not by a ``learn_from_batch`` of its own."""
+        return not is_replaced(self, "make_update_rule")
+
+    @property
+    def training_iteration(self) -> int:
+        """Updates of the agent's networks so far."""
+        return self.clock.updates
+
+    @training_iteration.setter
+    def training_iteration(self, value: int) -> None:
+        self.clock.updates = value
 
     def make_learning(self) -> Learning:
         """The part that decides when the agent learns, from what, and in how many updates: in phases on batches from
@@ -408,17 +618,13 @@ class Agent(Needs, AgentNetworks):
     def phases(self) -> Phases:
         """When training phases begin, for a part that learns in phases."""
         return Phases(
-            self.counts,
+            self.clock,
             self.ap.algorithm,
             self.memory,
             start=lambda: self.start_phase(),
             is_in_episode=self._is_in_episode,
             is_on_policy=lambda: self.is_on_policy,
         )
-
-    def start_phase(self) -> int:
-        """Begin the training phase that is due. :return: number of its updates"""
-        return self.clock.start_phases(self.total_steps_counter, self.current_episode, self.updates_left)
 
     def _is_in_episode(self) -> bool:
         # of what is played in several environments, or by other processes, so much is learned from as is there
@@ -430,7 +636,7 @@ class Agent(Needs, AgentNetworks):
         return self.can_train and self.learning.is_due()
 
     def train(self) -> SupportsFloat:
-        """Learn, if it is time, as ``learning`` does.
+        """Learn as ``learning`` does, if it is time.
 
         :return: the loss; reading it waits for the updates
         """
@@ -439,6 +645,10 @@ class Agent(Needs, AgentNetworks):
         loss = self.learning.learn(self.updates_left)
         self.post_training_commands()
         return loss
+
+    def start_phase(self) -> int:
+        """Begin the training phase that is due. :return: number of its updates"""
+        return self.clock.start_phases(self.updates_left)
 
     def learn_from_batch(self, batch: Batch) -> Outcome:
         """Update the networks on a batch, which the pre-network filters have passed already.
@@ -458,11 +668,10 @@ class Agent(Needs, AgentNetworks):
         """Numbers that change between updates and that the rule needs."""
         return {}
 
-    def sync(self) -> None:
-        self.update_loop.take_newest()
-
     def post_training_commands(self) -> None:
         """Called after a training phase; nothing is to be done by default."""
+
+    # other processes
 
     def take_in(self, played: Played) -> None:
         """Take in what another process has played for this agent, as if it had been played here.
@@ -470,50 +679,88 @@ class Agent(Needs, AgentNetworks):
         :raises CoachError: its columns are not those that the memory holds; nothing has been changed then
         """
         self.learning.require_fitting(played)
-        self.experience.take_in(played)
+        self.experience.store_played(played, self.filters)
+        self.clock.steps_at_once = max(self.clock.steps_at_once, played.steps)  # a step is compiled for the most
+        self.count_played(played.steps)
+        self.exploration_policy.advance(played.steps)
+        for report in played.reports:
+            self.clock.episodes += 1
+            self.signals.begin_episode(self.clock.episodes, self._writes_steps)
+            self._write_episode(report)
+            if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
+                self._print_episode(report)
         if self._phase is not RunPhase.HEATUP:
             self.learning.take_in(played)
 
-    def cut_episode(self) -> None:
-        self.experience.cut(self.episode)
+    def acting_policy(self) -> dict[str, Any]:
+        """The policy by which another process acts as this agent does, as plain data."""
+        names = self.acting_networks or tuple(name for name, one in self.networks.items() if one.input_names)
+        networks = {name: self.networks[name] for name in names}
+        return policy_of(networks, self.filters, self.exploration_policy, self.clock.updates)
 
-    def set_incoming_directive(self, action: ActionType) -> None:
-        """Take a goal from the level above: until the next one it is the ``desired_goal`` of the agent's states. The
-        environment's own state, which others see too, stays as it is."""
-        self.episode.incoming_goal = np.asarray(action)
-        self.curr_state = {**self.curr_state, "desired_goal": self.episode.incoming_goal}
+    def take_policy(self, policy: dict[str, Any]) -> None:
+        """Act from now on as ``acting_policy`` of another process says."""
+        take_policy(policy, self.networks, self.filters, self.exploration_policy)
+        self.clock.updates = policy["updates"]
+
+    def sync(self) -> None:
+        self.update_loop.take_newest()
 
     # state
 
+    @property
+    def filters(self) -> dict[str, Any]:
+        """Input, output and pre-network filter by the names of these attributes."""
+        return {name: getattr(self, name) for name in FILTERS}
+
     def get_state(self) -> dict[str, Any]:
-        """Networks, optimizers, memory, filters, exploration, counters and random streams."""
+        """Networks, optimizers, memory, filters, exploration, counters and random streams; not the episode in progress.
+
+        A checkpoint holds it under these names.
+        """
         self.update_loop.take_all()
-        return {**state_of(self), **self.learning.get_state()}
+        task = self.ap.task_parameters
+        return {
+            "networks": {name: network.get_state() for name, network in self.networks.items()},
+            "memory": self.memory.get_state() if task is None or task.checkpoint_memory else None,
+            "exploration": self.exploration_policy.get_state(),
+            "filters": {name: one.get_state() for name, one in self.filters.items()},
+            "rng": self.rng.bit_generator.state,
+            "action_rng": self.spaces.action.rng.bit_generator.state,
+            "books": self.signals.get_state(),
+            "clock": self.clock.get_state(),
+            "counters": {name: getattr(self, name) for name in self.counters},
+            **self.learning.get_state(),
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from ``get_state``, with a new episode."""
-        restore(self, state)
+        for name, network in self.networks.items():
+            network.set_state(state["networks"][name])
+        if state["memory"] is not None and not self.evaluates_only:
+            self.memory.set_state(state["memory"])
+        self.exploration_policy.set_state(state["exploration"])
+        for name, one in self.filters.items():
+            one.set_state(state["filters"][name])
+        self.rng.bit_generator.state = state["rng"]
+        self.spaces.action.rng.bit_generator.state = state["action_rng"]
+        self.signals.set_state(state["books"])
+        self.clock.set_state(state["clock"])
+        for name in self.counters:
+            setattr(self, name, state["counters"][name])
         self.learning.set_state(state)
+
+    def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
+        """Savers of the networks by themselves. A subclass adds savers of its own, which write into each checkpoint of
+        the graph and read from it."""
+        savers = SaverCollection()
+        for network in self.networks.values():
+            savers.update(network.collect_savers(f"{parent_path_suffix}/{self.name}"))
+        return savers
 
     def fits(self) -> dict[str, str]:
         return {**super().fits(), **{f"network {name}": network.layout for name, network in self.networks.items()}}
 
     def close(self) -> None:
         """Write the last row."""
-        self.books.close()
-
-
-class _Clock:
-    def __init__(self, agent):
-        self._agent = agent
-
-    steps = property(lambda self: self._agent.total_steps_counter)
-    episodes = property(lambda self: self._agent.current_episode)
-    last_phase = property(lambda self: self._agent.clock.last_phase)
-    updates = property(
-        lambda self: self._agent.training_iteration,
-        lambda self, value: setattr(self._agent, "training_iteration", value),
-    )
-
-    def is_due(self, in_episode=False):
-        return self._agent.clock.is_due(self._agent.total_steps_counter, self._agent.current_episode, in_episode)
+        self.signals.close()

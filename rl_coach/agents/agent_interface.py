@@ -98,8 +98,12 @@ class AgentInterface:
         """Start all random streams from a ``SeedSequence``. Called before ``set_environment_parameters``, so that
         networks too are initialised from it."""
 
-    def reset_internal_state(self) -> None:
+    def begin_episode(self) -> None:
         """Begin an episode."""
+        self.reset_internal_state()
+
+    def reset_internal_state(self) -> None:
+        """Forget the episode before."""
         raise NotImplementedError(f"{type(self).__name__} does not begin episodes")
 
     def act(self, action: ActionType | None = None) -> ActionInfo | None:

@@ -3,10 +3,11 @@ exploration is the algorithm of Chen et al. 2017, "UCB exploration via Q-ensembl
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
+from rl_coach.agents.core.episode import EpisodeInProgress
 from rl_coach.agents.core.requirements import NetworkNeed, Q
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNNetworkParameters
@@ -25,7 +26,6 @@ from rl_coach.architectures.update import (
 from rl_coach.core_types import Batch, StateType, Transition
 from rl_coach.exploration_policies.bootstrapped import BootstrappedParameters
 from rl_coach.policy.action_choice import PolicyDescription
-from rl_coach.utils import CoachError
 
 
 class BootstrappedDQNNetworkParameters(DQNNetworkParameters):
@@ -91,6 +91,7 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
     network_needs = {"main": NetworkNeed((Q,), has_target=True)}
     predicts_values = True
     learns_from_stored_states = True
+    episode_class = EpisodeInProgress  # the head of an episode is the exploration policy's
 
     @property
     def is_on_policy(self) -> bool:
@@ -101,13 +102,13 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
         """K, the number of heads that the exploration policy chooses from."""
         return self.ap.exploration.architecture_num_q_heads
 
-    def init_environment_dependent_modules(self) -> None:
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
         if not hasattr(self.ap.exploration, "architecture_num_q_heads"):
-            raise CoachError(
+            yield (
                 f"exploration of agent '{self.name}' is {type(self.ap.exploration).__name__}, which knows of no heads: "
                 f"set it to BootstrappedParameters() or UCBParameters()"
             )
-        super().init_environment_dependent_modules()
 
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Mapping
+from typing import ClassVar, Iterator, Mapping
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from rl_coach.architectures.update import UpdateRule
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.schedules import LinearSchedule
 from rl_coach.utilities.constraints import Constraint, number, whole
-from rl_coach.utils import CoachError
 
 DISTRIBUTION = HeadNeed("CategoricalQHeadParameters", ("distribution", "log_distribution", "q"))
 
@@ -49,6 +48,10 @@ class CategoricalDQNAlgorithmParameters(DQNAlgorithmParameters):
         self.v_min = -10.0
         self.v_max = 10.0
         self.atoms = 51
+
+    def unmet(self) -> Iterator[str]:
+        if self.v_min >= self.v_max:
+            yield f"v_min is {self.v_min}; it must be below v_max, which is {self.v_max}"
 
 
 class CategoricalDQNExplorationParameters(EGreedyParameters):
@@ -93,10 +96,6 @@ class CategoricalDQNAgent(ValueOptimizationAgent):
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         algorithm = self.ap.algorithm
-        if algorithm.v_min >= algorithm.v_max:
-            raise CoachError(
-                f"algorithm.v_min is {algorithm.v_min}; it must be below v_max, which is {algorithm.v_max}"
-            )
         for head in self.ap.network_wrappers["main"].heads_parameters:
             if hasattr(head, "v_min"):  # otherwise it is no such head, or one that somebody wrote
                 head.v_min, head.v_max, head.atoms = algorithm.v_min, algorithm.v_max, algorithm.atoms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any, ClassVar, Iterator, Mapping
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperi
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, optional, schedule, whole
-from rl_coach.utils import CoachError
 
 
 class ClippedPPONetworkParameters(NetworkParameters):
@@ -94,6 +93,10 @@ class ClippedPPOAlgorithmParameters(AlgorithmParameters):
         self.update_pre_network_filters_state_on_train = True
         self.update_pre_network_filters_state_on_inference = False
 
+    def unmet(self) -> Iterator[str]:
+        if self.use_kl_regularization:
+            yield "use_kl_regularization is True, and ClippedPPO has no such term: set it to False, or use PPO"
+
 
 class ClippedPPOAgentParameters(AgentParameters):
     """PPO that samples from the policy."""
@@ -118,11 +121,6 @@ class ClippedPPOAgent(ProximalPolicyAgent):
     """See the module."""
 
     network_needs = {"main": NetworkNeed((V, PPO_POLICY))}
-
-    def __init__(self, agent_parameters: Any, parent: Any = None):
-        super().__init__(agent_parameters, parent)
-        if agent_parameters.algorithm.use_kl_regularization:
-            raise CoachError("ClippedPPO has no KL regularisation: set use_kl_regularization to False, or use PPO")
 
     def make_update_rule(self) -> UpdateRule:
         algorithm = self.ap.algorithm

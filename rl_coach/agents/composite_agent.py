@@ -232,7 +232,7 @@ class CompositeAgent(AgentInterface):
     def reset_internal_state(self) -> None:
         self._reward_so_far = 0.0
         for agent in self.agents.values():
-            agent.reset_internal_state()
+            agent.begin_episode()
 
     def act(self, action: ActionType | None = None) -> ActionInfo:
         """Let the deciding agents choose, decide, and tell everyone what was decided."""

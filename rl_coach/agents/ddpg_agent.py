@@ -22,7 +22,6 @@ from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, StateType
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.policy.action_choice import DeterministicChoice, PolicyDescription
-from rl_coach.spaces import require_bounded_box
 
 
 class DDPGCriticNetworkParameters(DeterministicPolicyNetworkParameters):
@@ -97,6 +96,7 @@ class DDPGAgent(Agent):
         "critic": NetworkNeed((Q_OF_ACTION,), has_target=True),
     }
     acting_networks: tuple[str, ...] = ("actor",)
+    needs_bounded_actions = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -105,10 +105,6 @@ class DDPGAgent(Agent):
     @property
     def is_on_policy(self) -> bool:
         return False
-
-    def init_environment_dependent_modules(self) -> None:
-        require_bounded_box(self.policy_spaces.action, self.name)
-        super().init_environment_dependent_modules()
 
     def make_update_rule(self) -> UpdateRule:
         algorithm, critic = self.ap.algorithm, self.ap.network_wrappers["critic"]

@@ -6,6 +6,7 @@ from typing import ClassVar, Mapping
 
 import numpy as np
 
+from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.requirements import NetworkNeed, Q
 from rl_coach.agents.rules.q_learning import SelectActions, greedy_by_target, q_learning_rule, selected_before
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
@@ -82,15 +83,10 @@ class DQNAgent(ValueOptimizationAgent):
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
     learns_from_stored_states = True
 
-    def __init_subclass__(cls) -> None:
-        """A subclass that overrides ``select_actions`` learns with what it selects."""
-        super().__init_subclass__()
-        if "bootstrap_actions" in vars(cls):
-            cls.learns_one_by_one = False
-        elif "select_actions" in vars(cls):
-            cls.bootstrap_actions, cls.learns_one_by_one = (selected_before, False), True
-            if "learning_columns" not in vars(cls):
-                cls.learning_columns = _columns_with_selected_actions  # type: ignore[assignment,method-assign]
+    @property
+    def learns_one_by_one(self) -> bool:  # type: ignore[override]
+        """True if a subclass selects the actions to bootstrap from, by what networks say before the update."""
+        return is_replaced(self, "bootstrap_actions")
 
     def select_actions(self, next_states: dict[str, np.ndarray], q_st_plus_1: np.ndarray) -> np.ndarray:
         """[B], the actions to bootstrap from.
@@ -106,21 +102,22 @@ class DQNAgent(ValueOptimizationAgent):
 
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
+        actions, needs_online = (selected_before, False) if self.learns_one_by_one else self.bootstrap_actions
         return q_learning_rule(
             main.replace_mse_with_huber_loss,
             self.spaces.action_mask_name,
-            *self.bootstrap_actions,
+            actions,
+            needs_online,
             loss_weight=main.heads_parameters[0].loss_weight,
         )
 
-
-def _columns_with_selected_actions(agent: DQNAgent, batch: Batch) -> dict[str, np.ndarray]:
-    """The columns of DQN and ``extra/next_actions``, for agents that override ``select_actions``."""
-    main = agent.networks["main"]
-    next_states = batch.next_states(main.input_names)
-    q_t = main.target_network.predict(next_states)
-    mask_name = agent.spaces.action_mask_name
-    if mask_name is not None:
-        q_t = np.where(batch.next_state_columns[mask_name] > 0, q_t, MASKED_LOGIT)
-    selected = np.asarray(agent.select_actions(next_states, q_t), np.int32)
-    return {**super(DQNAgent, agent).learning_columns(batch), "extra/next_actions": selected}
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        columns = super().learning_columns(batch)
+        if self.learns_one_by_one:
+            main, mask_name = self.networks["main"], self.spaces.action_mask_name
+            next_states = batch.next_states(main.input_names)
+            q_t = main.target_network.predict(next_states)
+            if mask_name is not None:
+                q_t = np.where(batch.next_state_columns[mask_name] > 0, q_t, MASKED_LOGIT)
+            columns["extra/next_actions"] = np.asarray(self.select_actions(next_states, q_t), np.int32)
+        return columns

@@ -9,6 +9,7 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.episode import new_buffer
+from rl_coach.agents.core.learning import NoLearning
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper
@@ -105,13 +106,12 @@ class HumanAgent(Agent):
 
     def log_to_screen(self) -> None:
         """Say how the episode went."""
-        reward = float(np.sum(self.total_reward_in_current_episode))
-        steps = self.current_episode_steps_counter
-        screen.print(f"episode {self.current_episode}: reward {reward:.5g} in {steps:,} steps")
+        reward = float(np.sum(self.episode.total_reward))
+        steps = self.episode.steps
+        screen.print(f"episode {self.clock.episodes}: reward {reward:.5g} in {steps:,} steps")
 
-    def train(self) -> float:
-        """Nothing to do."""
-        return 0.0
+    def make_learning(self) -> NoLearning:
+        return NoLearning(self.phases())
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         """The action of the keys that are held down, as one of the agent's own action space.
@@ -145,12 +145,12 @@ class HumanAgent(Agent):
 
     def _store_broken_off_episode(self) -> None:
         """An episode that the player left ends there, by no doing of the environment's."""
-        episode = self.current_episode_buffer
+        episode = self.episode.buffer
         if episode.is_empty() or episode.is_complete:
             return
         episode.transitions[-1].game_over = True
         self.experience.finish(self.episode)
-        self.current_episode_buffer = new_buffer(self.ap.algorithm)
+        self.episode.buffer = new_buffer(self.ap.algorithm)
 
     def _save(self, directory: str) -> None:
         path = os.path.join(directory, REPLAY_BUFFER_FILE)

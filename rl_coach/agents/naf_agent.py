@@ -25,8 +25,6 @@ from rl_coach.core_types import ActionInfo, EnvironmentSteps, StateType
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.policy.action_choice import DeterministicChoice, PolicyDescription
-from rl_coach.spaces import BoxActionSpace
-from rl_coach.utils import CoachError
 
 QUADRATIC = HeadNeed("NAFHeadParameters", ("mean", "v", "factor"))
 
@@ -110,6 +108,7 @@ class NAFAgent(ValueOptimizationAgent):
 
     network_needs = {"main": NetworkNeed((QUADRATIC,), has_target=True)}
     learns_from_stored_states = True
+    needs_bounded_actions = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -119,15 +118,6 @@ class NAFAgent(ValueOptimizationAgent):
     @property
     def is_on_policy(self) -> bool:
         return False
-
-    def init_environment_dependent_modules(self) -> None:
-        action = self.spaces.action
-        if not isinstance(action, BoxActionSpace) or not np.all(np.isfinite([action.low, action.high])):
-            raise CoachError(
-                f"normalized advantage functions need continuous actions with finite bounds, not {action!r}: "
-                f"choose another agent or environment"
-            )
-        super().init_environment_dependent_modules()
 
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any, ClassVar, Iterator, Mapping
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.differentiable_neural_dictionary import QDND, gradients_of_squared_errors
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, number, whole
-from rl_coach.utils import CoachError
 
 
 class NECNetworkParameters(NetworkParameters):
@@ -76,6 +75,10 @@ class NECAlgorithmParameters(AlgorithmParameters):
         self.n_step = 100
         self.bootstrap_total_return_from_old_policy = True
 
+    def unmet(self) -> Iterator[str]:
+        if self.number_of_knn > self.dnd_size:
+            yield f"number_of_knn is {self.number_of_knn}; it must be at most dnd_size ({self.dnd_size})"
+
 
 class NECMemoryParameters(EpisodicExperienceReplayParameters):
     """The episodes that the embeddings are learned from."""
@@ -120,11 +123,6 @@ class NECAgent(ValueOptimizationAgent):
     def init_environment_dependent_modules(self) -> None:
         super().init_environment_dependent_modules()
         algorithm, main = self.ap.algorithm, self.networks["main"]
-        if algorithm.number_of_knn > algorithm.dnd_size:
-            raise CoachError(
-                f"algorithm.number_of_knn is {algorithm.number_of_knn}; it must be at most dnd_size "
-                f"({algorithm.dnd_size})"
-            )
         (name,) = main.outputs_named("embedding")
         self.dnd = QDND(
             algorithm.dnd_size,
@@ -154,7 +152,7 @@ class NECAgent(ValueOptimizationAgent):
         embeddings = main.online_network.predict({name: states[name] for name in main.input_names})
         keys, values, indices = self.dnd.query_each(embeddings, actions, self.ap.algorithm.number_of_knn)
         if self.ap.algorithm.propagate_updates_to_DND:
-            self.dnd.learning_rate = main.optimizer.learning_rate(self.training_iteration)
+            self.dnd.learning_rate = main.optimizer.learning_rate(self.clock.updates)
             delta = self.ap.algorithm.l2_norm_added_delta
             by_keys, by_values = gradients_of_squared_errors(embeddings, keys, values, returns, delta)
             self.dnd.update_keys_and_values(actions, by_keys, by_values, indices)

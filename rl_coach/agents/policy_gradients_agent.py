@@ -22,6 +22,7 @@ from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.constraints import Constraint, member, number, whole
+from rl_coach.utils import CoachError
 
 
 class PolicyGradientNetworkParameters(NetworkParameters):
@@ -138,4 +139,4 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
         if rescaler == PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP:
             means = self.return_means.means[first : first + len(returns)]
             return returns - np.pad(means, (0, len(returns) - len(means)))
-        raise unknown_rescaler(self)
+        raise CoachError(unknown_rescaler(self.name, rescaler, self.rescalers))

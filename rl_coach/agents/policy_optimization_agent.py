@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.compat import Delegated
 from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings
-from rl_coach.agents.delegated_attributes import Delegated
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
 from rl_coach.policy.action_choice import PolicyDescription
@@ -142,7 +142,7 @@ class PolicyOptimizationAgent(PolicyAgent):
         return SegmentLearning(
             self.segment_settings(),
             self.update_loop,
-            self.counts,
+            self.clock,
             episodes=lambda: [self.episode] if self.parallel is None else self.parallel.episodes,
             enter=lambda copy: None if self.parallel is None else self.parallel.enter(copy),
             recurrent_state=lambda: self.recurrent_state,

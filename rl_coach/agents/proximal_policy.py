@@ -29,7 +29,7 @@ class ProximalPolicyAgent(AdvantageAgent):
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
-        self.books.use_for_rule("Entropy", self.entropy)
+        self.signals.use_for_rule("Entropy", self.entropy)
 
     def make_learning(self) -> EpochLearning:
         return EpochLearning(

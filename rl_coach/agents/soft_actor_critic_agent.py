@@ -4,7 +4,7 @@ TQC, REDQ, DroQ and CrossQ are settings of it."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any, ClassVar, Iterator, Mapping
 
 import numpy as np
 
@@ -31,9 +31,8 @@ from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, RunPhase, S
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.policy.action_choice import PolicyDescription, SquashedGaussianChoice
-from rl_coach.spaces import require_bounded_box
 from rl_coach.utilities.constraints import FLAG, Constraint, number, optional, whole
-from rl_coach.utils import CoachError, force_list
+from rl_coach.utils import force_list
 
 
 class _SACNetworkParameters(NetworkParameters):
@@ -127,6 +126,11 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
         self.top_quantiles_to_drop = 0
 
 
+_WITHOUT_VALUE_NETWORK = (
+    "target_entropy", "num_critics_in_target", "top_quantiles_to_drop", "policy_uses_mean_of_critics"
+)  # fmt: skip
+
+
 class SoftActorCriticAgentParameters(AgentParameters):
     """Soft actor-critic; its policy explores by itself.
 
@@ -151,53 +155,42 @@ class SoftActorCriticAgentParameters(AgentParameters):
     def path(self) -> str:
         return "rl_coach.agents.soft_actor_critic_agent:SoftActorCriticAgent"
 
+    def unmet(self) -> Iterator[str]:
+        algorithm, without = self.algorithm, "SoftActorCriticAgentParameters(use_value_network=False)"
+        in_target, dropped = algorithm.num_critics_in_target, algorithm.top_quantiles_to_drop
+        head = next(iter(force_list(self.network_wrappers["q"].heads_parameters)), None)
+        critics, quantiles = getattr(head, "num_critics", 2), getattr(head, "num_quantiles", 1)
+        if has_value_network(self):
+            coachs = SoftActorCriticAlgorithmParameters()
+            for name in _WITHOUT_VALUE_NETWORK:
+                if getattr(algorithm, name) not in (None, getattr(coachs, name)):
+                    yield f"algorithm.{name} needs {without}"
+            if (critics, quantiles) != (2, 1):
+                yield f"network_wrappers['q']: num_critics and num_quantiles other than 2 and 1 need {without}"
+        elif algorithm.temperature is None and "temperature" not in self.network_wrappers:
+            yield (
+                f"algorithm.temperature is None, which learns it, and network_wrappers has no 'temperature': "
+                f"set it to a number, or use {without}"
+            )
+        if in_target is not None and quantiles > 1:
+            yield (
+                f"algorithm.num_critics_in_target is {in_target}, and without effect where the head has num_quantiles "
+                f"{quantiles}, whose targets pool all critics: set one to None, or the other to 1"
+            )
+        if (in_target or 1) > critics:
+            yield (
+                f"algorithm.num_critics_in_target is {in_target}, and the head has num_critics {critics}: "
+                f"choose at most as many"
+            )
+        if dropped >= quantiles and dropped > 0:
+            yield (
+                f"algorithm.top_quantiles_to_drop is {dropped}, and the head has num_quantiles {quantiles}: drop fewer"
+            )
+
 
 def has_value_network(parameters: AgentParameters) -> bool:
     """True if the critics bootstrap from a network V(s)."""
     return "v" in parameters.network_wrappers
-
-
-def require_consistent_settings(parameters: AgentParameters) -> None:
-    """
-    :raises CoachError: settings contradict each other
-    """
-    algorithm = parameters.algorithm
-    head = next(iter(force_list(parameters.network_wrappers["q"].heads_parameters)), None)
-    critics, quantiles = getattr(head, "num_critics", 2), getattr(head, "num_quantiles", 1)
-    if has_value_network(parameters):
-        newer = {
-            "target_entropy": algorithm.target_entropy is not None,
-            "num_critics_in_target": algorithm.num_critics_in_target is not None,
-            "top_quantiles_to_drop": algorithm.top_quantiles_to_drop,
-            "policy_uses_mean_of_critics": algorithm.policy_uses_mean_of_critics,
-        }
-        if wrong := [name for name, is_set in newer.items() if is_set]:
-            raise CoachError(f"{wrong[0]} needs SoftActorCriticAgentParameters(use_value_network=False)")
-        if (critics, quantiles) != (2, 1):
-            raise CoachError(
-                "num_critics and num_quantiles other than 2 and 1 need "
-                "SoftActorCriticAgentParameters(use_value_network=False)"
-            )
-    elif algorithm.temperature is None and "temperature" not in parameters.network_wrappers:
-        raise CoachError(
-            "temperature is None, which learns it, and network_wrappers has no 'temperature': set it to a number, or "
-            "use SoftActorCriticAgentParameters(use_value_network=False)"
-        )
-    if algorithm.num_critics_in_target is not None and quantiles > 1:
-        raise CoachError(
-            f"num_critics_in_target is {algorithm.num_critics_in_target}, and without effect where the head has "
-            f"num_quantiles {quantiles}, whose targets pool all critics: set one to None, or the other to 1"
-        )
-    if (algorithm.num_critics_in_target or 1) > critics:
-        raise CoachError(
-            f"num_critics_in_target is {algorithm.num_critics_in_target}, and the head has num_critics "
-            f"{critics}: choose at most as many"
-        )
-    if algorithm.top_quantiles_to_drop >= quantiles and algorithm.top_quantiles_to_drop > 0:
-        raise CoachError(
-            f"top_quantiles_to_drop is {algorithm.top_quantiles_to_drop}, and the head has num_quantiles "
-            f"{quantiles}: drop fewer"
-        )
 
 
 class SoftActorCriticAgent(Agent):
@@ -209,14 +202,14 @@ class SoftActorCriticAgent(Agent):
         "v": NetworkNeed((V,), has_target=True),
     }
     acting_networks = ("policy",)
+    needs_bounded_actions = True
 
     @property
     def is_on_policy(self) -> bool:
         return False
 
     def init_environment_dependent_modules(self) -> None:
-        action = require_bounded_box(self.spaces.action, self.name)
-        require_consistent_settings(self.ap)
+        action = self.spaces.action
         self._choice = SquashedGaussianChoice(
             centre=((action.high + action.low) / 2).astype(np.float32),
             radius=((action.high - action.low) / 2).astype(np.float32),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Mapping, SupportsFloat
+from typing import ClassVar, Iterator, Mapping
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from rl_coach.core_types import Batch, TrainingSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.utilities.constraints import Constraint, number, whole
-from rl_coach.utils import CoachError
 
 
 class TD3CriticNetworkParameters(DeterministicPolicyNetworkParameters):
@@ -123,14 +122,17 @@ class TD3Agent(DDPGAgent):
         "critic": NetworkNeed((TWIN_CRITICS,), has_target=True),
     }
 
-    def init_environment_dependent_modules(self) -> None:
-        middleware, count = self.ap.network_wrappers["critic"].middleware_parameters, self.ap.algorithm.num_q_networks
-        streams = middleware.num_streams if isinstance(middleware, FCMiddlewareParameters) else count
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
+        count = self.ap.algorithm.num_q_networks
+        streams = getattr(self.ap.network_wrappers["critic"].middleware_parameters, "num_streams", count)
         if streams != count:
-            raise CoachError(
-                f"num_q_networks of agent '{self.name}' is {self.ap.algorithm.num_q_networks}, and its critic has "
-                f"{streams} streams: set num_streams of the critic's middleware_parameters likewise"
+            yield (
+                f"num_q_networks of agent '{self.name}' is {count}, and its critic has {streams} streams: "
+                f"set num_streams of the critic's middleware_parameters likewise"
             )
+
+    def init_environment_dependent_modules(self) -> None:
         self.learning_periods = {"actor": self.ap.algorithm.update_policy_every_x_episode_steps}
         if self.ap.algorithm.act_for_full_episodes:  # whose length differs: calls are compiled once
             self.most_updates_per_call = UPDATES_OF_A_CALL
@@ -158,15 +160,10 @@ class TD3Agent(DDPGAgent):
             return self.clock.steps_at_once
         return self.episode.steps * (1 if self.parallel is None else self.parallel.count)
 
-    def train(self) -> SupportsFloat:
+    def start_phase(self) -> int:
         if not self.ap.algorithm.act_for_full_episodes:
-            return super().train()
-        if not (self.can_train and self.should_train()):
-            return 0.0
+            return super().start_phase()
         # steps of the heatup are not caught up with
-        played = min(self.total_steps_counter - self.clock.last_phase, self._steps_at_once())
-        updates = self.updates_of_full_episodes(played)
-        self.clock.start_phases(self.total_steps_counter, self.current_episode)
-        loss = self.update_loop.learn(updates if self.updates_left is None else min(updates, self.updates_left))
-        self.post_training_commands()
-        return loss
+        updates = self.updates_of_full_episodes(min(self.clock.steps - self.clock.last_phase, self._steps_at_once()))
+        self.clock.start_phases()
+        return updates if self.updates_left is None else min(updates, self.updates_left)

@@ -9,8 +9,10 @@ from typing import ClassVar, Mapping
 
 import numpy as np
 
+from rl_coach.agents.core.learning import NoLearning
 from rl_coach.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 from rl_coach.agents.td3_exploration_agent import TD3ExplorationAgent
+from rl_coach.agents.td3_goal_based_agent import TD3GoalBasedAgent as TD3GoalBasedAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import RNDHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
@@ -137,5 +139,5 @@ class RandomAgent(TD3ExplorationAgent):
 
     memory_need = TD3ExplorationAgent.memory_need
 
-    def train(self) -> float:
-        return 0.0
+    def make_learning(self) -> NoLearning:
+        return NoLearning(self.phases())

@@ -4,7 +4,7 @@ random network distillation")."""
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -38,13 +38,17 @@ class TD3ExplorationAgent(TD3Agent):
         self.last_replay_buffer_save = 0
         self.novelty = self.register_signal("Novelty")
 
-    def init_environment_dependent_modules(self) -> None:
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
         state, key = self.spaces.state, self.ap.algorithm.env_obs_key
         if key not in state:
-            raise CoachError(
+            yield (
                 f"env_obs_key of agent '{self.name}' is '{key}', which is not an observation: "
                 f"set it to one of {', '.join(map(repr, state.sub_spaces))}"
             )
+
+    def init_environment_dependent_modules(self) -> None:
+        state, key = self.spaces.state, self.ap.algorithm.env_obs_key
         for name in ("predictor", "constant"):
             embedders = self.ap.network_wrappers[name].input_embedders_parameters
             if key not in embedders and "observation" in embedders:
@@ -101,15 +105,15 @@ class TD3ExplorationAgent(TD3Agent):
             return
         newest = self.memory.newest_transitions(self.episode.steps)
         self.rnd_obs_stats.push_val(newest.state_columns[self.ap.algorithm.env_obs_key])
-        if self.total_steps_counter - self.last_rnd_training >= self.ap.algorithm.rnd_sample_size:
-            self.last_rnd_training = self.total_steps_counter
+        if self.clock.steps - self.last_rnd_training >= self.ap.algorithm.rnd_sample_size:
+            self.last_rnd_training = self.clock.steps
             self.update_intrinsic_returns_estimate(
                 self.calculate_novelty(self.memory.newest_transitions(self.ap.algorithm.rnd_sample_size))
             )
             self.train_rnd()
         self.novelty.add_sample(self.calculate_novelty(newest))
-        if self.total_steps_counter - self.last_replay_buffer_save >= self.ap.algorithm.replay_buffer_save_steps:
-            self.last_replay_buffer_save = self.total_steps_counter
+        if self.clock.steps - self.last_replay_buffer_save >= self.ap.algorithm.replay_buffer_save_steps:
+            self.last_replay_buffer_save = self.clock.steps
             self.save_replay_buffer(self.ap.algorithm.replay_buffer_save_path)
 
     def save_rnd_images(self, dir_path: str | None = None) -> str:
@@ -120,7 +124,8 @@ class TD3ExplorationAgent(TD3Agent):
         :raises CoachError: ``env_obs_key`` is no image
         """
         if dir_path is None:
-            dir_path = os.path.join(str(self.ap.task_parameters.experiment_path), "rnd_images")
+            task = self.ap.task_parameters
+            dir_path = os.path.join("" if task is None else str(task.experiment_path), "rnd_images")
         seen = self.memory.get_all_complete_episodes_transitions().next_state_columns[self.ap.algorithm.env_obs_key]
         if seen.ndim not in (3, 4):
             key, shape = self.ap.algorithm.env_obs_key, list(seen.shape[1:])
@@ -130,7 +135,7 @@ class TD3ExplorationAgent(TD3Agent):
         order = np.argsort(np.concatenate([self.calculate_novelty(self.memory.transitions_at(one)) for one in batches]))
         shown = seen[order[np.linspace(0, len(order) - 1, PICTURES_IN_A_ROW**2).round().astype(int)]]
         os.makedirs(dir_path, exist_ok=True)
-        path = os.path.join(dir_path, f"novelty_{self.total_steps_counter}.png")
+        path = os.path.join(dir_path, f"novelty_{self.clock.steps}.png")
         write_picture(path, tiled(shown, PICTURES_IN_A_ROW))
         return path
 
@@ -138,7 +143,7 @@ class TD3ExplorationAgent(TD3Agent):
         """Save the memory in a directory, under the number of steps; nothing is saved if None is given."""
         if dir_path is not None:
             os.makedirs(dir_path, exist_ok=True)
-            self.memory.save(os.path.join(dir_path, f"replay_buffer_{self.total_steps_counter}.npz"))
+            self.memory.save(os.path.join(dir_path, f"replay_buffer_{self.clock.steps}.npz"))
 
     def get_state(self) -> dict[str, Any]:
         statistics = {"rnd": self.rnd_stats.get_state(), "rnd_observations": self.rnd_obs_stats.get_state()}

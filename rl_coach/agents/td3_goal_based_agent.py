@@ -3,13 +3,12 @@ replay")."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
 from rl_coach.agents.td3_exploration_agent import TD3ExplorationAgent
 from rl_coach.core_types import Batch, RunPhase, StateType
-from rl_coach.utils import CoachError
 
 
 class TD3GoalBasedAgent(TD3ExplorationAgent):
@@ -26,19 +25,19 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         super().__init__(agent_parameters, parent)
         self.goal: np.ndarray | None = None
 
-    def init_environment_dependent_modules(self) -> None:
-        super().init_environment_dependent_modules()
+    def unmet_by_networks(self) -> Iterator[str]:
+        yield from super().unmet_by_networks()
         state, key, seen = self.spaces.state, self.ap.algorithm.env_obs_key, self.ap.algorithm.agent_obs_key
         *others, last = map(int, state[key].shape)
         wanted = [*others, 2 * last]
         if seen not in state or list(state[seen].shape) != wanted:
-            raise CoachError(
+            yield (
                 f"agent_obs_key of agent '{self.name}' is '{seen}', which is not an observation of shape {wanted}: "
                 f"it holds '{key}' and the goal's, joined"
             )
         for name in ("actor", "critic"):
             if seen not in self.networks[name].input_names:
-                raise CoachError(
+                yield (
                     f"agent_obs_key of agent '{self.name}' is '{seen}', and network '{name}' does not see it: "
                     f"name its embedder in input_embedders_parameters so"
                 )

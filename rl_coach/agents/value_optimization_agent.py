@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.core.batches import BatchSource
+from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.sequence_replay import SequenceReplay
 from rl_coach.core_types import ActionInfo, Batch, StateType
 from rl_coach.logger import screen
 from rl_coach.policy.action_choice import PolicyDescription
-from rl_coach.utils import CoachError, Signal
+from rl_coach.utils import Signal
 
 
 class ValueOptimizationAgent(Agent):
@@ -24,39 +26,44 @@ class ValueOptimizationAgent(Agent):
         self.q_values = self.register_signal("Q")
         self.q_value_for_action: dict[int, Signal] = {}
         self._q_outputs: list[str] | None = None
+        if is_replaced(self, "learns_from_stored_states"):
+            self.learns_from_stored_states = False  # a rule of a user's need not go with sequences
 
-    def __init_subclass__(cls) -> None:
-        """A subclass says itself that its rule, which asks networks for ``batch.states`` and ``batch.next_states`` as
-        they are, goes with recurrent ones."""
-        super().__init_subclass__()
-        cls.learns_from_stored_states = vars(cls).get("learns_from_stored_states", False)
-
-    def check_recurrent_networks(self) -> None:
-        super().check_recurrent_networks()
-        main = self.ap.network_wrappers["main"]
-        self.sequences = SequenceReplay(main.middleware_parameters, main.batch_size)
-        if not self.memory.samples_sequences:
-            raise CoachError(
+    def unmet_by_networks(self) -> Iterator[str]:
+        yield from super().unmet_by_networks()
+        middleware, n_step = self.ap.network_wrappers["main"].middleware_parameters, self.ap.algorithm.n_step
+        if self.is_recurrent and not self.memory.samples_sequences:
+            yield (
                 f"agent '{self.name}' learns with a recurrent network from sequences of whole episodes: "
                 f"set memory to EpisodicExperienceReplayParameters()"
             )
-        if self.ap.algorithm.n_step > 1:
-            raise CoachError(
-                f"algorithm.n_step is {self.ap.algorithm.n_step}, and agent '{self.name}' learns with a recurrent "
-                f"network from sequences of single steps: set it to 1"
+        if self.is_recurrent and n_step > 1:
+            yield (
+                f"algorithm.n_step is {n_step}, and agent '{self.name}' learns with a recurrent network from sequences "
+                f"of single steps: set it to 1"
             )
+        if self.is_recurrent and middleware.burn_in > (length := middleware.sequence_length):
+            yield (
+                f"middleware_parameters.burn_in is {middleware.burn_in} and sequence_length {length}: "
+                f"steps in between would never be learned from, make burn_in {length} at most"
+            )
+        chosen_among, heads = self.exploration_policy.num_heads, len(self.networks["main"].outputs_named("q")) or 1
+        if chosen_among != heads:
+            yield (
+                f"exploration of agent '{self.name}' chooses among {chosen_among} Q heads "
+                f"(architecture_num_q_heads of BootstrappedParameters or UCBParameters; 1 in all others), and network "
+                f"'main' has {heads} (num_output_head_copies): set both alike"
+            )
+
+    def make_batches(self) -> BatchSource:
+        if not self.is_recurrent:
+            return super().make_batches()
+        return SequenceReplay(self.memory, self.ap.network_wrappers["main"].middleware_parameters, self.recurrent_state)
 
     def init_environment_dependent_modules(self) -> None:
         super().init_environment_dependent_modules()
         main = self.networks["main"]
         names = list(main.outputs_named("q"))
-        chosen_among, heads = self.exploration_policy.num_heads, len(names) or 1
-        if chosen_among != heads:
-            raise CoachError(
-                f"exploration of agent '{self.name}' chooses among {chosen_among} Q heads "
-                f"(architecture_num_q_heads of BootstrappedParameters or UCBParameters; 1 in all others), and network "
-                f"'main' has {heads} (num_output_head_copies): set both alike"
-            )
         self._q_outputs = None if not names or names == main.online_network.output_names else names
         for action in range(getattr(self.spaces.action, "num_actions", 0)):
             self.q_value_for_action[action] = self.register_signal(

@@ -4,7 +4,7 @@ learning in large discrete action spaces")."""
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar, Mapping
+from typing import ClassVar, Iterator, Mapping
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperi
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, SpacesDefinition
 from rl_coach.utilities.constraints import Constraint, whole
-from rl_coach.utils import CoachError
 
 
 class WolpertingerCriticNetworkParameters(DDPGCriticNetworkParameters):
@@ -81,6 +80,18 @@ class WolpertingerAgent(DDPGAgent):
     """See the module. Learns as DDPG does, with the embeddings of the actions that were taken."""
 
     acting_networks = ("actor", "critic")
+    needs_bounded_actions = False  # the policy's actions are points among the embeddings
+
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
+        space, k = self.spaces.action, self.ap.algorithm.k
+        if not isinstance(space, DiscreteActionSpace):
+            yield (
+                f"agent '{self.name}' needs discrete actions, not {space!r}: "
+                f"add a BoxDiscretization to its output_filter, or choose DDPG"
+            )
+        elif k > space.num_actions:
+            yield f"k is {k}, and there are {space.num_actions} actions: choose fewer"
 
     @cached_property
     def embedding(self) -> ActionEmbedding:
@@ -88,18 +99,8 @@ class WolpertingerAgent(DDPGAgent):
         return self.get_initialized_knn()
 
     def get_initialized_knn(self) -> ActionEmbedding:
-        """The actions as points among which the nearest are found; for a subclass to embed them in a way of its own.
-
-        :raises CoachError: the actions are not discrete
-        """
+        """The actions as points among which the nearest are found; for a subclass to embed them in a way of its own."""
         space = self.spaces.action
-        if not isinstance(space, DiscreteActionSpace):
-            raise CoachError(
-                f"agent '{self.name}' needs discrete actions, not {space!r}: "
-                f"add a BoxDiscretization to its output_filter, or choose DDPG"
-            )
-        if self.ap.algorithm.k > space.num_actions:
-            raise CoachError(f"k is {self.ap.algorithm.k}, and there are {space.num_actions} actions: choose fewer")
         maps = [one for one in self.output_filter.action_filters.values() if one.input_action_space is space]
         targets = [one.target_actions for one in maps if isinstance(one, PartialDiscreteActionSpaceMap)]
         return embedding_of(

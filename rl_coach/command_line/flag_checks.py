@@ -1,10 +1,10 @@
-"""Flags of ``coach`` against each other: what they ask for together, and what cannot be done."""
+"""Requirements of the flags of ``coach`` on each other, and what they ask for together."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Iterator
 
 from rl_coach.command_line.arguments import ROLLOUT_WORKER, TRAINER
 from rl_coach.installation import is_installed, missing_package
@@ -19,44 +19,40 @@ _ABOUT_TRAINED_AGENTS = (
 )  # fmt: skip
 
 
-def check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Refuse what cannot be done, before anything is imported or written."""
+def unmet(args: argparse.Namespace) -> Iterator[str]:
+    """What flags require of each other and do not get, a line each, which begins with the flag. It is known before
+    anything is imported or written."""
     if not args.preset:
-        parser.error("no preset given; name one with -p, coach --list shows all")
-    is_part = was_started_as_a_part(args)
+        yield "no preset given; name one with -p, coach --list shows all"
+    is_part, distributes = was_started_as_a_part(args), args.distributed_coach
     for name in ("memory_backend_params", "data_store_params"):
         if getattr(args, name) and not is_part:
             parts = f"{TRAINER} or {ROLLOUT_WORKER}"
-            parser.error(f"--{name}: only with --distributed_coach_run_type {parts}; -dcp says where Redis is")
+            yield f"--{name}: only with --distributed_coach_run_type {parts}; -dcp says where Redis is"
     if is_part and not args.memory_backend_params:
-        parser.error("--distributed_coach_run_type: --memory_backend_params, which says where Redis is, is missing")
+        yield "--distributed_coach_run_type: --memory_backend_params, which says where Redis is, is missing"
     for name in ("distributed_coach_config_path", "dry_run", "attach", "keep", "dump_worker_logs"):
-        if getattr(args, name) and not args.distributed_coach:
-            parser.error(f"--{name}: only with -dc")
-    if args.distributed_coach and (args.play or args.evaluate is not None):
-        parser.error(f"-dc trains: leave out --{'play' if args.play else 'evaluate'}")
-    if args.distributed_coach and args.evaluation_worker:
-        parser.error("-ew goes with -n alone: with -dc the trainer evaluates anyway: leave out -ew")
-    if wants_workers(args):
-        for is_given, flag in (
-            (args.evaluate is not None, "--evaluate"),
-            (args.play, "--play"),
-            (args.resume, "--resume"),
-        ):
-            if is_given:
-                parser.error(f"-n and -ew start workers that train from the beginning, or from -crd: leave out {flag}")
+        if getattr(args, name) and not distributes:
+            yield f"--{name}: only with -dc"
+    if distributes and args.evaluation_worker:
+        yield "-ew goes with -n alone: with -dc the trainer evaluates anyway: leave out -ew"
+    for name, is_given in (("evaluate", args.evaluate is not None), ("play", args.play), ("resume", args.resume)):
+        if is_given and distributes and name != "resume":
+            yield f"-dc trains: leave out --{name}"
+        if is_given and wants_workers(args):
+            yield f"-n and -ew start workers that train from the beginning, or from -crd: leave out --{name}"
     if args.open_dashboard and not is_installed("panel"):
-        parser.error(f"-d: {missing_package(ModuleNotFoundError(name='panel'))}")
-    trained = [name for name in _ABOUT_TRAINED_AGENTS if getattr(args, name) not in (None, False)]
-    if args.play and trained:
-        parser.error(f"--play leaves the acting to you, not to a trained agent: leave out --{trained[0]}")
+        yield f"-d: {missing_package(ModuleNotFoundError(name='panel'))}"
+    for name in _ABOUT_TRAINED_AGENTS:
+        if args.play and getattr(args, name) not in (None, False):
+            yield f"--play leaves the acting to you, not to a trained agent: leave out --{name}"
     if args.checkpoint_restore_dir and args.checkpoint_restore_file:
-        parser.error("-crd and -crf both name a checkpoint: give one of them")
+        yield "-crd and -crf both name a checkpoint: give one of them"
     for flag, path in (("-crd", args.checkpoint_restore_dir), ("-crf", args.checkpoint_restore_file)):
         if path and not os.path.exists(path) and os.path.basename(path) != "best":
-            parser.error(f"{flag}: no checkpoint at '{path}'")
+            yield f"{flag}: no checkpoint at '{path}'"
     if args.checkpoint_restore_file and os.path.exists(os.path.join(args.checkpoint_restore_file, ".coach_checkpoint")):
-        parser.error("-crf names one checkpoint; for the newest of a directory use -crd")
+        yield "-crf names one checkpoint; for the newest of a directory use -crd"
 
 
 def was_started_as_a_part(args: argparse.Namespace) -> bool:
@@ -79,25 +75,22 @@ def wants_rollout_workers(graph_manager: GraphManager, args: argparse.Namespace)
     return not trains_asynchronously(graph_manager)
 
 
-def check_asynchronous(graph_manager: GraphManager, args: argparse.Namespace) -> None:
-    """
-    :raises CoachError: the preset's agent is not one that several workers train on shared weights
-    """
+def unmet_by_workers(graph_manager: GraphManager, args: argparse.Namespace) -> Iterator[str]:
+    """What workers that train on shared weights require of the preset and the program, and do not get."""
     import multiprocessing
 
     from rl_coach.orchestrators.asynchronous_workers import trains_asynchronously
-    from rl_coach.utils import CoachError
 
     flag = f"-n {args.num_workers}" if args.num_workers > 1 else "-ew"
     if multiprocessing.parent_process() is not None:
-        raise CoachError(f"{flag}: a script that starts workers must do so under if __name__ == '__main__':")
+        yield f"{flag}: a script that starts workers must do so under if __name__ == '__main__':"
     if not trains_asynchronously(graph_manager):
-        raise CoachError(
+        yield (
             f"{flag}: workers that share weights train actor-critic agents and their like; for others "
             f"act in several copies: -cp 'env_params.num_environments = {max(2, args.num_workers)}'"
         )
     if args.evaluation_worker and not graph_manager.evaluation_steps.num_steps:
-        raise CoachError("-ew: evaluation_steps is 0, so there is nothing to evaluate: set it")
+        yield "-ew: evaluation_steps is 0, so there is nothing to evaluate: set it"
 
 
 def are_several(args: argparse.Namespace) -> bool:

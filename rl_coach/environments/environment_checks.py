@@ -186,22 +186,7 @@ def say_once(level: str, finding: Finding, step: int | None) -> None:
         logger.warning("%s", line(level, finding, step))
 
 
-class Report(NamedTuple):
-    """Findings of a check.
-
-    :param lines: one for each kind of finding
-    :param notes: advice of Gymnasium's checker
-    :param num_steps: number of steps played
-    :param num_episodes: number of episodes that ended
-    """
-
-    lines: list[str]
-    notes: list[str]
-    num_steps: int
-    num_episodes: int
-
-
-def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> Report:
+def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> LevelCheck:
     """Play an environment at random and look at all that it answers; then let Gymnasium's own checker see it.
 
     :param level: an id of Gymnasium, ``module:Class`` or ``path/to/file.py:Class``
@@ -211,7 +196,7 @@ def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> Report
     from rl_coach.environments.gym_levels import make_simulator
 
     try:
-        check = _Check(level, make_simulator(level, {}, 1, None), seed)
+        check = LevelCheck(level, make_simulator(level, {}, 1, None), seed)
     except CoachError:
         raise
     except Exception as error:
@@ -222,21 +207,27 @@ def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> Report
         check.add(Finding("raised", f"raised an error: {environment_error(error)}"))
     finally:
         check.env.close()
-    notes: list[str] = []
     if isinstance(check.env.unwrapped, gym.Env) and not check.findings.keys() & {"raised", "old step"}:
-        notes, failure = _ask_gymnasium(make_simulator(level, {}, 1, None))
+        check.notes, failure = _ask_gymnasium(make_simulator(level, {}, 1, None))
         if failure is not None:
             check.add(Finding("gymnasium", f"Gymnasium's checker: {failure}"), of_a_step=False)
-    return Report(list(check.findings.values()), notes, check.num_steps, check.num_episodes)
+    return check
 
 
-class _Check:
-    """An environment that is played, and what was found."""
+class LevelCheck:
+    """An environment that is played, and what was found.
+
+    :ivar findings: a line for each kind of fault
+    :ivar notes: advice of Gymnasium's checker
+    :ivar num_steps: number of steps played
+    :ivar num_episodes: number of episodes that ended
+    """
 
     def __init__(self, level: str, simulator: Any, seed: int):
         self.level = level
         self.env = OldApiEnvironment(simulator)
         self.findings: dict[str, str] = {}
+        self.notes: list[str] = []
         self.num_steps = self.num_episodes = 0
         self._step = 0
         self._seed: int | None = seed

@@ -49,6 +49,8 @@ class Bootstrapped(EGreedy):
     """
 
     own_state: tuple[str, ...] = (*EGreedy.own_state, "selected_head")
+    supported_actions: tuple[type, ...] = (DiscreteActionSpace,)
+    advice_on_actions = "Q heads need discrete actions; discretize them or choose another policy"
 
     def __init__(
         self,
@@ -59,8 +61,6 @@ class Bootstrapped(EGreedy):
         continuous_exploration_policy_parameters: ExplorationParameters | None = None,
     ):
         super().__init__(action_space, epsilon_schedule, evaluation_epsilon, continuous_exploration_policy_parameters)
-        if not isinstance(action_space, DiscreteActionSpace):
-            raise self._refuse("Q heads need discrete actions; discretize them or choose another policy")
         self.num_heads = architecture_num_q_heads
         self.selected_head = 0
         self.last_action_values: Any = None

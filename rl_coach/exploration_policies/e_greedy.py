@@ -61,9 +61,10 @@ class EGreedy(ExplorationPolicy):
     :param evaluation_epsilon: the probability in evaluation
     :param continuous_exploration_policy_parameters: the policy for the actions of a box that are not random;
         ``AdditiveNoiseParameters()`` if not given
-    :raises CoachError: the action space is neither discrete nor a box
     """
 
+    supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace)
+    advice_on_actions = "it is neither discrete nor a box; put an action filter in between"
     own_state: tuple[str, ...] = ("rng", "current_random_value")
 
     def __init__(
@@ -82,8 +83,6 @@ class EGreedy(ExplorationPolicy):
                 continuous_exploration_policy_parameters or AdditiveNoiseParameters(),
                 extra_kwargs={"action_space": action_space},
             )
-        elif not isinstance(action_space, DiscreteActionSpace):
-            raise self._refuse("it is neither discrete nor a box; put an action filter in between")
         # its own stream of random actions: other users of the space must not disturb it
         self._random_actions = copy.copy(action_space)
         self._random_actions.rng = self.rng

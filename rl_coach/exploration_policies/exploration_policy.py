@@ -10,7 +10,7 @@ from rl_coach.base_parameters import Parameters
 from rl_coach.core_types import RunPhase
 from rl_coach.policy.action_choice import ActionChoice
 from rl_coach.policy.drawing import allowed_actions
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, GoalsSpace
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, GoalsSpace, Space
 from rl_coach.utils import CoachError, dynamic_import_and_instantiate_module_from_params
 
 ActionAndProbabilities = tuple[int, np.ndarray]
@@ -62,8 +62,13 @@ class ExplorationPolicy:
     :cvar draws_by_probabilities: it takes the agent's predictions for probabilities, which values of actions are not
     :cvar draws_from_features: it chooses by the features of the policy's last layer, which follow the mean
     :cvar num_heads: the Q heads whose values it is asked with
+    :cvar supported_actions: the classes of action spaces that it explores
+    :cvar advice_on_actions: what to do where the action space is of another class
+    :raises CoachError: it is
     """
 
+    supported_actions: tuple[type, ...] = (Space,)
+    advice_on_actions = ""
     draws_from_features = False
     num_heads = 1
     draws_by_probabilities = False
@@ -80,6 +85,8 @@ class ExplorationPolicy:
         self.phase = RunPhase.HEATUP
         self.action_space = action_space
         self.rng = np.random.default_rng()
+        if not isinstance(action_space, self.supported_actions):
+            raise self._refuse(self.advice_on_actions)
 
     def seed(self, seed: Any) -> None:
         """Start the random draws anew from an int or a ``SeedSequence``."""
@@ -168,15 +175,10 @@ class ExplorationPolicy:
 
 
 class DiscreteActionExplorationPolicy(ExplorationPolicy):
-    """A policy that chooses one of the actions of a ``DiscreteActionSpace``.
+    """A policy that chooses one of the actions of a ``DiscreteActionSpace``."""
 
-    :raises CoachError: the action space is not discrete
-    """
-
-    def __init__(self, action_space: ActionSpace):
-        super().__init__(action_space)
-        if not isinstance(action_space, DiscreteActionSpace):
-            raise self._refuse("the actions are not discrete; choose a policy for continuous actions or a filter")
+    supported_actions: tuple[type, ...] = (DiscreteActionSpace,)
+    advice_on_actions = "the actions are not discrete; choose a policy for continuous actions or a filter"
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
         """:return: the action, and the probabilities [A] that it was chosen by: one-hot for the best action"""
@@ -184,15 +186,10 @@ class DiscreteActionExplorationPolicy(ExplorationPolicy):
 
 
 class ContinuousActionExplorationPolicy(ExplorationPolicy):
-    """A policy that chooses a point of a ``BoxActionSpace`` or a ``GoalsSpace``.
+    """A policy that chooses a point of a ``BoxActionSpace`` or a ``GoalsSpace``."""
 
-    :raises CoachError: the action space is neither
-    """
-
-    def __init__(self, action_space: ActionSpace):
-        super().__init__(action_space)
-        if not isinstance(action_space, (BoxActionSpace, GoalsSpace)):
-            raise self._refuse("the actions are not continuous; choose a policy for discrete actions")
+    supported_actions: tuple[type, ...] = (BoxActionSpace, GoalsSpace)
+    advice_on_actions = "the actions are not continuous; choose a policy for discrete actions"
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
         """:param action_values: the mean [D], or a list of the mean and, if the agent learns it, the standard

@@ -13,7 +13,7 @@ from rl_coach.exploration_policies.exploration_policy import (
     one_hot,
 )
 from rl_coach.policy.action_choice import GreedyChoice
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, GoalsSpace
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, GoalsSpace
 
 
 class GreedyParameters(ExplorationParameters):
@@ -25,15 +25,10 @@ class GreedyParameters(ExplorationParameters):
 
 
 class Greedy(ExplorationPolicy):
-    """The discrete action of the highest value, ties broken at random, or the mean of continuous ones.
+    """The discrete action of the highest value, ties broken at random, or the mean of continuous ones."""
 
-    :raises CoachError: the action space is neither discrete nor continuous
-    """
-
-    def __init__(self, action_space: ActionSpace):
-        super().__init__(action_space)
-        if not isinstance(action_space, (DiscreteActionSpace, BoxActionSpace, GoalsSpace)):
-            raise self._refuse("it is neither discrete nor a box; put an action filter in between")
+    supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace, GoalsSpace)
+    advice_on_actions = "it is neither discrete nor a box; put an action filter in between"
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         if not isinstance(self.action_space, DiscreteActionSpace):

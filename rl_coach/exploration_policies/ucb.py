@@ -57,6 +57,9 @@ class UCB(EGreedy):
     :ivar last_action_values: [A], the values that this action was chosen by
     """
 
+    supported_actions: tuple[type, ...] = (DiscreteActionSpace,)
+    advice_on_actions = "Q heads need discrete actions; discretize them or choose another policy"
+
     def __init__(
         self,
         action_space: ActionSpace,
@@ -67,8 +70,6 @@ class UCB(EGreedy):
         continuous_exploration_policy_parameters: ExplorationParameters | None = None,
     ):
         super().__init__(action_space, epsilon_schedule, evaluation_epsilon, continuous_exploration_policy_parameters)
-        if not isinstance(action_space, DiscreteActionSpace):
-            raise self._refuse("Q heads need discrete actions; discretize them or choose another policy")
         self.num_heads = architecture_num_q_heads
         self.lamb = lamb
         self.std: Any = 0

@@ -1,57 +1,46 @@
-"""Comparison of a graph with the one that a checkpoint is of."""
+"""Requirements of a graph on the checkpoint that it is restored from."""
 
 from __future__ import annotations
 
-from typing import Iterable
+from typing import Any, Iterable, Iterator
 
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.level_manager import LevelManager
-from rl_coach.utils import CoachError
+
+_CAUSES = ("framework", "agent", "observation space", "action space")
+"""What is named first: other spaces make another network."""
 
 
 def fits_of(levels: Iterable[LevelManager], task: TaskParameters) -> dict[str, str]:
     """Everything that a graph must have in common with a checkpoint's, as texts by name."""
     fits = {"framework": task.framework_type.name}
     for level in levels:
-        spaces = level.spaces_definition
-        agent = level.agent
-        fits |= {f"{what} of {level.name}/{agent.name}": text for what, text in agent.fits().items()}
-        for name, space in spaces.state.sub_spaces.items():
+        fits |= {f"{what} of {level.name}/{level.agent.name}": text for what, text in level.agent.fits().items()}
+        for name, space in level.spaces_definition.state.sub_spaces.items():
             fits[f"observation space {level.name}/{name}"] = repr(space)
-        fits[f"action space {level.name}"] = repr(spaces.action)
+        fits[f"action space {level.name}"] = repr(level.spaces_definition.action)
     return fits
 
 
-def check_preset(path: str, here: str | None, there: str | None) -> None:
-    """Compare the names of the presets that a graph and a checkpoint are of, where both have one; a graph that a
-    program has put together has none.
+def unmet_by(manifest: dict[str, Any], preset: str | None, fits: dict[str, str]) -> Iterator[str]:
+    """What keeps a graph from being restored, a line each, which begins with the predicate: the subject is the
+    checkpoint.
 
-    :param path: the checkpoint, for the message
-    :param here: the graph's preset, as ``preset_catalogue.name_of`` gives it
-    :param there: the checkpoint's
-    :raises CoachError: they differ
+    :param manifest: the checkpoint's
+    :param preset: the graph's, as ``preset_catalogue.name_of`` gives it; one that a program has put together has none
+    :param fits: the graph's ``fits_of``
     """
-    if here and there and here != there:
-        raise CoachError(
-            f"the checkpoint '{path}' is of the preset {there}, not of {here}: use -p {there}, with -cp and -lvl for "
-            "what is to be different"
+    other, there = manifest.get("preset"), manifest.get("fits", {})
+    if preset and other and preset != other:
+        yield (
+            f"is of the preset {other}, not of {preset}: use -p {other}, with -cp and -lvl for what is to be different"
         )
-
-
-def check_fit(path: str, here: dict[str, str], there: dict[str, str]) -> None:
-    """Compare ``fits_of`` a graph with those that a checkpoint's manifest holds.
-
-    :param path: the checkpoint, for the message
-    :raises CoachError: they differ; the message names the first difference
-    """
-    for name in sorted({*here, *there}, key=_importance):
-        if here.get(name) != there.get(name):
+    for name in sorted({*fits, *there}, key=_importance):
+        if fits.get(name) != there.get(name):
             was = f"has {there[name]} as its {name}" if name in there else f"has no {name}"
-            is_here = f"here it is {here[name]}" if name in here else "here there is none"
-            raise CoachError(f"the checkpoint '{path}' does not fit: it {was}, {is_here}")
+            is_here = f"here it is {fits[name]}" if name in fits else "here there is none"
+            yield f"does not fit: it {was}, {is_here}"
 
 
 def _importance(name: str) -> tuple[int, str]:
-    """Other spaces make another network: what is the cause comes first."""
-    order = ("framework", "agent", "observation space", "action space")
-    return next((i for i, start in enumerate(order) if name.startswith(start)), len(order)), name
+    return next((i for i, start in enumerate(_CAUSES) if name.startswith(start)), len(_CAUSES)), name

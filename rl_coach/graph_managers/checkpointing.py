@@ -20,7 +20,7 @@ from rl_coach.checkpoint import (
     save_checkpoint,
 )
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter, TrainingSteps
-from rl_coach.graph_managers.checkpoint_fit import check_fit, check_preset, fits_of
+from rl_coach.graph_managers.checkpoint_fit import fits_of, unmet_by
 from rl_coach.graph_managers.checkpoint_schedule import CheckpointSchedule
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
@@ -28,6 +28,7 @@ from rl_coach.policy.export import checkpoint_files, newest_model
 from rl_coach.policy.files import MODEL_FILE
 from rl_coach.saver import SaverCollection
 from rl_coach.utilities import files
+from rl_coach.utilities.errors import refuse
 from rl_coach.utils import CheckpointError, CoachError
 
 SAVERS_DIRECTORY = "savers"
@@ -128,8 +129,8 @@ class GraphCheckpoints:
             raise CoachError("no checkpoint to restore: name one, or set checkpoint_restore_path")
         path = find_checkpoint(path)
         state, manifest = load_checkpoint(path)
-        check_preset(path, self._task.preset, manifest.get("preset"))
-        check_fit(path, fits_of(self._levels, self._task), manifest.get("fits", {}))
+        unmet = unmet_by(manifest, self._task.preset, fits_of(self._levels, self._task))
+        refuse(f"the checkpoint '{path}' {line}" for line in unmet)
         return path, state
 
     def restore_additions(self, path: str) -> None:

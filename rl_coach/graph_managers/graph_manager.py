@@ -10,9 +10,8 @@ from typing import Any, Callable, ClassVar, Iterator, Mapping
 
 import numpy as np
 
-from rl_coach.agents.core.transport import policy_of, take_policy
 from rl_coach.architectures.native_messages import quiet_native_code
-from rl_coach.base_parameters import ScheduleParameters, TaskParameters, VisualizationParameters
+from rl_coach.base_parameters import AgentParameters, ScheduleParameters, TaskParameters, VisualizationParameters
 from rl_coach.core_types import (
     EnvironmentEpisodes,
     EnvironmentSteps,
@@ -29,7 +28,7 @@ from rl_coach.graph_managers.coach_methods import CoachMethods
 from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
 from rl_coach.graph_managers.graph_state import lost_episode, restore, restore_episode, state_of
 from rl_coach.graph_managers.improvement import Improvement
-from rl_coach.graph_managers.memory_needs import check_networks, check_replay
+from rl_coach.graph_managers.memory_needs import network_needs, replay_need, total_memory, unmet_by
 from rl_coach.graph_managers.reports import Reports
 from rl_coach.graph_managers.run_seeds import RunSeeds
 from rl_coach.graph_managers.schedule_parameters import (
@@ -48,7 +47,8 @@ from rl_coach.runs.notebook import directory_html
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress
 from rl_coach.runs.status import RunStatus
 from rl_coach.runs.summary import Counts
-from rl_coach.utilities.constraints import Constrained, Constraint, check_constraints, steps, whole
+from rl_coach.utilities.constraints import Constrained, Constraint, check, settings_below, steps, whole
+from rl_coach.utilities.errors import refuse
 from rl_coach.utils import CoachError
 
 __all__ = [
@@ -151,8 +151,7 @@ class GraphManager(CoachMethods, Constrained):
         :raises CoachError: something in the parameters cannot be used
         """
         self.task_parameters = TaskParameters() if task_parameters is None else copy.copy(task_parameters)
-        check_constraints(self)
-        check_networks(self)
+        check(self)
         if self.task_parameters.checkpoint_keep is not None:
             self.checkpoints_to_keep = self.task_parameters.checkpoint_keep
         self.seeds = RunSeeds(self.task_parameters.seed)
@@ -164,7 +163,7 @@ class GraphManager(CoachMethods, Constrained):
             self.level_managers, self.environments = self._create_graph(self.task_parameters)
         self.seeds.seed_global_generators(1)
         self.top_level_manager = self.level_managers[0]
-        check_replay(self)
+        refuse(self._unmet_by_replay())
         self.checkpoints = self._make_checkpoints()
         self.task_parameters.checkpoint_save_dir = self.checkpoints.directory
         self.can_train = self.task_parameters.role.trains and any(level.can_train for level in self.level_managers)
@@ -176,6 +175,24 @@ class GraphManager(CoachMethods, Constrained):
         if self.task_parameters.checkpoint_restore_path is not None:
             self.restore_checkpoint(continue_run=self.task_parameters.resume)
         return self
+
+    @property
+    def _agents_parameters(self) -> dict[str, AgentParameters]:
+        """The agents' parameters by the path that ``-cp`` takes to them."""
+        return {path: one for path, one in settings_below(self) if isinstance(one, AgentParameters)}
+
+    def unmet(self) -> Iterator[str]:
+        """The memory that networks and batches take and the machine has not."""
+        for path, parameters in self._agents_parameters.items():
+            yield from unmet_by(total_memory(), network_needs(parameters, path))
+
+    def _unmet_by_replay(self) -> Iterator[str]:
+        """The memory that replay takes once it is full and the machine has not."""
+        paths = {id(parameters): path for path, parameters in self._agents_parameters.items()}
+        for agent in (agent for level in self.level_managers for agent in level.agents.values()):
+            path = paths.get(id(getattr(agent, "ap", None)))
+            if path is not None:
+                yield from unmet_by(total_memory(), replay_need(agent, (self.heatup_steps, self.improve_steps), path))
 
     def _make_checkpoints(self) -> GraphCheckpoints:
         counter = self.total_steps_counters[RunPhase.TRAIN]
@@ -587,11 +604,11 @@ class GraphManager(CoachMethods, Constrained):
 
     def policy_document(self) -> bytes:
         """Policy by which another process acts as the topmost agent does now."""
-        return pack(policy_of(self.top_level_manager.agent))
+        return pack(self.top_level_manager.agent.acting_policy())
 
     def take_policy_document(self, document: bytes) -> None:
         """Act from now on as ``policy_document`` said in another process; for a graph that only acts."""
-        take_policy(self.top_level_manager.agent, unpack(document))
+        self.top_level_manager.agent.take_policy(unpack(document))
 
     def flush(self) -> None:
         """Write what the agents have not written yet."""

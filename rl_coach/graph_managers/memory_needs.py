@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from dataclasses import dataclass
-from typing import Any, Iterable, Iterator
+from typing import Any, Iterable, Iterator, NamedTuple
 
 import numpy as np
 
@@ -13,9 +12,7 @@ from rl_coach.architectures.layers import Dense, NoisyNetDense
 from rl_coach.base_parameters import AgentParameters, NetworkParameters
 from rl_coach.core_types import EnvironmentSteps, StepMethod
 from rl_coach.memories.memory import MemoryGranularity
-from rl_coach.spaces import SpacesDefinition
 from rl_coach.utilities.constraints import shown
-from rl_coach.utils import CoachError, public_attributes
 
 _FLOAT = 4  # bytes
 _SLOTS = {"adam": 2, "rmsprop": 1}
@@ -23,8 +20,7 @@ _COLUMNS_OF_A_ROW = 4  # at the least: action, reward, discount, weight
 _CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-@dataclass(frozen=True)
-class Need:
+class Need(NamedTuple):
     """The least that one setting asks for.
 
     :param path: the setting, as ``-cp`` names it
@@ -47,16 +43,12 @@ def total_memory() -> int:
     return total
 
 
-def check_needs(needs: Iterable[Need], available: int) -> None:
-    """Compare what settings ask for together with what there is.
-
-    :raises CoachError: it is more; the message names the setting that asks for most
-    """
+def unmet_by(available: int, needs: Iterable[Need]) -> Iterator[str]:
+    """If settings ask together for more memory than there is, a line that names the one that asks for most."""
     needs = list(needs)
-    total = sum(need.num_bytes for need in needs)
-    if total > available:
+    if sum(need.num_bytes for need in needs) > available:
         worst = max(needs, key=lambda need: need.num_bytes)
-        raise CoachError(
+        yield (
             f"{worst.path} is {shown(worst.value)}, which asks for {_gigabytes(worst.num_bytes)} of memory or more; "
             f"here are {_gigabytes(available)}"
         )
@@ -73,24 +65,19 @@ def network_needs(agent: AgentParameters, path: str) -> Iterator[Need]:
     """
     for name, network in agent.network_wrappers.items():
         where = f"{path}.network_wrappers[{name!r}]"
-        yield from _weights(network, where)
-        rows = network.batch_size
-        yield Need(f"{where}.batch_size", rows, rows * _FLOAT * (_COLUMNS_OF_A_ROW + 2 * sum(_widths(network))))
-        updates = agent.algorithm.num_consecutive_training_steps
-        columns = updates * rows * _FLOAT * _COLUMNS_OF_A_ROW
-        yield Need(f"{path}.algorithm.num_consecutive_training_steps", updates, columns)
-
-
-def _weights(network: NetworkParameters, path: str) -> Iterator[Need]:
-    # the weights, their gradients, the target's and the optimizer's
-    copies = 2 + bool(network.create_target_network) + _SLOTS.get(network.optimizer_type.lower(), 0)
-    width_before = 1
-    for where, units in _fully_connected(network, path):
-        yield Need(where, units, width_before * units * _FLOAT * copies)
-        width_before = units
-    middleware = network.middleware_parameters
-    cells = getattr(middleware, "number_of_lstm_cells", 0)
-    yield Need(f"{path}.middleware_parameters.number_of_lstm_cells", cells, 4 * cells * cells * _FLOAT * copies)
+        layers = list(_fully_connected(network, where))
+        widths = [1, *(units for _, units in layers)]
+        # the weights, their gradients, the target's and the optimizer's
+        copies = 2 + bool(network.create_target_network) + _SLOTS.get(network.optimizer_type.lower(), 0)
+        for (setting, units), width_before in zip(layers, widths):
+            yield Need(setting, units, width_before * units * _FLOAT * copies)
+        cells = getattr(network.middleware_parameters, "number_of_lstm_cells", 0)
+        setting = f"{where}.middleware_parameters.number_of_lstm_cells"
+        yield Need(setting, cells, 4 * cells * cells * _FLOAT * copies)
+        rows, updates = network.batch_size, agent.algorithm.num_consecutive_training_steps
+        yield Need(f"{where}.batch_size", rows, rows * _FLOAT * (_COLUMNS_OF_A_ROW + 2 * sum(widths[1:])))
+        setting = f"{path}.algorithm.num_consecutive_training_steps"
+        yield Need(setting, updates, updates * rows * _FLOAT * _COLUMNS_OF_A_ROW)
 
 
 def _fully_connected(network: NetworkParameters, path: str) -> Iterator[tuple[str, int]]:
@@ -108,42 +95,6 @@ def _fully_connected(network: NetworkParameters, path: str) -> Iterator[tuple[st
                 yield f"{where}.scheme[{index}].units", layer.units
 
 
-def _widths(network: NetworkParameters) -> list[int]:
-    return [units for _, units in _fully_connected(network, "")]
-
-
-def check_networks(graph: Any) -> None:
-    """Compare what the networks of a graph's agents will take with what there is.
-
-    :raises CoachError: they do not fit
-    """
-    for path, parameters in _agents(graph):
-        check_needs(network_needs(parameters, path), total_memory())
-
-
-def check_replay(graph: Any) -> None:
-    """Compare what the replay memories of a graph that is built will take, once they are full, with what there is.
-
-    :raises CoachError: they do not fit
-    """
-    paths = {id(parameters): path for path, parameters in _agents(graph)}
-    durations = (graph.heatup_steps, graph.improve_steps)
-    for level in graph.level_managers:
-        for agent in level.agents.values():
-            path = paths.get(id(getattr(agent, "ap", None)))
-            if path is not None:
-                check_needs(replay_need(agent, durations, path), total_memory())
-
-
-def _agents(graph: Any) -> Iterator[tuple[str, AgentParameters]]:
-    """The parameters of a graph manager's agents, and where they are."""
-    for name, value in public_attributes(graph).items():
-        if isinstance(value, AgentParameters):
-            yield name, value
-        elif isinstance(value, (list, tuple)):
-            yield from ((f"{name}[{i}]", item) for i, item in enumerate(value) if isinstance(item, AgentParameters))
-
-
 def replay_need(agent: Any, durations: Iterable[StepMethod], path: str) -> Iterator[Need]:
     """The least that an agent's replay memory takes once it is full.
 
@@ -154,22 +105,12 @@ def replay_need(agent: Any, durations: Iterable[StepMethod], path: str) -> Itera
     size, spaces = getattr(agent.ap.memory, "max_size", None), getattr(agent, "spaces", None)
     if spaces is None or agent.is_on_policy or not isinstance(size, (tuple, list)):
         return  # what an on-policy agent has learned from goes
-    granularity, number = size
-    if granularity is MemoryGranularity.Transitions:
-        rows = min([number, *_steps(durations)])
-        yield Need(f"{path}.memory.max_size", size, int(rows * _row_bytes(spaces)))
-
-
-def _steps(durations: Iterable[StepMethod]) -> list[int]:
-    """The sum of durations in environment steps as a list of one, or no bound where one counts something else."""
-    durations = list(durations)
+    rows, durations = size[1], list(durations)
     if all(isinstance(duration, EnvironmentSteps) for duration in durations):
-        return [sum(duration.num_steps for duration in durations)]
-    return []
-
-
-def _row_bytes(spaces: SpacesDefinition) -> int:
-    return sum(_observation_bytes(space) for space in spaces.state.sub_spaces.values())
+        rows = min(rows, sum(duration.num_steps for duration in durations))
+    if size[0] is MemoryGranularity.Transitions:
+        row = sum(_observation_bytes(space) for space in spaces.state.sub_spaces.values())
+        yield Need(f"{path}.memory.max_size", size, int(rows * row))
 
 
 def _observation_bytes(space: Any) -> int:

@@ -13,7 +13,7 @@ from typing import Any, Callable
 import numpy as np
 
 from rl_coach.agents.core.experience import Played
-from rl_coach.agents.core.transport import blueprints_of, played_in, policy_of
+from rl_coach.agents.core.transport import blueprints_of, played_in
 from rl_coach.base_parameters import DistributedCoachSynchronizationType
 from rl_coach.core_types import RunPhase
 from rl_coach.data_stores.data_store import DataStore
@@ -98,7 +98,7 @@ class Workers:
         agent.clock.steps_at_once = max(agent.clock.steps_at_once, rows)
         agent.learning.num_players = self._exchange.num_workers
         blueprint = {
-            "networks": blueprints_of(agent), "is_synchronous": self._is_synchronous, "chunk_rows": rows,
+            "networks": blueprints_of(agent.networks), "is_synchronous": self._is_synchronous, "chunk_rows": rows,
             "window": self._exchange.window or (1 if self._is_synchronous else 4),
             "num_workers": self._exchange.num_workers, "segment_steps": agent.learning.segment_steps,
         }  # fmt: skip
@@ -132,7 +132,7 @@ class Workers:
     def _publish(self) -> None:
         began, link = time.monotonic(), self._link
         name = (link.state.incarnation, link.state.version + 1)
-        policy = {**policy_of(self._agent), "incarnation": name[0], "version": name[1]}
+        policy = {**self._agent.acting_policy(), "incarnation": name[0], "version": name[1]}
         if not self._put("policy", pack(policy)):
             return
         self._published_updates = policy["updates"]

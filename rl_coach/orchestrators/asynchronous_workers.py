@@ -16,6 +16,7 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 
+from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.architectures.shared_networks import CAN_SHARE, SharedFile
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.logger import screen
@@ -37,7 +38,7 @@ def trains_asynchronously(graph_manager: Any) -> bool:
     if agent is None:
         return False
     kind = short_dynamic_import(agent.path)
-    return bool(kind.trains_asynchronously and kind.learns_by_rule)
+    return bool(kind.trains_asynchronously and not is_replaced(kind, "make_update_rule"))
 
 
 @dataclass

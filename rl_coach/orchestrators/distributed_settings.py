@@ -10,7 +10,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Callable, Literal, Mapping
+from typing import Any, Callable, Iterator, Literal, Mapping
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from rl_coach.checkpoint import CHECKPOINT_DIRECTORY
@@ -105,6 +105,30 @@ class DistributedSettings:
     worker: PodSettings = PodSettings()
     redis: PodSettings = PodSettings(image=REDIS_IMAGE)
 
+    def unmet(self) -> Iterator[str]:
+        """What settings require of each other and do not get, a line each."""
+        for name, pod in (("trainer", self.trainer), ("worker", self.worker), ("redis", self.redis)):
+            for key, request, limit in (("cpu", pod.cpu, pod.cpu_limit), ("memory", pod.memory, pod.memory_limit)):
+                if request and limit and quantity(limit) < quantity(request):
+                    yield f"[{name}] {key}_limit = {limit}: allowed: at least {key} = {request}"
+            if self.orchestrator == "kubernetes" and not (pod.image or self.image):
+                yield f"[{name}] image is missing, and so is [coach] image, which orchestrator = kubernetes needs"
+        if self.data_store == "s3" and not self.s3_bucket_name:
+            yield "[coach] data_store = s3: s3_bucket_name is missing"
+        if self.data_store == "nfs" and self.orchestrator == "kubernetes":
+            yield from self._unmet_by_volume()
+        elif self.data_store == "nfs" and not self.nfs_path:
+            yield "[coach] data_store = nfs: nfs_path, a directory that all processes share, is missing"
+
+    def _unmet_by_volume(self) -> Iterator[str]:
+        # each is a way to the same volume
+        chosen = [name for name in ("nfs_claim", "nfs_server", "nfs_storage_class") if getattr(self, name)]
+        if len(chosen) != 1:
+            said = " and ".join(chosen) or "none is given"
+            yield f"[coach] data_store = nfs: allowed: exactly one of nfs_claim, nfs_server, nfs_storage_class ({said})"
+        if self.nfs_server and not self.nfs_path:
+            yield f"[coach] nfs_server = {self.nfs_server}: nfs_path, the exported path, is missing"
+
     def s3_order(self, experiment_path: str, prefix: str, credentials: str | None) -> DataStoreOrder:
         """The order for a store in the bucket.
 
@@ -128,41 +152,17 @@ def read(path: str) -> DistributedSettings:
 
     :raises CoachErrors: the file cannot be read, or something in it is not allowed
     """
-    sections = _sections(path)
-    mistakes = _Mistakes(path)
-    values = {name: _section_values(mistakes, name, sections[name]) for name in sections if name in _KEYS}
+    sections, wrong = _sections(path), list[str]()
+    values = {name: _section_values(name, sections[name], wrong) for name in sections if name in _KEYS}
     for name in sections:
         if name not in _KEYS:
             suggestion = did_you_mean(name, _KEYS)
-            mistakes.add(f"no section [{name}]{suggestion} (there are {', '.join(f'[{key}]' for key in _KEYS)})")
-    settings = _assemble(mistakes, values)
-    _check(mistakes, settings)
-    mistakes.raise_if_any()
+            wrong.append(f"no section [{name}]{suggestion} (there are {', '.join(f'[{key}]' for key in _KEYS)})")
+    settings = _assemble(values, wrong)
+    wrong.extend(settings.unmet())
+    if wrong:
+        raise CoachErrors(f"'{path}': {line}" for line in wrong)
     return settings
-
-
-class _Mistakes:
-    """The mistakes of a file, collected.
-
-    :param path: the file, which each line names
-    """
-
-    def __init__(self, path: str):
-        self._path = path
-        self._lines: list[str] = []
-
-    def add(self, text: str) -> None:
-        self._lines.append(f"'{self._path}': {text}")
-
-    def add_value(self, section: str, key: str, value: object, allowed: str) -> None:
-        self.add(f"[{section}] {key} = {value}: {allowed}")
-
-    def raise_if_any(self) -> None:
-        """
-        :raises CoachErrors: there are some
-        """
-        if self._lines:
-            raise CoachErrors(self._lines)
 
 
 # Values
@@ -304,19 +304,20 @@ def _sections(path: str) -> dict[str, dict[str, str]]:
     return {name: dict(parser[name]) for name in parser.sections()}
 
 
-def _section_values(mistakes: _Mistakes, section: str, texts: Mapping[str, str]) -> dict[str, Any]:
+def _section_values(section: str, texts: Mapping[str, str], wrong: list[str]) -> dict[str, Any]:
+    """The values in a section. :param wrong: gets a line for each text that is none"""
     values = {}
     for key, text in texts.items():
         kind = _KEYS[section].get(key)
         if kind is None:
-            mistakes.add(f"[{section}] {key} = {text}: no such key{did_you_mean(key, _KEYS[section])}")
+            wrong.append(f"[{section}] {key} = {text}: no such key{did_you_mean(key, _KEYS[section])}")
             continue
         try:
             values[key] = kind.parse(text)
         except OSError as error:
-            mistakes.add_value(section, key, text, f"{kind.allowed} ({error.strerror})")
+            wrong.append(f"[{section}] {key} = {text}: {kind.allowed} ({error.strerror})")
         except ValueError:
-            mistakes.add_value(section, key, _without_password(text), kind.allowed)
+            wrong.append(f"[{section}] {key} = {_without_password(text)}: {kind.allowed}")
     return values
 
 
@@ -324,9 +325,9 @@ def _without_password(text: str) -> str:
     return re.sub(r"://[^@/]*@", "://...@", text)
 
 
-def _assemble(mistakes: _Mistakes, values: Mapping[str, Mapping[str, Any]]) -> DistributedSettings:
+def _assemble(values: Mapping[str, Mapping[str, Any]], wrong: list[str]) -> DistributedSettings:
     given = dict(values.get("coach", {}))
-    password = _password(mistakes, given)
+    password = _password(given, wrong)
     if "redis_url" in given:
         given["redis_url"] = _address(given["redis_url"])
     given["memory_backend"] = "redis"
@@ -344,54 +345,16 @@ def _address(url: str) -> str:
     return urlunsplit(parts._replace(netloc=user + parts.netloc.rpartition("@")[2]))
 
 
-def _password(mistakes: _Mistakes, given: dict[str, Any]) -> str | None:
+def _password(given: dict[str, Any], wrong: list[str]) -> str | None:
     """The password of an external Redis, out of its file or its URL."""
     url, file = given.get("redis_url", ""), given.pop("redis_password_file", None)
     written = urlsplit(url).password
+    where = f"[coach] redis_password_file = {file}"
     if file is not None and not url:
-        mistakes.add_value(
-            "coach", "redis_password_file", file, "only with redis_url; a Redis of the run makes its own"
-        )
+        wrong.append(f"{where}: only with redis_url; a Redis of the run makes its own")
     if file is not None and written is not None:
-        mistakes.add_value("coach", "redis_password_file", file, "redis_url holds a password too: give one of them")
+        wrong.append(f"{where}: redis_url holds a password too: give one of them")
     if file is None:
         return None if written is None else unquote(written)
     with open(file, encoding="utf-8") as opened:
         return opened.read().strip()
-
-
-# Settings that must fit each other
-
-
-def _check(mistakes: _Mistakes, settings: DistributedSettings) -> None:
-    for name, pod in (("trainer", settings.trainer), ("worker", settings.worker), ("redis", settings.redis)):
-        _check_limit(mistakes, name, "cpu", pod.cpu, pod.cpu_limit)
-        _check_limit(mistakes, name, "memory", pod.memory, pod.memory_limit)
-    if settings.data_store == "s3" and not settings.s3_bucket_name:
-        mistakes.add_value("coach", "data_store", "s3", "s3_bucket_name is missing")
-    if settings.orchestrator == "kubernetes":
-        _check_kubernetes(mistakes, settings)
-    elif settings.data_store == "nfs" and not settings.nfs_path:
-        mistakes.add_value("coach", "data_store", "nfs", "nfs_path, a directory that all processes share, is missing")
-
-
-def _check_limit(mistakes: _Mistakes, section: str, key: str, request: str, limit: str) -> None:
-    if request and limit and quantity(limit) < quantity(request):
-        mistakes.add_value(section, f"{key}_limit", limit, f"allowed: at least {key} = {request}")
-
-
-def _check_kubernetes(mistakes: _Mistakes, settings: DistributedSettings) -> None:
-    for name, pod in (("trainer", settings.trainer), ("worker", settings.worker)):
-        if not (pod.image or settings.image):
-            mistakes.add(f"[{name}] image is missing, and so is [coach] image, which orchestrator = kubernetes needs")
-    if settings.data_store != "nfs":
-        return
-    chosen = [
-        name for name in ("nfs_claim", "nfs_server", "nfs_storage_class") if getattr(settings, name)
-    ]  # each is a way to the same volume
-    if len(chosen) != 1:
-        said = " and ".join(chosen) or "none is given"
-        mistakes.add_value("coach", "data_store", "nfs",
-                           f"allowed: exactly one of nfs_claim, nfs_server, nfs_storage_class ({said})")  # fmt: skip
-    if settings.nfs_server and not settings.nfs_path:
-        mistakes.add_value("coach", "nfs_server", settings.nfs_server, "nfs_path, the exported path, is missing")

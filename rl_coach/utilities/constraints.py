@@ -1,8 +1,8 @@
-"""Constraints on parameters, declared beside them, and the walk that checks all of a graph's at once.
+"""Requirements on settings, declared beside them, and the function that checks all of a graph's at once.
 
-A class of parameters declares a table, ``constraints``, from the names of its parameters to what they may be; a
-subclass inherits the table and adds to it, or replaces an entry. ``check_constraints`` then names what does not hold
-by the path that ``-cp`` would take.
+A class of settings declares a table, ``constraints``, of what each of them may be by its name; a subclass inherits the
+table and adds to it, or replaces an entry. Its method ``unmet`` says what settings require of each other. ``check``
+then names what does not hold by the path that ``-cp`` would take.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import math
 import numbers
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Callable, ClassVar, Iterator, Mapping
+from typing import Any, Callable, ClassVar, Iterable, Iterator, Mapping
 
 import numpy as np
 
 from rl_coach.core_types import StepMethod
 from rl_coach.schedules import PieceWiseSchedule, Schedule
-from rl_coach.utils import CoachError, public_attributes
+from rl_coach.utilities.errors import refuse
+from rl_coach.utils import public_attributes
 
 _LONGEST_VALUE = 60
 
@@ -38,12 +39,17 @@ class Constraint:
 
 
 class Constrained:
-    """Base of what declares constraints on its attributes.
+    """Base of what declares requirements on its attributes.
 
     :cvar constraints: by the attribute's name; those of the classes above hold too
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {}
+
+    def unmet(self) -> Iterable[str]:
+        """What its attributes require of each other and do not get: a line each, which begins with the attribute and
+        ends with what to do. They are within their constraints when it is called."""
+        return ()
 
 
 def exactly(value: Any) -> Constraint:
@@ -196,46 +202,74 @@ FRACTION = number(0, 1)
 TEXT = Constraint("a text", lambda value: isinstance(value, str))
 
 
+def flags(*names: str) -> dict[str, Constraint]:
+    """Entries of a table for settings that are True or False."""
+    return dict.fromkeys(names, FLAG)
+
+
 def constraints_of(kind: type) -> dict[str, Constraint]:
     """All constraints of a class, those that it inherits included."""
     tables = [vars(cls).get("constraints", {}) for cls in reversed(kind.__mro__) if issubclass(cls, Constrained)]
     return {name: constraint for table in tables for name, constraint in table.items()}
 
 
-def check_constraints(graph: Constrained) -> None:
-    """Check a graph manager's settings, and all parameters below it.
+def settings_below(holder: Any, path: str = "") -> Iterator[tuple[str, Constrained]]:
+    """All settings in an object and below it, each with the path that ``-cp`` takes to it, once.
 
-    :raises CoachError: one does not hold; the message names it by its path, its value, and what is allowed
+    :param path: where the object itself is
     """
-    seen: set[int] = set()
-    for name, value in {"": graph, **public_attributes(graph)}.items():
-        _check_below(value, name, seen)
+    yield from _below(holder, path, set())
 
 
-def _check_below(value: Any, path: str, seen: set[int]) -> None:
+def _below(value: Any, path: str, seen: set[int]) -> Iterator[tuple[str, Constrained]]:
     if id(value) in seen:
         return
     if isinstance(value, Constrained):
         seen.add(id(value))
-        _check_object(value, path)
-        if path:  # a graph manager's attributes are walked by ``check_constraints``
-            for name, below in public_attributes(value).items():
-                _check_below(below, f"{path}.{name}", seen)
+        yield path, value
+        below = {f"{path}.{name}".lstrip("."): item for name, item in public_attributes(value).items()}
     elif isinstance(value, dict):
-        for key, item in value.items():
-            _check_below(item, f"{path}[{key.__name__ if isinstance(key, type) else repr(key)}]", seen)
+        below = {f"{path}[{key.__name__ if isinstance(key, type) else repr(key)}]": value[key] for key in value}
     elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            _check_below(item, f"{path}[{index}]", seen)
+        below = {f"{path}[{index}]": item for index, item in enumerate(value)}
+    else:
+        return
+    for where, item in below.items():
+        yield from _below(item, where, seen)
 
 
-def _check_object(holder: Constrained, path: str) -> None:
+def check(holder: Constrained, path: str = "") -> None:
+    """Check the settings in an object and below it: each value first, then what they require of each other.
+
+    :param path: where the object itself is
+    :raises CoachError: one requirement is not met; the message names the setting by its path, and what is allowed
+    """
+    settings = list(settings_below(holder, path))
+    for where, one in settings:
+        refuse(_wrong_values(one, where))
+    for where, one in settings:
+        refuse(f"{where}.{line}".lstrip(".") for line in one.unmet())
+
+
+def check_arguments(settings: type[Constrained], path: str, **values: Any) -> None:
+    """Check what a constructor is given by the constraints of the settings that describe the class.
+
+    :param path: how messages call the object
+    :raises CoachError: a value is none that is allowed
+    """
+    constraints = constraints_of(settings)
+    refuse(line for name, value in values.items() for line in _wrong_value(f"{path}.{name}", value, constraints[name]))
+
+
+def _wrong_values(holder: Constrained, path: str) -> Iterator[str]:
     for name, constraint in constraints_of(type(holder)).items():
-        if not hasattr(holder, name):
-            continue  # a user's class may do without
-        value = getattr(holder, name)
-        if not constraint.holds(value):
-            raise CoachError(f"{path}{'.' if path else ''}{name} is {shown(value)}; it must be {constraint.allowed}")
+        if hasattr(holder, name):  # a user's class may do without
+            yield from _wrong_value(f"{path}.{name}".lstrip("."), getattr(holder, name), constraint)
+
+
+def _wrong_value(path: str, value: Any, constraint: Constraint) -> Iterator[str]:
+    if not constraint.holds(value):
+        yield f"{path} is {shown(value)}; it must be {constraint.allowed}"
 
 
 def shown(value: Any) -> str:

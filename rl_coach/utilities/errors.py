@@ -44,3 +44,12 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """``"; did you mean 'a' or 'b'?"``, or an empty string where nothing comes close."""
     close = nearest(name, candidates)
     return f"; did you mean {' or '.join(repr(match) for match in close)}?" if close else ""
+
+
+def refuse(unmet: Iterable[str]) -> None:
+    """
+    :param unmet: requirements that are not met, one line each
+    :raises CoachError: there is one; the first is the message
+    """
+    for line in unmet:
+        raise CoachError(line)

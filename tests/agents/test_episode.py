@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
-from rl_coach.agents.agent import Agent
-from rl_coach.agents.core.episode import EpisodeInProgress, attributes_set_by
+from rl_coach.agents.core.episode import EpisodeInProgress
 from rl_coach.agents.dqn_agent import DQNAgent
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.schedules import ConstantSchedule
+from rl_coach.utils import CoachError
 from tests.zoo.agents import of_class
 from tests.zoo.environments import Bandit
 from tests.zoo.graphs import graph, schedule
@@ -46,16 +47,25 @@ class OptionAgent(DQNAgent):
 class CoachOptionAgent(DQNAgent):
     """The same as people wrote it for Coach: the option is an attribute of the agent."""
 
+    counters = (*DQNAgent.counters, "options")
     options = 0
 
     def reset_internal_state(self):
         super().reset_internal_state()
         self.options += 1
-        self.option, self.seen = self.options, []
+        self.set_option()
+
+    def set_option(self):
+        setattr(self, "option", self.options)  # noqa: B010 - as a class may, whose code nothing reads
+        self.seen = []
 
     def choose_action(self, curr_state):
         self.seen.append(self.option)
         return super().choose_action(curr_state)
+
+
+class Grandchild(CoachOptionAgent):
+    """An agent that inherits such a beginning."""
 
 
 def greedy_graph(agent: type, directory: Any, copies: int = 1) -> BasicRLGraphManager:
@@ -74,10 +84,15 @@ def options_of(agent: Any) -> list[tuple[int, list[int]]]:
 
 
 def test_three_copies_each_keep_their_own(tmp_path):
-    for kind in (OptionAgent, CoachOptionAgent):
-        manager = greedy_graph(kind, tmp_path / kind.__name__, copies=3)
-        manager.train_and_act(EnvironmentSteps(12))
-        assert options_of(manager.get_agent()) == [(1, [1] * 4), (2, [2] * 4), (3, [3] * 4)]
+    manager = greedy_graph(OptionAgent, tmp_path, copies=3)
+    manager.train_and_act(EnvironmentSteps(12))
+    assert options_of(manager.get_agent()) == [(1, [1] * 4), (2, [2] * 4), (3, [3] * 4)]
+
+
+def test_several_copies_are_refused_where_nobody_says_what_belongs_to_an_episode(tmp_path):
+    for kind in (CoachOptionAgent, Grandchild):
+        with pytest.raises(CoachError, match="keep it in an episode_class, or set env_params"):
+            greedy_graph(kind, tmp_path, copies=3).get_agent()
 
 
 def test_an_evaluation_in_between_leaves_it_as_it_was(tmp_path):
@@ -91,8 +106,8 @@ def test_an_evaluation_in_between_leaves_it_as_it_was(tmp_path):
 
 
 def test_a_checkpoint_holds_it(tmp_path):
-    for kind in (OptionAgent, CoachOptionAgent):
-        for copies in (1, 3):
+    for kind, most in ((OptionAgent, 3), (CoachOptionAgent, 1)):
+        for copies in {1, most}:
             place = tmp_path / f"{kind.__name__}{copies}"
             manager = greedy_graph(kind, place, copies)
             manager.train_and_act(EnvironmentSteps(6 * copies))
@@ -103,26 +118,6 @@ def test_a_checkpoint_holds_it(tmp_path):
             assert len(options_of(again.get_agent())) == copies
             again.train_and_act(EnvironmentSteps(copies))
             assert [len(seen) for _, seen in options_of(again.get_agent())] == [7] * copies
-
-
-class Several(Agent):
-    def reset_internal_state(self):
-        super().reset_internal_state()
-        self.one = 1
-        self.two, (self.three, self.four) = 2, (3, 4)
-        self.counted += 1
-        self.curr_state = {"observation": 0}
-        other = self.parent
-        other.elsewhere = 5
-
-    def helper(this, value):
-        if value:
-            this.conditional = value
-
-
-def test_attributes_that_a_method_sets():
-    assert attributes_set_by(Several.helper) == {"conditional"}
-    assert Several._attributes_of_episode == {"one", "two", "three", "four"}, "no counter, no field of the episode"
 
 
 def test_coach_names_are_the_fields_of_the_episode(tmp_path):

@@ -48,9 +48,9 @@ def play_segment(worker):
         worker.act(EnvironmentSteps(1))
         steps += 1
         if agent.episode.buffer.length() >= agent.learning.segment_steps:
-            agent.experience.cut(agent.episode)
-    reports, stretches = list(agent.books.reports), unpack(pack(agent.experience.stretches))
-    agent.books.reports.clear()
+            agent.cut_episode()
+    reports, stretches = list(agent.signals.reports), unpack(pack(agent.experience.stretches))
+    agent.signals.reports.clear()
     agent.experience.stretches.clear()
     columns, lengths = agent.memory.take()
     return Played(steps, lengths, columns, reports, {}, stretches)
@@ -63,7 +63,7 @@ def split(make_agent, directory):
     worker = graph(acting, Lottery, directory / "worker", schedule(1000), role=TaskRole.ROLLOUT)
     trainer = graph(make_agent(), Lottery, directory / "trainer", schedule(1000), role=TaskRole.TRAINING)
     agent = worker.get_agent()
-    agent.books.reports, agent.experience.stretches = [], []
+    agent.signals.reports, agent.experience.stretches = [], []
     worker.phase = trainer.phase = RunPhase.TRAIN
     return worker, trainer
 

@@ -80,7 +80,7 @@ def test_what_cannot_be_is_refused_by_name(parameters, change, message, tmp_path
 @pytest.mark.parametrize(
     ("parameters", "problem", "message"),
     [
-        (normalized_advantages, Bandit, "need continuous actions with finite bounds"),
+        (normalized_advantages, Bandit, "needs continuous actions with finite bounds"),
         (categorical, Target, "CategoricalQHead needs a DiscreteActionSpace"),
         (quantile_regression, Target, "QuantileRegressionQHead needs a DiscreteActionSpace"),
         (bootstrapped, Target, "Bootstrapped cannot explore"),

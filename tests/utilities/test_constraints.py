@@ -12,7 +12,7 @@ import pytest
 
 import rl_coach
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
-from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.dqn_agent import DQNAgent, DQNAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.initializers import Orthogonal
 from rl_coach.architectures.layers import Dense
@@ -28,11 +28,13 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, Frames, T
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import SimpleSchedule
-from rl_coach.graph_managers.memory_needs import Need, check_needs, check_networks, total_memory
+from rl_coach.graph_managers.memory_needs import Need, total_memory, unmet_by
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule, LinearSchedule, PieceWiseSchedule
-from rl_coach.utilities.constraints import check_constraints, constraints_of, whole
+from rl_coach.spaces import DiscreteActionSpace, SpacesDefinition, StateSpace, VectorObservationSpace
+from rl_coach.utilities.constraints import check, check_arguments, constraints_of, whole
+from rl_coach.utilities.errors import refuse
 from rl_coach.utils import CoachError
 
 MAIN = "agent_params.network_wrappers['main']"
@@ -56,6 +58,11 @@ def put(graph: BasicRLGraphManager, path: str, value: object) -> None:
         ("agent_params.algorithm.num_consecutive_playing_steps", 4, r"EnvironmentSteps\(n\) or .* from 0"),
         ("agent_params.algorithm.num_consecutive_playing_steps", Frames(4), "EnvironmentSteps"),
         ("agent_params.algorithm.num_consecutive_playing_steps", EnvironmentSteps(-1), "EnvironmentSteps"),
+        (
+            "agent_params.algorithm.num_steps_between_copying_online_weights_to_target",
+            EnvironmentEpisodes(4),
+            r"EnvironmentSteps\(n\) or TrainingSteps\(n\) with n from 0",
+        ),
         ("agent_params.algorithm.num_consecutive_training_steps", 0, "a whole number from 1"),
         ("agent_params.algorithm.rate_for_copying_weights_to_target", -0.1, "a number from 0 to 1"),
         ("agent_params.algorithm.n_step", 0, "a whole number from 1 or -1"),
@@ -132,14 +139,13 @@ def test_of_the_task(tmp_path, name, value):
 def test_what_worked_before_is_allowed(path, value):
     graph = graph_of(DQNAgentParameters())
     put(graph, path, value)
-    check_constraints(graph)
+    check(graph)
 
 
 @pytest.mark.parametrize("preset", preset_catalogue.list_all_presets())
 def test_presets_are_allowed(preset):
     graph = preset_catalogue.load(preset)
-    check_constraints(graph)
-    check_networks(graph)
+    check(graph)
 
 
 class _Explorer(AlgorithmParameters):
@@ -153,13 +159,53 @@ class _Explorer(AlgorithmParameters):
 def test_a_users_class_inherits_and_adds():
     agent = DQNAgentParameters()
     agent.algorithm = _Explorer()
-    check_constraints(graph_of(agent))
+    check(graph_of(agent))
     agent.algorithm.discount = 2
     with pytest.raises(CoachError, match=r"agent_params\.algorithm\.discount is 2"):
-        check_constraints(graph_of(agent))
+        check(graph_of(agent))
     agent.algorithm.discount, agent.algorithm.curiosity = 0.5, 1
     with pytest.raises(CoachError, match=r"algorithm\.curiosity is 1; it must be a whole number from 2"):
-        check_constraints(graph_of(agent))
+        check(graph_of(agent))
+
+
+class _Range(AlgorithmParameters):
+    constraints = {"low": whole(0), "high": whole(0)}
+
+    def __init__(self):
+        super().__init__()
+        self.low, self.high = 1, 2
+
+    def unmet(self):
+        if self.low >= self.high:
+            yield f"low is {self.low}; it must be below high, which is {self.high}"
+
+
+def test_what_settings_require_of_each_other_is_checked_after_each_of_them():
+    agent = DQNAgentParameters()
+    agent.algorithm = _Range()
+    check(graph_of(agent))
+    agent.algorithm.low = 2
+    with pytest.raises(CoachError, match=r"^agent_params\.algorithm\.low is 2; it must be below high, which is 2$"):
+        check(graph_of(agent))
+    agent.network_wrappers["main"].batch_size = 0
+    with pytest.raises(CoachError, match="batch_size is 0"):
+        check(graph_of(agent))
+
+
+def test_an_agent_without_a_graph_is_checked_too():
+    parameters = DQNAgentParameters()
+    parameters.algorithm.discount = 2
+    agent = DQNAgent(parameters)
+    with pytest.raises(CoachError, match=r"^agent\.algorithm\.discount is 2; it must be a number from 0 to 1$"):
+        agent.set_environment_parameters(
+            SpacesDefinition(StateSpace({"observation": VectorObservationSpace(4)}), None, DiscreteActionSpace(2), None)
+        )
+
+
+def test_arguments_are_checked_by_the_constraints_of_the_settings():
+    check_arguments(_Range, "it", low=3)
+    with pytest.raises(CoachError, match=r"^it\.low is -1; it must be a whole number from 0$"):
+        check_arguments(_Range, "it", low=-1)
 
 
 def test_an_exploration_for_each_kind_of_action():
@@ -167,7 +213,7 @@ def test_an_exploration_for_each_kind_of_action():
     parameters = next(p for space, p in agent.exploration.items() if space.__name__ == "BoxActionSpace")
     parameters.evaluation_noise = -1
     with pytest.raises(CoachError, match=r"agent_params\.exploration\[BoxActionSpace\]\.evaluation_noise is -1"):
-        check_constraints(graph_of(agent))
+        check(graph_of(agent))
 
 
 @pytest.mark.parametrize("gain", ["x", 0, -1, float("nan"), True, None])
@@ -175,11 +221,11 @@ def test_the_gain_of_initial_weights(gain):
     agent = DQNAgentParameters()
     network = agent.network_wrappers["main"]
     network.initial_weights = Orthogonal(gain=0.5)
-    check_constraints(graph_of(agent))
+    check(graph_of(agent))
     network.heads_parameters[0].initial_weights = Orthogonal(gain=gain)
     where = r"heads_parameters\[0\]\.initial_weights\.gain is .*; it must be a number above 0$"
     with pytest.raises(CoachError, match=where):
-        check_constraints(graph_of(agent))
+        check(graph_of(agent))
 
 
 def test_a_number_where_a_schedule_stands_in_a_memory():
@@ -187,7 +233,7 @@ def test_a_number_where_a_schedule_stands_in_a_memory():
     agent.memory = PrioritizedExperienceReplayParameters()
     agent.memory.beta = 0.4
     with pytest.raises(CoachError, match=r"agent_params\.memory\.beta is 0\.4; it must be a schedule"):
-        check_constraints(graph_of(agent))
+        check(graph_of(agent))
 
 
 # chosen among classes, filled in by the graph, or checked where they are used
@@ -272,9 +318,9 @@ def test_a_large_memory_that_a_short_run_does_not_fill(tmp_path):
 
 def test_needs_are_compared_together():
     needs = [Need("small", 1, 400), Need("large", 2, 700)]
-    check_needs(needs, 1100)
+    refuse(unmet_by(1100, needs))
     with pytest.raises(CoachError, match=r"^large is 2, which asks for"):
-        check_needs(needs, 1099)
+        refuse(unmet_by(1099, needs))
     assert total_memory() > 10**8
 
 
@@ -282,4 +328,4 @@ def test_soft_actor_critic_has_three_networks():
     agent = SoftActorCriticAgentParameters()
     agent.network_wrappers["q"].batch_size = 0
     with pytest.raises(CoachError, match=r"agent_params\.network_wrappers\['q'\]\.batch_size is 0"):
-        check_constraints(graph_of(agent))
+        check(graph_of(agent))

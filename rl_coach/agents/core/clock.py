@@ -1,55 +1,52 @@
-"""Timing of an agent's training: counters in, numbers out."""
+"""Timing of an agent's training: it counts, and says what is due."""
 
 from __future__ import annotations
 
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
-from rl_coach.utils import CoachError
 
 LONGEST_PERIOD_WITHIN_CALLS = 10
 
 
 class TrainingClock:
-    """Knows when training phases, and updates of target networks, are due.
+    """Counts steps, episodes and updates, and says when training phases and updates of target networks are due.
 
     A training phase follows ``num_consecutive_playing_steps`` and makes ``num_consecutive_training_steps`` updates;
     targets are updated every ``num_steps_between_copying_online_weights_to_target``.
 
     :param algorithm: the settings; they are read at each question, so that they may change while a run goes on
-    :param owner: the agent's name, for messages
 
+    :ivar steps: environment steps of heatup and training so far
+    :ivar episodes: episodes so far
+    :ivar updates: updates of the networks so far
     :ivar steps_at_once: environment steps that are counted together, because that many copies of the environment are
         stepped at once or steps arrive in chunks
     :ivar last_phase: the count of steps, or of episodes, at the last training phase
     :ivar last_target_update: the count, of the kind of the targets' period, at the last update of the targets
     """
 
-    def __init__(self, algorithm: AlgorithmParameters, owner: str = "agent"):
+    def __init__(self, algorithm: AlgorithmParameters):
         self._algorithm = algorithm
-        self._owner = owner
+        self.steps = 0
+        self.episodes = 0
+        self.updates = 0
         self.steps_at_once = 1
         self.last_phase = 0
         self.last_target_update = 0
 
-    def is_due(self, steps: int, episodes: int, in_episode: bool = False) -> bool:
+    def is_due(self, in_episode: bool = False) -> bool:
         """True if the playing steps since the last training phase are over.
 
-        :param steps: environment steps taken so far; ``episodes`` likewise
         :param in_episode: an episode is in progress that a phase would have to wait for, if the algorithm acts for full
             episodes
         """
         period = self._algorithm.num_consecutive_playing_steps
         if isinstance(period, EnvironmentSteps):
             waits = in_episode and self._algorithm.act_for_full_episodes
-            return steps - self.last_phase >= period.num_steps and not waits
-        if isinstance(period, EnvironmentEpisodes):
-            return episodes - self.last_phase >= period.num_steps
-        raise CoachError(
-            f"num_consecutive_playing_steps of agent '{self._owner}' counts EnvironmentSteps or "
-            f"EnvironmentEpisodes, not {period!r}"
-        )
+            return self.steps - self.last_phase >= period.num_steps and not waits
+        return self.episodes - self.last_phase >= period.num_steps
 
-    def start_phases(self, steps: int, episodes: int, updates_left: int | None = None) -> int:
+    def start_phases(self, updates_left: int | None = None) -> int:
         """Begin the training phases that are due, of which there can be several where several steps are counted at
         once, and count anew from here.
 
@@ -58,14 +55,14 @@ class TrainingClock:
         """
         period, phases = self._algorithm.num_consecutive_playing_steps, 1
         if isinstance(period, EnvironmentEpisodes):
-            self.last_phase = episodes
+            self.last_phase = self.episodes
         elif self.steps_at_once == 1:
-            self.last_phase = steps
+            self.last_phase = self.steps
         else:
-            phases, rest = divmod(steps - self.last_phase, max(1, period.num_steps))
+            phases, rest = divmod(self.steps - self.last_phase, max(1, period.num_steps))
             if phases > self.most_phases:
                 phases, rest = 1, 0  # the steps before training began are not caught up with
-            self.last_phase = steps - rest
+            self.last_phase = self.steps - rest
         updates = phases * self._algorithm.num_consecutive_training_steps
         return updates if updates_left is None else min(updates, updates_left)
 
@@ -83,15 +80,15 @@ class TrainingClock:
         period = self._algorithm.num_steps_between_copying_online_weights_to_target
         return isinstance(period, TrainingSteps) and period.num_steps in range(2, LONGEST_PERIOD_WITHIN_CALLS + 1)
 
-    def target_updates(self, updates: int, training_iteration: int) -> list[bool] | None:
+    def target_updates(self, updates: int) -> list[bool] | None:
         """For each of the next updates, True if targets are updated after it; None: after each of them."""
         if not self._updates_targets_within_calls:
             return None
         period = self._algorithm.num_steps_between_copying_online_weights_to_target.num_steps
-        first = training_iteration - self.last_target_update + 1
+        first = self.updates - self.last_target_update + 1
         return [number % period == 0 for number in range(first, first + updates)]
 
-    def updates_before_targets(self, updates: int, training_iteration: int) -> tuple[int, bool]:
+    def updates_before_targets(self, updates: int) -> tuple[int, bool]:
         """Number of updates that one call can make before targets are due, and True if the call updates them too.
 
         :param updates: number of updates wanted
@@ -101,21 +98,13 @@ class TrainingClock:
             return updates, self._algorithm.num_consecutive_training_steps == 1 and period.num_steps <= 1
         if period.num_steps <= 1 or self._updates_targets_within_calls:
             return updates, True
-        due_in = period.num_steps - (training_iteration - self.last_target_update)
+        due_in = period.num_steps - (self.updates - self.last_target_update)
         return min(updates, max(1, due_in)), False
 
-    def targets_due(self, steps: int, training_iteration: int) -> bool:
+    def targets_due(self) -> bool:
         """True if the targets are to be updated now; if so, the time counts anew."""
         period = self._algorithm.num_steps_between_copying_online_weights_to_target
-        if isinstance(period, TrainingSteps):
-            now = training_iteration
-        elif isinstance(period, EnvironmentSteps):
-            now = steps
-        else:
-            raise CoachError(
-                f"num_steps_between_copying_online_weights_to_target of agent '{self._owner}' counts "
-                f"EnvironmentSteps or TrainingSteps, not {period!r}"
-            )
+        now = self.updates if isinstance(period, TrainingSteps) else self.steps
         if now - self.last_target_update < period.num_steps:
             return False
         passed = (now - self.last_target_update) % period.num_steps if self._updates_targets_within_calls else 0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dis
-import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable, Iterable
+from typing import Any, Mapping
 
 import numpy as np
 
@@ -14,20 +12,17 @@ from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Episode, RunPhase, StateType
 from rl_coach.utilities import plain_data
 
-if TYPE_CHECKING:
-    from rl_coach.agents.agent import Agent
-
 
 @dataclass
 class EpisodeReport:
-    """An episode that has ended, as whoever played it tells whoever keeps the books.
+    """An episode that has ended, as the process that played it reports it to the one that records it.
 
     :param phase: the phase that it was played in
     :param length: actions taken
     :param reward: the sum of the environment's rewards
     :param shaped_reward: the sum of the rewards after filtering
     :param signals: samples that were gathered while acting, by the signal's name; empty where it was played in the
-        process that keeps the books, which has them
+        process that records it, which has them
     """
 
     phase: RunPhase
@@ -60,7 +55,7 @@ class EpisodeInProgress:
     :ivar discount_before: the discount of what follows it
     :ivar filter_histories: state of the input filters in the episode; set while it is put aside, as are
         ``exploration`` (the exploration policy's part), ``recurrent_states`` (by network) and ``attributes`` (those
-        of the agent that its ``reset_internal_state`` sets)
+        of the agent that its ``reset_internal_state`` changes)
     """
 
     def __init__(self, algorithm: AlgorithmParameters):
@@ -79,45 +74,20 @@ class EpisodeInProgress:
         self.recurrent_states: dict[str, Any] | None = None
         self.attributes: dict[str, Any] = {}
 
-    def gather(self, agent: Agent, attributes: Iterable[str]) -> None:
-        """Take over what the parts of an agent hold of this episode, which is put aside.
-
-        :param attributes: the agent's own attributes that belong to an episode
-        """
-        self.filter_histories = agent.input_filter.suspend()
-        self.exploration = agent.exploration_policy.suspend()
-        if agent.is_recurrent:
-            states = {name: network.online_network.recurrent_state for name, network in agent.networks.items()}
-            self.recurrent_states = states
-        own = vars(agent)
-        self.attributes = {name: own[name] for name in attributes if name in own}
-
-    def spread(self, agent: Agent) -> None:
-        """Give back to the parts of an agent what they held of this episode."""
-        if self.filter_histories is not None:
-            agent.input_filter.resume(self.filter_histories)
-            agent.exploration_policy.resume(self.exploration)
-        for name, state in (self.recurrent_states or {}).items():
-            agent.networks[name].online_network.recurrent_state = state
-        vars(agent).update(self.attributes)
-
     def about_buffer(self) -> dict[str, Any]:
         """Plain data that another process needs to learn from the buffer, beside its transitions."""
         return {}
 
-    def begin_buffer(self, agent: Agent) -> None:
-        """Cut off what has been played: what follows is for a buffer of its own."""
-        self.buffer = new_buffer(agent.ap.algorithm)
+    def begin_buffer(self, algorithm: AlgorithmParameters, recurrent_state: Mapping[str, np.ndarray]) -> None:
+        """Cut off what has been played: what follows is for a buffer of its own.
+
+        :param recurrent_state: that of the agent's recurrent network; empty where there is none
+        """
+        self.buffer = new_buffer(algorithm)
 
     def report(self, phase: RunPhase) -> EpisodeReport:
         """The episode in figures. :param phase: the phase that it was played in"""
         return EpisodeReport(phase, self.steps, self.total_reward, self.total_shaped_reward)
-
-    def __init_subclass__(cls) -> None:
-        plain_data.register(cls, name=f"{cls.__module__}:{cls.__qualname__}")
-
-
-plain_data.register(EpisodeInProgress)
 
 
 class SegmentedEpisode(EpisodeInProgress):
@@ -138,12 +108,11 @@ class SegmentedEpisode(EpisodeInProgress):
     def about_buffer(self) -> dict[str, Any]:
         return SegmentStart(self.num_before, self.buffer.is_complete, self.state_before_segment).plain()
 
-    def begin_buffer(self, agent: Agent) -> None:
+    def begin_buffer(self, algorithm: AlgorithmParameters, recurrent_state: Mapping[str, np.ndarray]) -> None:
         self.num_before += self.buffer.length()
         self.num_learned = 0
-        if agent.is_recurrent:
-            self.state_before_segment = dict(agent.recurrent_state)
-        super().begin_buffer(agent)
+        self.state_before_segment = dict(recurrent_state)
+        super().begin_buffer(algorithm, recurrent_state)
 
 
 def new_buffer(algorithm: AlgorithmParameters) -> Episode:
@@ -152,24 +121,11 @@ def new_buffer(algorithm: AlgorithmParameters) -> Episode:
     return Episode(algorithm.discount, bootstraps, algorithm.n_step)
 
 
-def attributes_set_by(method: Callable[..., Any]) -> set[str]:
-    """The attributes of its first argument that a method assigns.
-
-    What ``reset_internal_state`` of an agent written for Coach assigns belongs to an episode; what it counts up
-    (``self.n += 1``) does not, and is not among them.
-    """
-    code = method.__code__
-    if not code.co_argcount:
-        return set()
-    instructions = list(dis.get_instructions(code))
-    assigned = (
-        instruction.argval
-        for before, instruction in itertools.pairwise(instructions)
-        if instruction.opname == "STORE_ATTR" and _is_last(before.argval, code.co_varnames[0])
-    )
-    return set(assigned)
+# The second name is where the class stood when checkpoints of it were first written.
+_NAMES = {EpisodeInProgress: "EpisodeInProgress", SegmentedEpisode: "rl_coach.agents.episode:SegmentedEpisode"}
 
 
-def _is_last(argument: Any, name: str) -> bool:
-    """True where an instruction leaves the variable ``name`` on top; some of Python 3.13's name two variables."""
-    return argument == name or (isinstance(argument, tuple) and argument[-1] == name)
+def let_checkpoints_hold(episode_class: type[EpisodeInProgress]) -> None:
+    """Let episodes of a class be part of what checkpoints hold."""
+    name = _NAMES.get(episode_class, f"{episode_class.__module__}:{episode_class.__qualname__}")
+    plain_data.register(episode_class, name=name)

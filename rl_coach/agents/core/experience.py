@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Mapping
 
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport
 from rl_coach.agents.core.sequences import stored_state
+from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition, n_step_returns
 from rl_coach.filters.filter import InputFilter
-from rl_coach.logger import screen
-from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.memories.memory import Memory
 from rl_coach.utils import CoachError
-
-if TYPE_CHECKING:
-    from rl_coach.agents.agent import Agent
-    from rl_coach.base_parameters import AgentParameters
 
 
 @dataclass
@@ -44,31 +40,31 @@ class Played:
 class Experience:
     """Turns the steps of an episode into what a memory keeps.
 
-    :param agent: whose steps they are, and whose memory
+    :param memory: keeps the transitions
+    :param algorithm: says in which form they are stored
+
+    :ivar remembers_action_info: what the agent knew when it acted is stored with each transition
     :ivar stretches: what another process needs to learn from each stored episode beside its transitions; None where
         this one learns
     """
 
-    def __init__(self, agent: Agent):
-        self._agent = agent
-        self._algorithm = algorithm = agent.ap.algorithm
+    def __init__(self, memory: Memory, algorithm: AlgorithmParameters):
+        self._memory: Any = memory
+        self._algorithm = algorithm
         self.stretches: list[dict[str, Any]] | None = None
         self.remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
-        if algorithm.n_step != -1 and algorithm.n_step < 1:
-            raise CoachError(f"algorithm.n_step is {algorithm.n_step}: it counts steps from 1 on, or is -1")
-        require_room_for_a_batch(agent.ap)
 
     @property
     def _stores_whole_episodes(self) -> bool:
         waits = self._algorithm.store_transitions_only_when_episodes_are_terminated
-        return waits or self._agent.memory.stores_episodes
+        return waits or self._memory.stores_episodes
 
     def load(self, recorded: Any, input_filter: InputFilter) -> None:
         """Fill the memory with recorded transitions.
 
         :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, or the path of what a memory's ``save`` wrote
         """
-        memory: Any = self._agent.memory
+        memory = self._memory
         if isinstance(recorded, CsvDataset):
             memory.load_csv(recorded, input_filter)
         elif isinstance(recorded, PickledReplayBuffer):
@@ -84,7 +80,7 @@ class Experience:
             transition.info[stored_state(name)] = state[0]
         buffer = episode.buffer
         buffer.insert(transition)
-        memory, algorithm = self._agent.memory, self._algorithm
+        memory, algorithm = self._memory, self._algorithm
         if memory.stores_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
             return
         if algorithm.n_step <= 1:
@@ -112,16 +108,19 @@ class Experience:
         buffer = episode.buffer
         if not self._stores_whole_episodes and self._algorithm.n_step > 1:
             for row in range(episode.num_stored, buffer.length()):
-                self._agent.memory.store(buffer.n_step_transition(row))
+                self._memory.store(buffer.n_step_transition(row))
             episode.num_stored = buffer.length()
         is_empty = buffer.is_empty()
         total = episode.return_before + episode.discount_before * self._compute_returns(buffer)
         self._store_episode(episode)
         return None if is_empty else total
 
-    def cut(self, episode: EpisodeInProgress) -> None:
+    def cut(self, episode: EpisodeInProgress, recurrent_state: Mapping[str, np.ndarray]) -> None:
         """Store what there is of an episode as an episode of its own, which was truncated; the rest becomes another
-        one. For agents that learn before the episodes in all copies of the environment end."""
+        one. For agents that learn before the episodes in all copies of the environment end.
+
+        :param recurrent_state: that of the agent's recurrent network; empty where there is none
+        """
         buffer = episode.buffer
         if buffer.is_empty() or buffer.is_complete:
             return
@@ -131,7 +130,7 @@ class Experience:
         episode.return_before += episode.discount_before * self._compute_returns(buffer)
         episode.discount_before *= self._algorithm.discount ** buffer.length()
         self._store_episode(episode)
-        episode.begin_buffer(self._agent)
+        episode.begin_buffer(self._algorithm, recurrent_state)
 
     def _compute_returns(self, buffer: Episode) -> float:
         """Give the transitions what they are stored with.
@@ -152,59 +151,35 @@ class Experience:
 
     def _store_episode(self, episode: EpisodeInProgress) -> None:
         buffer = episode.buffer
-        if self._agent.memory.stores_episodes:
-            self._agent.memory.store_episode(buffer)
+        if self._memory.stores_episodes:
+            self._memory.store_episode(buffer)
             if self.stretches is not None and not buffer.is_empty():
                 self.stretches.append(episode.about_buffer())
         elif self._stores_whole_episodes:
             for transition in buffer.transitions:
-                self._agent.memory.store(transition)
+                self._memory.store(transition)
 
     def go_on_with(self, episode: EpisodeInProgress) -> None:
         """Go on with an episode of a checkpoint."""
         if not self._stores_whole_episodes:
             # the frames that it will stack are those of the present state, and the memory knows them as such
-            self._agent.memory.intern_frames(episode.curr_state)
+            self._memory.intern_frames(episode.curr_state)
 
-    def take_in(self, played: Played) -> None:
-        """Take in what another process has played; see ``Agent.take_in``."""
-        agent = self._agent
-        self._store_and_merge(played)
-        agent.clock.steps_at_once = max(agent.clock.steps_at_once, played.steps)  # a step is compiled for the most
-        agent.count_played(played.steps)
-        agent.exploration_policy.advance(played.steps)
-        for report in played.reports:
-            agent.current_episode += 1
-            agent.books.begin_episode()
-            agent.books.write_episode(report)
-            if screen.is_read_by_programs and agent.ap.is_a_highest_level_agent:
-                agent.books.print_episode(report)
+    def store_played(self, played: Played, filters: Mapping[str, Any]) -> None:
+        """Store what another process has played and add to the filters' statistics: both or neither.
 
-    def _store_and_merge(self, played: Played) -> None:
-        """Store the columns and add to the filters' statistics: both or neither."""
-        agent = self._agent
-        before = {name: getattr(agent, name).get_state() for name in played.filters}
+        :param filters: those that gather statistics, by name
+        :raises CoachError: its columns are not those that the memory holds; nothing has been changed then
+        """
+        before = {name: filters[name].get_state() for name in played.filters}
         try:
             for name, gathered in played.filters.items():
-                getattr(agent, name).merge_gathered(gathered)
+                filters[name].merge_gathered(gathered)
             if played.columns is not None:
-                agent.memory.store_columns(played.columns, played.episode_lengths or None)
+                self._memory.store_columns(played.columns, played.episode_lengths or None)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             for name, state in before.items():
-                getattr(agent, name).set_state(state)
+                filters[name].set_state(state)
             if isinstance(error, CoachError):
                 raise
             raise CoachError(f"what was played does not fit: {error}") from error
-
-
-def require_room_for_a_batch(parameters: AgentParameters) -> None:
-    """
-    :raises CoachError: an update would draw more transitions than the memory ever holds
-    """
-    unit, size = getattr(parameters.memory, "max_size", None) or (MemoryGranularity.Episodes, 0)
-    for name, network in parameters.network_wrappers.items():
-        if unit is MemoryGranularity.Transitions and network.batch_size > size:
-            raise CoachError(
-                f"batch_size of network '{name}' is {network.batch_size}, and memory.max_size is {size} transitions: "
-                f"make the memory larger or the batch smaller"
-            )

@@ -2,43 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import Any, Iterator, Protocol
 
-from rl_coach.core_types import ActionInfo, StateType
+from rl_coach.agents.core.episode import EpisodeInProgress
+from rl_coach.core_types import StateType
 
-if TYPE_CHECKING:
-    from rl_coach.agents.agent import Agent
-    from rl_coach.agents.core.episode import EpisodeInProgress
+
+class Player(Protocol):
+    """Acts in one episode at a time, and can exchange it for another one."""
+
+    episode: EpisodeInProgress
+
+    def put_episode_aside(self) -> EpisodeInProgress:
+        """The present episode, with everything that belongs to it."""
+
+    def take_up_episode(self, episode: EpisodeInProgress, is_restored: bool = False) -> None:
+        """Go on with an episode that was put aside, or that a checkpoint held."""
+
+    def predict_states(self, states: list[StateType]) -> Any:
+        """Predictions for states, in the same order."""
 
 
 class ParallelEpisodes:
-    """The episodes of an agent, one for each copy of its environment.
+    """The episodes of a player, one for each copy of its environment.
 
-    The agent is in one of them; the others are put aside. ``enter`` exchanges them, so that everything that an agent
+    The player is in one of them; the others are put aside. ``enter`` exchanges them, so that everything that an agent
     does in an episode is the same for each environment. Its networks are asked for all environments at once.
 
-    :param agent: whose episodes they are
-    :param count: the number of environments
+    :param player: whose episodes they are
+    :param others: the episodes in all environments but the first, in which the player is
+
+    :ivar index: the environment of the episode that the player is in
     """
 
-    def __init__(self, agent: Agent, count: int):
-        self.count = count
+    def __init__(self, player: Player, others: list[EpisodeInProgress]):
         self.index = 0
-        self._agent = agent
-        self._writes_steps = agent.books.writes_steps
-        agent.parallel, agent.clock.steps_at_once = self, count
-        self._episodes: list[EpisodeInProgress] = [agent.episode_class(agent.ap.algorithm) for _ in range(count)]
-        self._episodes[0] = agent.episode
-        self._states: list[StateType] = []
-        self._predictions: Any = None
+        self._player = player
+        self._episodes = [player.episode, *others]
+        self._states: dict[int, StateType] = {}
+        self._predictions: dict[int, Any] | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of environments."""
+        return len(self._episodes)
 
     def enter(self, index: int) -> None:
-        """Make the episode in an environment the agent's present one."""
+        """Make the episode in an environment the player's present one."""
         if index != self.index:
-            self._episodes[self.index] = self._agent.put_episode_aside()
-            self._agent.take_up_episode(self._episodes[index])
+            self._episodes[self.index] = self._player.put_episode_aside()
             self.index = index
-            self._agent.books.writes_steps = self._writes_steps and index == 0
+            self._player.take_up_episode(self._episodes[index])
 
     def __iter__(self) -> Iterator[int]:
         """The environments' indices in order, each entered."""
@@ -49,30 +63,25 @@ class ParallelEpisodes:
     @property
     def episodes(self) -> list[EpisodeInProgress]:
         """The episodes in progress, by environment."""
-        present = {self.index: self._agent.episode}
+        present = {self.index: self._player.episode}
         return [present.get(index, episode) for index, episode in enumerate(self._episodes)]
 
     def put_aside(self) -> list[EpisodeInProgress]:
         """All episodes, by environment."""
-        return [self._agent.put_episode_aside() for _ in self]
+        return [self._player.put_episode_aside() for _ in self]
 
     def take_up(self, episodes: list[EpisodeInProgress], is_restored: bool = False) -> None:
-        """Go on with episodes that were put aside; see ``Agent.take_up_episode``."""
+        """Go on with episodes that were put aside.
+
+        :param is_restored: they come from a checkpoint
+        """
         self._episodes = list(episodes)
         for self.index, episode in reversed(list(enumerate(episodes))):
-            self._agent.books.writes_steps = self._writes_steps and self.index == 0
-            self._agent.take_up_episode(episode, is_restored)
+            self._player.take_up_episode(episode, is_restored)
 
-    def act(self) -> list[ActionInfo | None]:
-        """An action for each environment."""
-        agent = self._agent
-        if agent.acts_by_networks and not agent.is_recurrent:
-            self.enter(0)
-            states = [agent.curr_state, *(episode.curr_state for episode in self._episodes[1:])]
-            self._states = [agent.run_pre_network_filter_for_inference(state) for state in states]
-        actions = [agent.act() for _ in self]
-        self._states, self._predictions = [], None
-        return actions
+    def ask_together(self, states: dict[int, StateType]) -> None:
+        """From now on predict for all of these states in one call, by environment."""
+        self._states, self._predictions = states, None
 
     @property
     def are_asked_together(self) -> bool:
@@ -86,7 +95,7 @@ class ParallelEpisodes:
 
     @property
     def prediction(self) -> Any:
-        """The prediction of the agent's networks for the state in the present environment."""
+        """The prediction of the player's networks for the state in the present environment."""
         if self._predictions is None:
-            self._predictions = self._agent.predict_states(self._states)
+            self._predictions = dict(zip(self._states, self._player.predict_states(list(self._states.values()))))
         return self._predictions[self.index]

@@ -1,19 +1,20 @@
-"""Needs of agents, declared on their classes, and the checks that they are met before anything is learned."""
+"""Requirements of agents on their spaces, memory, exploration policy and networks, declared on the agents' classes."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import Any, Iterator, Mapping, Sequence
 
+import numpy as np
+
+from rl_coach.agents.core.overrides import REPLACED_BY, is_replaced
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
-from rl_coach.logger import screen
-from rl_coach.utils import CoachError
-
-if TYPE_CHECKING:
-    from rl_coach.agents.agent import Agent
-    from rl_coach.architectures.network_wrapper import NetworkWrapper
+from rl_coach.architectures.network_wrapper import NetworkWrapper
+from rl_coach.base_parameters import AgentParameters
+from rl_coach.memories.memory import Memory, MemoryGranularity
+from rl_coach.spaces import ActionSpace, BoxActionSpace
 
 
 class MemoryNeed(Enum):
@@ -36,7 +37,7 @@ class HeadNeed:
         self.settings = settings
         self.outputs = outputs
 
-    def is_met_by(self, outputs: tuple[str, ...]) -> bool:
+    def is_met_by(self, outputs: Sequence[str]) -> bool:
         """True if a head with these outputs suits."""
         return any(set(group) <= set(outputs) for group in self.outputs)
 
@@ -53,131 +54,141 @@ class NetworkNeed:
     heads: tuple[HeadNeed, ...]
     has_target: bool = False
 
+    def unmet_by(self, network: str, heads: Sequence[Sequence[str]], has_target: bool) -> Iterator[str]:
+        """
+        :param network: the network, for messages
+        :param heads: the outputs of each of its heads
+        :param has_target: it has a target network
+        """
+        wanted = ", ".join(f"{head.settings}()" for head in self.heads)
+        advice = f"set heads_parameters to [{wanted}] or heads like these"
+        if len(heads) < len(self.heads) or len(heads) > len(self.heads) > 1:
+            yield f"{network} has {len(heads)} heads, and its update rule reads {len(self.heads)}: {advice}"
+        for number, (outputs, head) in enumerate(zip(heads, self.heads)):
+            if not head.is_met_by(outputs):
+                read = " or ".join(" and ".join(group) for group in head.outputs)
+                given = ", ".join(outputs)
+                yield f"head {number} of {network} gives {given}, and its update rule reads {read}: {advice}"
+        if self.has_target and not has_target:
+            yield f"{network} has no target network, which its update rule reads: set create_target_network to True"
 
-class Needs:
-    """Base of agents: what they need of their settings. A subclass that replaces the methods that have a need
-    (``_METHODS``) is taken to have none, unless it declares what its own need.
 
-    :cvar network_needs: what the update rule reads, by network; those that an agent does without are not asked for
-    :cvar memory_need: what it must find in its memory
-    :cvar max_n_step: the most rewards (``algorithm.n_step``) that its rule can learn as one; 0 where it learns returns
+@dataclass(frozen=True)
+class AgentRequirements:
+    """What an agent requires. It declares each of these as a class attribute of the same name, or does without.
+
+    :param network_needs: what the update rule reads of the networks that the agent has, by name
+    :param memory_need: what it must find in its memory
+    :param max_n_step: the most rewards (``algorithm.n_step``) that its rule can learn as one; 0 where it learns returns
         of whole episodes besides
-    :cvar rescalers: the values of ``policy_gradient_rescaler`` that it knows; empty: it has no such parameter
-    :cvar predicts_values: it shows the exploration policy values of actions, not probabilities
-    :cvar batch_network: the network whose ``batch_size`` updates have; None for the first
+    :param rescalers: the values of ``policy_gradient_rescaler`` that it knows; empty: it has no such parameter
+    :param predicts_values: it shows the exploration policy values of actions, not probabilities
+    :param needs_bounded_actions: its actions are points between finite bounds
     """
 
-    network_needs: Mapping[str, NetworkNeed] = {}
-    memory_need = MemoryNeed.NOTHING
+    network_needs: Mapping[str, NetworkNeed] = field(default_factory=dict)
+    memory_need: MemoryNeed = MemoryNeed.NOTHING
     max_n_step: float = math.inf
     rescalers: tuple[PolicyGradientRescaler, ...] = ()
-    predicts_values = False
-    batch_network: str | None = None
+    predicts_values: bool = False
+    needs_bounded_actions: bool = False
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        own = vars(cls)
-        for need, methods in _METHODS.items():
-            if need not in own and any(method in own for method in methods):
-                setattr(cls, need, vars(Needs)[need])
+    def unmet_by_settings(
+        self, agent: str, parameters: AgentParameters, memory: Memory, actions: ActionSpace
+    ) -> Iterator[str]:
+        """What can be told before the networks are built. :param agent: its name, for messages"""
+        is_bounded = isinstance(actions, BoxActionSpace) and np.all(np.isfinite([actions.low, actions.high]))
+        if self.needs_bounded_actions and not is_bounded:
+            yield (
+                f"agent '{agent}' needs continuous actions with finite bounds, not {actions!r}: "
+                f"choose another agent or environment"
+            )
+        yield from self._unmet_by_memory(agent, parameters, memory)
+        n_step = parameters.algorithm.n_step
+        for part, most in ((f"agent '{agent}'", self.max_n_step), (type(memory).__name__, memory.max_n_step)):
+            if n_step > most:
+                yield f"algorithm.n_step is {n_step}, and {part} goes by single rewards: set it to -1"
+        if self.rescalers and parameters.algorithm.policy_gradient_rescaler not in self.rescalers:
+            yield unknown_rescaler(agent, parameters.algorithm.policy_gradient_rescaler, self.rescalers)
+
+    def _unmet_by_memory(self, agent: str, parameters: AgentParameters, memory: Memory) -> Iterator[str]:
+        waits = parameters.algorithm.store_transitions_only_when_episodes_are_terminated
+        is_recorded = parameters.algorithm.load_memory_from_file_path or parameters.memory.load_memory_from_file_path
+        knows_returns = memory.stores_episodes or waits or is_recorded
+        for need, is_met, learned, lacks in (
+            (MemoryNeed.EPISODES, memory.knows_episodes, "complete episodes", "keep"),
+            (MemoryNeed.RETURNS, knows_returns, "the returns of complete episodes", "know"),
+        ):
+            if self.memory_need is need and not is_met:
+                yield (
+                    f"agent '{agent}' learns from {learned}, which its memory, {type(memory).__name__}, does not "
+                    f"{lacks}: set memory to EpisodicExperienceReplayParameters()"
+                )
+
+        unit, size = getattr(parameters.memory, "max_size", None) or (MemoryGranularity.Episodes, 0)
+        for name, network in parameters.network_wrappers.items():
+            if unit is MemoryGranularity.Transitions and network.batch_size > size:
+                yield (
+                    f"batch_size of network '{name}' is {network.batch_size}, and memory.max_size is {size} "
+                    f"transitions: make the memory larger or the batch smaller"
+                )
+
+    def unmet_by_networks(self, agent: str, networks: Mapping[str, NetworkWrapper], exploration: Any) -> Iterator[str]:
+        """What can be told once the networks and the exploration policy are built. Where networks only act, the process
+        that teaches them has done so.
+
+        :param agent: its name, for messages
+        """
+        if self.predicts_values and exploration.draws_by_probabilities:
+            yield (
+                f"exploration of agent '{agent}' draws by probabilities, and it predicts values of actions: "
+                f"set exploration to EGreedyParameters() or BoltzmannParameters()"
+            )
+        for name, need in self.network_needs.items():
+            if name in networks and (heads := networks[name].head_outputs) is not None:
+                yield from need.unmet_by(f"network '{name}' of agent '{agent}'", heads, networks[name].has_target)
 
 
-_METHODS: Mapping[str, tuple[str, ...]] = {
-    "network_needs": ("make_update_rule", "learn_from_batch"),
-    "memory_need": ("learn_from_batch", "train"),
-    "rescalers": ("learn_from_batch", "learning_columns", "fill_advantages", "_advantages_and_returns", "rescaled"),
-    "predicts_values": ("choose_action", "predict_states", "get_all_q_values_for_states"),
-}
+def requirements_of(declarer: Any) -> AgentRequirements:
+    """What an agent declares, or inherits together with the methods that have the requirement."""
+    declared = [one.name for one in fields(AgentRequirements) if hasattr(declarer, one.name)]
+    found = {
+        name: getattr(declarer, name) for name in declared if name not in REPLACED_BY or not is_replaced(declarer, name)
+    }
+    return AgentRequirements(**found)
 
 
-def require_fitting_settings(agent: Agent) -> None:
+def unmet_by_recurrent_networks(
+    agent: str, recurrent: Sequence[str], asked: str, learns_from_sequences: bool, learns_from_stored_states: bool
+) -> Iterator[str]:
+    """What keeps an agent from learning with recurrent networks.
+
+    :param agent: its name, for messages
+    :param recurrent: the networks that are recurrent
+    :param asked: the network that is asked when acting
+    :param learns_from_sequences: batches are segments of episodes
+    :param learns_from_stored_states: the state of the network ``asked`` is stored with each step
     """
-    :raises CoachError: memory, exploration, ``n_step`` or ``policy_gradient_rescaler`` are not for such an agent; it is
-        named
-    """
-    _require_memory(agent)
-    _require_single_rewards(agent)
-    if agent.rescalers and agent.ap.algorithm.policy_gradient_rescaler not in agent.rescalers:
-        raise unknown_rescaler(agent)
-    if agent.predicts_values and agent.exploration_policy.draws_by_probabilities:
-        raise CoachError(
-            f"exploration of agent '{agent.name}' draws by probabilities, and it predicts values of actions: "
-            f"set exploration to EGreedyParameters() or BoltzmannParameters()"
+    advice = "set middleware_parameters to FCMiddlewareParameters"
+    for name in recurrent:
+        if name != asked and learns_from_stored_states:
+            yield (
+                f"network '{name}' of agent '{agent}' is never asked when acting and so has no recurrent state to "
+                f"learn from: {advice}"
+            )
+    if recurrent and not (learns_from_sequences or learns_from_stored_states):
+        yield (
+            f"agent '{agent}' learns from single transitions, which a recurrent network cannot: {advice}, or choose "
+            f"actor-critic, PPO or DQN"
         )
 
 
-def unknown_rescaler(agent: Agent) -> CoachError:
-    """The error of an agent that does not know its ``policy_gradient_rescaler``."""
-    known = f"one of {', '.join(str(one) for one in agent.rescalers)}" if agent.rescalers else "another one"
-    return CoachError(
-        f"algorithm.policy_gradient_rescaler of agent '{agent.name}' is {agent.ap.algorithm.policy_gradient_rescaler}, "
-        f"which it cannot use: set it to {known}"
+def unknown_rescaler(agent: str, rescaler: Any, known: Sequence[PolicyGradientRescaler]) -> str:
+    """The message for an agent that does not know its ``policy_gradient_rescaler``."""
+    advice = f"one of {', '.join(map(str, known))}" if known else "another one"
+    return (
+        f"algorithm.policy_gradient_rescaler of agent '{agent}' is {rescaler}, which it cannot use: set it to {advice}"
     )
-
-
-def _require_memory(agent: Agent) -> None:
-    algorithm, name = agent.ap.algorithm, type(agent.memory).__name__
-    if agent.memory_need is MemoryNeed.EPISODES and not agent.memory.knows_episodes:
-        raise CoachError(
-            f"agent '{agent.name}' learns from complete episodes, which its memory, {name}, does not keep: "
-            f"set memory to EpisodicExperienceReplayParameters()"
-        )
-    waits = algorithm.store_transitions_only_when_episodes_are_terminated
-    is_recorded = algorithm.load_memory_from_file_path or agent.ap.memory.load_memory_from_file_path
-    if agent.memory_need is MemoryNeed.RETURNS and not (agent.memory.stores_episodes or waits or is_recorded):
-        raise CoachError(
-            f"agent '{agent.name}' learns from the returns of complete episodes, which its memory, {name}, does not "
-            f"know: set memory to EpisodicExperienceReplayParameters()"
-        )
-
-
-def _require_single_rewards(agent: Agent) -> None:
-    n_step, memory = agent.ap.algorithm.n_step, agent.memory
-    for part, most in ((f"agent '{agent.name}'", agent.max_n_step), (type(memory).__name__, memory.max_n_step)):
-        if n_step > most:
-            raise CoachError(f"algorithm.n_step is {n_step}, and {part} goes by single rewards: set it to -1")
-
-
-def require_fitting_networks(agent: Agent) -> None:
-    """Compare the networks with what the update rule reads, and warn of batch sizes without effect. Where networks only
-    act, the process that teaches them has done so.
-
-    :raises CoachError: a network has other heads or lacks a target
-    """
-    read = {name: need for name, need in agent.network_needs.items() if name in agent.networks}
-    if any(agent.networks[name].head_outputs is None for name in read):
-        return
-    for name, need in read.items():
-        _require_heads(agent.networks[name], need, agent.name)
-        if need.has_target and not agent.networks[name].has_target:
-            raise CoachError(
-                f"network '{name}' of agent '{agent.name}' has no target network, which its update rule reads: "
-                f"set create_target_network to True"
-            )
-    sizes = {name: agent.ap.network_wrappers[name].batch_size for name in read}
-    counts = agent.update_loop.batch_size if sizes else 0
-    if others := [f"'{name}' ({size})" for name, size in sizes.items() if size != counts]:
-        screen.warning(
-            f"agent '{agent.name}': batch_size of network {', '.join(others)} has no effect; all learn from batches of "
-            f"{counts}, batch_size of network '{agent.update_loop.batch_network}'"
-        )
-
-
-def _require_heads(network: NetworkWrapper, need: NetworkNeed, agent: str) -> None:
-    given, wanted = network.head_outputs or [], need.heads
-    advice = f"set heads_parameters to [{', '.join(f'{head.settings}()' for head in wanted)}] or heads like these"
-    if len(given) < len(wanted) or len(given) > len(wanted) > 1:
-        raise CoachError(
-            f"network '{network.name}' of agent '{agent}' has {len(given)} heads, and its update rule reads "
-            f"{len(wanted)}: {advice}"
-        )
-    for number, (outputs, head) in enumerate(zip(given, wanted)):
-        if not head.is_met_by(outputs):
-            read = " or ".join(" and ".join(group) for group in head.outputs)
-            raise CoachError(
-                f"head {number} of network '{network.name}' of agent '{agent}' gives {', '.join(outputs)}, and its "
-                f"update rule reads {read}: {advice}"
-            )
 
 
 POLICY_OUTPUTS: Any = (("probabilities", "log_probabilities"), ("mean", "standard_deviation"))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Iterable
 
 import numpy as np
 
@@ -13,44 +13,48 @@ from rl_coach.architectures.middleware_parameters import MiddlewareParameters
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
 from rl_coach.core_types import Batch
 from rl_coach.memories.memory import Memory
-from rl_coach.utils import CoachError
 
 _BEGINS = "begins_episode"
 
 
 class SequenceReplay:
-    """Updates on sequences of L steps, each after b steps of burn-in, or without where it begins an episode.
+    """Batches of sequences of L steps, each after b steps of burn-in, or without where it begins an episode.
 
     A sequence's columns have b + L + 1 rows, for its last step leads to one more state.
 
+    :param memory: where they come from
     :param parameters: the network's middleware
-    :param batch_size: steps that an update learns from
+    :param parts: the names of the parts of the recurrent state
     """
 
-    def __init__(self, parameters: MiddlewareParameters, batch_size: int):
+    wants_errors = False
+
+    def __init__(self, memory: Memory, parameters: MiddlewareParameters, parts: Iterable[str]):
         self.length, self.burn_in = parameters.sequence_length, parameters.burn_in
-        if self.burn_in > self.length:
-            raise CoachError(
-                f"middleware_parameters.burn_in is {self.burn_in} and sequence_length {self.length}: "
-                f"steps in between would never be learned from, make burn_in {self.length} at most"
-            )
-        self._sequences = max(1, batch_size // self.length)
+        self._memory, self._parts = memory, list(parts)
+        self.gives_many_at_once = memory.draws_many_batches
 
-    def sample(self, memory: Memory, updates: int) -> Batch:
-        """The steps of the sequences of so many updates."""
-        return memory.sample_sequences(updates * self._sequences, self.length, self.burn_in)
+    def sample(self, updates: int, batch_size: int) -> Batch:
+        """The steps of the sequences of so many updates.
 
-    def columns(self, batch: Batch, columns: dict[str, np.ndarray], parts: list[str]) -> dict[str, np.ndarray]:
+        :param batch_size: steps that an update learns from
+        """
+        sequences = max(1, batch_size // self.length)
+        return self._memory.sample_sequences(updates * sequences, self.length, self.burn_in)
+
+    def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
+        """Nothing: sequences have no priorities."""
+
+    def columns(self, batch: Batch, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The columns of ``rule``.
 
         :param batch: what ``sample`` gave
         :param columns: [N * (b + L), ...], those of the algorithm for it
-        :param parts: the names of the parts of the recurrent state
         """
         own = {name: column for name, column in columns.items() if not name.startswith(("states/", "next_states/"))}
         own["weights"] = own["weights"] * batch.info("is_learned")
         own[f"extra/{_BEGINS}"] = batch.info(_BEGINS).astype(np.float32)
-        own |= {f"states/{name}": state for name, state in stored_states(batch, parts).items()}
+        own |= {f"states/{name}": state for name, state in stored_states(batch, self._parts).items()}
         found = {name: self._flat(steps := self._steps(column), steps[:, -1:]) for name, column in own.items()}
         names = [name.partition("/")[2] for name in columns if name.startswith("states/")]
         for name in names:

@@ -1,10 +1,10 @@
-"""The books of an agent: its signals, the row of each episode, the rows of steps, and what evaluations came to."""
+"""Signals of an agent: samples, the rows that their statistics are written to, and results of evaluations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable, Mapping
 
 import numpy as np
 
@@ -12,13 +12,9 @@ from rl_coach.agents.core.episode import EpisodeReport
 from rl_coach.architectures.learner import LearningResult
 from rl_coach.base_parameters import TaskParameters, VisualizationParameters
 from rl_coach.core_types import RunPhase
-from rl_coach.logger import EpisodeLogger, Logger, screen
-from rl_coach.runs.event_lines import log_episode
+from rl_coach.logger import EpisodeLogger, Logger
 from rl_coach.utilities import plain_data
 from rl_coach.utils import LazyArray, Signal
-
-if TYPE_CHECKING:
-    from rl_coach.agents.agent import Agent
 
 _EVALUATION_COLUMNS = ("Evaluation Reward", "Shaped Evaluation Reward", "Success Rate")
 # written by what learns from recorded data; Coach's CSV has them always
@@ -47,38 +43,44 @@ class Evaluation:
             self.successes += 1
 
 
-class Books:
+class Signals:
     """Records what an agent does.
 
-    A signal is a list of samples. An episode's row is opened when it ends and closed when the next one begins, an
-    evaluation starts or the run stops: what is learned after an episode belongs to its row, and each statistic is
-    computed once.
+    A signal is a list of samples. A row has the statistics of the samples since the row before. That of an episode is
+    opened when the episode ends and closed when the next one begins, an evaluation starts or the run stops: what is
+    learned after an episode belongs to its row, and each statistic is computed once.
 
-    :param agent: whose books they are
+    :param writes_steps: write a row for each step too
+    :param period: write rows to the file after so many of them
 
-    :ivar reports: episodes that another process will take down; None where this one does
-    :ivar writes_steps: steps are written too; in several environments, those in the first
+    :ivar reports: episodes that another process will record; None where this one does
     :ivar logger: the CSV with a row for each episode
     :ivar step_logger: the CSVs with a row for each step, one for each episode
     :ivar evaluation: the evaluation in progress
     :ivar last_success_rate: the share of successes in the last evaluation
     """
 
-    def __init__(self, agent: Agent):
-        self._agent = agent
+    def __init__(self, writes_steps: bool = False, period: int = 1):
         self.reports: list[EpisodeReport] | None = None
-        self.writes_steps = agent.ap.visualization.dump_in_episode_signals
+        self.writes_steps = writes_steps
         self.logger = Logger()
         self.step_logger = EpisodeLogger()
         self.episode_signals: list[Signal] = []
         self.step_signals: list[Signal] = []
         self.evaluation = Evaluation()
         self.last_success_rate = 0.0
+        self._period = period
         self._rule_signals: dict[str, Signal] = {}
         self._num_announced = 0
         self._saved_steps: dict[str, Any] = {}
         self._is_row_open = False
         self._are_targets_updated = False
+        self.loss = self.register("Loss")
+        self.learning_rate = self.register("Learning Rate")
+        self.gradients = self.register("Grads (unclipped)")
+        self.reward = self.register("Reward", per_episode=False, per_step=True)
+        self.shaped_reward = self.register("Shaped Reward", per_episode=False, per_step=True)
+        self.discounted_return = self.register("Discounted Return")
 
     def register(self, name: str, per_episode: bool = True, per_step: bool = False) -> Signal:
         """A new signal: with statistics over each episode, with its value at each step, or both."""
@@ -107,66 +109,52 @@ class Books:
         """Record that target networks were updated, in the row of the episode in which it happens."""
         self._are_targets_updated = True
 
-    # the row of an episode
+    # rows
 
-    def write_episode(self, report: EpisodeReport) -> None:
-        """Open the row of an episode that has ended, and write those before it to the file."""
+    def write_episode(self, report: EpisodeReport, counts: Mapping[str, Any], episode: int) -> None:
+        """Open the row of an episode that has ended, and write those before it to the file.
+
+        :param counts: the first columns of the row
+        :param episode: its number, which is the row's
+        """
         if self.reports is not None:
             samples: dict[str, list] = {
                 signal.name: [signal.flat()] for signal in self.episode_signals if signal.values
             }
             self.reports.append(replace(report, signals=samples))
             return
-        self.close_row()
-        agent, log = self._agent, self.logger.create_signal_value
-        self.logger.set_current_time(agent.current_episode)
-        for name, value in self._counts(report.phase).items():
-            log(name, value)
         training = report.phase is RunPhase.TRAIN
-        log("ER #Transitions", agent.memory.num_transitions())
-        log("ER #Episodes", agent.memory.length())
-        log("Episode Length", report.length)
-        log("Shaped Training Reward", report.shaped_reward if training else np.nan)
-        log("Training Reward", report.reward if training else np.nan)
-        log("Update Target Network", int(self._are_targets_updated))
-        self._are_targets_updated = False
-        self.logger.update_wall_clock_time(agent.current_episode)
-        for name in _EVALUATION_COLUMNS + _OFFLINE_COLUMNS:
-            log(name, np.nan, overwrite=False)
+        self.open_row(
+            episode,
+            {
+                **counts,
+                "Episode Length": report.length,
+                "Shaped Training Reward": report.shaped_reward if training else np.nan,
+                "Training Reward": report.reward if training else np.nan,
+            },
+        )
         for signal in self.episode_signals:
             signal.values.extend(report.signals.get(signal.name, ()))
+
+    def open_row(self, number: int, columns: Mapping[str, Any]) -> None:
+        """Begin a row, which takes in what is sampled until it is closed; the row before it is closed.
+
+        :param number: of the episode, the epoch or the updates that the row is of
+        """
+        self.close_row()
+        log = self.logger.create_signal_value
+        self.logger.set_current_time(number)
+        for name, value in columns.items():
+            log(name, value)
+        log("Update Target Network", int(self._are_targets_updated))
+        self._are_targets_updated = False
+        self.logger.update_wall_clock_time(number)
+        for name in _EVALUATION_COLUMNS + _OFFLINE_COLUMNS:
+            log(name, np.nan, overwrite=False)
         self._announce_statistics()
         self._is_row_open = True
-        if agent.current_episode % agent.ap.visualization.dump_signals_to_csv_every_x_episodes == 0:
+        if number % self._period == 0:
             self.logger.dump_output_csv()
-
-    def print_episode(self, report: EpisodeReport | None = None) -> None:
-        """Print the line of an episode that has ended, for programs that read it.
-
-        :param report: the episode; the agent's present one if not given
-        """
-        agent = self._agent
-        report = report or agent.episode.report(agent.phase)
-        task = agent.ap.task_parameters
-        log_episode(
-            report.phase,
-            agent.full_name_id,
-            None if task is None else task.task_index,
-            agent.current_episode,
-            float(np.sum(report.reward)),
-            agent.exploration_policy.get_control_param() if agent.explores_by_parameter else None,
-            agent.total_steps_counter,
-            agent.training_iteration,
-        )
-
-    def _counts(self, phase: RunPhase) -> dict[str, Any]:
-        agent = self._agent
-        return {
-            "Training Iter": agent.training_iteration,
-            "In Heatup": int(phase is RunPhase.HEATUP),
-            "Total steps": agent.total_steps_counter,
-            "Epsilon": float(np.mean(agent.exploration_policy.get_control_param())),
-        }
 
     def _announce_statistics(self) -> None:
         """Give the statistics their columns when the row is opened, so that the header has them from the start."""
@@ -175,7 +163,7 @@ class Books:
         self._num_announced = len(self.episode_signals)
 
     def close_row(self) -> None:
-        """Complete the row of the episode that ended last with the statistics of its signals."""
+        """Complete the open row, if there is one, with the statistics of the signals."""
         if not self._is_row_open:
             return
         self._is_row_open = False
@@ -187,29 +175,38 @@ class Books:
             for name, value in signal.get_statistics().items():
                 log(f"{signal.name}/{name}", value)
 
-    def note_learning_rate(self, learning_rate: float) -> None:
-        """Record a training phase; if it follows an episode that has just ended, it belongs to that one's row."""
-        self._agent.curr_learning_rate.add_sample(learning_rate)
-        if self._is_row_open:
-            self.logger.create_signal_value("Training Iter", self._agent.training_iteration)
+    def end_phase(self, learning_rate: float, updates: int) -> None:
+        """Record a training phase. If it follows an episode that has just ended, it belongs to that one's row.
 
-    def begin_episode(self) -> None:
-        """Forget the samples of the episode before."""
+        :param updates: all updates so far
+        """
+        self.learning_rate.add_sample(learning_rate)
+        if self._is_row_open:
+            self.logger.create_signal_value("Training Iter", updates)
+
+    def begin_episode(self, episode: int, writes_steps: bool = False) -> None:
+        """Forget the samples of the episode before.
+
+        :param episode: the number of those that have ended
+        :param writes_steps: the steps of this one get rows
+        """
         self.close_row()
         for signal in self.episode_signals:
             signal.reset()
         for signal in self.step_signals:
             signal.reset()
-        if self.writes_steps:
-            self.step_logger.set_episode_idx(self._agent.current_episode)
+        if writes_steps:
+            self.step_logger.set_episode_idx(episode)
 
-    # the rows of steps
+    def write_step(self, step: int, counts: Mapping[str, Any]) -> None:
+        """Write the row of one step.
 
-    def write_step(self, step: int) -> None:
-        """Write the row of one step. :param step: its number within the episode"""
+        :param step: its number within the episode
+        :param counts: the first columns of the row
+        """
         self.step_logger.set_current_time(step)
         log = self.step_logger.create_signal_value
-        for name, value in self._counts(self._agent.phase).items():
+        for name, value in counts.items():
             log(name, value)
         for signal in self.step_signals:
             log(signal.name, signal.get_last_value())
@@ -217,26 +214,24 @@ class Books:
 
     # evaluations
 
-    def end_evaluation(self, is_complete: bool) -> None:
-        """Write the means of the evaluation, if there was one, and count anew.
-
-        :param is_complete: otherwise it is forgotten
-        """
-        done = self.evaluation
-        if is_complete and done.episodes:
-            self.last_success_rate = done.successes / done.episodes
-            values = (done.reward / done.episodes, done.shaped_reward / done.episodes, self.last_success_rate)
-            for name, value in zip(_EVALUATION_COLUMNS, values):
-                self.logger.create_signal_value(name, value, time=self._agent.current_episode)
-            self._announce_evaluation(values[0])
+    def begin_evaluation(self) -> None:
+        """Forget the episodes of an evaluation so far."""
         self.evaluation = Evaluation()
 
-    def _announce_evaluation(self, mean_reward: float) -> None:
-        if self._agent.ap.is_a_highest_level_agent:
-            screen.announce(
-                f"{self._agent.name}: Finished evaluation phase. Success rate = {round(self.last_success_rate, 2)}, "
-                f"Avg Total Reward = {round(mean_reward, 2)}"
-            )
+    def end_evaluation(self, row: int) -> float | None:
+        """Write the means of the evaluation, if there was one, and count anew.
+
+        :param row: the number of the row that they belong to
+        :return: the mean reward; None if no episode has ended
+        """
+        done, self.evaluation = self.evaluation, Evaluation()
+        if not done.episodes:
+            return None
+        self.last_success_rate = done.successes / done.episodes
+        values = (done.reward / done.episodes, done.shaped_reward / done.episodes, self.last_success_rate)
+        for name, value in zip(_EVALUATION_COLUMNS, values):
+            self.logger.create_signal_value(name, value, time=row)
+        return values[0]
 
     def put_samples_aside(self) -> list[list]:
         """The samples of all signals, for ``take_up_samples`` after an evaluation. The open row is closed."""
@@ -296,9 +291,12 @@ class Books:
         if self.writes_steps:
             self.step_logger.set_logger_filenames(place, stem, number)
 
-    def resume_steps(self) -> None:
-        """Go on with the rows of steps of the episode that was in progress; ``set_state`` came before."""
-        self.step_logger.set_episode_idx(self._agent.current_episode)
+    def resume_steps(self, episode: int) -> None:
+        """Go on with the rows of steps of the episode that was in progress; ``set_state`` came before.
+
+        :param episode: the number of those that have ended
+        """
+        self.step_logger.set_episode_idx(episode)
         self.step_logger.set_state(self._saved_steps)
 
     def _all_signals(self) -> list[Signal]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Mapping
 
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeReport
-from rl_coach.agents.core.evaluation_snapshot import FILTERS
 from rl_coach.agents.core.experience import Played
+from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.core_types import RunPhase
 from rl_coach.memories.backend.wire import Chunk, ChunkError
 
-if TYPE_CHECKING:
-    from rl_coach.agents.agent import Agent
+FILTERS = ("input_filter", "output_filter", "pre_network_filter")
+"""The filters of an agent, by the names of its attributes."""
 
 
 def about_played(
@@ -62,14 +62,20 @@ def _report(phase: str, length: int, reward: Any, shaped_reward: Any, signals: d
     return EpisodeReport(RunPhase[phase], int(length), reward, shaped_reward, samples)
 
 
-def policy_of(agent: Agent) -> dict[str, Any]:
-    """Policy by which another process acts as this agent does: newest weights, filters' statistics, schedules."""
-    acting = agent.acting_networks or tuple(name for name, one in agent.networks.items() if one.input_names)
+def policy_of(
+    networks: Mapping[str, NetworkWrapper], filters: Mapping[str, Any], exploration_policy: Any, updates: int
+) -> dict[str, Any]:
+    """Policy by which another process acts as this one does: newest weights, filters' statistics, schedules.
+
+    :param networks: those that choose actions, by name
+    :param filters: the agent's, by name
+    :param updates: the number of updates that made the weights
+    """
     return {
-        "networks": {name: _weights(agent.networks[name].state) for name in acting},
-        "filters": {name: getattr(agent, name).get_state() for name in FILTERS},
-        "exploration": agent.exploration_policy.get_schedules(),
-        "updates": agent.training_iteration,
+        "networks": {name: _weights(network.state) for name, network in networks.items()},
+        "filters": {name: one.get_state() for name, one in filters.items()},
+        "exploration": exploration_policy.get_schedules(),
+        "updates": updates,
     }
 
 
@@ -78,17 +84,21 @@ def _weights(state: Any) -> dict[str, list[np.ndarray]]:
     return {"weights": list(state.arrays("weights")), "buffers": buffers}
 
 
-def take_policy(agent: Agent, policy: dict[str, Any]) -> None:
-    """Act from now on as ``policy_of`` says. :param agent: one on networks that only act"""
+def take_policy(
+    policy: dict[str, Any],
+    networks: Mapping[str, NetworkWrapper],
+    filters: Mapping[str, Any],
+    exploration_policy: Any,
+) -> None:
+    """Act from now on as ``policy_of`` says. :param networks: networks that only act"""
     for name, groups in policy["networks"].items():
         for group, arrays in groups.items():
-            agent.networks[name].state.set_arrays(group, arrays)
+            networks[name].state.set_arrays(group, arrays)
     for name, state in policy["filters"].items():
-        getattr(agent, name).set_state(state)
-    agent.exploration_policy.take_schedules(policy["exploration"])
-    agent.training_iteration = policy["updates"]
+        filters[name].set_state(state)
+    exploration_policy.take_schedules(policy["exploration"])
 
 
-def blueprints_of(agent: Agent) -> dict[str, Any]:
-    """The blueprints of an agent's networks by name, as plain data."""
-    return {name: network.blueprint().plain() for name, network in agent.networks.items() if network.input_names}
+def blueprints_of(networks: Mapping[str, NetworkWrapper]) -> dict[str, Any]:
+    """The blueprints of networks by name, as plain data."""
+    return {name: network.blueprint().plain() for name, network in networks.items() if network.input_names}

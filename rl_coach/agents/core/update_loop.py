@@ -2,42 +2,107 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Iterable, Sequence, SupportsFloat
+from typing import Any, Iterable, Mapping, Protocol, Sequence, SupportsFloat
 
 import numpy as np
 
+from rl_coach.agents.core.batches import BatchSource
+from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.signals import Signals
 from rl_coach.architectures.learner import Learner, LearningResult
+from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.packing import pad, padded
 from rl_coach.architectures.shared_networks import GROUPS, SharedLearner, SharedNetworks
-from rl_coach.architectures.update import TrainingStep
+from rl_coach.architectures.update import TrainingStep, UpdateRule
+from rl_coach.base_parameters import AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch
+from rl_coach.filters.filter import InputFilter
 from rl_coach.utils import LazyArray
-
-if TYPE_CHECKING:
-    from rl_coach.agents.agent import Agent
 
 Outcome = tuple[float, list[float], float]
 """The loss, each network's loss, and the gradients' norm before clipping."""
 
 
-class UpdateLoop:
-    """Updates the networks of an agent.
+class Algorithm(Protocol):
+    """What an algorithm says of an update. An agent says it by its methods."""
 
-    Batches come from the agent's memory (``learn``), or the agent brings columns of its own (``update``). The numbers
-    that updates give are not read here, so that the environment can step while they are computed.
+    @property
+    def learns_by_rule(self) -> bool:
+        """True if it learns by its update rule, False if by its ``learn_from_batch``."""
 
-    :param agent: whose networks they are; it says which columns its rule needs
+    @property
+    def learns_one_by_one(self) -> bool:
+        """True if the data of an update depends on the networks, so that each is a call of its own."""
+
+    def make_update_rule(self) -> UpdateRule:
+        """The update as a pure function; see ``rl_coach.architectures.update``."""
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        """The columns of a batch that the update rule needs; see ``Learner.train``."""
+
+    def learning_scalars(self) -> dict[str, float]:
+        """Numbers that change between updates and that the rule needs."""
+
+    def learn_from_batch(self, batch: Batch) -> Any:
+        """Make an update without the rule. :return: an ``Outcome``"""
+
+
+@dataclass(frozen=True)
+class UpdateSettings:
+    """How the updates of an algorithm are made.
+
+    :param parameters: of each network by name
+    :param algorithm: hyperparameters, read at each use
+    :param acting: the networks that choose actions; None for all
+    :param mask_name: the observation that says which actions are possible, None for none
+    :param batch_network: the network whose ``batch_size`` counts; None for the first
+    :param most_per_call: a phase of more updates makes several compiled calls; None for no bound
+    :param periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
     """
 
-    def __init__(self, agent: Agent):
-        self._agent = agent
-        self._networks = agent.networks
-        memory = agent.memory
-        self._has_priorities = memory.has_priorities
-        self._targets = [name for name, network in self._networks.items() if network.has_target]
-        # updates are separate calls where each depends on the host
-        self._learns_one_by_one = not (agent.learns_by_rule and memory.draws_many_batches) or agent.learns_one_by_one
+    parameters: dict[str, NetworkParameters]
+    algorithm: AlgorithmParameters
+    acting: Sequence[str] | None = None
+    mask_name: str | None = None
+    batch_network: str | None = None
+    most_per_call: int | None = None
+    periods: Mapping[str, int] = field(default_factory=dict)
+
+
+class UpdateLoop:
+    """Updates networks.
+
+    Batches come from a source (``learn``), or the caller brings columns (``update``). The numbers that updates give are
+    not read here, so that the environment can step while they are computed.
+
+    :param rules: the algorithm
+    :param networks: by name
+    :param batches: where batches come from
+    :param clock: counts the updates, and says when targets are updated
+    :param signals: where results are recorded
+    :param filters: what a batch passes before the networks see it
+    """
+
+    def __init__(
+        self,
+        rules: Algorithm,
+        networks: dict[str, NetworkWrapper],
+        batches: BatchSource,
+        clock: TrainingClock,
+        signals: Signals,
+        filters: InputFilter,
+        settings: UpdateSettings,
+    ):
+        self._rules = rules
+        self._networks = networks
+        self._batches = batches
+        self._clock = clock
+        self._signals = signals
+        self._filters = filters
+        self._settings = settings
+        self._targets = [name for name, network in networks.items() if network.has_target]
         self._shared_learner: SharedLearner | None = None
 
     def share(self, shared: SharedNetworks) -> None:
@@ -58,13 +123,12 @@ class UpdateLoop:
     @cached_property
     def learner(self) -> Learner:
         """Trains the networks by the update rule."""
-        agent, networks = self._agent, self._networks
+        networks, settings = self._networks, self._settings
         functions = {name: network.state.function for name, network in networks.items()}
-        rule = agent.make_update_rule()
-        rule = rule if agent.sequences is None else agent.sequences.rule(rule)
-        step = TrainingStep(functions, agent.ap.network_wrappers, rule)
+        rule = self._batches.rule(self._rules.make_update_rule())
+        step = TrainingStep(functions, settings.parameters, rule)
         states = {name: network.state for name, network in networks.items()}
-        acting = tuple(networks) if agent.acting_networks is None else agent.acting_networks
+        acting = tuple(networks) if settings.acting is None else tuple(settings.acting)
         return next(iter(networks.values())).framework.make_learner(step, states, acting)
 
     @cached_property
@@ -72,141 +136,116 @@ class UpdateLoop:
         """The observations that the networks or the rule look at, the action mask among them."""
         names = dict.fromkeys(name for network in self._networks.values() for name in network.input_names)
         names.pop("action", None)
-        mask_name = self._agent.spaces.action_mask_name
-        if mask_name is not None:
-            names[mask_name] = None
+        if self._settings.mask_name is not None:
+            names[self._settings.mask_name] = None
         return list(names)
 
     @property
     def batch_size(self) -> int:
         """Transitions in one update."""
-        return self._agent.ap.network_wrappers[self.batch_network].batch_size
+        return self._settings.parameters[self.batch_network].batch_size
 
     @property
     def batch_network(self) -> str:
         """The network whose ``batch_size`` counts, for all of them."""
-        return self._agent.batch_network or next(iter(self._agent.ap.network_wrappers))
+        return self._settings.batch_network or next(iter(self._settings.parameters))
 
     def learn(self, updates: int) -> SupportsFloat:
-        """Make updates on batches from the memory.
+        """Make updates on batches from the source.
 
         :return: the sum of the losses; reading it waits for the updates
         """
-        learn = self._learn_one_by_one if self._learns_one_by_one else self._learn_together
-        loss = learn(updates)
+        losses: list[SupportsFloat] = []
+        if not self._rules.learns_by_rule:
+            losses = [self.learn_from_batch(self._sample(1)) for _ in range(updates)]
+        elif self._rules.learns_one_by_one or not self._batches.gives_many_at_once:
+            losses = [self._update_on(self._sample(1), 1, with_targets=False) for _ in range(updates)]
+        else:
+            losses = self._learn_together(updates)
         self.close_phase()
-        return loss
+        return losses[0] if len(losses) == 1 else LazyArray(lambda: sum(map(float, losses)))
 
-    def _learn_together(self, updates: int) -> SupportsFloat:
+    def _learn_together(self, updates: int) -> list[SupportsFloat]:
         """All updates in compiled calls, split only where targets are to be updated in between."""
-        losses: list[LearningResult] = []
-        agent, done = self._agent, 0
-        most = agent.most_updates_per_call or updates
-        while done < updates:
-            count, with_targets = min(updates - done, most), False
+        losses: list[SupportsFloat] = []
+        left = updates
+        most = self._settings.most_per_call or updates
+        while left:
+            count, with_targets = min(left, most), False
             if self._targets:
-                count, with_targets = agent.clock.updates_before_targets(count, agent.training_iteration)
+                count, with_targets = self._clock.updates_before_targets(count)
             losses.append(self._update_on(self._sample(count), count, with_targets))
-            done += count
-        return LazyArray(lambda: sum(float(loss.sum()) for result in losses for loss in result.losses.values()))
-
-    def _learn_one_by_one(self, updates: int) -> float:
-        total = 0.0
-        for _ in range(updates):
-            batch = self._sample(1)
-            if self._agent.learns_by_rule:
-                losses = self._update_on(batch, 1, False).losses.values()
-                total += sum(float(loss[0]) for loss in losses)
-            else:
-                total += self.learn_from_batch(batch)
-        return total
+            left -= count
+        return losses
 
     def learn_from_batch(self, batch: Batch) -> float:
-        """Let the agent's own ``learn_from_batch`` make an update. :return: the loss"""
-        agent = self._agent
-        agent.training_iteration += 1
-        loss, _, gradient_norm = agent.learn_from_batch(batch)[:3]
-        agent.loss.add_sample(loss)
-        agent.unclipped_grads.add_sample(gradient_norm)
+        """Let the algorithm make an update without its rule. :return: the loss"""
+        self._clock.updates += 1
+        loss, _, gradient_norm = self._rules.learn_from_batch(batch)[:3]
+        self._signals.loss.add_sample(loss)
+        self._signals.gradients.add_sample(gradient_norm)
         self.update_targets_if_due()
         return float(loss)
 
     def _sample(self, updates: int) -> Batch:
-        agent = self._agent
-        if agent.sequences is None:
-            batch = agent.memory.sample(updates * self.batch_size)
-        else:
-            batch = agent.sequences.sample(agent.memory, updates)
-        return batch if agent.pre_network_filter.is_empty else self.filtered(batch)
+        batch = self._batches.sample(updates, self.batch_size)
+        return batch if self._filters.is_empty else self.filtered(batch)
 
     def columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Columns of a batch for the learner: the agent's, or those of sequences where it replays such."""
-        agent = self._agent
-        columns = agent.learning_columns(batch)
-        if agent.sequences is None:
-            return columns
-        return agent.sequences.columns(batch, columns, list(agent.recurrent_state))
+        """The columns of a batch from the source, for the learner."""
+        return self._batches.columns(batch, self._rules.learning_columns(batch))
 
     def filtered(self, batch: Batch) -> Batch:
         """The batch as networks see it, whatever learns from it afterwards. The filters' statistics take in its states,
         if ``update_pre_network_filters_state_on_train`` says so."""
-        filters = self._agent.pre_network_filter
+        filters = self._filters
         if filters.is_empty:
             return batch
-        update = self._agent.ap.algorithm.update_pre_network_filters_state_on_train
+        update = self._settings.algorithm.update_pre_network_filters_state_on_train
         filtered = Batch(batch)
         filtered.state_columns = filters.filter_columns(batch.state_columns, update)
         filtered.next_state_columns = filters.filter_columns(batch.next_state_columns, False)
         filtered.reward_column = filters.filter_rewards(batch.reward_column, update)
         return filtered
 
-    def _update_on(self, batch: Batch, count: int, with_targets: bool) -> LearningResult:
+    def _update_on(self, batch: Batch, count: int, with_targets: bool) -> SupportsFloat:
         """``count`` updates in one call, and the targets' if they are due. The learner's step is compiled for as many
         updates as a phase makes; one that is cut, by targets or by the end of the run, makes fewer with the same.
 
         :param with_targets: the call updates the targets too, after each update or after those that the clock says
+        :return: the sum of the losses, which is not read yet
         """
-        agent, clock, first = self._agent, self._agent.clock, self._agent.training_iteration
-        compiled = 1 if count == 1 else self._updates_per_call
-        columns = agent.learning_columns(batch) if agent.sequences is None else self.columns(batch)
+        clock, algorithm = self._clock, self._settings.algorithm
+        compiled = 1
+        if count != 1:
+            compiled = self._settings.most_per_call or algorithm.num_consecutive_training_steps * clock.most_phases
+        columns = self.columns(batch)
         if compiled != count:
             columns = pad(columns, len(columns["weights"]) // count * compiled)
-        rate = agent.ap.algorithm.rate_for_copying_weights_to_target
-        target_rates = dict.fromkeys(self._targets, rate) if with_targets else {}
-        due = clock.target_updates(compiled, first) if with_targets else None
-        result = self.update(
-            columns,
-            batch=batch,
-            num_updates=compiled,
-            count=count,
-            target_rates=target_rates,
-            moving={} if due is None else dict.fromkeys(self._targets, due),
-        )
-        agent.training_iteration += count
+        how: dict[str, Any] = {}
+        if with_targets:
+            how["target_rates"] = dict.fromkeys(self._targets, algorithm.rate_for_copying_weights_to_target)
+            due = clock.target_updates(compiled)
+            how["moving"] = {} if due is None else dict.fromkeys(self._targets, due)
+        result = self.update(columns, batch=batch, num_updates=compiled, count=count, **how)
+        clock.updates += count
         self.update_targets_if_due(are_updated=with_targets)
-        return result
-
-    @property
-    def _updates_per_call(self) -> int:
-        agent = self._agent
-        return (
-            agent.most_updates_per_call or agent.ap.algorithm.num_consecutive_training_steps * agent.clock.most_phases
-        )
+        return LazyArray(lambda: sum(float(loss.sum()) for loss in result.losses.values()))
 
     def update(self, columns: dict[str, np.ndarray], batch: Batch | None = None, **how: Any) -> LearningResult:
         """Call the learner and record losses, gradients, and what the rule wants logged.
 
         :param columns: [N, ...] by name; see ``Learner.train``, which ``how`` is for
-        :param batch: the batch that they are of, whose priorities change if the memory has any
+        :param batch: the batch of the source that they were made of, which is told the errors
         """
-        result = self._train(columns, batch, self._agent.training_iteration + 1, **how)
-        self._agent.loss.add_sample(LazyArray(lambda: sum(result.losses.values())))
-        self._agent.unclipped_grads.add_sample(LazyArray(lambda: self._gradient_norms(result)))
+        result = self._train(columns, batch, self._clock.updates + 1, **how)
+        self._signals.loss.add_sample(LazyArray(lambda: sum(result.losses.values())))
+        self._signals.gradients.add_sample(LazyArray(lambda: self._gradient_norms(result)))
         return result
 
     def _gradient_norms(self, result: LearningResult) -> np.ndarray:
         """[K], of the network that the most updates teach; of several such, the first."""
-        periods = self._agent.learning_periods
+        periods = self._settings.periods
         return result.gradient_norms[min(result.gradient_norms, key=lambda name: periods.get(name, 1))]
 
     def update_alone(
@@ -218,36 +257,34 @@ class UpdateLoop:
         :param signal_names: the signals of the rule that tell of it, which alone are logged
         :return: its losses, gradients and signals
         """
-        agent = self._agent
         how["learning"] = {one: [one == name] * how.get("num_updates", 1) for one in self._networks}
-        result = self.learner.train(columns, agent.learning_scalars(), **how).part(name, signal_names)
-        agent.books.add_learning(result)
-        agent.loss.add_sample(LazyArray(lambda: result.losses[name]))
-        agent.unclipped_grads.add_sample(LazyArray(lambda: result.gradient_norms[name]))
+        result = self.learner.train(columns, self._rules.learning_scalars(), **how).part(name, signal_names)
+        self._signals.add_learning(result)
+        self._signals.loss.add_sample(LazyArray(lambda: result.losses[name]))
+        self._signals.gradients.add_sample(LazyArray(lambda: result.gradient_norms[name]))
         return result
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
         """Make a single update, for a ``learn_from_batch`` whose caller records the loss and the gradients."""
-        result = self._train(padded(columns), batch, self._agent.training_iteration)
+        result = self._train(padded(columns), batch, self._clock.updates)
         losses = [float(loss[0]) for loss in result.losses.values()]
         return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])
 
     def _train(self, columns: dict[str, np.ndarray], batch: Batch | None, first: int, **how: Any) -> LearningResult:
         """:param first: the number of the first of these updates, from 1 on"""
-        agent = self._agent
-        if agent.learning_periods:
+        if self._settings.periods:
             numbers = range(first, first + how.get("num_updates", 1))
             how["learning"] = {
                 name: [number % period == 0 for number in numbers]
-                for name, period in agent.learning_periods.items()
+                for name, period in self._settings.periods.items()
                 if period > 1
             }
         learner = self._shared_learner or self.learner
-        result = learner.train(columns, agent.learning_scalars(), **how)
+        result = learner.train(columns, self._rules.learning_scalars(), **how)
         if result.signal_names:
-            agent.books.add_learning(result)
-        if batch is not None and self._has_priorities and result.errors is not None:
-            agent.memory.update_priorities(batch.info("idx"), np.abs(result.errors).ravel()[: len(batch)])
+            self._signals.add_learning(result)
+        if batch is not None and self._batches.wants_errors and result.errors is not None:
+            self._batches.take_errors(batch, np.abs(result.errors).ravel()[: len(batch)])
         return result
 
     def update_targets_if_due(self, are_updated: bool = False) -> None:
@@ -255,21 +292,20 @@ class UpdateLoop:
 
         :param are_updated: the last update of the networks has updated them already, if it was time
         """
-        agent = self._agent
-        if self._targets and agent.clock.targets_due(agent.total_steps_counter, agent.training_iteration):
+        if self._targets and self._clock.targets_due():
             if not are_updated:
                 self.update_targets()
-            agent.books.note_target_update()
+            self._signals.note_target_update()
 
     def update_targets(self) -> None:
         """Move each target network towards its online network: Polyak averaging, or a copy at a rate of 1."""
         for name in self._targets:
-            self._networks[name].update_target_network(self._agent.ap.algorithm.rate_for_copying_weights_to_target)
+            self._networks[name].update_target_network(self._settings.algorithm.rate_for_copying_weights_to_target)
 
     def close_phase(self) -> None:
         """Record the learning rate, and the updates so far."""
-        network = next(iter(self._networks.values()))
-        self._agent.books.note_learning_rate(network.optimizer.learning_rate(self._agent.training_iteration))
+        updates, network = self._clock.updates, next(iter(self._networks.values()))
+        self._signals.end_phase(network.optimizer.learning_rate(updates), updates)
 
 
 def columns_of(batch: Batch, input_names: Iterable[str], discount: float) -> dict[str, np.ndarray]:

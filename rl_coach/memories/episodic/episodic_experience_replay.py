@@ -21,7 +21,7 @@ from rl_coach.memories.memory import (
 )
 from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes
 from rl_coach.memories.transition_store import TransitionStore
-from rl_coach.utilities.constraints import FRACTION, Constraint, exactly, member, number, pair, whole
+from rl_coach.utilities.constraints import Constraint, check_arguments, exactly, member, number, pair, whole
 from rl_coach.utilities.files import read_data, write_data
 from rl_coach.utils import CoachError
 
@@ -37,7 +37,7 @@ class EpisodicExperienceReplayParameters(MemoryParameters):
     constraints: ClassVar[Mapping[str, Constraint]] = {
         "max_size": pair(member(MemoryGranularity), number(1), "(MemoryGranularity.Episodes, 1000)"),
         "n_step": whole(1) | exactly(-1),
-        "train_to_eval_ratio": FRACTION,
+        "train_to_eval_ratio": number(above=0, high=1),
     }
 
     def __init__(self) -> None:
@@ -76,8 +76,7 @@ class EpisodicExperienceReplay(Memory):
         train_to_eval_ratio: float = 1,
     ):
         super().__init__(check_max_size(max_size))
-        if not 0 < train_to_eval_ratio <= 1:
-            raise CoachError(f"memory.train_to_eval_ratio is above 0 and at most 1, not {train_to_eval_ratio}")
+        check_arguments(EpisodicExperienceReplayParameters, "memory", train_to_eval_ratio=train_to_eval_ratio)
         granularity, number = self.max_size
         self.n_step = n_step
         self.train_to_eval_ratio = train_to_eval_ratio

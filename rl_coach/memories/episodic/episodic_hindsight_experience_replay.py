@@ -15,7 +15,7 @@ from rl_coach.memories.episodic.episodic_experience_replay import (
 )
 from rl_coach.memories.memory import MemoryGranularity, episode_ends
 from rl_coach.spaces import GoalsSpace
-from rl_coach.utilities.constraints import Constraint, instance, member, whole
+from rl_coach.utilities.constraints import Constraint, check_arguments, instance, member, whole
 from rl_coach.utils import CoachError
 
 _GOAL = "desired_goal"
@@ -82,18 +82,13 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         goals_space: GoalsSpace,
     ):
         super().__init__(max_size)
-        if hindsight_transitions_per_regular_transition is None or hindsight_transitions_per_regular_transition < 0:
-            raise CoachError(
-                "memory.hindsight_transitions_per_regular_transition is a number of copies from 0 on, "
-                f"not {hindsight_transitions_per_regular_transition}"
-            )
-        if not isinstance(hindsight_goal_selection_method, HindsightGoalSelectionMethod):
-            raise CoachError(
-                "memory.hindsight_goal_selection_method is a HindsightGoalSelectionMethod, "
-                f"not {hindsight_goal_selection_method!r}"
-            )
-        if goals_space is None:
-            raise CoachError("memory.goals_space is not set; hindsight needs a GoalsSpace")
+        check_arguments(
+            EpisodicHindsightExperienceReplayParameters,
+            "memory",
+            hindsight_transitions_per_regular_transition=hindsight_transitions_per_regular_transition,
+            hindsight_goal_selection_method=hindsight_goal_selection_method,
+            goals_space=goals_space,
+        )
         self.hindsight_transitions_per_regular_transition = hindsight_transitions_per_regular_transition
         self.hindsight_goal_selection_method = hindsight_goal_selection_method
         self.goals_space = goals_space

@@ -1,4 +1,4 @@
-"""When training phases and updates of targets are due: counters in, numbers out, no agent."""
+"""When training phases and updates of targets are due: numbers only, no agent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.base_parameters import AlgorithmParameters
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, Frames, TrainingSteps
-from rl_coach.utils import CoachError
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 
 
 def clock(
@@ -26,6 +25,11 @@ def clock(
     return made
 
 
+def at(one: TrainingClock, steps: int = 0, episodes: int = 0, updates: int = 0) -> TrainingClock:
+    one.steps, one.episodes, one.updates = steps, episodes, updates
+    return one
+
+
 @pytest.mark.parametrize(
     "playing, last, steps, episodes, is_due",
     [
@@ -40,15 +44,15 @@ def clock(
 def test_phases_follow_the_playing_steps(playing, last, steps, episodes, is_due):
     one = clock(playing)
     one.last_phase = last
-    assert one.is_due(steps, episodes) is is_due
+    assert at(one, steps, episodes).is_due() is is_due
     assert one.last_phase == last, "asking changes nothing"
 
 
 def test_a_phase_waits_for_the_end_of_the_episode_where_the_algorithm_does():
     one = clock(EnvironmentSteps(4), act_for_full_episodes=True)
-    assert not one.is_due(6, 0, in_episode=True)
-    assert one.is_due(6, 1, in_episode=False)
-    assert clock(EnvironmentSteps(4), act_for_full_episodes=False).is_due(6, 0, in_episode=True)
+    assert not at(one, 6).is_due(in_episode=True)
+    assert at(one, 6, 1).is_due(in_episode=False)
+    assert at(clock(EnvironmentSteps(4), act_for_full_episodes=False), 6).is_due(in_episode=True)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +65,7 @@ def test_a_phase_waits_for_the_end_of_the_episode_where_the_algorithm_does():
         (EnvironmentSteps(3), 1, 8, 0, 8, None, 2, 6),  # two steps are left over for the next phase
         (EnvironmentSteps(16), 2, 8, 0, 16, None, 2, 16),
         (EnvironmentSteps(1), 1, 8, 0, 1000, None, 1, 1000),  # what was played before training began is not caught up
+        (EnvironmentSteps(3), 1, 8, 0, 1000, None, 1, 1000),  # nor is what would be left of it for the next phase
     ],
 )
 def test_several_phases_are_due_where_several_steps_come_at_once(
@@ -68,14 +73,14 @@ def test_several_phases_are_due_where_several_steps_come_at_once(
 ):
     one = clock(playing, updates=updates, at_once=at_once)
     one.last_phase = last
-    assert one.start_phases(steps, episodes=0, updates_left=left) == made
+    assert at(one, steps).start_phases(updates_left=left) == made
     assert one.last_phase == last_after
 
 
 def test_phases_by_episodes_come_one_at_a_time():
     one = clock(EnvironmentEpisodes(2), updates=5, at_once=8)
     assert one.most_phases == 1
-    assert one.start_phases(4000, episodes=7) == 5
+    assert at(one, 4000, episodes=7).start_phases() == 5
     assert one.last_phase == 7
 
 
@@ -95,7 +100,7 @@ def test_phases_by_episodes_come_one_at_a_time():
 def test_updates_are_cut_where_targets_are_due_in_between(targets, updates_a_phase, wanted, iteration, last, expected):
     one = clock(targets=targets, updates=updates_a_phase)
     one.last_target_update = last
-    assert one.updates_before_targets(wanted, iteration) == expected
+    assert at(one, updates=iteration).updates_before_targets(wanted) == expected
 
 
 @pytest.mark.parametrize(
@@ -109,22 +114,15 @@ def test_updates_are_cut_where_targets_are_due_in_between(targets, updates_a_pha
 )
 def test_targets_count_their_own_kind_of_steps(targets, steps, iteration, is_due, counted_from):
     one = clock(targets=targets)
-    assert one.targets_due(steps, iteration) is is_due
+    assert at(one, steps, updates=iteration).targets_due() is is_due
     assert one.last_target_update == counted_from
 
 
 def test_settings_may_change_while_a_run_goes_on():
     one = clock(EnvironmentSteps(4))
-    assert not one.is_due(2, 0)
+    assert not at(one, 2).is_due()
     one._algorithm.num_consecutive_playing_steps = EnvironmentSteps(2)
-    assert one.is_due(2, 0)
-
-
-def test_units_that_nobody_counts_are_refused():
-    with pytest.raises(CoachError, match="num_consecutive_playing_steps of agent 'agent' counts"):
-        clock(Frames(4)).is_due(1, 1)
-    with pytest.raises(CoachError, match="num_steps_between_copying_online_weights_to_target of agent 'agent'"):
-        clock(targets=EnvironmentEpisodes(4)).targets_due(1, 1)
+    assert at(one, 2).is_due()
 
 
 def test_the_state_goes_on():
@@ -137,6 +135,6 @@ def test_the_state_goes_on():
 def test_targets_of_short_periods_are_updated_within_a_call():
     one = clock(targets=TrainingSteps(3))
     one.last_target_update = 4
-    assert one.target_updates(6, 5) == [False, True, False, False, True, False]
-    assert one.targets_due(0, 11) and one.last_target_update == 10
-    assert clock(targets=TrainingSteps(1)).target_updates(2, 0) is None
+    assert at(one, updates=5).target_updates(6) == [False, True, False, False, True, False]
+    assert at(one, updates=11).targets_due() and one.last_target_update == 10
+    assert clock(targets=TrainingSteps(1)).target_updates(2) is None

@@ -1,0 +1,78 @@
+"""Coach's names for what an agent has in its parts. Programs that were written for Coach use them, our own do not."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from rl_coach.core_types import Transition
+
+
+class Delegated:
+    """An attribute of an agent that lives in one of its parts.
+
+    :param part: the agent's attribute that holds it; a dot leads on to a part of the part
+    :param name: its name there
+    """
+
+    def __init__(self, part: str, name: str):
+        self._part = operator.attrgetter(part)
+        self._name = name
+
+    def __get__(self, agent: Any, owner: type | None = None) -> Any:
+        return self if agent is None else getattr(self._part(agent), self._name)
+
+    def __set__(self, agent: Any, value: Any) -> None:
+        setattr(self._part(agent), self._name, value)
+
+
+class CoachNames:
+    """Attributes and methods that programs written for Coach read, assign and call."""
+
+    curr_state = Delegated("episode", "curr_state")
+    last_action_info = Delegated("episode", "last_action_info")
+    current_episode_buffer = Delegated("episode", "buffer")
+    current_episode_steps_counter = Delegated("episode", "steps")
+    total_reward_in_current_episode = Delegated("episode", "total_reward")
+    total_shaped_reward_in_current_episode = Delegated("episode", "total_shaped_reward")
+    total_steps_counter = Delegated("clock", "steps")
+    current_episode = Delegated("clock", "episodes")
+    last_training_phase_step = Delegated("clock", "last_phase")
+    last_target_network_update_step = Delegated("clock", "last_target_update")
+    loss = Delegated("signals", "loss")
+    curr_learning_rate = Delegated("signals", "learning_rate")
+    unclipped_grads = Delegated("signals", "gradients")
+    reward = Delegated("signals", "reward")
+    shaped_reward = Delegated("signals", "shaped_reward")
+    discounted_return = Delegated("signals", "discounted_return")
+    agent_logger = Delegated("signals", "logger")
+    agent_episode_logger = Delegated("signals", "step_logger")
+    episode_signals = Delegated("signals", "episode_signals")
+    step_signals = Delegated("signals", "step_signals")
+    num_evaluation_episodes_completed = Delegated("signals.evaluation", "episodes")
+    num_successes_across_evaluation_episodes = Delegated("signals.evaluation", "successes")
+    accumulated_rewards_across_evaluation_episodes = Delegated("signals.evaluation", "reward")
+    accumulated_shaped_rewards_across_evaluation_episodes = Delegated("signals.evaluation", "shaped_reward")
+
+    def call_memory(self: Any, func: str, args: Any = ()) -> Any:
+        """Call a method of the memory by name."""
+        return getattr(self.memory, func)(*(args if isinstance(args, tuple) else (args,)))
+
+    def freeze_memory(self: Any) -> None:
+        """Keep the memory as it is from now on."""
+        self.memory.freeze()
+
+    def get_current_time(self: Any) -> int:
+        """Index of the CSV's present row: the training episodes that have ended."""
+        return self.clock.episodes
+
+    def observe_played(self: Any, transition: Transition) -> bool:
+        """Take in a step that another process has played. :return: True if it ended the episode"""
+        episode = self.episode
+        self.count_played(1)
+        episode.steps += 1
+        episode.total_reward += transition.reward
+        episode.total_shaped_reward += transition.reward
+        self.signals.reward.add_sample(transition.reward)
+        self.signals.shaped_reward.add_sample(transition.reward)
+        return self.observe_transition(transition)

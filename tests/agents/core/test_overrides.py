@@ -1,0 +1,83 @@
+"""The later definition counts, wherever it stands: in the class, a mixin, a grandchild, or on the instance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rl_coach.agents.core.overrides import is_replaced
+
+
+class Base:
+    def make_update_rule(self) -> Any: ...
+    def learn_from_batch(self, batch: Any) -> Any: ...
+    def reset_internal_state(self) -> None: ...
+
+    episode_class: Any = None
+
+
+class WithRule(Base):
+    def make_update_rule(self) -> Any: ...
+
+
+class Own(WithRule):
+    def learn_from_batch(self, batch: Any) -> Any: ...
+
+
+class Mixin:
+    def learn_from_batch(self, batch: Any) -> Any: ...
+
+
+class Mixed(Mixin, WithRule):
+    pass
+
+
+class Grandchild(Own):
+    pass
+
+
+class RuleAfterwards(Own):
+    def make_update_rule(self) -> Any: ...
+
+
+class Both(WithRule):
+    def make_update_rule(self) -> Any: ...
+    def learn_from_batch(self, batch: Any) -> Any: ...
+
+
+@pytest.mark.parametrize(
+    "cls, learns_itself",
+    [(Base, False), (WithRule, False), (Own, True), (Mixed, True), (Grandchild, True), (RuleAfterwards, False),
+     (Both, True)],
+)  # fmt: skip
+def test_an_update_of_its_own_replaces_the_rules_before_it(cls, learns_itself):
+    assert is_replaced(cls, "make_update_rule") is learns_itself
+    assert is_replaced(cls(), "make_update_rule") is learns_itself
+
+
+def test_the_instance_comes_last():
+    agent = WithRule()
+    agent.learn_from_batch = lambda batch: None
+    assert is_replaced(agent, "make_update_rule") and not is_replaced(WithRule, "make_update_rule")
+    agent.make_update_rule = lambda: None
+    assert is_replaced(agent, "make_update_rule"), "where both are, the update may use the rule"
+    agent = Own()
+    agent.make_update_rule = lambda: None
+    assert not is_replaced(agent, "make_update_rule")
+
+
+def test_a_declaration_beside_an_override_speaks_of_it():
+    class Declared(Base):
+        episode_class = int
+
+        def reset_internal_state(self) -> None: ...
+
+    class Later(Declared):
+        def reset_internal_state(self) -> None: ...
+
+    assert not is_replaced(Base, "episode_class") and not is_replaced(Declared, "episode_class")
+    assert is_replaced(Later, "episode_class")
+    agent = Declared()
+    agent.reset_internal_state = lambda: None
+    assert is_replaced(agent, "episode_class")

@@ -1,0 +1,85 @@
+"""Episodes in several copies of an environment, without an agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.agents.core.episode import EpisodeInProgress
+from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
+from rl_coach.base_parameters import AlgorithmParameters
+
+
+class Player:
+    """Counts in each episode, and keeps the count outside of it while it is in it."""
+
+    def __init__(self) -> None:
+        self.episode = episode(0)
+        self.count = 0
+        self.asked: list[list[Any]] = []
+
+    def put_episode_aside(self) -> EpisodeInProgress:
+        self.episode.attributes = {"count": self.count}
+        return self.episode
+
+    def take_up_episode(self, taken: EpisodeInProgress, is_restored: bool = False) -> None:
+        self.episode, self.count = taken, taken.attributes.get("count", 0)
+
+    def predict_states(self, states: list[Any]) -> list[Any]:
+        self.asked.append(states)
+        return [state["n"] * 10 for state in states]
+
+
+def episode(number: int) -> EpisodeInProgress:
+    made = EpisodeInProgress(AlgorithmParameters())
+    made.curr_state = {"n": number}
+    return made
+
+
+def three() -> tuple[Player, ParallelEpisodes]:
+    player = Player()
+    return player, ParallelEpisodes(player, [episode(1), episode(2)])
+
+
+def test_each_environment_keeps_what_belongs_to_its_episode():
+    player, parallel = three()
+    assert parallel.count == 3 and parallel.index == 0
+    for index in parallel:
+        player.count += index + 1
+    for _ in parallel:
+        player.count += 10
+    assert [player.count for _ in parallel] == [11, 12, 13]
+    parallel.enter(1)
+    assert parallel.index == 1 and player.episode.curr_state == {"n": 1}
+
+
+def test_a_new_episode_of_the_present_environment_counts():
+    player, parallel = three()
+    parallel.enter(2)
+    player.episode = episode(7)
+    assert [state["n"] for state in parallel.states] == [0, 1, 7]
+    assert list(parallel.those_where(lambda one: one.curr_state["n"] == 7)) == [2]
+    assert list(parallel.those_where(lambda one: one.curr_state["n"] < 7)) == [0, 1]
+
+
+def test_all_episodes_are_put_aside_and_taken_up():
+    player, parallel = three()
+    for index in parallel:
+        player.count = index + 5
+    aside = parallel.put_aside()
+    player.episode, player.count = episode(9), 99
+    parallel.take_up(aside)
+    assert parallel.index == 0 and player.count == 5
+    assert [player.count for _ in parallel] == [5, 6, 7]
+
+
+def test_networks_are_asked_once_for_all():
+    player, parallel = three()
+    assert not parallel.are_asked_together
+    parallel.ask_together(dict(enumerate(parallel.states)))
+    assert parallel.are_asked_together
+    assert [(parallel.state["n"], parallel.prediction) for _ in parallel] == [(0, 0), (1, 10), (2, 20)]
+    assert player.asked == [[{"n": 0}, {"n": 1}, {"n": 2}]]
+    parallel.ask_together({2: {"n": 4}})
+    assert [parallel.prediction for _ in parallel.those_where(lambda one: one.curr_state["n"] == 2)] == [40]
+    parallel.ask_together({})
+    assert not parallel.are_asked_together

@@ -1,0 +1,101 @@
+"""Rows of signals, without an agent."""
+
+from __future__ import annotations
+
+import csv
+import pathlib
+
+import numpy as np
+
+from rl_coach.agents.core.episode import EpisodeReport
+from rl_coach.agents.core.signals import Signals
+from rl_coach.core_types import RunPhase
+
+
+def rows_of(signals: Signals, directory: pathlib.Path) -> list[dict[str, str]]:
+    signals.close()
+    (path,) = directory.glob("*.csv")
+    return list(csv.DictReader(path.open()))
+
+
+def opened(directory: pathlib.Path, period: int = 1) -> Signals:
+    signals = Signals(period=period)
+    signals.logger.set_logger_filenames(str(directory), "graph.level.agent", 0)
+    return signals
+
+
+def report(reward: float = 3.0, phase: RunPhase = RunPhase.TRAIN) -> EpisodeReport:
+    return EpisodeReport(phase, 5, reward, reward / 2)
+
+
+def test_what_is_learned_after_an_episode_belongs_to_its_row(tmp_path):
+    signals = opened(tmp_path)
+    signals.loss.add_sample(1.0)
+    signals.write_episode(report(), {"Training Iter": 2, "Total steps": 5}, 1)
+    signals.loss.add_sample(np.array([3.0, 5.0]))
+    signals.end_phase(0.1, updates=4)
+    signals.begin_episode(1)
+    signals.loss.add_sample(9.0)
+    signals.write_episode(report(4.0), {"Training Iter": 4, "Total steps": 10}, 2)
+    first, second = rows_of(signals, tmp_path)
+    assert (first["Episode #"], first["Training Iter"], first["Total steps"]) == ("1", "4", "5")
+    assert float(first["Loss/Mean"]) == 3 and float(first["Loss/Max"]) == 5
+    assert float(first["Learning Rate/Mean"]) == 0.1
+    assert float(first["Training Reward"]) == 3 and float(first["Shaped Training Reward"]) == 1.5
+    assert second["Episode #"] == "2" and float(second["Loss/Mean"]) == 9 and second["Learning Rate/Mean"] == ""
+
+
+def test_an_update_of_targets_is_told_in_the_row_in_which_it_happens(tmp_path):
+    signals = opened(tmp_path)
+    signals.note_target_update()
+    signals.write_episode(report(), {}, 1)
+    signals.begin_episode(1)
+    signals.write_episode(report(), {}, 2)
+    signals.note_target_update()
+    signals.begin_episode(2)
+    signals.write_episode(report(), {}, 3)
+    assert [row["Update Target Network"] for row in rows_of(signals, tmp_path)] == ["1", "1", "0"]
+
+
+def test_the_means_of_an_evaluation_stand_in_the_row_before_it(tmp_path):
+    signals = opened(tmp_path)
+    assert signals.end_evaluation(0) is None
+    signals.write_episode(report(), {}, 1)
+    signals.begin_evaluation()
+    for reward in (10.0, 20.0, 60.0):
+        signals.evaluation.add(report(reward), success_threshold=20)
+    assert signals.end_evaluation(1) == 30 and signals.last_success_rate == 2 / 3
+    assert signals.end_evaluation(1) is None, "an evaluation is told once"
+    (row,) = rows_of(signals, tmp_path)
+    assert (float(row["Evaluation Reward"]), float(row["Shaped Evaluation Reward"])) == (30, 15)
+    assert float(row["Success Rate"]) == 2 / 3
+
+
+def test_an_evaluation_leaves_the_samples_of_training_alone():
+    signals = Signals()
+    signals.loss.add_sample(1.0)
+    aside = signals.put_samples_aside()
+    signals.begin_episode(0)
+    signals.loss.add_sample(2.0)
+    signals.take_up_samples(aside)
+    assert signals.loss.values == [1.0]
+
+
+def test_episodes_of_another_process_are_collected_not_written():
+    signals = Signals()
+    signals.reports = []
+    signals.loss.add_sample(1.5)
+    signals.write_episode(report(), {}, 1)
+    ((played,),) = [signals.reports]
+    assert played.reward == 3 and played.signals["Loss"][0].tolist() == [1.5]
+    receiving = Signals()
+    receiving.write_episode(played, {}, 1)
+    assert receiving.loss.flat().tolist() == [1.5]
+
+
+def test_the_state_goes_on():
+    one, other = Signals(), Signals()
+    one.loss.add_sample(1.0)
+    one.last_success_rate = 0.5
+    other.set_state(one.get_state())
+    assert other.loss.values == [1.0] and other.last_success_rate == 0.5
