@@ -124,6 +124,9 @@ class PolicyOptimizationAgent(PolicyAgent):
         self.mean_discounted_return = float(returns.mean())
         self.std_discounted_return = float(returns.std())
 
+    def _episodes(self) -> list[Any]:
+        return [self.episode] if self.parallel is None else self.parallel.episodes
+
     def _note_returns(self, segment: Segment) -> None:
         if segment.copy is None:  # of an episode that was played elsewhere, nothing else is here
             self._push_returns(segment.n_step_discounted_rewards(), segment.start.first)
@@ -143,7 +146,7 @@ class PolicyOptimizationAgent(PolicyAgent):
             self.segment_settings(),
             self.update_loop,
             self.clock,
-            episodes=lambda: [self.episode] if self.parallel is None else self.parallel.episodes,
+            episodes=self._episodes,
             enter=lambda copy: None if self.parallel is None else self.parallel.enter(copy),
             recurrent_state=lambda: self.recurrent_state,
             learns_by_rule=lambda: self.learns_by_rule,

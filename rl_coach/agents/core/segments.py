@@ -149,7 +149,7 @@ class ReceivedSegments:
         """The number of episodes that ended with one of them."""
         return sum(start.is_complete for start in self._starts)
 
-    def starts_of(self, played: Played, recurrent: dict[str, np.ndarray]) -> list[SegmentStart]:
+    def starts_of(self, played: Played, recurrent: Mapping[str, np.ndarray]) -> list[SegmentStart]:
         """The places of the segments in what arrives.
 
         :param recurrent: a state of the network, which those that arrive must be like
@@ -299,8 +299,9 @@ class SegmentLearning:
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
         """A segment by each process, or the episodes that make one update."""
-        if (self._settings.per_update or 1) > 1:
-            return max(0, self._settings.per_update - self._received.num_complete), PlayUnit.EPISODES
+        episodes = self._settings.per_update or 1
+        if episodes > 1:
+            return max(0, episodes - self._received.num_complete), PlayUnit.EPISODES
         return max(0, self.num_players - len(self._received)), PlayUnit.SEGMENTS
 
     def require_fitting(self, played: Played) -> None:
