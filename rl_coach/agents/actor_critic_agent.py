@@ -141,13 +141,14 @@ class AdvantageAgent(PolicyAgent):
 
     def _advantages_and_returns(self, rewards: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         algorithm = self.ap.algorithm
-        advantages, returns = n_step_advantages(rewards, values, algorithm.discount)
-        if self.policy_gradient_rescaler == PolicyGradientRescaler.A_VALUE:
-            return advantages, returns
-        if self.policy_gradient_rescaler == PolicyGradientRescaler.GAE:
-            advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
-            return advantages, targets if algorithm.estimate_state_value_using_gae else returns
-        raise CoachError(unknown_rescaler(self.name, self.policy_gradient_rescaler, self.rescalers))
+        if algorithm.policy_gradient_rescaler == PolicyGradientRescaler.A_VALUE:
+            return n_step_advantages(rewards, values, algorithm.discount)
+        if algorithm.policy_gradient_rescaler != PolicyGradientRescaler.GAE:
+            raise CoachError(unknown_rescaler(self.name, algorithm.policy_gradient_rescaler, self.rescalers))
+        advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
+        if algorithm.estimate_state_value_using_gae:
+            return advantages, targets
+        return advantages, n_step_advantages(rewards, values, algorithm.discount)[1]
 
 
 class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):

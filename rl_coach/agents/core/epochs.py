@@ -109,7 +109,7 @@ class EpochLearning(PhaseLearning):
         compiled[: epochs * per_epoch] = indices.reshape(-1, size)
         return {
             "columns": columns,
-            "indices": rows_of(compiled, length),
+            "indices": compiled if length == 1 else rows_of(compiled, length),
             "num_updates": len(compiled),
             "count": epochs * per_epoch,
             "sequence_length": length if self._policy.is_recurrent else None,
@@ -151,6 +151,8 @@ class EpisodeColumns:
         advantages: Signal,
     ):
         self._policy, self._critic = policy, critic
+        self._is_recurrent, self._sequence_length = policy.is_recurrent, sequence_length_of(policy)
+        self._output_names = {one.name: one.online_network.output_names for one in (policy, critic)}
         self._policy_outputs = policy.outputs_named("probabilities", "mean", "standard_deviation")
         self._value_output = critic.outputs_named("v")[0]
         self._input_names, self._mask_name = input_names, mask_name
@@ -163,39 +165,38 @@ class EpisodeColumns:
         :param behaviour: makes the columns that tell of the policy that played, of the critic's values [N], the
             logarithms of the probabilities of actions [N], and the policy's outputs [N, ...]
         """
-        ends = np.flatnonzero(batch.game_overs())
-        sequences = Sequences(ends, sequence_length_of(self._policy))
+        ends = np.flatnonzero(batch.game_over_column)
+        sequences = Sequences(ends, self._sequence_length) if self._is_recurrent else None
         outputs = self._outputs(self._policy, batch, sequences)
         policy = [outputs[name] for name in self._policy_outputs]
         if self._critic is not self._policy:
             outputs = self._outputs(self._critic, batch, sequences)
         values = outputs[self._value_output]
-        following = self._values_after(batch, ends, outputs) * ~batch.terminateds()[ends]
-        advantages, returns = self._estimates(batch.rewards(), values, ends, following)
+        following = self._values_after(batch, ends, outputs) * ~batch.terminated_column[ends]
+        advantages, returns = self._estimates(batch.reward_column, values, ends, following)
         self._values.add_sample(values)
         self._advantages.add_sample(advantages)
         states = batch.state_columns
         mask = None if self._mask_name is None else states[self._mask_name] > 0
         normalized = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
         columns = {f"states/{name}": states[name] for name in self._input_names}
-        columns["actions"] = batch.actions()
+        columns["actions"] = batch.action_column
         columns["weights"] = np.ones(len(batch), np.float32)
         columns["extra/advantages"] = normalized.astype(np.float32)
         columns["extra/returns"] = returns.astype(np.float32)
-        columns |= behaviour(values, log_probabilities(policy, batch.actions(), mask), policy)
-        if not self._policy.is_recurrent:
+        columns |= behaviour(values, log_probabilities(policy, batch.action_column, mask), policy)
+        if sequences is None:
             return columns
         before = stored_states(batch, self._policy.online_network.recurrent_state)
         return sequences.learning_columns(columns | {f"states/{name}": state for name, state in before.items()})
 
-    @staticmethod
-    def _outputs(network: NetworkWrapper, batch: Batch, sequences: Sequences) -> Columns:
+    def _outputs(self, network: NetworkWrapper, batch: Batch, sequences: Sequences | None) -> Columns:
         """[N, ...] by name, the outputs of a network; the state after each row is among those of a recurrent one, which
         is unrolled as learning does it: from the state before each sequence's first step."""
         online = network.online_network
         inputs = {name: batch.state_columns[name] for name in network.input_names}
-        if not network.is_recurrent:
-            return dict(zip(online.output_names, online.predict(inputs, squeeze_output=False)))
+        if sequences is None or not network.is_recurrent:
+            return dict(zip(self._output_names[network.name], online.predict(inputs, squeeze_output=False)))
         before = stored_states(batch, online.recurrent_state)
         first = {name: state[sequences.starts] for name, state in before.items()}
         return {name: sequences.joined(column) for name, column in online.unroll(sequences.cut(inputs), first).items()}
@@ -204,7 +205,7 @@ class EpisodeColumns:
         """The critic's values of the states that some rows led to. :param outputs: its outputs for all rows"""
         network = self._critic.online_network
         inputs = {name: batch.next_state_columns[name][rows] for name in self._critic.input_names}
-        if not self._critic.is_recurrent:
+        if not self._is_recurrent or self._critic is not self._policy:
             return network.predict(inputs, outputs=[self._value_output])
         state = {name: outputs[output][rows] for name, output in network.recurrent_outputs.items()}
         one_step = {name: column[:, None] for name, column in inputs.items()}
