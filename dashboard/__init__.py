@@ -1,1 +1,1 @@
-"""The web page over what runs write: every signal of every run, live, in a browser."""
+"""The dashboard: a web page with every signal of every run, also while the runs train."""

@@ -95,10 +95,10 @@ def main(command_line: Sequence[str] | None = None, program: str = "dashboard") 
 
 
 def open_dashboard(experiment_path: str | os.PathLike) -> subprocess.Popen:
-    """Show a directory of experiments in the browser, from a process that goes on to do something else.
+    """Show a directory of experiments in the browser, from a process that continues with other work.
 
-    The page is served on this machine only, by a process of its own: training does not slow down, and the page stays
-    when it ends. Once this process has gone and no page is open any more, that one ends too.
+    A separate process serves the page, on this machine only: training does not slow down, and the page stays open when
+    training ends. The separate process ends when this process has ended and no page is open.
     """
     command = [sys.executable, "-m", __name__, "--experiment_dir", os.fspath(experiment_path)]
     return subprocess.Popen([*command, "--while-process", str(os.getpid())])
@@ -118,12 +118,12 @@ def serve(
     """Serve the page until interrupted.
 
     :param files: only these CSVs, if any are named
-    :param port: where to listen; if it is taken, or None and the default is, the next free one, which is said
+    :param port: the port; None is the default. If the port is in use, the next free one is used and printed
     :param show: open a browser
     :param cached: keep parsed columns in the user's cache directory
-    :param allowed: names of hosts under which it answers, besides this machine's
+    :param allowed: more host names that it answers to, as well as those of this machine
     :param editable: whether pages may name, tag, archive and delete runs
-    :param while_process: end once this process has gone and no page is open
+    :param while_process: end when this process has ended and no page is open
     :raises CoachError: if the host is not an address of this machine, or no port is free
     """
     store = Store(root, files, ColumnCache(default_directory(), root) if cached else None, editable)

@@ -2,26 +2,14 @@
 const SUN = '<svg viewBox="0 0 20 20"><circle cx="10" cy="10" r="3.6"/><path d="M10 1.8v2.4M10 15.8v2.4M1.8 10h2.4M15.8 10h2.4M4.2 4.2l1.7 1.7M14.1 14.1l1.7 1.7M4.2 15.8l1.7-1.7M14.1 5.9l1.7-1.7"/></svg>';
 const MOON = '<svg viewBox="0 0 20 20"><path d="M16.6 11.9A7 7 0 0 1 8.1 3.4a7 7 0 1 0 8.5 8.5z"/></svg>';
 
-function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
 export function render({ model }) {
-  const root = element("div", "bar");
-  const live = element("button", "live");
-  const lamp = element("i", "lamp");
   const liveText = element("span", "", "Live");
-  live.append(lamp, liveText);
+  const live = box("button", "live", element("i", "lamp"), liveText);
   live.title = "Show new rows as they are written";
-  const copy = element("button", "", "Copy link");
-  copy.title = "The address holds this whole view";
+  const copy = element("button", "", "Copy link", { title: "The address holds this whole view" });
   const theme = element("button", "icon");
-  const settings = element("button", "settings", "Settings");
-  settings.setAttribute("aria-expanded", "false");
-  root.append(settings, live, copy, theme);
+  const settings = element("button", "settings", "Settings", { "aria-expanded": "false" });
+  const root = box("div", "bar", settings, live, copy, theme);
 
   const showLive = () => {
     live.setAttribute("aria-pressed", String(model.live));
@@ -65,8 +53,7 @@ export function render({ model }) {
       await navigator.clipboard.writeText(location.href);
     } catch {
       // Without https there is no clipboard API except on localhost.
-      const field = element("textarea");
-      field.value = location.href;
+      const field = element("textarea", "", location.href);
       document.body.append(field);
       field.select();
       document.execCommand("copy");
@@ -93,12 +80,10 @@ export function render({ model }) {
     const part = Math.min(0.85, Math.max(0.12, share));
     page.style.setProperty("--split", `${(100 * part).toFixed(2)}%`);
     split.setAttribute("aria-valuenow", String(Math.round(100 * part)));
-    if (!keep) return;
-    try { localStorage.setItem(SPLIT, part); } catch { /* the browser keeps nothing: the split lasts as long as the page */ }
+    if (keep) storage.set(SPLIT, part);
   };
   const splitNow = () => main.firstElementChild.offsetHeight / main.clientHeight;
-  const kept = () => { try { return Number(localStorage.getItem(SPLIT)); } catch { return 0; } };
-  if (kept() > 0) setSplit(kept());
+  if (storage.get(SPLIT) > 0) setSplit(storage.get(SPLIT));
   split.onpointerdown = (event) => {
     event.preventDefault();
     split.focus();
@@ -114,7 +99,7 @@ export function render({ model }) {
   };
   split.ondblclick = () => {
     page.style.removeProperty("--split");
-    try { localStorage.removeItem(SPLIT); } catch { /* as above */ }
+    storage.remove(SPLIT);
   };
 
   const show = (place, text) => {
@@ -123,7 +108,7 @@ export function render({ model }) {
   };
   const [veil, beside] = [".veil", ".reading"].map((name) => document.querySelector(name));
 
-  const showCover = () => { document.documentElement.toggleAttribute("data-covered", model.covered); };
+  const showCover = () => { page.toggleAttribute("data-covered", model.covered); };
   model.on("computing", () => show(veil, model.computing));
   model.on("reading", () => show(beside, model.reading));
   model.on("covered", showCover);

@@ -1,6 +1,6 @@
 """Columns and summaries kept on disk between two starts, so that no CSV is parsed twice.
 
-The cache lies in the user's cache directory, never among the experiments, and may be deleted at any time.
+The cache is in the user's cache directory, never in the experiments directory, and may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from rl_coach.runs.signal_file import SignalFile
-from rl_coach.utilities.safe_reading import read_json
-from rl_coach.utils import CoachError
+from rl_coach.utilities.safe_reading import read_json_if_whole
 
 SMALLEST_FILE_BYTES = 1 << 19
 """A smaller CSV is parsed faster than its columns are looked up."""
@@ -33,7 +32,7 @@ def default_directory() -> pathlib.Path:
 class ColumnCache:
     """Arrow files of parsed columns, memory-mapped when read, and one JSON with every run's summary.
 
-    A directory that cannot be written is no error: the cache then keeps nothing.
+    A directory that cannot be written is not an error: the cache then keeps nothing.
     """
 
     def __init__(self, directory: str | os.PathLike, root: str | os.PathLike):
@@ -55,7 +54,7 @@ class ColumnCache:
         return self.directory / f"{_digest(os.fspath(path))}.arrow"
 
     def read(self, path: str | os.PathLike) -> SignalFile:
-        """The reader of a CSV, with whatever columns of it are kept."""
+        """The reader of a CSV, with the cached columns of it."""
         try:
             with pa.memory_map(str(self._file(path))) as source:
                 table = pa.ipc.open_file(source).read_all()
@@ -70,7 +69,7 @@ class ColumnCache:
         return file
 
     def write(self, file: SignalFile) -> None:
-        """Keep what has been read of a CSV, if it is large enough to be worth it."""
+        """Keep the columns that have been read from a CSV, if it is large enough."""
         if file.table is None or file.offset < SMALLEST_FILE_BYTES:
             return
         if self._bytes + file.nbytes > LARGEST_CACHE_BYTES:
@@ -88,10 +87,7 @@ class ColumnCache:
 
     def read_summaries(self) -> dict[str, Any]:
         """Read the kept summaries, by the CSV's path; empty if there are none, or they are damaged."""
-        try:
-            return read_json(self.directory / "summaries.json")
-        except (FileNotFoundError, CoachError):
-            return {}
+        return read_json_if_whole(self.directory / "summaries.json")
 
     def write_summaries(self, summaries: dict[str, Any]) -> None:
         """Keep every run's summary."""

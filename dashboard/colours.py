@@ -1,4 +1,4 @@
-"""Colours: of lines, told apart with any kind of colour vision, and of the plot around them."""
+"""Colours of lines, which can be told apart with any kind of colour vision, and of the plot around them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PLOT = {
 
 
 def line_colour(index: int, theme: str) -> str:
-    """The colour of that index, as ``#rrggbb``; after the last one they begin anew."""
+    """The colour of that index, as ``#rrggbb``; after the last one they start again."""
     palette = LINES[theme]
     return palette[index % len(palette)]
 
 
 def lowest_free(taken: Iterable[int]) -> int:
-    """The first colour that none of ``taken`` is; once all are taken, the least used one."""
+    """The first colour that is not in ``taken``; if all are taken, the least used one."""
     counts = [0] * len(LINES["light"])
     for index in taken:
         counts[index % len(counts)] += 1

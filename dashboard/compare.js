@@ -1,16 +1,7 @@
 // Parameters against results: a scatter of one against one, and parallel coordinates of several.
 const SVG = "http://www.w3.org/2000/svg";
-const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
-const said = (value) => (typeof value !== "number" ? String(value) : value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : short.format(value));
 const MOST_AXES = 8;
 const MOST_MARKS = 8;
-
-function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
 
 function drawn(tag, attributes, ...children) {
   const made = document.createElementNS(SVG, tag);
@@ -22,7 +13,7 @@ function drawn(tag, attributes, ...children) {
 // An axis of what runs have under one name: numbers by their size, by their logarithm where they span two powers of
 // ten, words in a row.
 function axisOf(values) {
-  const there = values.filter((value) => value !== null && value !== undefined && value !== "");
+  const there = values.filter((value) => !missing(value));
   const numbers = there.every((value) => typeof value === "number");
   if (!numbers || !there.length) {
     const words = [...new Set(there.map(String))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
@@ -38,33 +29,23 @@ function axisOf(values) {
   const marks = distinct.length <= MOST_MARKS ? distinct : [0, 0.25, 0.5, 0.75, 1].map((part) => (isLog ? 10 ** (from + part * (to - from)) : from + part * (to - from)));
   const apart = [];
   for (const value of marks) if (!apart.length || at(value) - at(apart.at(-1)) > 0.08) apart.push(value);
-  return { at, marks: apart.map((value) => [at(value), said(value)]), isLog };
+  return { at, marks: apart.map((value) => [at(value), brief(value)]), isLog };
 }
 
 const last = (name) => name.split(".").slice(-2).join(".");
 
 function chooser(label, names, value, change) {
-  const box = element("label", "choice", label);
-  const select = element("select");
-  for (const name of names) {
-    const option = element("option", "", name);
-    option.value = name;
-    select.append(option);
-  }
+  const select = box("select", "", ...names.map((name) => element("option", "", name, { value: name })));
   select.value = value;
   select.setAttribute("aria-label", label);
   select.onchange = () => change(select.value);
-  box.append(select);
-  return box;
+  return box("label", "choice", label, select);
 }
 
 export function render({ model }) {
-  const root = element("div", "compare");
-  const bar = element("div", "bar");
-  const plots = element("div", "plots");
-  const tip = element("div", "tip");
-  tip.hidden = true;
-  root.append(bar, plots, tip);
+  const [bar, plots] = [element("div", "bar"), element("div", "plots")];
+  const tip = element("div", "tip", undefined, { hidden: true });
+  const root = box("div", "compare", bar, plots, tip);
   let given = { runs: [], parameters: [], differing: [], results: [], which: "" };
 
   const across = () => (given.parameters.includes(model.across) ? model.across : given.parameters[0]);
@@ -72,19 +53,16 @@ export function render({ model }) {
   const axes = () => (model.axes.length ? model.axes.filter((name) => given.parameters.includes(name)) : given.differing.slice(0, 5));
 
   function tell(event, run) {
-    const swatch = element("i");
-    swatch.style.background = run.colour;
     const facts = [...new Set([across(), ...axes(), result()])].filter(Boolean).map((name) => {
-      const line = element("div", "fact");
-      line.append(element("span", "", `${last(name)} `), element("b", "", run.values[name] === null || run.values[name] === undefined ? "–" : String(run.values[name])));
-      return line;
+      const value = run.values[name];
+      return box("div", "fact", element("span", "", `${last(name)} `), element("b", "", value === null || value === undefined ? "–" : String(value)));
     });
-    tip.replaceChildren(swatch, element("b", "", run.label), ...facts);
+    tip.replaceChildren(swatch(run.colour), element("b", "", run.label), ...facts);
     tip.hidden = false;
-    const box = root.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    tip.style.left = `${Math.min(x + 14, box.width - tip.offsetWidth - 8)}px`;
-    tip.style.top = `${Math.min(y + 14, box.height - tip.offsetHeight - 8)}px`;
+    const room = root.getBoundingClientRect();
+    const [x, y] = [event.clientX - room.left, event.clientY - room.top];
+    tip.style.left = `${Math.min(x + 14, room.width - tip.offsetWidth - 8)}px`;
+    tip.style.top = `${Math.min(y + 14, room.height - tip.offsetHeight - 8)}px`;
     root.querySelectorAll("[data-run]").forEach((mark) => mark.classList.toggle("faint", mark.dataset.run !== run.id));
   }
   function hush() {
@@ -101,7 +79,7 @@ export function render({ model }) {
   function scatter(width, height) {
     const [left, right, top, bottom] = [64, 16, 14, 46];
     const svg = drawn("svg", { width, height, role: "img", "aria-label": `${result()} against ${across()}` });
-    const runs = given.runs.filter((run) => [across(), result()].every((name) => run.values[name] !== null && run.values[name] !== undefined && run.values[name] !== ""));
+    const runs = given.runs.filter((run) => [across(), result()].every((name) => !missing(run.values[name])));
     svg.classList.add("scatter");
     const [x, y] = [axisOf(runs.map((run) => run.values[across()])), axisOf(runs.map((run) => run.values[result()]))];
     const inset = 14;
@@ -133,7 +111,7 @@ export function render({ model }) {
       let path = "", pen = "M";
       names.forEach((name, place) => {
         const value = run.values[name];
-        const at = value === null || value === undefined || value === "" ? undefined : made[place].at(value);
+        const at = missing(value) ? undefined : made[place].at(value);
         if (at === undefined) { pen = "M"; return; }
         path += `${pen}${px(place)},${py(at)}`;
         pen = "L";
@@ -152,25 +130,18 @@ export function render({ model }) {
   }
 
   function axisButtons() {
-    const box = element("details", "axes");
-    box.open = isOpen;
-    box.ontoggle = () => { isOpen = box.open; };
-    box.append(element("summary", "", `Axes (${axes().length})`));
-    const list = element("div", "list");
-    for (const name of given.parameters) {
-      const line = element("label", "", "");
-      const check = element("input");
-      check.type = "checkbox";
-      check.checked = axes().includes(name);
+    const lines = given.parameters.map((name) => {
+      const check = checkbox({ checked: axes().includes(name) });
       check.onchange = () => {
         const chosen = check.checked ? [...axes(), name] : axes().filter((other) => other !== name);
         model.axes = chosen.slice(-MOST_AXES);
       };
-      line.append(check, element("span", "", name));
-      list.append(line);
-    }
-    box.append(list);
-    return box;
+      return box("label", "", check, element("span", "", name));
+    });
+    const shown = box("details", "axes", element("summary", "", `Axes (${axes().length})`), box("div", "list", ...lines));
+    shown.open = isOpen;
+    shown.ontoggle = () => { isOpen = shown.open; };
+    return shown;
   }
   let isOpen = false;
 

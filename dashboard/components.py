@@ -1,4 +1,4 @@
-"""The page's own widgets: what Bokeh and Panel have not, or have with names from files as HTML."""
+"""The page's own widgets, which Bokeh and Panel do not have, or have only with unescaped names."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ from panel.custom import JSComponent
 _HERE = Path(__file__).parent
 
 
-def _style(name: str) -> list[str]:
+def style(name: str) -> list[str]:
+    """The style sheets of a widget."""
     return [(_HERE / f"{name}.css").read_text()]
+
+
+def script(name: str) -> str:
+    """The module of a widget, after what all of them share."""
+    return "".join((_HERE / file).read_text() for file in ("elements.js", f"{name}.js"))
 
 
 class Bar(JSComponent):
     """Live or paused, the page's address, light or dark, the split; whether something covers all the rest.
 
-    :param computing: said in place of the plot while it is not what the settings ask for; empty if it is
-    :param reading: said beside the plot while only some of what the settings ask for is on it
+    :param computing: text that replaces the plot while it does not match the settings; empty if it does
+    :param reading: text next to the plot while it shows only a part of the requested lines
     """
 
     covered = param.Boolean()
@@ -28,14 +34,14 @@ class Bar(JSComponent):
     theme = param.String()
     query = param.String()
 
-    _esm = _HERE / "bar.js"
-    _stylesheets = _style("bar")
+    _esm = script("bar")
+    _stylesheets = style("bar")
 
 
 class SignalPicker(JSComponent):
     """A field that signals are chosen in.
 
-    :param title: what stands above it
+    :param title: the text above it
     :param names: the signals there are, those used most first
     :param value: the signals chosen
     """
@@ -44,8 +50,8 @@ class SignalPicker(JSComponent):
     names = param.List()
     value = param.List()
 
-    _esm = _HERE / "picker.js"
-    _stylesheets = _style("picker")
+    _esm = script("picker")
+    _stylesheets = style("picker")
 
 
 class PictureButtons(JSComponent):
@@ -53,8 +59,8 @@ class PictureButtons(JSComponent):
 
     ready = param.Boolean()
 
-    _esm = _HERE / "export.js"
-    _stylesheets = _style("export")
+    _esm = script("export")
+    _stylesheets = style("export")
 
 
 class Wall(JSComponent):
@@ -75,8 +81,8 @@ class Wall(JSComponent):
     log_x = param.Boolean()
     log_y = param.Boolean()
 
-    _esm = _HERE / "wall.js"
-    _stylesheets = _style("wall")
+    _esm = script("wall")
+    _stylesheets = style("wall")
 
 
 class Comparison(JSComponent):
@@ -93,5 +99,5 @@ class Comparison(JSComponent):
     result = param.String()
     axes = param.List()
 
-    _esm = _HERE / "compare.js"
-    _stylesheets = _style("compare")
+    _esm = script("compare")
+    _stylesheets = style("compare")

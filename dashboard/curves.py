@@ -1,4 +1,4 @@
-"""From columns to lines: smoothing, means over groups, bands, and no more points than a screen shows."""
+"""Computation of lines from columns: smoothing, means over groups, bands, and no more points than a screen shows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AXIS_COLUMNS = {
 class Curve:
     """Line of the plot; every array is float64 [points].
 
-    :param key: what the line stays with over updates
+    :param key: identifies the line over updates
     :param raw: the values before smoothing, None if they are what is drawn
     :param low: the lower edge of the band, None if there is none
     :param count: how many runs each point is the mean of, None for a single run
@@ -98,7 +98,7 @@ def line_of(x: np.ndarray, y: np.ndarray, log_x: bool = False, log_y: bool = Fal
 def smooth(y: np.ndarray, kind: str, window: int) -> np.ndarray:
     """Smooth values without NaN [points] over ``window`` of them.
 
-    ``window`` takes the mean of the last ``window`` values (of fewer at the start); ``exponential`` weighs them by
+    ``window`` is the mean of the last ``window`` values (of fewer at the start); ``exponential`` weighs them by
     (1 - 2 / (window + 1))^age, normalised, so that it lags as much as the window does.
     """
     if kind == "none" or window <= 1 or y.size == 0:
@@ -110,7 +110,7 @@ def smooth(y: np.ndarray, kind: str, window: int) -> np.ndarray:
 
 
 def thin(curve: Curve, x_range: tuple[float, float] | None = None, points: int = POINTS_OF_A_CURVE) -> Curve:
-    """No more points than can be seen: fine within ``x_range``, coarse beside it, so that panning meets no void."""
+    """Reduce points to those that can be seen: fine within ``x_range``, coarse outside, so panning shows no gap."""
     if curve.x.size <= points:
         return curve
     shape = curve.raw if curve.raw is not None else curve.y
@@ -132,8 +132,8 @@ def mean_of(
 ) -> dict[str, np.ndarray]:
     """The mean over runs and its band, on a grid that all runs share; the runs' lines are interpolated onto it.
 
-    At each x the mean is over those runs that reach from before to behind it; where runs begin or end nearly together,
-    the mean does too. ``std`` draws mean ± the sample
+    At each x, the mean is over the runs that begin before it and end after it; if runs begin or end almost together,
+    the mean begins or ends with all of them. ``std`` draws mean ± the sample
     standard deviation, ``confidence`` the 95% interval of the mean by Student's t; a single run has no band. ``iqm``
     draws the interquartile mean and its 95% interval by a stratified bootstrap.
 

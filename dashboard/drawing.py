@@ -19,7 +19,7 @@ from .view import X_AXES, View
 
 @dataclass(frozen=True)
 class Drawing:
-    """Curves and their axes, and a message where there is nothing to draw."""
+    """Curves and their axes, or a message if there is nothing to draw."""
 
     curves: tuple[Curve, ...]
     x_label: str
@@ -29,7 +29,7 @@ class Drawing:
 
 
 def labels_of(runs: Sequence[Run]) -> dict[str, str]:
-    """A short name for each run that tells it from the others: its experiment, and what else it takes."""
+    """A short unique name for each run: its experiment, and other properties if needed."""
     parts = {run.id: _parts(run) for run in runs}
     if len(runs) > 1:
         for place in range(len(_parts(runs[0]))):

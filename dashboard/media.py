@@ -1,4 +1,4 @@
-"""Serving a run's GIFs and videos, and nothing else of the disk."""
+"""Serving of a run's GIFs and videos, and of no other files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUFFIXES = (".gif", ".mp4", ".webm")
 
 
 class MediaHandler(StaticFileHandler):
-    """Serves ``<run>/gifs/*`` and ``<run>/videos/*`` below the experiments directory.
+    """Handler that serves ``<run>/gifs/*`` and ``<run>/videos/*`` below the experiments directory.
 
     Anything else, and anything that a link or ``..`` leads out of the directory, is refused with 403.
     """
@@ -34,7 +34,7 @@ class MediaHandler(StaticFileHandler):
         return super().validate_absolute_path(root, str(real))
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Say what is wrong in one line."""
+        """Write the error in one line."""
         self.set_header("Content-Type", "text/plain")
         self.finish(f"{status_code}: {self._reason}\n")
 

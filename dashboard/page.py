@@ -224,10 +224,11 @@ class Page:
     # What happens
 
     def in_order(self, work: Callable[[], None]) -> None:
-        """Do this when all that was to be done before is done, and then send every change that it made.
+        """Run this after everything that was requested before, and then send all its changes.
 
-        Panel would send a change at once where it can, and otherwise later: a change to something may then overtake the
-        thing itself, and some never arrive. Bokeh sends what one of its ticks has changed in the order of the changes.
+        Panel sends a change immediately if it can, and otherwise later: a change to a widget may then arrive before the
+        widget itself, and some changes never arrive. Bokeh sends what one of its ticks has changed in the order of the
+        changes.
         """
         if self._document is None:
             work()
@@ -309,7 +310,7 @@ class Page:
         return self._colours[key]
 
     def show(self, changed: Iterable[str]) -> None:
-        """Show the view where these of its fields have changed."""
+        """Show the view after these fields have changed."""
         changed = set(changed)
         self._write_widgets()
         self.bar.query = to_query(self.view)
@@ -361,7 +362,7 @@ class Page:
             self._writing_widgets = False
 
     def look(self) -> None:
-        """Show what has changed on disk since the last look, and how far a drawing is; called every so often."""
+        """Show what has changed on disk since the last look, and how far a drawing is; called regularly."""
         self._show_whether_computing()
         if self.store.version == self._seen_version:
             return
@@ -535,7 +536,9 @@ class Page:
     # Reading and computing, off the page's thread
 
     def redraw(self) -> None:
-        """Read what is missing and draw, without holding the page; calls while it works become one more."""
+        """Read missing columns and draw, without blocking the page; calls during this work are merged into one more
+        call.
+        """
         if not self._loaded or not self.store.scanned.is_set():
             return
         if self._is_stale and self._document is not None:
@@ -902,7 +905,7 @@ def _offers(widget: Any, value: Any) -> bool:
 
 
 def curves_as_csv(curves: Iterable[Curve], x_name: str, zoom: tuple[float, ...] = ()) -> str:
-    """The values drawn, every point of them, within the x-range shown: one line a point."""
+    """All points of the drawn values within the displayed x-range, one line per point."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["run", "signal", x_name, "value", "raw", "low", "high", "runs"])

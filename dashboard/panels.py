@@ -1,4 +1,4 @@
-"""The plain HTML of the page: parameters, videos, and what is said where there is nothing to show."""
+"""Plain HTML of the page: parameters, videos, and messages if there is nothing to show."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def message(text: str) -> str:
 
 
 def no_experiments(root: pathlib.Path, exists: bool) -> str:
-    """Text of the page before there is a run: the way to make one."""
+    """Text of the page if there is no run: how to start one."""
     where = html.escape(str(root))
     said = f"There are no runs in <code>{where}</code> yet." if exists else f"<code>{where}</code> does not exist yet."
     return f"""
@@ -46,7 +46,7 @@ def parameters_table(
 ) -> str:
     """The parameters of runs side by side; those that differ are marked.
 
-    :param words: show only parameters whose name or value holds this, whatever the case
+    :param words: show only parameters whose name or value contains this, ignoring case
     """
     if not runs:
         return message("Select a run in the table above to see its parameters; select several to compare them.")

@@ -1,70 +1,33 @@
-// A field that signals are chosen in. Names come from files: they are text here, never HTML.
+// A field that signals are chosen in.
 const MOST_SHOWN = 100;
 const USED = "coach-signals-used";
 
-function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
 // How often each signal was chosen in this browser: what is used often stands first.
-function used() {
-  try {
-    return JSON.parse(localStorage.getItem(USED)) ?? {};
-  } catch {
-    return {};
-  }
-}
-
-function count(name) {
-  const counts = used();
-  counts[name] = (counts[name] ?? 0) + 1;
-  try {
-    localStorage.setItem(USED, JSON.stringify(counts));
-  } catch {
-    // A browser that keeps nothing sorts by what is known of signals alone.
-  }
-}
+const used = () => storage.get(USED) ?? {};
+const count = (name) => storage.set(USED, { ...used(), [name]: (used()[name] ?? 0) + 1 });
 
 export function render({ model }) {
-  const root = element("div", "picker");
-  const label = element("label", "", model.title);
-  const box = element("div", "box");
-  const field = element("input", "field");
-  const list = element("div", "list");
-  label.htmlFor = field.id = "field";
-  list.id = "list";
-  list.hidden = true;
-  list.setAttribute("role", "listbox");
-  field.setAttribute("role", "combobox");
-  field.setAttribute("aria-controls", "list");
-  field.setAttribute("aria-autocomplete", "list");
-  field.autocomplete = "off";
-  field.spellcheck = false;
-  field.placeholder = "Add a signal";
-  box.append(field);
-  root.append(label, box, list);
+  const field = element("input", "field", undefined, {
+    id: "field", autocomplete: "off", spellcheck: false, placeholder: "Add a signal",
+    role: "combobox", "aria-controls": "list", "aria-autocomplete": "list",
+  });
+  const list = element("div", "list", undefined, { id: "list", hidden: true, role: "listbox" });
+  const chosen = box("div", "box", field);
+  const root = box("div", "picker", element("label", "", model.title, { htmlFor: "field" }), chosen, list);
   let options = [];
   let active = -1;
 
   const found = () => {
-    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const counts = used();
-    const chosen = new Set(model.value);
-    const fits = model.names.filter((name) => !chosen.has(name) && words.every((word) => name.toLowerCase().includes(word)));
+    const [fitting, counts, taken] = [finds(field.value), used(), new Set(model.value)];
+    const fits = model.names.filter((name) => !taken.has(name) && fitting(name));
     return fits.sort((a, b) => (counts[b] ?? 0) - (counts[a] ?? 0));
   };
 
   function open() {
     const fits = found();
     options = fits.slice(0, MOST_SHOWN).map((name, place) => {
-      const option = element("div", "option", name);
-      option.id = `option-${place}`;
-      option.setAttribute("role", "option");
-      option.onmousedown = (event) => { event.preventDefault(); add(name); };
-      return option;
+      const onmousedown = (event) => { event.preventDefault(); add(name); };
+      return element("div", "option", name, { id: `option-${place}`, role: "option", onmousedown });
     });
     const more = fits.length - options.length;
     const rest = more > 0 ? [element("div", "rest", `${more.toLocaleString("en")} more: type to find them`)] : [];
@@ -118,14 +81,11 @@ export function render({ model }) {
   };
 
   function show() {
-    box.querySelectorAll(".chip").forEach((chip) => chip.remove());
+    chosen.querySelectorAll(".chip").forEach((chip) => chip.remove());
     for (const name of model.value) {
-      const chip = element("span", "chip");
-      const drop = element("button", "drop", "×");
-      drop.setAttribute("aria-label", `Remove ${name}`);
+      const drop = element("button", "drop", "×", { "aria-label": `Remove ${name}` });
       drop.onclick = () => { model.value = model.value.filter((other) => other !== name); field.focus(); };
-      chip.append(element("span", "name", name), drop);
-      box.insertBefore(chip, field);
+      field.before(box("span", "chip", element("span", "name", name), drop));
     }
     if (!list.hidden) open();
   }

@@ -53,7 +53,7 @@ class SignalPlot:
     :param theme: ``light`` or ``dark``
     :param zoomed: called with the ranges (x, left, right: two numbers each) after the user has zoomed or panned, and
         with an empty tuple when everything is to be shown again
-    :param in_order: does what it is given after all that was to be done before
+    :param in_order: runs a function after everything that was requested before
     """
 
     def __init__(

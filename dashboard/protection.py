@@ -1,4 +1,4 @@
-"""Rules of who may ask the server and of what the page may run: its own scripts alone, on no other site's behalf."""
+"""Rules for requests to the server and scripts of the page: only its own scripts, and no requests of other sites."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _POLICY = (
 
 
 def known_hosts(address: str, named: Iterable[str] = ()) -> set[str]:
-    """The names under which the server may be asked for: this machine's, the address it listens on, and those named."""
+    """The host names that the server answers to: this machine's, the address that it listens on, and the given ones."""
     names = {"localhost", "127.0.0.1", "::1", address, *(name.strip("[]") for name in named)}
     if address in _WILDCARDS:
         names |= {socket.gethostname(), socket.getfqdn(), *_addresses()}
@@ -52,7 +52,7 @@ def origins(hosts: Iterable[str]) -> list[str]:
 
 
 def protect(application: Application, hosts: set[str]) -> None:
-    """Refuse whoever asks under another name, and give every page its content security policy."""
+    """Refuse requests to other host names, and give every page its content security policy."""
     application.default_router.rules.insert(0, Rule(_OtherHost(hosts), _Refusal))
     application.add_transform(_Policy)
 
@@ -73,7 +73,7 @@ class _OtherHost(Matcher):
 
 
 def host_of(header: str) -> str:
-    """The name in a Host header, without its port; empty if it is none."""
+    """The name in a Host header, without its port; empty if it is not a name."""
     try:
         return urlsplit(f"//{header}").hostname or ""
     except ValueError:

@@ -1,4 +1,4 @@
-"""The table of runs: what it shows of each, sent to the browser only where it changed."""
+"""Table of runs; only changed rows are sent to the browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import os
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
 
 import param
@@ -15,6 +14,7 @@ from panel.custom import JSComponent
 
 from rl_coach.runs.status import RUNNING
 
+from .components import script, style
 from .store import Run
 
 GROUPINGS = {
@@ -53,7 +53,6 @@ RESULTS = {
 }
 PARAMETER = "parameter:"
 """Before the name of a parameter whose column is in the table."""
-_HERE = Path(__file__).parent
 
 
 class RunsTable(JSComponent):
@@ -82,8 +81,8 @@ class RunsTable(JSComponent):
     told = param.String()
     answer = param.String()
 
-    _esm = _HERE / "table.js"
-    _stylesheets = [(_HERE / "table.css").read_text()]
+    _esm = script("table")
+    _stylesheets = style("table")
 
     def __init__(self, **params: Any):
         super().__init__(**params)
@@ -188,7 +187,7 @@ def comparison(
 ) -> dict[str, Any]:
     """Parameters and results of runs, for the scatter and the parallel coordinates.
 
-    :param which: says which runs these are
+    :param which: a description of the runs
     """
     names = {name for run in runs for name in run.description.parameters}
     ordered = [name for name in differing if name in names]

@@ -1,4 +1,4 @@
-"""The order in which signals are offered: first those that people look at first."""
+"""Order in which signals are offered: those that users look at most come first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLACE = {name: place for place, name in enumerate(_FIRST)}
 
 
 def by_use(names: Iterable[str]) -> list[str]:
-    """Signals by how often they are looked at: rewards, losses, other means, their spreads, then what only counts."""
+    """Signals in the order of their use: rewards, losses, other means, their deviations, then counters."""
     return sorted(dict.fromkeys(names), key=_tier)
 
 

@@ -60,17 +60,17 @@ class Run:
     """A run as of the last look.
 
     :param names: the columns of its CSV
-    :param error: why it has failed, if it has and said so
-    :param said: when its ``status.json`` last changed, seconds since the epoch; 0 if there is none
-    :param modified: when the CSV last changed, seconds since the epoch
+    :param error: the reason of its failure, if it is known
+    :param said: the time of the last change of its ``status.json``, seconds since the epoch; 0 if there is none
+    :param modified: the time of the last change of its CSV, seconds since the epoch
     :param size: the CSV's size in bytes
-    :param offset: how much of it ``summary`` covers; 0 if only its last rows were looked at
+    :param offset: the number of bytes that ``summary`` covers; 0 if only the last rows were read
     :param seam: the bytes before ``offset``
     :param grew: whether it has grown since it was first seen
-    :param annotation: what people have said of it, and when that last changed
-    :param left_out: how many damaged lines its CSV has, as far as ``summary`` covers it
+    :param annotation: name, tags and note that users gave it, and the time of their last change
+    :param left_out: number of damaged lines in the part of its CSV that ``summary`` covers
     :param is_condensed: whether its CSV has more rows than are kept
-    :param trouble: why it could not be read, if so
+    :param trouble: the reason why it could not be read, if any
     """
 
     description: RunDescription
@@ -92,24 +92,24 @@ class Run:
 
     @property
     def title(self) -> str:
-        """Name that people gave it, or else its experiment's."""
+        """Name that users gave it, or otherwise its experiment's name."""
         return self.annotation.name or self.description.experiment
 
     @property
     def remark(self) -> str:
-        """Line about what is wrong with its CSV; empty if nothing is."""
+        """Line about problems of its CSV; empty if there are none."""
         lines = f"{self.left_out:,} damaged line{'s' if self.left_out > 1 else ''} left out" if self.left_out else ""
         large = f"more than {MOST_ROWS:,} rows: each stretch's extremes are drawn" if self.is_condensed else ""
         return "; ".join(part for part in (self.trouble, lines, large) if part)
 
     @property
     def is_large(self) -> bool:
-        """True if only some of its columns are read, and of many rows those that draw alike."""
+        """True if only some of its columns are read, and only the rows that are needed for the same drawing."""
         return self.size > LARGEST_WHOLE_BYTES or len(self.names) > MOST_WHOLE_COLUMNS
 
     @property
     def drawn(self) -> Run:
-        """All of it that a drawing depends on: without what was found out by reading, which changes no line."""
+        """Everything that a drawing depends on."""
         return replace(
             self, summary=_NOTHING_READ, offset=0, seam=b"", left_out=0, is_condensed=False, grew=False, said=0.0
         )
@@ -129,13 +129,13 @@ _NOTHING_READ = Summary()
 
 
 class Store:
-    """Finds runs, reads what grew, and hands out columns.
+    """Store that finds runs, reads their new rows, and returns their columns.
 
     :ivar runs: by their ids
     :ivar version: grows with every change of ``runs``
     :ivar differing_parameters: the names of those parameters that are not the same in all runs
     :ivar scanned: set once every run has been looked at
-    :ivar trouble: why looking has failed, in a line; empty if it goes well
+    :ivar trouble: a line about the failure of the last look; empty if there was none
 
     ``runs`` is replaced as a whole, never changed in place, so a page may read it at any time from its own thread.
 
@@ -398,7 +398,7 @@ class Store:
         return SignalFile(run.path, wanted) if is_one_of_many and file.table is None else file
 
     def annotate(self, run_ids: Iterable[str], changes: Mapping[str, Any]) -> int:
-        """Say something of runs; of how many.
+        """Annotate runs. Returns their number.
 
         :raises CoachError: if runs may not be changed here, or a file cannot be written
         """
@@ -409,9 +409,9 @@ class Store:
         return len(chosen)
 
     def delete(self, run_ids: Iterable[str]) -> list[tuple[pathlib.Path, pathlib.Path]]:
-        """Move all that runs wrote into the trash; where it was and is.
+        """Move everything that runs wrote into the trash. Returns the old and the new paths.
 
-        The directory of a run goes as a whole if no other run is in it, otherwise its own files.
+        The whole directory of a run is moved if no other run is in it, otherwise only its own files.
 
         :raises CoachError: if runs may not be changed here, one is running, or a file cannot be moved
         """
@@ -448,11 +448,13 @@ class Store:
         self._publish(runs)
 
     def let_pages_go_first(self) -> None:
-        """Leave the processor to a page that is being drawn: reading ahead goes on a moment later."""
+        """Pause reading ahead for a moment while a page is being drawn."""
         self._asked_at = time.monotonic()
 
     def rest(self) -> None:
-        """Look at nothing until ``go_on``, while a page is made: whoever opens it waits for that, not for all runs."""
+        """Stop looking until ``go_on``, while a page is created: its user then does not wait for the reading of all
+        runs.
+        """
         self._may_look.clear()
 
     def go_on(self) -> None:
@@ -517,8 +519,9 @@ class Store:
 
 
 def differing_parameters(descriptions: Sequence[RunDescription]) -> list[str]:
-    """The names of the parameters that are not the same in all runs, in order; what is no setting of the agent or its
-    environment comes last."""
+    """The names of the parameters that are not the same in all runs, in order; parameters that do not belong to the
+    agent or its environment come last.
+    """
     differing: set[str] = set()
     seen: dict[str, list[Any]] = {}
     for description in descriptions:

@@ -4,25 +4,24 @@ const SPARE = 8;
 const BAR = 45;
 const FEWEST_LINES = 3;
 
-const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, useGrouping: false });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 
 function number(value) {
-  if (value === null || value === undefined) return "";
+  if (missing(value)) return "";
   if (Math.abs(value) >= 100000) return compact.format(value);
   return plain.format(value).replace("-", "−");
 }
 
 function count(value) {
-  if (value === null || value === undefined) return "";
+  if (missing(value)) return "";
   if (value >= 10000) return compact.format(value);
   return String(value < 100 ? Math.round(value * 10) / 10 : Math.round(value));
 }
 
 function duration(minutes) {
-  if (minutes === null || minutes === undefined) return "";
+  if (missing(minutes)) return "";
   const seconds = Math.round(minutes * 60);
   if (seconds < 60) return `${seconds}s`;
   const [hours, rest] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
@@ -31,7 +30,7 @@ function duration(minutes) {
 }
 
 function start(seconds) {
-  if (seconds === null || seconds === undefined) return "";
+  if (missing(seconds)) return "";
   const date = new Date(seconds * 1000);
   return `${day.format(date)} ${clock.format(date)}`;
 }
@@ -59,17 +58,7 @@ const WIDEST = { name: 300, preset: 220, agent: 180, environment: 220, settings:
 const NARROWEST = { name: 130, preset: 84, agent: 70, environment: 84, settings: 80, note: 80 };
 const WORDS = ["name", "experiment", "detail", "preset", "agent", "environment", "framework", "state", "note", "settings"];
 
-function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
-function anyValue(value) {
-  if (value === null || value === undefined) return "";
-  return typeof value === "number" ? number(value) : String(value);
-}
+const anyValue = (value) => (typeof value === "number" ? number(value) : String(value ?? ""));
 
 function columnsOf(keys) {
   const [name, ...rest] = BUILT_IN;
@@ -85,30 +74,20 @@ function parameterColumn(key) {
 
 // A cell of the exported table: quoted where commas, quotes or new lines would end it.
 function quoted(value) {
-  const text = value === null || value === undefined ? "" : String(value);
+  const text = String(value ?? "");
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-function save(text, name) {
-  const link = element("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}
-
 function compare(a, b) {
-  const missingA = a === null || a === undefined || a === "";
-  const missingB = b === null || b === undefined || b === "";
-  if (missingA || missingB) return missingA - missingB || 0;
+  if (missing(a) || missing(b)) return missing(a) - missing(b);
   return typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b;
 }
 
 function matcher(filter, regex) {
   if (!filter) return () => true;
   if (!regex) {
-    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-    return (row) => words.every((word) => row.words.includes(word));
+    const fits = finds(filter);
+    return (row) => fits(row.words);
   }
   const pattern = new RegExp(filter, "i");
   return (row) => pattern.test(row.words);
@@ -121,45 +100,27 @@ export function render({ model, el }) {
   let anchor = null;
   let isTold = false;
 
-  const root = element("div", "runs");
-  const bar = element("div", "bar");
-  const search = element("input", "search");
-  search.type = "search";
-  search.placeholder = "Filter runs";
-  search.setAttribute("aria-label", "Filter runs");
-  search.spellcheck = false;
-  search.value = model.filter;
-  const regex = element("button", "toggle", ".*");
-  regex.title = "Filter by a regular expression";
-  regex.setAttribute("aria-label", "Regular expression");
-  const said = element("span", "said");
-  said.setAttribute("role", "status");
+  const search = finder("search", "Filter runs");
+  Object.assign(search, { spellcheck: false, value: model.filter });
+  const regex = element("button", "toggle", ".*", { title: "Filter by a regular expression", "aria-label": "Regular expression" });
+  const said = element("span", "said", "", { role: "status" });
   const clear = element("button", "plain", "Clear selection");
   const archived = element("button", "plain archived");
-  const edit = element("button", "action edit", "Edit");
+  const edit = element("button", "action edit", "Edit", { title: "Name, tag, archive or delete the selected runs" });
   const choose = element("button", "action", "Columns");
-  const exported = element("button", "action", "Export");
-  edit.title = "Name, tag, archive or delete the selected runs";
-  exported.title = "Save the table as CSV, as it is shown";
-  bar.append(search, regex, said, clear, archived, element("span", "gap"), edit, choose, exported);
+  const exported = element("button", "action", "Export", { title: "Save the table as CSV, as it is shown" });
+  const bar = box("div", "bar", search, regex, said, clear, archived, element("span", "gap"), edit, choose, exported);
   let columns = columnsOf(model.columns);
   let shown = [];
 
-  const scroller = element("div", "scroller");
-  const head = element("div", "row head");
-  const body = element("div", "body");
-  scroller.append(head, body);
+  const [head, body] = [element("div", "row head"), element("div", "body")];
+  const scroller = box("div", "scroller", head, body);
   scroller.setAttribute("role", "grid");
   scroller.setAttribute("aria-label", "Runs");
-  root.append(bar, scroller);
-
-  const all = element("input");
-  all.type = "checkbox";
-  all.title = "Select every run shown";
-  all.setAttribute("aria-label", "Select every run shown");
-  const allCell = element("label", "cell check");
-  allCell.append(all);
-  head.append(allCell);
+  const toast = element("div", "toast", "", { role: "status" });
+  const root = box("div", "runs", bar, scroller, toast);
+  const all = checkbox({ title: "Select every run shown", "aria-label": "Select every run shown" });
+  const allCell = box("label", "cell check", all);
   function makeHead() {
     head.replaceChildren(allCell);
     for (const column of columns) {
@@ -241,7 +202,6 @@ export function render({ model, el }) {
     shown = [...rows.values()].filter((row) => fits(row) && (model.archived || !row.archived));
     shown.sort((a, b) => {
       const [x, y] = [a[key], b[key]];
-      const missing = (value) => value === null || value === undefined || value === "";
       if (missing(x) !== missing(y)) return missing(x) ? 1 : -1;
       return (down ? compare(y, x) : compare(x, y)) || compare(a.id, b.id);
     });
@@ -367,14 +327,9 @@ export function render({ model, el }) {
     line.dataset.id = row.id;
     line.setAttribute("role", "row");
     line.setAttribute("aria-selected", String(on));
-    const check = element("input");
-    check.type = "checkbox";
-    check.checked = on;
-    check.setAttribute("aria-label", `Select ${row.name} ${row.detail}`);
-    const cell = element("span", "cell check");
-    cell.append(check);
+    const check = checkbox({ checked: on, "aria-label": `Select ${row.name} ${row.detail}` });
     if (on && row.colour) check.style.accentColor = row.colour;
-    line.append(cell, ...columns.map((column) => cellOf(column, row, on)));
+    line.append(box("span", "cell check", check), ...columns.map((column) => cellOf(column, row, on)));
     line.onclick = (event) => {
       event.preventDefault();
       if (event.shiftKey && anchor) return selectTo(row.id, !on);
@@ -405,9 +360,7 @@ export function render({ model, el }) {
     const cell = element("span", `cell ${column.key}${column.right ? " right" : ""}`);
     const value = row[column.key];
     if (column.kind === "name") {
-      const swatch = element("i", "swatch");
-      if (on && row.colour) swatch.style.background = row.colour;
-      cell.append(swatch, element("b", "", row.name));
+      cell.append(swatch(on && row.colour, "swatch"), element("b", "", row.name));
       for (const [kind, text] of extras(row)) cell.append(element("em", kind, text));
       cell.title = [row.id, row.remark, row.note].filter(Boolean).join("\n");
     } else if (column.kind === "state") {
@@ -421,22 +374,17 @@ export function render({ model, el }) {
   }
 
   function groupLine({ group, members }, chosen) {
-    const line = element("div", "row group");
-    const check = element("input");
-    check.type = "checkbox";
     const on = members.filter((row) => chosen.has(row.id)).length;
-    check.checked = on === members.length;
-    check.indeterminate = on > 0 && on < members.length;
-    check.setAttribute("aria-label", `Select the group ${group}`);
-    check.onclick = (event) => event.stopPropagation();
-    check.onchange = () => select(members.map((row) => row.id), on < members.length);
-    const cell = element("label", "cell check");
-    cell.onclick = (event) => event.stopPropagation();
-    cell.append(check);
-    const name = element("span", "cell");
+    const onclick = (event) => event.stopPropagation();
+    const check = checkbox({
+      checked: on === members.length, indeterminate: on > 0 && on < members.length, "aria-label": `Select the group ${group}`,
+      onclick, onchange: () => select(members.map((row) => row.id), on < members.length),
+    });
+    const cell = box("label", "cell check", check);
+    cell.onclick = onclick;
     const fold = element("i", "fold", folded.has(group) ? "▸" : "▾");
-    name.append(fold, element("b", "", group || "none"), element("em", "", `${members.length} ${members.length === 1 ? "run" : "runs"}`));
-    line.append(cell, name);
+    const count = element("em", "", `${members.length} ${members.length === 1 ? "run" : "runs"}`);
+    const line = box("div", "row group", cell, box("span", "cell", fold, element("b", "", group || "none"), count));
     line.onclick = () => {
       folded.has(group) ? folded.delete(group) : folded.add(group);
       arrange();
@@ -445,10 +393,8 @@ export function render({ model, el }) {
   }
 
   function dialog(title, ...parts) {
-    const made = element("dialog");
-    const form = element("form");
-    form.append(element("h2", "", title), ...parts);
-    made.append(form);
+    const form = box("form", "", element("h2", "", title), ...parts);
+    const made = box("dialog", "", form);
     made.onclose = () => made.remove();
     made.onclick = (event) => { if (event.target === made) made.close(); };
     form.onsubmit = (event) => event.preventDefault();
@@ -458,11 +404,8 @@ export function render({ model, el }) {
   }
 
   function field(label, made, value, hint) {
-    const box = element("label", "field", label);
-    made.value = value;
-    if (hint) made.placeholder = hint;
-    box.append(made);
-    return box;
+    Object.assign(made, { value, placeholder: hint ?? "" });
+    return box("label", "field", label, made);
   }
 
   const tell = (what, ids, changes) => { model.told = JSON.stringify({ what, ids, changes, count: (asked += 1) }); };
@@ -477,11 +420,9 @@ export function render({ model, el }) {
     const before = { name: alike((row) => row.called), tags: alike((row) => row.tags.join(", ")), note: alike((row) => row.note) };
     const several = chosen.length > 1 ? "leave as they are" : "";
     const keep = element("button", "action main", "Save");
-    const put = element("button", "action", chosen.every((row) => row.archived) ? "Unarchive" : "Archive");
-    const drop = element("button", "action danger", "Delete …");
-    const buttons = element("div", "buttons");
-    for (const button of [put, drop]) button.type = "button";
-    buttons.append(put, drop, element("span", "gap"), keep);
+    const put = element("button", "action", chosen.every((row) => row.archived) ? "Unarchive" : "Archive", { type: "button" });
+    const drop = element("button", "action danger", "Delete …", { type: "button" });
+    const buttons = box("div", "buttons", put, drop, element("span", "gap"), keep);
     const parts = [field("Tags, with commas between", tags, before.tags, several), field("Note", note, before.note, several), buttons];
     if (chosen.length === 1) parts.unshift(field("Name", name, before.name, chosen[0].experiment));
     const made = dialog(chosen.length === 1 ? chosen[0].name : `${chosen.length} runs`, ...parts);
@@ -500,8 +441,7 @@ export function render({ model, el }) {
     drop.onclick = () => {
       made.close();
       const [yes, no] = [element("button", "action danger", "Delete"), element("button", "action", "Cancel")];
-      const choice = element("div", "buttons");
-      choice.append(element("span", "gap"), no, yes);
+      const choice = box("div", "buttons", element("span", "gap"), no, yes);
       const count = ids.length === 1 ? "this run" : `these ${ids.length} runs`;
       const sure = dialog(`Delete ${count}?`, element("p", "", "What they wrote is moved to the folder .trash of this directory, checkpoints and videos included; it can be taken back."), choice);
       no.onclick = () => sure.close();
@@ -511,30 +451,21 @@ export function render({ model, el }) {
   };
 
   choose.onclick = () => {
-    const find = element("input");
-    find.type = "search";
-    find.placeholder = "Find a column";
-    find.setAttribute("aria-label", "Find a column");
+    const find = finder("", "Find a column");
     const list = element("div", "columns");
-    const [usual, close] = [element("button", "action", "Reset"), element("button", "action main", "Done")];
-    const buttons = element("div", "buttons");
-    usual.type = "button";
-    buttons.append(usual, element("span", "gap"), close);
-    const made = dialog("Columns", find, list, buttons);
+    const usual = element("button", "action", "Reset", { type: "button" });
+    const close = element("button", "action main", "Done");
+    const made = dialog("Columns", find, list, box("div", "buttons", usual, element("span", "gap"), close));
     const show = () => {
-      const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const offered = JSON.parse(model.offered || "[]").filter(([key, title]) => words.every((word) => title.toLowerCase().includes(word)));
+      const fits = finds(find.value);
+      const offered = JSON.parse(model.offered || "[]").filter(([key, title]) => fits(title));
       let above = "";
       list.replaceChildren(...offered.slice(0, 300).flatMap(([key, title, group]) => {
-        const line = element("label", "choice");
-        const check = element("input");
-        check.type = "checkbox";
-        check.checked = model.columns.includes(key);
+        const check = checkbox({ checked: model.columns.includes(key) });
         check.onchange = () => { model.columns = check.checked ? [...model.columns, key] : model.columns.filter((other) => other !== key); };
-        line.append(check, element("span", "", title));
         const heading = group === above ? [] : [element("h3", "", group)];
         above = group;
-        return [...heading, line];
+        return [...heading, box("label", "choice", check, element("span", "", title))];
       }));
     };
     find.oninput = show;
@@ -548,13 +479,10 @@ export function render({ model, el }) {
     const titles = new Map(columns.map((column) => [column.key, column.full ?? column.title]));
     const cell = (row, key) => (key === "tags" ? row.tags.join(" ") : key === "start" && row.start !== null ? new Date(row.start * 1000).toISOString() : row[key]);
     const text = [keys.map((key) => titles.get(key) ?? key), ...shown.map((row) => keys.map((key) => cell(row, key)))];
-    save(text.map((line) => line.map(quoted).join(",")).join("\n") + "\n", "runs.csv");
+    download(new Blob([text.map((line) => line.map(quoted).join(",")).join("\n") + "\n"], { type: "text/csv" }), "runs.csv");
   };
   archived.onclick = () => { model.archived = !model.archived; };
 
-  const toast = element("div", "toast");
-  toast.setAttribute("role", "status");
-  root.append(toast);
   let fading = null;
   model.on("answer", () => {
     const { text, undo } = JSON.parse(model.answer);

@@ -36,7 +36,7 @@ class View:
     :param right: the signals on the right axis
     :param x: a key of ``X_AXES``
     :param smoothing: one of ``SMOOTHINGS``
-    :param window: how many rows are smoothed over; 1 smooths nothing
+    :param window: number of rows that are smoothed over; 1 does not smooth
     :param raw: whether the raw line stays, faintly, behind a smoothed one
     :param group: what runs are grouped by: empty for nothing, a column of the table, or a parameter's dotted name
     :param draw: ``runs`` draws each run; ``std`` and ``confidence`` draw each group's mean in a band, ``iqm`` its
@@ -105,7 +105,7 @@ def to_query(view: View) -> str:
 
 
 def from_query(query: str) -> View:
-    """The view that a query string holds; whatever cannot be meant so keeps its default."""
+    """The view that a query string describes; invalid values keep their defaults."""
     given: dict[str, list[str]] = {}
     for name, value in parse_qsl(query.lstrip("?"), keep_blank_values=True)[:_MOST_ITEMS]:
         given.setdefault(name, []).append(value)

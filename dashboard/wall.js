@@ -3,16 +3,7 @@ const PIN = '<svg viewBox="0 0 16 16" aria-hidden="true"><path d="M8 1.8l1.9 3.9
 const LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 20;
 const MOST_CHARTS = 500;
 
-const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 const exact = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
-const said = (value) => (value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : short.format(value));
-
-function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
 
 function ticks(first, last, most) {
   const rough = (last - first) / most || 1;
@@ -28,12 +19,7 @@ class Chart {
     this.name = name;
     this.model = model;
     this.lines = null;
-    this.root = element("section", "chart");
-    this.root.setAttribute("aria-label", name);
-    const head = element("div", "head");
-    this.open = element("button", "open", name);
-    this.open.title = `Show ${name} large`;
-    this.open.onclick = () => { model.opened = name; };
+    const open = element("button", "open", name, { title: `Show ${name} large`, onclick: () => { model.opened = name; } });
     this.pin = element("button", "pin");
     this.pin.innerHTML = PIN;
     this.pin.onclick = () => {
@@ -42,12 +28,9 @@ class Chart {
     };
     this.canvas = element("canvas");
     this.note = element("div", "note", "Computing …");
-    this.tip = element("div", "tip");
-    this.tip.hidden = true;
-    head.append(this.open, this.pin);
-    const frame = element("div", "frame");
-    frame.append(this.canvas, this.note, this.tip);
-    this.root.append(head, frame);
+    this.tip = element("div", "tip", undefined, { hidden: true });
+    this.root = box("section", "chart", box("div", "head", open, this.pin), box("div", "frame", this.canvas, this.note, this.tip));
+    this.root.setAttribute("aria-label", name);
     this.canvas.onmousemove = (event) => this.tell(event.offsetX, event.offsetY);
     this.canvas.onmouseleave = () => { this.tip.hidden = true; };
     this.showPin();
@@ -109,13 +92,13 @@ class Chart {
     for (const at of ticks(...scale.y, 4)) {
       const y = Math.round(scale.py(scale.valueY(at))) + 0.5;
       pen.beginPath(); pen.moveTo(LEFT, y); pen.lineTo(width - RIGHT, y); pen.stroke();
-      pen.fillText(said(scale.valueY(at)), LEFT - 6, y);
+      pen.fillText(brief(scale.valueY(at)), LEFT - 6, y);
     }
     pen.textBaseline = "top";
     pen.textAlign = "center";
     for (const at of ticks(...scale.x, 4)) {
       const x = scale.px(scale.valueX(at));
-      if (x > LEFT + 8 && x < width - 16) pen.fillText(said(scale.valueX(at)), x, height - BOTTOM + 6);
+      if (x > LEFT + 8 && x < width - 16) pen.fillText(brief(scale.valueX(at)), x, height - BOTTOM + 6);
     }
     pen.lineJoin = "round";
     for (const line of this.lines) {
@@ -149,9 +132,7 @@ class Chart {
     this.tip.hidden = !best || best.distance > 40;
     if (this.tip.hidden) return;
     const { line, at } = best;
-    const swatch = element("i");
-    swatch.style.background = line.colour;
-    this.tip.replaceChildren(swatch, element("b", "", line.label), element("span", "", `${exact.format(line.x[at])} · ${exact.format(line.y[at])}`));
+    this.tip.replaceChildren(swatch(line.colour), element("b", "", line.label), element("span", "", `${exact.format(line.x[at])} · ${exact.format(line.y[at])}`));
     const x = scale.px(line.x[at]);
     this.tip.style.left = x > scale.width / 2 ? "" : `${x + 10}px`;
     this.tip.style.right = x > scale.width / 2 ? `${scale.width - x + 10}px` : "";
@@ -160,17 +141,10 @@ class Chart {
 }
 
 export function render({ model }) {
-  const root = element("div", "wall");
-  const bar = element("div", "bar");
-  const search = element("input", "find");
-  search.type = "search";
-  search.placeholder = "Find charts";
-  search.setAttribute("aria-label", "Find charts");
-  const told = element("span", "told");
-  told.setAttribute("role", "status");
-  bar.append(search, told);
+  const search = finder("find", "Find charts");
+  const told = element("span", "told", "", { role: "status" });
   const grid = element("div", "grid");
-  root.append(bar, grid);
+  const root = box("div", "wall", box("div", "bar", search, told), grid);
   const charts = new Map();
   const inSight = new Set();
 
@@ -190,10 +164,9 @@ export function render({ model }) {
   }
 
   function arrange() {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const pins = model.pins.filter((name) => model.names.includes(name));
     const ordered = [...pins, ...model.names.filter((name) => !pins.includes(name))];
-    const fits = ordered.filter((name) => words.every((word) => name.toLowerCase().includes(word)));
+    const fits = ordered.filter(finds(search.value));
     const shown = fits.slice(0, MOST_CHARTS);
     const wanted = new Set(shown);
     for (const [name, chart] of charts) {

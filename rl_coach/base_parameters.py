@@ -6,20 +6,19 @@ silently with a default.
 
 from __future__ import annotations
 
-import copy
 import math
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Iterable, Mapping, Union
+from typing import Any, Iterable, Union
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, GradientClippingMethod, TrainingSteps
 from rl_coach.filters.filter import NoInputFilter
-from rl_coach.utilities.constraints import (
-    FLAG,
+from rl_coach.utilities.requirements import (
     FRACTION,
     TEXT,
     Constrained,
-    Constraint,
     exactly,
+    flags,
     instance,
     limit,
     member,
@@ -185,24 +184,20 @@ class AlgorithmParameters(Parameters):
     :ivar update_pre_network_filters_state_on_inference: update them when acting
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "use_accumulated_reward_as_measurement": FLAG,
+    constraints = {
+        **flags("use_accumulated_reward_as_measurement", "heatup_using_network_decisions"),
+        **flags("store_transitions_only_when_episodes_are_terminated", "share_statistics_between_workers"),
+        **flags("act_for_full_episodes", "supports_parameter_noise"),
+        **flags("override_episode_rewards_with_the_last_transition_reward"),
+        **flags("update_pre_network_filters_state_on_train", "update_pre_network_filters_state_on_inference"),
         "num_consecutive_playing_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
         "num_consecutive_training_steps": whole(1),
-        "heatup_using_network_decisions": FLAG,
         "discount": FRACTION,
         "apply_gradients_every_x_episodes": whole(1),
         "num_steps_between_copying_online_weights_to_target": steps(EnvironmentSteps, TrainingSteps),
         "rate_for_copying_weights_to_target": FRACTION,
-        "store_transitions_only_when_episodes_are_terminated": FLAG,
-        "share_statistics_between_workers": FLAG,
         "n_step": whole(1) | exactly(-1),
         "distributed_coach_synchronization_type": optional(member(DistributedCoachSynchronizationType)),
-        "act_for_full_episodes": FLAG,
-        "supports_parameter_noise": FLAG,
-        "override_episode_rewards_with_the_last_transition_reward": FLAG,
-        "update_pre_network_filters_state_on_train": FLAG,
-        "update_pre_network_filters_state_on_inference": FLAG,
     }
 
     def __init__(self) -> None:
@@ -243,6 +238,7 @@ class ScheduleParameters(Parameters):
         self.improve_steps: Any = None
 
 
+@dataclass(eq=False, repr=False)
 class PresetValidationParameters(Parameters):
     """Result that a preset must achieve for its tests to pass.
 
@@ -257,40 +253,28 @@ class PresetValidationParameters(Parameters):
     :param read_csv_tries: number of times to look for a CSV that is not there yet
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "test": FLAG,
+    constraints = {
+        **flags("test", "test_using_a_trace_test"),
         "min_reward_threshold": limit(low=-math.inf),
         "max_episodes_to_achieve_reward": number(0),
         "num_workers": whole(1),
         "reward_test_level": optional(TEXT),
-        "test_using_a_trace_test": FLAG,
         "trace_max_env_steps": number(0),
         "read_csv_tries": whole(0),
     }
 
-    def __init__(
-        self,
-        test: bool = False,
-        min_reward_threshold: float = 0,
-        max_episodes_to_achieve_reward: int = 1,
-        num_workers: int = 1,
-        reward_test_level: str | None = None,
-        test_using_a_trace_test: bool = True,
-        trace_test_levels: list[str] | None = None,
-        trace_max_env_steps: int = 5000,
-        read_csv_tries: int = 200,
-    ):
-        self.test = test
-        self.min_reward_threshold = min_reward_threshold
-        self.max_episodes_to_achieve_reward = max_episodes_to_achieve_reward
-        self.num_workers = num_workers
-        self.reward_test_level = reward_test_level
-        self.test_using_a_trace_test = test_using_a_trace_test
-        self.trace_test_levels = trace_test_levels
-        self.trace_max_env_steps = trace_max_env_steps
-        self.read_csv_tries = read_csv_tries
+    test: bool = False
+    min_reward_threshold: float = 0
+    max_episodes_to_achieve_reward: int = 1
+    num_workers: int = 1
+    reward_test_level: str | None = None
+    test_using_a_trace_test: bool = True
+    trace_test_levels: list[str] | None = None
+    trace_max_env_steps: int = 5000
+    read_csv_tries: int = 200
 
 
+@dataclass(eq=False, repr=False)
 class NetworkParameters(Parameters):
     """A network of an agent: its parts and its optimisation.
 
@@ -325,11 +309,10 @@ class NetworkParameters(Parameters):
     :ivar blueprint: a ``NetworkBlueprint``, which networks that only act are made from; None elsewhere
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "force_cpu": FLAG,
-        "async_training": FLAG,
-        "shared_optimizer": FLAG,
-        "scale_down_gradients_by_number_of_workers_for_sync_training": FLAG,
+    constraints = {
+        **flags("force_cpu", "async_training", "shared_optimizer"),
+        **flags("scale_down_gradients_by_number_of_workers_for_sync_training", "use_separate_networks_per_head"),
+        **flags("replace_mse_with_huber_loss", "create_target_network", "output_embedding", "tensorflow_support"),
         "clip_gradients": optional(limit(0)),
         "gradients_clipping_method": member(GradientClippingMethod),
         "l2_regularization": number(0),
@@ -339,82 +322,49 @@ class NetworkParameters(Parameters):
         "input_embedders_parameters": instance(dict, "a dictionary of embedders by the observations' names"),
         "embedding_merger_type": member(EmbeddingMergerType),
         "heads_parameters": instance((list, tuple, Parameters), "a list of heads"),
-        "use_separate_networks_per_head": FLAG,
         "optimizer_type": one_of("Adam", "RMSProp", "SGD", any_case=True),
         "optimizer_epsilon": number(0),
         "adam_optimizer_beta1": number(0, below=1),
         "adam_optimizer_beta2": number(0, below=1),
         "rms_prop_optimizer_decay": FRACTION,
         "batch_size": whole(1),
-        "replace_mse_with_huber_loss": FLAG,
-        "create_target_network": FLAG,
-        "output_embedding": FLAG,
-        "tensorflow_support": FLAG,
         "softmax_temperature": number(above=0),
     }
 
-    def __init__(
-        self,
-        force_cpu: bool = False,
-        async_training: bool = False,
-        shared_optimizer: bool = True,
-        scale_down_gradients_by_number_of_workers_for_sync_training: bool = True,
-        clip_gradients: float | None = None,
-        gradients_clipping_method: GradientClippingMethod = GradientClippingMethod.ClipByGlobalNorm,
-        l2_regularization: float = 0,
-        learning_rate: Any = 0.00025,
-        learning_rate_decay_rate: float = 0,
-        learning_rate_decay_steps: int = 0,
-        input_embedders_parameters: dict[str, Any] | None = None,
-        embedding_merger_type: EmbeddingMergerType = EmbeddingMergerType.Concat,
-        middleware_parameters: Any = None,
-        heads_parameters: list | None = None,
-        use_separate_networks_per_head: bool = False,
-        optimizer_type: str = "Adam",
-        optimizer_epsilon: float = 0.0001,
-        adam_optimizer_beta1: float = 0.9,
-        adam_optimizer_beta2: float = 0.99,
-        rms_prop_optimizer_decay: float = 0.9,
-        batch_size: int = 32,
-        replace_mse_with_huber_loss: bool = False,
-        create_target_network: bool = False,
-        tensorflow_support: bool = True,
-        softmax_temperature: float = 1,
-        initial_weights: Any = "xavier",
-        output_embedding: bool = False,
-    ):
-        self.framework: Frameworks = Frameworks.tensorflow
-        self.sess = None
-        self.force_cpu = force_cpu
-        self.async_training = async_training
-        self.shared_optimizer = shared_optimizer
-        self.scale_down_gradients_by_number_of_workers_for_sync_training = (
-            scale_down_gradients_by_number_of_workers_for_sync_training
-        )
-        self.clip_gradients = clip_gradients
-        self.gradients_clipping_method = gradients_clipping_method
-        self.l2_regularization = l2_regularization
-        self.learning_rate = learning_rate
-        self.learning_rate_decay_rate = learning_rate_decay_rate
-        self.learning_rate_decay_steps = learning_rate_decay_steps
-        self.input_embedders_parameters = input_embedders_parameters or {}
-        self.embedding_merger_type = embedding_merger_type
-        self.middleware_parameters = middleware_parameters
-        self.heads_parameters = heads_parameters or []
-        self.use_separate_networks_per_head = use_separate_networks_per_head
-        self.optimizer_type = optimizer_type
-        self.optimizer_epsilon = optimizer_epsilon
-        self.adam_optimizer_beta1 = adam_optimizer_beta1
-        self.adam_optimizer_beta2 = adam_optimizer_beta2
-        self.rms_prop_optimizer_decay = rms_prop_optimizer_decay
-        self.batch_size = batch_size
-        self.replace_mse_with_huber_loss = replace_mse_with_huber_loss
-        self.create_target_network = create_target_network
-        self.tensorflow_support = tensorflow_support
-        self.softmax_temperature = softmax_temperature
-        self.initial_weights = initial_weights
-        self.output_embedding = output_embedding
-        self.blueprint: Any = None
+    framework: Frameworks = field(init=False, default_factory=lambda: Frameworks.tensorflow)
+    sess: Any = field(init=False, default_factory=lambda: None)
+    force_cpu: bool = False
+    async_training: bool = False
+    shared_optimizer: bool = True
+    scale_down_gradients_by_number_of_workers_for_sync_training: bool = True
+    clip_gradients: float | None = None
+    gradients_clipping_method: GradientClippingMethod = GradientClippingMethod.ClipByGlobalNorm
+    l2_regularization: float = 0
+    learning_rate: Any = 0.00025
+    learning_rate_decay_rate: float = 0
+    learning_rate_decay_steps: int = 0
+    input_embedders_parameters: dict[str, Any] = None  # type: ignore[assignment]
+    embedding_merger_type: EmbeddingMergerType = EmbeddingMergerType.Concat
+    middleware_parameters: Any = None
+    heads_parameters: list = None  # type: ignore[assignment]
+    use_separate_networks_per_head: bool = False
+    optimizer_type: str = "Adam"
+    optimizer_epsilon: float = 0.0001
+    adam_optimizer_beta1: float = 0.9
+    adam_optimizer_beta2: float = 0.99
+    rms_prop_optimizer_decay: float = 0.9
+    batch_size: int = 32
+    replace_mse_with_huber_loss: bool = False
+    create_target_network: bool = False
+    tensorflow_support: bool = True
+    softmax_temperature: float = 1
+    initial_weights: Any = "xavier"
+    output_embedding: bool = False
+    blueprint: Any = field(init=False, default_factory=lambda: None)
+
+    def __post_init__(self) -> None:
+        self.input_embedders_parameters = self.input_embedders_parameters or {}
+        self.heads_parameters = self.heads_parameters or []
 
     def make_function(self, framework: Any, spaces: Any, name: str, rng: Any) -> Any:
         """Build the network on a framework; see ``Framework.make_function``."""
@@ -452,19 +402,12 @@ class VisualizationParameters(Parameters):
     :param add_rendered_image_to_env_response: put the rendered frame into each step's info
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "print_networks_summary": FLAG,
-        "dump_csv": FLAG,
+    constraints = {
+        **flags("print_networks_summary", "dump_csv", "dump_gifs", "dump_mp4", "dump_in_episode_signals"),
+        **flags("dump_parameters_documentation", "render", "native_rendering", "tensorboard"),
+        **flags("add_rendered_image_to_env_response"),
         "dump_signals_to_csv_every_x_episodes": whole(1),
-        "dump_gifs": FLAG,
-        "dump_mp4": FLAG,
-        "dump_in_episode_signals": FLAG,
-        "dump_parameters_documentation": FLAG,
-        "render": FLAG,
-        "native_rendering": FLAG,
         "max_fps_for_human_control": number(0),
-        "tensorboard": FLAG,
-        "add_rendered_image_to_env_response": FLAG,
     }
 
     def __init__(
@@ -517,15 +460,13 @@ class AgentParameters(Parameters):
     :ivar full_name_id: ``level/agent``, set when the graph is built
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("is_a_highest_level_agent", "is_a_lowest_level_agent", "is_batch_rl_training"),
         "visualization": instance(VisualizationParameters, "VisualizationParameters"),
         "algorithm": instance(AlgorithmParameters, "AlgorithmParameters"),
         "network_wrappers": instance(dict, "a dictionary of NetworkParameters by name"),
         "name": optional(TEXT),
         "full_name_id": optional(TEXT),
-        "is_a_highest_level_agent": FLAG,
-        "is_a_lowest_level_agent": FLAG,
-        "is_batch_rl_training": FLAG,
     }
 
     def __init__(
@@ -558,10 +499,6 @@ class AgentParameters(Parameters):
         :raises CoachError: the parameters are of no agent in particular
         """
         raise CoachError(f"{type(self).__name__} names no agent: give it a property 'path' that returns 'module:Class'")
-
-    def own_copy(self) -> AgentParameters:
-        """A deep copy, so that two agents made from one preset share nothing."""
-        return copy.deepcopy(self)
 
 
 class TaskRole(Enum):
@@ -615,22 +552,18 @@ class TaskParameters(Parameters):
     :param role: the part of the control loop that this process runs
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("use_cpu", "export_onnx_graph", "apply_stop_condition", "checkpoint_memory", "resume"),
         "framework_type": member(Frameworks),
         "task_index": whole(0),
         "evaluate_only": optional(whole(0)),
-        "use_cpu": FLAG,
         "seed": optional(whole(0)),
         "checkpoint_save_secs": optional(number(0)),
-        "export_onnx_graph": FLAG,
-        "apply_stop_condition": FLAG,
         "num_gpu": whole(0),
-        "checkpoint_memory": FLAG,
         "checkpoint_save_steps": optional(whole(1)),
         "checkpoint_save_episodes": optional(whole(1)),
         "checkpoint_keep": optional(whole(0)),
         "num_threads": optional(whole(1)),
-        "resume": FLAG,
         "preset": optional(TEXT),
         "role": member(TaskRole),
     }

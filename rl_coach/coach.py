@@ -36,8 +36,8 @@ __all__ = [
 ]  # fmt: skip
 
 _SEVERAL = (
-    "{}: several seeds are processes of the coach command, and this is one run: call coach with --seeds or --resume, "
-    "or make a CoachInterface with seed=... for each"
+    "{}: only the coach command can run several seeds, and this is one run: call coach with --seeds or --resume, "
+    "or create a CoachInterface with seed=... for each"
 )
 
 
@@ -191,7 +191,7 @@ def handle_distributed_coach_tasks(
     part = str(args.distributed_coach_run_type)
     if part not in (command_line.TRAINER, command_line.ROLLOUT_WORKER):
         raise CoachError(
-            f"distributed_coach_run_type is {part}: a graph is given to a {command_line.TRAINER} or a "
+            f"distributed_coach_run_type is {part}: only these can run a graph: {command_line.TRAINER}, "
             f"{command_line.ROLLOUT_WORKER}"
         )
     backend, store = distribution.open_backend_and_store(args)
@@ -208,7 +208,7 @@ def handle_distributed_coach_tasks(
     try:
         rollout_worker(graph_manager, store, args.num_workers, task_parameters, name=name)
     except Silence as error:
-        raise CoachError(f"{name}: nothing was heard from the trainer for too long") from error
+        raise CoachError(f"{name}: the trainer has sent nothing for too long") from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

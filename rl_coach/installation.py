@@ -13,25 +13,11 @@ PREDECESSOR = "rl-coach"
 """Intel's distribution. It holds a package of the same import name, so the two cannot live side by side."""
 
 _EXTRA = re.compile(r"""\s*(?:and\s+)?extra\s*==\s*["']([^"']+)["']""")
-_EXTRAS_OF_PACKAGES = {
-    "tensorflow": "",
-    "keras": "",
-    "tf2onnx": "",
-    "panel": "",
-    "bokeh": "",
-    "pyarrow": "",
-    "jax": "jax",
-    "mxnet": "mxnet",
-    "ale_py": "atari",
-    "mujoco": "mujoco",
-    "gymnasium_robotics": "mujoco",
-    "vizdoom": "doom",
-    "dm_control": "control",
-    "redis": "distributed",
-    "kubernetes": "distributed",
-    "boto3": "distributed",
-    "botocore": "distributed",
-}
+_PACKAGES_OF_EXTRAS = {
+    "jax": ("jax",), "mxnet": ("mxnet",), "atari": ("ale_py",), "mujoco": ("mujoco", "gymnasium_robotics"),
+    "doom": ("vizdoom",), "control": ("dm_control",), "distributed": ("redis", "kubernetes", "boto3", "botocore"),
+}  # fmt: skip
+"""Import names of what each extra brings; other packages are called as their distributions are."""
 
 
 def pip_install(*requirements: str) -> str:
@@ -61,7 +47,7 @@ def is_installed(package: str) -> bool:
 def missing_package(error: ModuleNotFoundError) -> str:
     """Line about a package that is not installed, with the command that installs it."""
     package = (error.name or "").partition(".")[0]
-    extra = _EXTRAS_OF_PACKAGES.get(package)
+    extra = next((extra for extra, packages in _PACKAGES_OF_EXTRAS.items() if package in packages), None)
     command = install_command(extra) if extra else pip_install(package)
     return f"the package '{package}' is not installed: {command}"
 
@@ -75,6 +61,6 @@ def predecessor_warning() -> str | None:
     if int(version.partition(".")[0]) >= 2:
         return None
     return (
-        f"Intel's {PREDECESSOR} {version} is installed too and writes into the same folder rl_coach: "
+        f"Intel's {PREDECESSOR} {version} is also installed and uses the same folder rl_coach: run "
         f"{program('pip')} uninstall {PREDECESSOR}, then install {DISTRIBUTION} again"
     )

@@ -21,7 +21,7 @@ from rl_coach.installation import missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 from rl_coach.runs.run_group import is_group
 from rl_coach.utilities.errors import refuse
-from rl_coach.utilities.system import shell_command
+from rl_coach.utilities.system import shell_command, shown
 
 if TYPE_CHECKING:
     from rl_coach.base_parameters import TaskParameters
@@ -105,7 +105,7 @@ class CoachLauncher:
         from rl_coach.policy import export as policy_export  # after --help has answered
 
         policy_export.export(args.experiment, args.output, args.agent)
-        print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} says how to use it")
+        print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} shows how to use it")
 
     def check_environment_and_exit(self, arguments: Sequence[str]) -> NoReturn:
         """``coach check-env``: print what is wrong with an environment, a line each, and exit: with 1 if anything is.
@@ -119,7 +119,7 @@ class CoachLauncher:
         for line in [*check.findings.values(), *(f"advice of Gymnasium's checker: {note}" for note in check.notes)]:
             print(line)
         if not check.findings:
-            print(f"level '{args.level}': nothing wrong in {check.num_steps} steps, {check.num_episodes} episodes")
+            print(f"level '{args.level}': no problems in {check.num_steps} steps, {check.num_episodes} episodes")
         sys.exit(FOUND if check.findings else DONE)
 
     def serve_dashboard_and_exit(self, arguments: Sequence[str]) -> NoReturn:
@@ -292,7 +292,7 @@ class CoachLauncher:
         can_be_named = bool(args.preset) and args.checkpoint_save_dir is None
         if args.evaluate is None and not args.play and can_be_named:
             graph_manager.playback_hint = _playback_hint(directory.path)
-            graph_manager.resume_hint = shell_command("coach", "--resume", _shown(directory.path))
+            graph_manager.resume_hint = shell_command("coach", "--resume", shown(directory.path))
         return directory
 
     def build(self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace) -> None:
@@ -515,9 +515,4 @@ def _playback_hint(experiment_path: pathlib.Path) -> str:
     from rl_coach.environments.rendering import has_display
 
     window = ["--render"] if has_display() else []
-    return shell_command("coach", command_line.EVALUATE, _shown(experiment_path), *window)
-
-
-def _shown(path: pathlib.Path) -> str:
-    """A path as the user can type it here."""
-    return os.path.relpath(path) if path.is_relative_to(pathlib.Path.cwd()) else str(path)
+    return shell_command("coach", command_line.EVALUATE, shown(experiment_path), *window)

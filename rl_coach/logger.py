@@ -410,7 +410,7 @@ class BaseLogger:
         """The rows stay in memory and are written with the next, once there is room again."""
         if not self._has_warned:
             self._has_warned = True
-            screen.warning(f"'{self.csv_path}' cannot be written: {error.strerror}; its rows are kept for later")
+            screen.warning(f"'{self.csv_path}' cannot be written: {error.strerror}; its rows are written later")
 
     def _header(self) -> bytes:
         return _csv_lines([[self.index_name, *self._columns]])
@@ -535,8 +535,7 @@ class Logger(BaseLogger):
         if os.path.exists(self.doc_path):
             before = json.loads(pathlib.Path(self.doc_path).read_text(encoding="utf-8"))
             document |= {"run": before["run"], "resumed": [*before.get("resumed", []), document["run"]]}
-        text = json.dumps(document, indent=2, default=str)
-        files.write_text(self.doc_path, text + "\n")
+        files.write_json(self.doc_path, document)
 
     def close(self) -> None:
         super().close()
@@ -569,7 +568,7 @@ class Logger(BaseLogger):
         try:
             yield
         except OSError as error:
-            screen.warning(f"'{self._board_directory}' cannot be written: {error.strerror}; TensorBoard shows no more")
+            screen.warning(f"'{self._board_directory}' cannot be written: {error.strerror}; TensorBoard stops here")
             if self._board is not None:
                 self._board.abandon()
             self._board = self._board_directory = None
@@ -703,7 +702,7 @@ def remove_experiment_dir() -> None:
     :raises CoachError: it has made none, or it is gone
     """
     if experiment_path is None or not os.path.isdir(experiment_path):
-        raise CoachError("there is no experiment directory to remove: get_experiment_path makes one")
+        raise CoachError("there is no experiment directory to remove: get_experiment_path creates one")
     shutil.rmtree(experiment_path)
 
 

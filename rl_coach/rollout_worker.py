@@ -115,7 +115,7 @@ class RolloutWorker:
         self._patience = Patience(limits.silence_seconds)
         self._policy: dict[str, Any] = {"incarnation": 0, "version": 0, "updates": 0}
         self._steps = self._unsent = 0
-        self._sent_at = self._reported_at = self._began_at = time.monotonic()
+        self._sent_at = self._reported_at = time.monotonic()
         self._reported_steps = 0
         self._pause = _FIRST_PAUSE
         self._step_seconds = 0.0  # of a step, in the last stretch of play
@@ -330,7 +330,7 @@ def wait_for(
         if wait_func():
             return
         if time.monotonic() >= deadline:
-            raise CoachError(f"waited {timeout:g} s in vain for the trainer")
+            raise CoachError(f"waited {timeout:g} s for the trainer without an answer")
         time.sleep(pause)
 
 
@@ -465,7 +465,7 @@ def play_order(order: RunOrder, name: str) -> int:
         except StopAsked:
             return DONE
         except Silence:
-            screen.warning(f"{name}: nothing heard from the trainer for {order.limits.silence_seconds:.0f} s")
+            screen.warning(f"{name}: the trainer has sent nothing for {order.limits.silence_seconds:.0f} s")
             return GAVE_UP
         finally:
             print(f"{link.sender}: {link.outbox.acknowledged} steps acknowledged", flush=True)

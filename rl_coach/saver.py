@@ -18,7 +18,7 @@ class Saver:
     @property
     def path(self) -> str:
         """The path relative to the checkpoint's. Two savers of one path are merged into one."""
-        raise NotImplementedError(f"{type(self).__name__} does not say its path")
+        raise NotImplementedError(f"{type(self).__name__} does not define its path")
 
     def save(self, sess: Any, save_path: str) -> list[str]:
         """Save.

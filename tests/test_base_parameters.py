@@ -83,13 +83,6 @@ class TestDefaults:
         assert agent_parameters().visualization is not agent_parameters().visualization
         assert agent_parameters().pre_network_filter is not agent_parameters().pre_network_filter
 
-    def test_an_agents_own_copy_shares_nothing(self):
-        original = agent_parameters()
-        duplicate = original.own_copy()
-        duplicate.algorithm.discount = 0.1
-        duplicate.network_wrappers["main"].batch_size = 1
-        assert original.algorithm.discount == 0.99 and original.network_wrappers["main"].batch_size == 32
-
     def test_agents(self):
         parameters = agent_parameters()
         assert parameters.input_filter is None and parameters.output_filter is None

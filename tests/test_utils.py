@@ -120,7 +120,7 @@ class TestImports:
             utils.import_file(str(tmp_path / "gone.py"))
         with pytest.raises(CoachError, match="has no 'Agnet'; did you mean 'Agent'"):
             utils.short_dynamic_import(f"{file}:Agnet")
-        with pytest.raises(CoachError, match="'Signal' is not of the form 'module:attribute'"):
+        with pytest.raises(CoachError, match="'Signal' must have the form 'module:attribute'"):
             utils.short_dynamic_import("Signal")
 
     def test_objects_from_parameters(self, file):

@@ -1,1 +1,1 @@
-"""Settings at today's best known values, by algorithm and environment: rl-baselines3-zoo's, or found here."""
+"""Today's best known settings, by algorithm and environment: those of rl-baselines3-zoo, or found by this project."""

@@ -1,4 +1,4 @@
-"""Networks of the libraries that the settings were found with: two layers, their weights, and what they see."""
+"""Networks of the libraries that the settings were found with: two layers, their weights, and their observations."""
 
 from __future__ import annotations
 

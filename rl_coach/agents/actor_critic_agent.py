@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.core.requirements import POLICY, NetworkNeed, V, unknown_rescaler
+from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, V, unknown_rescaler
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings, outputs_of
 from rl_coach.agents.policy_optimization_agent import PolicyAgent, PolicyOptimizationAgent
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler, generalized_advantages, n_step_advantages
@@ -22,7 +22,7 @@ from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
-from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, whole
+from rl_coach.utilities.requirements import FRACTION, flags, member, number, whole
 from rl_coach.utils import CoachError
 
 
@@ -40,12 +40,11 @@ class ActorCriticAlgorithmParameters(AlgorithmParameters):
         then has no effect. Beyond Coach.
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("estimate_state_value_using_gae", "learns_from_copies_together"),
         "policy_gradient_rescaler": member(PolicyGradientRescaler),
         "beta_entropy": number(),
         "gae_lambda": FRACTION,
-        "estimate_state_value_using_gae": FLAG,
-        "learns_from_copies_together": FLAG,
         "num_steps_between_gradient_updates": whole(1),
     }
 
@@ -154,7 +153,7 @@ class AdvantageAgent(PolicyAgent):
 class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
     """See the module."""
 
-    network_needs = {"main": NetworkNeed((V, POLICY))}
+    network_requirements = {"main": NetworkRequirement((V, POLICY))}
 
     def make_update_rule(self) -> UpdateRule:
         value, policy = self.ap.network_wrappers["main"].heads_parameters

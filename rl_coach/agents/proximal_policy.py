@@ -9,7 +9,7 @@ import numpy as np
 
 from rl_coach.agents.actor_critic_agent import AdvantageAgent
 from rl_coach.agents.core.epochs import EpisodeColumns, EpochLearning
-from rl_coach.agents.core.requirements import MemoryNeed
+from rl_coach.agents.core.requirements import MemoryRequirement
 from rl_coach.core_types import Batch
 
 
@@ -22,7 +22,7 @@ class ProximalPolicyAgent(AdvantageAgent):
     :cvar value_network: the network that has the critic
     """
 
-    memory_need = MemoryNeed.EPISODES
+    memory_requirement = MemoryRequirement.EPISODES
     learns_from_stored_states = True
     value_network = "main"
     learning: EpochLearning

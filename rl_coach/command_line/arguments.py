@@ -17,9 +17,9 @@ examples:
     coach -p CartPole_DQN -asc
   choose the level, name the experiment, save a checkpoint every ten minutes:
     coach -p Atari_DQN -lvl pong -e my_pong -s 600 --seed 1
-  train five seeds side by side, and say how far they agree:
+  train five seeds at the same time and print statistics over them:
     coach -p CartPole_DQN --seeds 5
-  go on with a run that was stopped:
+  continue a run that was stopped:
     coach --resume experiments/my_pong/01_02_2026-10_00
   play back what a run has trained:
     coach evaluate experiments/my_pong/01_02_2026-10_00 --render
@@ -27,7 +27,7 @@ examples:
     coach -p CartPole_PG -cp "agent_params.algorithm.discount=0.9; improve_steps=EnvironmentSteps(20000)"
   train on a cluster with eight workers:
     coach -p CartPole_ClippedPPO -dc -dcp cluster.ini -n 8
-  write the trained policy into a folder, to act without any of this:
+  write the trained policy into a folder, for acting without a training framework:
     coach export experiments/my_pong/01_02_2026-10_00 -o pong_policy
 """
 
@@ -40,15 +40,15 @@ EXPORT_EXAMPLES = """\
 examples:
   the newest checkpoint of an experiment:
     coach export experiments/my_run/01_02_2026-10_00 -o my_policy
-  the one of the best evaluation:
+  the checkpoint of the best evaluation:
     coach export experiments/my_run/01_02_2026-10_00/best -o my_policy
 """
 
 CHECK_ENVIRONMENT_EXAMPLES = """\
 examples:
-  an environment that Gymnasium knows:
+  an environment that Gymnasium registers:
     coach check-env CartPole-v1
-  one of your own:
+  your own environment:
     coach check-env path/to/file.py:MyEnvironment
 """
 
@@ -58,7 +58,7 @@ examples:
     coach evaluate experiments/my_run/01_02_2026-10_00 --render
   the best checkpoint, for 10,000 steps:
     coach evaluate experiments/my_run/01_02_2026-10_00 --steps 10000 -crd experiments/my_run/01_02_2026-10_00/best
-  several runs side by side, with statistics over them; the directory of --seeds stands for all of its runs:
+  several runs at the same time, with statistics over them; a directory of --seeds means all of its runs:
     coach evaluate experiments/my_seeds/01_02_2026-10_00 experiments/my_run/01_02_2026-10_00
 """
 
@@ -67,6 +67,162 @@ MOST_SEEDS = 1000
 FRAMEWORKS = ("tensorflow", "jax", "mxnet")
 ORCHESTRATOR, TRAINER, ROLLOUT_WORKER = RUN_TYPES = ("orchestrator", "trainer", "rollout-worker")
 _NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory"}
+
+
+def _directory(text: str) -> str:
+    """A converter for directories that must be named: an empty text is a variable of the shell that is not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' is not a directory")
+    return text
+
+
+def _from(smallest: int) -> Any:
+    """A converter for whole numbers from ``smallest`` up."""
+
+    def whole_number(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
+        if number < smallest:
+            raise argparse.ArgumentTypeError(f"{number} is too small: it must be {smallest} or more")
+        return number
+
+    return whole_number
+
+
+def seeds_of(text: str) -> tuple[int, ...]:
+    """The seeds that ``5``, ``1-5`` or ``0,3,7-9`` means.
+
+    :raises ArgumentTypeError: it means none, or one of them twice
+    """
+    parts = [range(int(text))] if text.isdecimal() else [_range_of(part.strip(), text) for part in text.split(",")]
+    if any(part.stop - part.start > MOST_SEEDS for part in parts) or sum(map(len, parts)) > MOST_SEEDS:
+        raise argparse.ArgumentTypeError(f"'{text}' has more than {MOST_SEEDS:,} seeds")
+    seeds = [seed for part in parts for seed in part]
+    if not seeds:
+        raise argparse.ArgumentTypeError(f"'{text}' means no seeds: 1 trains with seed 0")
+    twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
+    if twice is not None:
+        raise argparse.ArgumentTypeError(f"'{text}' contains seed {twice} twice")
+    return tuple(seeds)
+
+
+def _range_of(part: str, text: str) -> range:
+    first, dash, last = part.partition("-")
+    if not first.isdecimal() or (dash and not last.isdecimal()):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of seeds: give 5 (seeds 0 to 4), 1-5, or 0,3,7")
+    if dash and int(last) < int(first):
+        raise argparse.ArgumentTypeError(f"'{part}' goes backwards: write {last}-{first}")
+    return range(int(first), int(last if dash else first) + 1)
+
+
+def _flag(names: str, help: str, **options: Any) -> tuple[list[str], dict[str, Any]]:
+    """The arguments of ``add_argument``."""
+    return names.split(), {"help": help, **options}
+
+
+# The flags of ``coach`` by the groups of its help: their names, what they do, and the rest that argparse is told.
+# fmt: off
+_FLAGS = {
+    "the experiment": [
+        _flag("-p --preset",
+              "what to run: the name of a preset (case does not matter), path.py, path.py:variable or package.module",
+              metavar="PRESET"),
+        _flag("-l --list", "list the presets with environment and algorithm", action="store_true"),
+        _flag("-e --experiment_name", "the experiment's name (default: the preset's name)", metavar="NAME", default=""),
+        _flag("-ep --experiment_path", "where experiments are written (default: ./experiments)",
+              metavar="DIR", default=""),
+        _flag("--seed", "make the run repeatable; the number seeds every random generator", type=_from(0), metavar="N"),
+        _flag("--seeds", "train with several seeds at the same time: 5 means the seeds 0 to 4; or 1-5, or 0,3,7",
+              type=seeds_of, metavar="SEEDS"),
+        _flag("--at_once", "how many runs of --seeds or evaluate run at the same time (default: one for each core)",
+              type=_from(1), metavar="N"),
+        _flag("--run_directory", argparse.SUPPRESS, metavar="DIR", default=""),  # to write to, as it is
+    ],
+    "changes to the preset": [
+        _flag("-lvl --level", "the environment's level, for example pong or hopper", metavar="LEVEL"),
+        _flag("-cp --custom_parameter",
+              "path=value settings, separated by semicolons; a value is a literal, arithmetic, or a constructor "
+              "such as EnvironmentSteps(1000) or LinearSchedule(1, 0.1, 5000)", metavar="SETTINGS"),
+        _flag("-et --environment_type",
+              "environment parameters that replace those of the preset, as module:Class or file.py:Class",
+              metavar="MODULE:CLASS"),
+        _flag("-ept --exploration_policy_type",
+              "exploration parameters that replace those of the preset, as module:Class or file.py:Class",
+              metavar="MODULE:CLASS"),
+    ],
+    "running": [
+        _flag("-f --framework", "the framework of the networks (default: %(default)s)",
+              type=str.lower, choices=FRAMEWORKS, default="tensorflow"),
+        _flag("-c --use_cpu", "do not use a GPU", action="store_true"),
+        _flag("--num_threads",
+              "how many threads the networks use (default: one for small networks, all cores for large networks)",
+              type=_from(1), metavar="N"),
+        _flag("-asc --apply_stop_condition", "stop when evaluations reach the target reward", action="store_true"),
+        _flag("--evaluate",
+              "evaluate only, for STEPS environment steps and until the last episode ends; without STEPS, until "
+              "stopped",
+              nargs="?", type=_from(0), const=0, metavar="STEPS"),
+        _flag("--play", "play the environment yourself, and record it", action="store_true"),
+    ],
+    "checkpoints and export": [
+        _flag("-s --checkpoint_save_secs", "save a checkpoint every SECONDS, under the experiment's directory",
+              type=_from(1), metavar="SECONDS"),
+        _flag("--checkpoint_save_steps", "save a checkpoint every N steps of training", type=_from(1), metavar="N"),
+        _flag("--checkpoint_save_episodes", "save a checkpoint every N training episodes", type=_from(1), metavar="N"),
+        _flag("--checkpoint_keep", "keep the newest K checkpoints and the best one (default: 5); 0 keeps all",
+              type=_from(0), metavar="K"),
+        _flag("--checkpoint_memory",
+              "save the replay memory in checkpoints (default); an exact resume needs it; it costs disk space, time"
+              " and, during saving, RAM of the size of its filled part, up to 7 GB for a million Atari frames",
+              action=argparse.BooleanOptionalAction, default=True),
+        _flag("-crd --checkpoint_restore_dir",
+              "start from the newest checkpoint in DIR, from DIR/NAME.ckpt, or from the best with DIR/best",
+              metavar="DIR"),
+        _flag("-crf --checkpoint_restore_file", "start from this checkpoint", metavar="FILE"),
+        _flag("--resume",
+              "continue a stopped experiment in its directory, exactly where it stopped; preset and settings come "
+              "from there; -cp adds settings, -crd names another checkpoint than the newest; with --evaluate: a new"
+              " run that evaluates it", type=_directory, metavar="EXPERIMENT_DIR"),
+        _flag("--trust",
+              "with --resume: run the preset, a program, that another user's directory names",
+              action="store_true"),
+        _flag("-onnx --export_onnx_graph", "write all networks as ONNX with each checkpoint", action="store_true"),
+    ],
+    "what is shown and written": [
+        _flag("-r --render", "show the environment in a window", action="store_true"),
+        _flag("-dg --dump_gifs", "write each new best episode as GIF", action="store_true"),
+        _flag("-dm --dump_mp4", "write each new best episode as MP4", action="store_true"),
+        _flag("-tb --tensorboard", "write TensorBoard event files", action="store_true"),
+        _flag("-d --open_dashboard", "open the dashboard with this experiment", action="store_true"),
+        _flag("--print_networks_summary", "print the layers of each network", action="store_true"),
+        _flag("-ns --no_summary", "print no summary at the end", action="store_true"),
+        _flag("-v --verbosity", "high also shows the warnings of other libraries (default: %(default)s)",
+              type=str.lower, choices=("low", "high"), default="low"),
+        _flag("-tfv --tf_verbosity", "TensorFlow's own messages: 0 shows all, 3 shows only fatal ones (default: 3)",
+              type=_from(0), metavar="LEVEL"),
+        _flag("--nocolor", "print without colours", action="store_true"),
+    ],
+    "several workers": [
+        _flag("-n --num_workers", "how many workers train (default: 1)", type=_from(1), default=1, metavar="N"),
+        _flag("-ew --evaluation_worker", "with -n: start one more worker, which only evaluates", action="store_true"),
+    ],
+    "distributed runs": [
+        _flag("-dc --distributed_coach", "train with rollout workers (-n), on this machine or on a cluster",
+              action="store_true"),
+        _flag("-dcp --distributed_coach_config_path",
+              "the settings of -dc: an INI file with orchestrator, image, data_store, resources", metavar="FILE"),
+        _flag("--dry_run", "on Kubernetes: print the manifests as YAML and do nothing else", action="store_true"),
+        _flag("--attach", "on Kubernetes: follow the existing run with this name", action="store_true"),
+        _flag("--keep", "on Kubernetes: do not remove the run at its end", action="store_true"),
+        _flag("--memory_backend_params", argparse.SUPPRESS, metavar="JSON"),
+        _flag("--data_store_params", argparse.SUPPRESS, metavar="JSON"),
+        _flag("--distributed_coach_run_type", argparse.SUPPRESS, choices=RUN_TYPES),
+        _flag("--dump_worker_logs", "with -dc: keep the output of each worker", action="store_true"),
+    ],
+}
+# fmt: on
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -84,6 +240,9 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line and suggest the nearest flag."""
+
+    def __init__(self, prog: str, description: str, epilog: str, usage: str | None = None):
+        super().__init__(prog, usage, description, epilog, formatter_class=_HelpFormatter, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         """
@@ -113,100 +272,56 @@ class Parser(argparse.ArgumentParser):
 def get_argument_parser() -> Parser:
     """The parser of ``coach``."""
     parser = Parser(
-        prog="coach",
-        description="Train, evaluate and play reinforcement-learning agents from presets.",
-        epilog=EXAMPLES,
+        "coach",
+        "Train, evaluate and play reinforcement-learning agents from presets.",
+        EXAMPLES,
         usage="coach -p PRESET [flags]\n"
         "       coach evaluate EXPERIMENT ... [flags]\n"
         "       coach export EXPERIMENT -o DIR\n"
         "       coach check-env LEVEL\n"
         "       coach dashboard [flags]",
-        formatter_class=_HelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"coach {__version__}", help="print Coach's version")
-    _add_experiment(parser.add_argument_group("the experiment"))
-    _add_changes(parser.add_argument_group("changes to the preset"))
-    _add_running(parser.add_argument_group("running"))
-    _add_checkpoints(parser.add_argument_group("checkpoints and export"))
-    _add_output(parser.add_argument_group("what is shown and written"))
-    _add_workers(parser.add_argument_group("several workers"))
-    _add_distribution(parser.add_argument_group("distributed runs"))
+    for title, flags in _FLAGS.items():
+        group = parser.add_argument_group(title)
+        for names, options in flags:
+            group.add_argument(*names, **options)
     parser.set_defaults(checkpoint_save_dir=None)  # for launchers; below the experiment's directory if they set none
     parser.set_defaults(evaluated=None)  # the run that an evaluation is of; said by --resume
     return parser
 
 
-def _command(name: str, description: str, epilog: str, usage: str | None = None) -> Parser:
-    """The parser of one of Coach's commands, without arguments yet."""
-    return Parser(
-        prog=f"coach {name}",
-        usage=usage,
-        description=description,
-        epilog=epilog,
-        formatter_class=_HelpFormatter,
-        allow_abbrev=False,
-    )
-
-
 def get_export_parser() -> Parser:
     """The parser of ``coach export``."""
-    parser = _command(
-        "export",
-        description="Write a trained policy into a folder of its own, which NumPy and ONNX Runtime are enough to use.",
-        epilog=EXPORT_EXAMPLES,
-    )
-    parser.add_argument(
-        "experiment",
-        metavar="EXPERIMENT",
-        help="an experiment (its newest checkpoint is taken), EXPERIMENT/best, or a checkpoint",
-    )
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write, a new one")
-    parser.add_argument("--agent", metavar="LEVEL.AGENT", help="which agent, where a run has several")
+    description = "Write a trained policy into a folder of its own, which NumPy and ONNX Runtime are enough to use."
+    parser = Parser(f"coach {EXPORT}", description, EXPORT_EXAMPLES)
+    what = "an experiment (exports its newest checkpoint), EXPERIMENT/best, or a checkpoint"
+    parser.add_argument("experiment", metavar="EXPERIMENT", help=what)
+    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the new folder to write")
+    parser.add_argument("--agent", metavar="LEVEL.AGENT", help="which agent, if the run has several")
     return parser
 
 
 def get_check_environment_parser() -> Parser:
     """The parser of ``coach check-env``."""
-    parser = _command(
-        "check-env",
-        description="Play an environment at random and say what is wrong with what it answers.",
-        epilog=CHECK_ENVIRONMENT_EXAMPLES,
-    )
-    parser.add_argument("level", metavar="LEVEL", help="an id of Gymnasium, module:Class or file.py:Class")
-    parser.add_argument(
-        "--steps",
-        type=_from(1),
-        default=10_000,
-        metavar="N",
-        help="an episode must end within N steps, and no more are played (default: %(default)s)",
-    )
-    parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="play another way (default: 0)")
+    description = "Play an environment at random and say what is wrong with what it answers."
+    parser = Parser(f"coach {CHECK_ENVIRONMENT}", description, CHECK_ENVIRONMENT_EXAMPLES)
+    parser.add_argument("level", metavar="LEVEL", help="a Gymnasium id, module:Class or file.py:Class")
+    bound = "play N steps; an episode must end within them (default: %(default)s)"
+    parser.add_argument("--steps", type=_from(1), default=10_000, metavar="N", help=bound)
+    parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="seed of the actions (default: 0)")
     return parser
 
 
 def get_evaluate_parser() -> Parser:
     """The parser of ``coach evaluate``; the flags it does not know are those of ``coach``."""
-    parser = _command(
-        "evaluate",
-        usage="coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]",
-        description="Evaluate what a run has trained, with the preset, framework and settings of that run.",
-        epilog=EVALUATE_EXAMPLES,
-    )
-    parser.add_argument(
-        "experiment",
-        type=_directory,
-        metavar="EXPERIMENT",
-        nargs="+",
-        help="the run's directory; several to compare",
-    )
-    parser.add_argument(
-        "--steps",
-        type=_from(0),
-        default=1000,
-        metavar="STEPS",
-        help="for so many environment steps and to the end of the episode (default: %(default)s); 0 until stopped",
-    )
+    description = "Evaluate what a run has trained, with the preset, framework and settings of that run."
+    usage = "coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]"
+    parser = Parser(f"coach {EVALUATE}", description, EVALUATE_EXAMPLES, usage)
+    what = "the directory of the run; give several to compare them"
+    parser.add_argument("experiment", type=_directory, metavar="EXPERIMENT", nargs="+", help=what)
+    length = "number of environment steps; the last episode is finished (default: %(default)s); 0 runs until stopped"
+    parser.add_argument("--steps", type=_from(0), default=1000, metavar="STEPS", help=length)
     return parser
 
 
@@ -221,254 +336,6 @@ def evaluation_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]
         parser.error("name the run's directory first: coach evaluate EXPERIMENT")
     known, flags = parser.parse_known_args(arguments)
     return known.experiment, [f"--evaluate={known.steps}", *flags]
-
-
-def _add_experiment(group: Any) -> None:
-    group.add_argument(
-        "-p",
-        "--preset",
-        metavar="PRESET",
-        help="what to run: a preset's name in any case, path.py, path.py:variable or package.module",
-    )
-    group.add_argument("-l", "--list", action="store_true", help="list the presets with environment and algorithm")
-    group.add_argument(
-        "-e", "--experiment_name", metavar="NAME", default="", help="the experiment's name (default: the preset's)"
-    )
-    group.add_argument(
-        "-ep",
-        "--experiment_path",
-        metavar="DIR",
-        default="",
-        help="where experiments are written (default: ./experiments)",
-    )
-    group.add_argument(
-        "--seed", type=_from(0), metavar="N", help="make the run repeatable: seeds every random generator"
-    )
-    group.add_argument(
-        "--seeds",
-        type=seeds_of,
-        metavar="SEEDS",
-        help="train with several seeds, side by side: 5 for the seeds 0 to 4, or 1-5, or 0,3,7",
-    )
-    group.add_argument(
-        "--at_once",
-        type=_from(1),
-        metavar="N",
-        help="how many runs of --seeds or evaluate go on at the same time (default: one for each core)",
-    )
-    group.add_argument("--run_directory", metavar="DIR", default="", help=argparse.SUPPRESS)  # to write to, as it is
-
-
-def _add_changes(group: Any) -> None:
-    group.add_argument("-lvl", "--level", metavar="LEVEL", help="the environment's level, for instance pong or hopper")
-    group.add_argument(
-        "-cp",
-        "--custom_parameter",
-        metavar="SETTINGS",
-        help="path=value settings, separated by semicolons; values are literals, arithmetic and constructors such as"
-        " EnvironmentSteps(1000) or LinearSchedule(1, 0.1, 5000)",
-    )
-    group.add_argument(
-        "-et",
-        "--environment_type",
-        metavar="MODULE:CLASS",
-        help="environment parameters that replace the preset's, as module:Class or file.py:Class",
-    )
-    group.add_argument(
-        "-ept",
-        "--exploration_policy_type",
-        metavar="MODULE:CLASS",
-        help="exploration parameters that replace the preset's, as module:Class or file.py:Class",
-    )
-
-
-def _add_running(group: Any) -> None:
-    group.add_argument(
-        "-f",
-        "--framework",
-        type=str.lower,
-        choices=FRAMEWORKS,
-        default="tensorflow",
-        help="what networks are built on (default: %(default)s)",
-    )
-    group.add_argument("-c", "--use_cpu", action="store_true", help="use no GPU")
-    group.add_argument(
-        "--num_threads",
-        type=_from(1),
-        metavar="N",
-        help="how many threads the networks compute with (default: one for small networks, all cores for large ones)",
-    )
-    group.add_argument(
-        "-asc", "--apply_stop_condition", action="store_true", help="stop once the evaluation reaches its goal"
-    )
-    group.add_argument(
-        "--evaluate",
-        nargs="?",
-        type=_from(0),
-        const=0,
-        metavar="STEPS",
-        help="evaluate only, for STEPS environment steps and to the end of the episode; without STEPS until stopped",
-    )
-    group.add_argument("--play", action="store_true", help="play the environment yourself, and record it")
-
-
-def _add_checkpoints(group: Any) -> None:
-    group.add_argument(
-        "-s",
-        "--checkpoint_save_secs",
-        type=_from(1),
-        metavar="SECONDS",
-        help="save a checkpoint every SECONDS, under the experiment's directory",
-    )
-    group.add_argument(
-        "--checkpoint_save_steps", type=_from(1), metavar="N", help="save a checkpoint every N steps of training"
-    )
-    group.add_argument(
-        "--checkpoint_save_episodes", type=_from(1), metavar="N", help="save a checkpoint every N training episodes"
-    )
-    group.add_argument(
-        "--checkpoint_keep",
-        type=_from(0),
-        metavar="K",
-        help="keep the newest K checkpoints and the best (default: 5); 0 keeps all",
-    )
-    group.add_argument(
-        "--checkpoint_memory",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="keep the replay memory in checkpoints (default), which resuming exactly needs; costs disk, time and"
-        " while saving RAM as large as its filled part, up to 7 GB for a million Atari frames",
-    )
-    group.add_argument(
-        "-crd",
-        "--checkpoint_restore_dir",
-        metavar="DIR",
-        help="start from the newest checkpoint in DIR, from DIR/NAME.ckpt, or from the best with DIR/best",
-    )
-    group.add_argument("-crf", "--checkpoint_restore_file", metavar="FILE", help="start from this checkpoint")
-    group.add_argument(
-        "--resume",
-        type=_directory,
-        metavar="EXPERIMENT_DIR",
-        help="go on in place with an experiment that was stopped, as if it never had been; takes preset and settings"
-        " from there; -cp adds to them, -crd names a checkpoint other than the newest; with --evaluate: a new run that"
-        " evaluates it",
-    )
-    group.add_argument(
-        "--trust",
-        action="store_true",
-        help="with --resume: run what another user's directory names; it says which preset, a program, is run",
-    )
-    group.add_argument(
-        "-onnx", "--export_onnx_graph", action="store_true", help="write all networks as ONNX with each checkpoint"
-    )
-
-
-def _add_output(group: Any) -> None:
-    group.add_argument("-r", "--render", action="store_true", help="show the environment in a window")
-    group.add_argument("-dg", "--dump_gifs", action="store_true", help="write each new best episode as GIF")
-    group.add_argument("-dm", "--dump_mp4", action="store_true", help="write each new best episode as MP4")
-    group.add_argument("-tb", "--tensorboard", action="store_true", help="write TensorBoard event files")
-    group.add_argument("-d", "--open_dashboard", action="store_true", help="open the dashboard on this experiment")
-    group.add_argument("--print_networks_summary", action="store_true", help="print the layers of each network")
-    group.add_argument("-ns", "--no_summary", action="store_true", help="print no summary at the end")
-    group.add_argument(
-        "-v",
-        "--verbosity",
-        type=str.lower,
-        choices=("low", "high"),
-        default="low",
-        help="high shows the warnings of other libraries too (default: %(default)s)",
-    )
-    group.add_argument(
-        "-tfv",
-        "--tf_verbosity",
-        type=_from(0),
-        metavar="LEVEL",
-        help="TensorFlow's own messages: 0 all, 3 none but fatal ones (default: 3)",
-    )
-    group.add_argument("--nocolor", action="store_true", help="print without colours")
-
-
-def _add_workers(group: Any) -> None:
-    group.add_argument(
-        "-n", "--num_workers", type=_from(1), default=1, metavar="N", help="how many workers train (default: 1)"
-    )
-    group.add_argument(
-        "-ew", "--evaluation_worker", action="store_true", help="with -n: one worker more, which only evaluates"
-    )
-
-
-def _add_distribution(group: Any) -> None:
-    group.add_argument(
-        "-dc",
-        "--distributed_coach",
-        action="store_true",
-        help="train with rollout workers (-n), here or on a cluster",
-    )
-    group.add_argument(
-        "-dcp",
-        "--distributed_coach_config_path",
-        metavar="FILE",
-        help="the settings of -dc: an INI file with orchestrator, image, data_store, resources",
-    )
-    group.add_argument(
-        "--dry_run", action="store_true", help="on Kubernetes: print the manifests as YAML, and do nothing"
-    )
-    group.add_argument("--attach", action="store_true", help="on Kubernetes: follow the run of this name that is there")
-    group.add_argument("--keep", action="store_true", help="on Kubernetes: do not remove the run at its end")
-    group.add_argument("--memory_backend_params", metavar="JSON", help=argparse.SUPPRESS)
-    group.add_argument("--data_store_params", metavar="JSON", help=argparse.SUPPRESS)
-    group.add_argument("--distributed_coach_run_type", choices=RUN_TYPES, help=argparse.SUPPRESS)
-    group.add_argument("--dump_worker_logs", action="store_true", help="with -dc: keep the output of each worker")
-
-
-def _directory(text: str) -> str:
-    """A converter for directories that must be named: an empty text is a variable of the shell that is not set."""
-    if not text:
-        raise argparse.ArgumentTypeError("'' is no directory")
-    return text
-
-
-def _from(smallest: int) -> Any:
-    """A converter for whole numbers from ``smallest`` up."""
-
-    def whole_number(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
-        if number < smallest:
-            raise argparse.ArgumentTypeError(f"{number} is too small: from {smallest} up")
-        return number
-
-    return whole_number
-
-
-def seeds_of(text: str) -> tuple[int, ...]:
-    """The seeds that ``5``, ``1-5`` or ``0,3,7-9`` means.
-
-    :raises ArgumentTypeError: it means none, or one of them twice
-    """
-    parts = [range(int(text))] if text.isdecimal() else [_range_of(part.strip(), text) for part in text.split(",")]
-    if any(part.stop - part.start > MOST_SEEDS for part in parts) or sum(map(len, parts)) > MOST_SEEDS:
-        raise argparse.ArgumentTypeError(f"'{text}' are more than {MOST_SEEDS:,} seeds")
-    seeds = [seed for part in parts for seed in part]
-    if not seeds:
-        raise argparse.ArgumentTypeError(f"'{text}' is no seed at all: 1 trains with seed 0")
-    twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
-    if twice is not None:
-        raise argparse.ArgumentTypeError(f"'{text}' has seed {twice} twice")
-    return tuple(seeds)
-
-
-def _range_of(part: str, text: str) -> range:
-    first, dash, last = part.partition("-")
-    if not first.isdecimal() or (dash and not last.isdecimal()):
-        raise argparse.ArgumentTypeError(f"'{text}' are no seeds: give 5 for the seeds 0 to 4, or 1-5, or 0,3,7")
-    if dash and int(last) < int(first):
-        raise argparse.ArgumentTypeError(f"'{part}' goes backwards: {last}-{first}")
-    return range(int(first), int(last if dash else first) + 1)
 
 
 def free_experiment_path(args: argparse.Namespace) -> str:

@@ -36,6 +36,7 @@ CONSTRUCTORS = {
     "Conv2d": "rl_coach.architectures.layers",
     "BatchnormActivationDropout": "rl_coach.architectures.layers",
     "NoisyNetDense": "rl_coach.architectures.layers",
+    "LayerNorm": "rl_coach.architectures.layers",
     "Flatten": "rl_coach.architectures.layers",
     "Orthogonal": "rl_coach.architectures.initializers",
     "InputEmbedderParameters": "rl_coach.architectures.embedder_parameters",
@@ -118,13 +119,13 @@ def parse(text: str) -> list[Assignment]:
         raise
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise CoachError(
-            f"-cp: cannot read {_shortened(text)!r}: write path=value, several of them separated by semicolons"
+            f"-cp: cannot read {_shortened(text)!r}: write path=value; separate several settings by semicolons"
         ) from error
 
 
 def _assignment(statement: ast.stmt) -> Assignment:
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        raise CoachError(f"-cp: '{_source(statement)}' is not of the form path=value")
+        raise CoachError(f"-cp: '{_source(statement)}' does not have the form path=value")
     return Assignment(tuple(_path(statement.targets[0])), _value(statement.value))
 
 
@@ -138,7 +139,7 @@ def _path(node: ast.expr) -> Iterator[Step]:
         yield from _path(node.value)
         yield Step(_key(node), is_item=True)
     else:
-        raise CoachError(f"-cp: '{_source(node)}' is no path: only names, attributes and [keys] may stand left of =")
+        raise CoachError(f"-cp: '{_source(node)}' is not a path: only names, attributes and [keys] may be left of =")
 
 
 def _attribute(name: str) -> Step:
@@ -150,7 +151,7 @@ def _attribute(name: str) -> Step:
 def _key(node: ast.Subscript) -> Union[str, int]:
     key = _value(node.slice)
     if isinstance(key, bool) or not isinstance(key, (str, int)):
-        raise CoachError(f"-cp: '{_source(node)}': a key is a string or a whole number")
+        raise CoachError(f"-cp: '{_source(node)}': a key must be a string or a whole number")
     return key
 
 
@@ -173,28 +174,28 @@ def _value(node: ast.expr) -> Any:
         return _enum_member(node)
     if isinstance(node, ast.Name) and CONSTRUCTORS.get(node.id) == "rl_coach.architectures.layers":
         return _constructor(node.id)
-    raise CoachError(f"-cp: '{_source(node)}' is not a value that may be set here{_nearest_name(node)}")
+    raise CoachError(f"-cp: '{_source(node)}' is not an allowed value{_nearest_name(node)}")
 
 
 def _dictionary(node: ast.Dict) -> dict:
     keys = [None if key is None else _value(key) for key in node.keys]
     for key in keys:
         if not isinstance(key, (str, int, float)):
-            raise CoachError(f"-cp: '{_source(node)}': a key of a dictionary is a string or a number")
+            raise CoachError(f"-cp: '{_source(node)}': a key of a dictionary must be a string or a number")
     return dict(zip(keys, [_value(value) for value in node.values]))
 
 
 def _number(node: ast.expr) -> Any:
     value = _value(node)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise CoachError(f"-cp: '{_source(node)}' is not a number, and only numbers can be computed with")
+        raise CoachError(f"-cp: '{_source(node)}' is not a number; arithmetic needs numbers")
     return value
 
 
 def _arithmetic(node: ast.BinOp) -> Any:
     left, right = _number(node.left), _number(node.right)
     if isinstance(node.op, ast.Pow) and abs(right) > _LARGEST_EXPONENT:
-        raise CoachError(f"-cp: '{_source(node)}': exponents go up to {_LARGEST_EXPONENT}")
+        raise CoachError(f"-cp: '{_source(node)}': an exponent may be at most {_LARGEST_EXPONENT}")
     try:
         result = _BINARY[type(node.op)](left, right)
     except (ArithmeticError, ValueError) as error:
@@ -206,10 +207,10 @@ def _arithmetic(node: ast.BinOp) -> Any:
 
 def _construct(node: ast.Call) -> Any:
     if not isinstance(node.func, ast.Name):
-        raise CoachError(f"-cp: '{_source(node.func)}' cannot be called here: only {_known()}")
+        raise CoachError(f"-cp: '{_source(node.func)}' cannot be called here; you can call only {_known()}")
     name = node.func.id
     if name not in CONSTRUCTORS:
-        suggestion = did_you_mean(name, CONSTRUCTORS) or f"; known are {_known()}"
+        suggestion = did_you_mean(name, CONSTRUCTORS) or f"; you can call {_known()}"
         raise CoachError(f"-cp: '{name}' cannot be called here{suggestion}")
     if any(keyword.arg is None for keyword in node.keywords):
         raise CoachError(f"-cp: '{_source(node)}': ** is not allowed here")
@@ -226,7 +227,7 @@ def _whole_steps(steps: StepMethod, node: ast.Call) -> StepMethod:
     """``steps`` with its number as an int, so that ``EnvironmentSteps(1e6)`` may be written."""
     number: Any = steps.num_steps
     if isinstance(number, bool) or not isinstance(number, (int, float)) or number < 0 or number != number // 1:
-        raise CoachError(f"-cp: '{_source(node)}' needs a whole number from 0 up")
+        raise CoachError(f"-cp: '{_source(node)}' needs a whole number, 0 or more")
     return type(steps)(int(number))
 
 
@@ -236,7 +237,7 @@ def _constructor(name: str) -> Any:
 
 def _enum_member(node: ast.Attribute) -> Enum:
     if not isinstance(node.value, ast.Name) or node.value.id not in ENUMS:
-        raise CoachError(f"-cp: '{_source(node)}' is not a value that may be set here{_nearest_name(node.value)}")
+        raise CoachError(f"-cp: '{_source(node)}' is not an allowed value{_nearest_name(node.value)}")
     members = getattr(importlib.import_module(ENUMS[node.value.id]), node.value.id).__members__
     if node.attr not in members:
         suggestion = did_you_mean(node.attr, members) or f"; it has {', '.join(members)}"
@@ -249,7 +250,7 @@ def _nearest_name(node: ast.AST) -> str:
         return ""
     if node.id in CONSTRUCTORS:
         return f"; write {node.id}(...)"
-    quotes = "" if did_you_mean(node.id, [*CONSTRUCTORS, *ENUMS]) else f"; a text is written in quotes: '{node.id}'"
+    quotes = "" if did_you_mean(node.id, [*CONSTRUCTORS, *ENUMS]) else f"; write a text in quotes: '{node.id}'"
     return did_you_mean(node.id, [*CONSTRUCTORS, *ENUMS, "True", "False", "None"]) or quotes
 
 
@@ -322,7 +323,7 @@ class _Target:
         """
         wanted = _wanted_kind(self.get(), assignment.value)
         if wanted:
-            raise CoachError(f"-cp: '{assignment}' takes {wanted}, not {assignment.value!r}")
+            raise CoachError(f"-cp: '{assignment}' must be {wanted}, not {assignment.value!r}")
         if not self.last.is_item and self._is_read_only():
             raise CoachError(f"-cp: '{assignment}' can be read but not set")
 

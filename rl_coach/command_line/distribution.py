@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, defaults: dict[str, Any], make_graph: MakeGrap
         return 0
     given = [name for name in _OF_KUBERNETES if getattr(args, name)]
     if given:
-        raise CoachError(f"--{given[0]}: only with orchestrator = kubernetes in the file of -dcp")
+        raise CoachError(f"--{given[0]} works only with orchestrator = kubernetes in the file of -dcp")
     make_graph(args)
     return _run_here(args, defaults, settings)
 
@@ -212,11 +212,11 @@ def _check_flags(args: argparse.Namespace, defaults: dict[str, Any]) -> None:
     """Refuse flags that mean something on this machine alone, and presets that the image cannot hold."""
     for name in _OF_THIS_MACHINE:
         if getattr(args, name) != defaults[name]:
-            hint = "; with -dcp FILE that says orchestrator = local it goes on here" if name == "resume" else ""
+            hint = "; to continue here, use -dcp FILE with orchestrator = local" if name == "resume" else ""
             raise CoachError(
-                f"--{name}: not with orchestrator = kubernetes, where nothing of this machine is seen{hint}"
+                f"--{name} does not work with orchestrator = kubernetes: a cluster cannot see this machine{hint}"
             )
     path = args.preset.partition(":")[0]
     is_named = preset_catalogue.expand(args.preset) != args.preset
     if path.endswith(".py") and not is_named and not os.path.isabs(path):
-        raise CoachError(f"-p {args.preset}: on a cluster, name the file from the root, as it lies in the image")
+        raise CoachError(f"-p {args.preset}: on a cluster, give the file's path from the root of the image")

@@ -6,6 +6,7 @@ import argparse
 import os
 import pathlib
 from collections import Counter
+from dataclasses import asdict
 from typing import Any, Iterable, Sequence
 
 from rl_coach.command_line import arguments as command_line
@@ -14,7 +15,7 @@ from rl_coach.runs.evaluation import RunStatistics
 from rl_coach.runs.progress import duration
 from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, evaluation_of, num_cores
 from rl_coach.runs.status import FINISHED, read_status
-from rl_coach.utilities.system import shell_command
+from rl_coach.utilities.system import shell_command, shown
 from rl_coach.utils import CoachError
 
 _OF_THE_GROUP = ("seed", "seeds", "at_once", "run_directory", "experiment_name", "experiment_path", "open_dashboard",
@@ -48,7 +49,7 @@ def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     refused = next((name for name in ("seed", "seeds", "evaluate", "experiment_name", "run_directory", "preset", "play")
                     if getattr(args, name) not in (None, "", False)), None)  # fmt: skip
     if refused:
-        raise CoachError(f"--resume goes on with all runs in '{args.resume}': leave out --{refused}")
+        raise CoachError(f"--resume continues all runs in '{args.resume}': leave out --{refused}")
     if not args.trust:
         record.check_owner(args.resume, run_group.GROUP_FILE)
     document = run_group.read(directory)
@@ -69,12 +70,12 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
     directories = [found for one in experiments for found in run_group.run_directories(one)]
     args = parser.parse_args(["--resume", directories[0], *flags])
     if args.seeds:
-        parser.error("--seeds trains; the runs to evaluate are named one by one, or by their common directory")
+        parser.error("--seeds trains; to evaluate runs, give their directories, or their common directory")
     for flag, path in (("-crd", args.checkpoint_restore_dir), ("-crf", args.checkpoint_restore_file)):
         if path and len(directories) > 1:
             raise CoachError(
-                f"{flag} names one checkpoint, and there are {len(directories)} runs to evaluate: leave it out, or "
-                "evaluate the run that it is of alone"
+                f"{flag} names one checkpoint, but there are {len(directories)} runs to evaluate: leave it out, or "
+                "evaluate only the run that has this checkpoint"
             )
     recorded = [record.read(directory)["arguments"] for directory in directories]
     args.experiment_name = args.experiment_name or "evaluation"
@@ -165,7 +166,7 @@ class _Group:
         elif outcome.was_stopped:
             self._screen.print(f"{name}: stopped after {progress.get('steps', 0):,} steps{self._kept(outcome)}")
         elif not self._is_bad_for_all(outcome):
-            self._screen.error(f"{name} failed: {outcome.error} (its output: {_shown(outcome.job.log)})", crash=False)
+            self._screen.error(f"{name} failed: {outcome.error} (its output: {shown(outcome.job.log)})", crash=False)
 
     def _result(self, outcome: Outcome) -> str:
         progress = outcome.progress
@@ -194,7 +195,7 @@ class _Group:
                 if outcome.code is not None and not outcome.has_finished and not outcome.was_stopped:
                     run["error"] = outcome.error
         scores = {task: [run["score"] for run in runs] for task, runs in self._scored().items()}
-        self._document["statistics"] = {task: RunStatistics.of(of_task).as_dict() for task, of_task in scores.items()}
+        self._document["statistics"] = {task: asdict(RunStatistics.of(of_task)) for task, of_task in scores.items()}
         run_group.write(self._directory, self._document)
 
     def _scored(self) -> dict[str, list[dict[str, Any]]]:
@@ -213,30 +214,30 @@ class _Group:
             self._screen.success(f"{what}{RunStatistics.of([run['score'] for run in runs])}")
 
     def _say_where(self, outcomes: Sequence[Outcome], stopped_by: int | None) -> None:
-        directory = _shown(self._directory)
+        directory = shown(self._directory)
         self._screen.print(f"experiment: {directory}")
         self._screen.print(f"look at it: {shell_command('dashboard', '--experiment_dir', directory)}")
         if not self._trains or stopped_by is None:
             return
         if any(_shares_weights(outcome.job.directory) for outcome in outcomes):
-            self._screen.print(f"runs of workers cannot be gone on with: {self._how_to_begin_again(outcomes)}")
+            self._screen.print(f"runs with several workers cannot be continued: {self._how_to_begin_again(outcomes)}")
         else:
-            self._screen.print(f"go on with all of them: {shell_command('coach', '--resume', directory)}")
+            self._screen.print(f"continue all of them: {shell_command('coach', '--resume', directory)}")
 
     @staticmethod
     def _how_to_begin_again(outcomes: Sequence[Outcome]) -> str:
         saved = [outcome.job.directory for outcome in outcomes if _has_checkpoint(outcome.job.directory)]
-        return f"-crd {_shown(saved[0])} starts new ones from its checkpoint" if saved else "start them anew"
+        return f"-crd {shown(saved[0])} starts new runs from its checkpoint" if saved else "start them again"
 
 
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if not args.preset:
         parser.error("no preset given; name one with -p, coach --list shows all")
     for name, reason in (
-        ("seed", "give the one or the other"),
-        ("play", "a person plays one game at a time"),
-        ("resume", "the seeds of a run that was stopped are known: leave them out"),
-        ("run_directory", "each seed has a directory of its own"),
+        ("seed", "give only one of them"),
+        ("play", "a person can play only one game at a time"),
+        ("resume", "a stopped run knows its seeds: leave out --seeds"),
+        ("run_directory", "each seed has its own directory"),
     ):
         if getattr(args, name) not in (None, "", False):
             parser.error(f"--seeds and --{name}: {reason}")
@@ -249,11 +250,11 @@ def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:
     if evaluated:
         steps = document["arguments"].get("evaluate")
         flags = ["--steps", str(steps)] if steps else []
-        again = shell_command("coach", "evaluate", *(_shown(pathlib.Path(one)) for one in evaluated), *flags)
-        raise CoachError(f"'{_shown(directory)}' only evaluated, there is no training to go on with; again: {again}")
+        again = shell_command("coach", "evaluate", *(shown(pathlib.Path(one)) for one in evaluated), *flags)
+        raise CoachError(f"'{shown(directory)}' only evaluated, it has no training to continue; to repeat: {again}")
     if not all(isinstance(run.get("seed"), int) for run in runs):
         path = directory / run_group.GROUP_FILE
-        raise CoachError(f"'{path}' is damaged; go on with its runs one by one: --resume {directory}/…")
+        raise CoachError(f"'{path}' is damaged; continue its runs one by one: --resume {directory}/…")
 
 
 def _make_directory(args: argparse.Namespace) -> pathlib.Path:
@@ -355,10 +356,6 @@ def _shares_weights(directory: pathlib.Path) -> bool:
         return False
     has_workers = given.get("num_workers", 1) > 1 or given.get("evaluation_worker", False)
     return has_workers and not given.get("distributed_coach", False)
-
-
-def _shown(path: pathlib.Path) -> str:
-    return os.path.relpath(path) if path.is_relative_to(pathlib.Path.cwd()) else str(path)
 
 
 def _remove(directory: pathlib.Path) -> None:

@@ -36,7 +36,7 @@ def _make(module_and_class: str, flag: str, base: type, kind: str, **offered: An
         found = short_dynamic_import(module_and_class)
         made = _called(found, offered) if callable(found) and not _is_of_another_kind(found, base) else None
         if not isinstance(made, base):
-            raise CoachError(f"that is no class of {kind}: it must be derived from {base.__name__}")
+            raise CoachError(f"this is not a class of {kind}: it must be a subclass of {base.__name__}")
         return made
     except CoachError as error:
         raise CoachError(f"{where}: {error}") from None

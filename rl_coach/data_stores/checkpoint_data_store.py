@@ -66,6 +66,6 @@ class CheckpointDataStore(DataStore):
     def _check_wait(self, deadline: float | None) -> None:
         where = f"'{self.params.checkpoint_dir}'"
         if os.path.exists(os.path.join(self.params.checkpoint_dir, SyncFiles.FINISHED.value)):
-            raise CoachError(f"no new policy will come into {where}: its trainer has finished")
+            raise CoachError(f"there will be no new policy in {where}: its trainer has finished")
         if deadline is not None and time.monotonic() > deadline:
-            raise CoachError(f"no new policy came into {where} in time")
+            raise CoachError(f"there was no new policy in {where} in time")

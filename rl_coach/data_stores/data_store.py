@@ -17,7 +17,7 @@ DOCUMENTS = ("policy", "blueprint", "end")
 
 
 class SyncFiles(Enum):
-    """Files beside the checkpoints: no more will come, one is being written, the first has been written."""
+    """Files next to the checkpoints: no more checkpoints will come, one is being written, the first one is complete."""
 
     FINISHED = ".finished"
     LOCKFILE = ".lock"
@@ -39,8 +39,8 @@ class DataStoreParameters:
 
 
 class DataStore:
-    """Base of all data stores: a place where a trainer leaves its newest policy for the workers. A subclass defines
-    what its place needs.
+    """Base of all data stores, where a trainer puts its newest policy for the workers. A subclass implements one kind
+    of store.
 
     :param params: location of the store and access to it
     """
@@ -82,11 +82,11 @@ class DataStore:
         self._is_undefined("get")
 
     def save_to_store(self) -> None:
-        """Bring what lies in the local directory into the store."""
+        """Copy the local directory into the store."""
         self._is_undefined("save_to_store")
 
     def load_from_store(self) -> None:
-        """Bring what lies in the store into the local directory."""
+        """Copy the store into the local directory."""
         self._is_undefined("load_from_store")
 
     def save_policy(self, graph_manager: Any) -> None:
@@ -103,7 +103,7 @@ class DataStore:
         document = self.get("policy")
         while document is None:
             if time.monotonic() >= deadline:
-                raise CoachError(f"no policy within {timeout:g} s")
+                raise CoachError(f"there was no policy within {timeout:g} s")
             time.sleep(_PAUSE)
             document = self.get("policy")
         graph_manager.take_policy_document(document)

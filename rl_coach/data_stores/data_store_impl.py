@@ -18,7 +18,7 @@ _KINDS = {
 
 def _class(kind: str, suffix: str = "") -> Any:
     if kind not in _KINDS:
-        raise CoachError(f"no data store '{kind}'; there are {', '.join(_KINDS)}")
+        raise CoachError(f"no data store '{kind}'; allowed are {', '.join(_KINDS)}")
     module, name = _KINDS[kind]
     return getattr(importlib.import_module(module), name + suffix)
 
@@ -33,7 +33,7 @@ def get_data_store(params: DataStoreParameters) -> DataStore:
 
 def construct_data_store_params(json: dict[str, Any] | str) -> DataStoreParameters:
     """The parameters that a JSON object (or its text) describes: ``store_type``, ``orchestrator_type``,
-    ``orchestrator_params``, and those of that kind by name.
+    ``orchestrator_params``, and the parameters of that kind by name.
 
     :raises CoachError: there is no such kind
     """

@@ -51,7 +51,7 @@ class NFSDataStoreParameters(DataStoreParameters):
 
 
 class NFSDataStore(CheckpointDataStore):
-    """A shared directory. What is left there is seen by all at once, so nothing is brought to and fro.
+    """Data store in a shared directory. All processes see its files, so nothing is copied.
 
     :param params: location of the directory
     """
@@ -62,7 +62,7 @@ class NFSDataStore(CheckpointDataStore):
         super().__init__(params)
 
     def deploy(self) -> bool:
-        """Make the directory, and on Kubernetes the volume that it lies on.
+        """Create the directory, and on Kubernetes its volume.
 
         :raises CoachError: the directory cannot be written, or the cluster refuses
         """
@@ -119,7 +119,7 @@ class NFSDataStore(CheckpointDataStore):
         """
         :raises CoachError: always: the pod of an NFS server would need privileges that no pod of a run has
         """
-        raise CoachError("no NFS server is started: name one with nfs_server, or a claim with nfs_claim")
+        raise CoachError("Coach does not start an NFS server: name one with nfs_server, or a claim with nfs_claim")
 
     def undeploy_k8s_nfs(self) -> bool:
         """Nothing is there to remove: no NFS server is started."""
@@ -164,7 +164,7 @@ class NFSDataStore(CheckpointDataStore):
     @property
     def _directory(self) -> pathlib.Path:
         if not self.params.checkpoint_dir:
-            raise CoachError("data store nfs: no directory is given")
+            raise CoachError("data store nfs: the directory is missing")
         return pathlib.Path(self.params.checkpoint_dir)
 
     def _path(self, name: str) -> pathlib.Path:
@@ -174,4 +174,4 @@ class NFSDataStore(CheckpointDataStore):
         try:
             os.makedirs(self._directory, exist_ok=True)
         except OSError as error:
-            raise CoachError(f"the shared directory '{self._directory}' cannot be made: {error.strerror}") from error
+            raise CoachError(f"the shared directory '{self._directory}' cannot be created: {error.strerror}") from error

@@ -98,7 +98,7 @@ class RedisDataStore(DataStore):
         return state is not None and RunState.read(state).is_over
 
     def save_to_store(self) -> None:
-        """Nothing is left to do: what is put is in the store."""
+        """Do nothing: ``put`` has already stored the policy."""
 
     def load_from_store(self) -> None:
-        """Nothing is left to do: what is got comes from the store."""
+        """Do nothing: ``get`` reads from the store."""

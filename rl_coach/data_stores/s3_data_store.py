@@ -22,7 +22,7 @@ class S3DataStoreParameters(DataStoreParameters):
     """Location of a bucket.
 
     :param ds_params: kind of store, and the orchestrator
-    :param creds_file: an AWS credentials file; None takes the standard chain: environment, ``~/.aws``, the role of the
+    :param creds_file: an AWS credentials file; None uses the standard chain: environment, ``~/.aws``, the role of the
         machine or pod
     :param end_point: URL of the service; None is Amazon's
     :param bucket_name: the bucket, which must exist
@@ -112,8 +112,8 @@ class S3DataStore(CheckpointDataStore):
             return answer["Body"].read()
 
     def save_to_store(self) -> None:
-        """Upload what is new in the experiment's directory, the checkpoints and then the file that names the newest;
-        what was removed there is removed in the bucket too.
+        """Upload new files of the experiment's directory: the checkpoints, and then the file that names the newest one.
+        Files that were removed there are removed in the bucket too.
 
         :raises CoachError: the service refuses
         :raises OSError: it cannot be reached now
@@ -128,7 +128,7 @@ class S3DataStore(CheckpointDataStore):
                 del self._uploaded[name]
 
     def load_from_store(self) -> None:
-        """Download what the bucket holds and the directory does not, or not in that size or as new.
+        """Download the files that the directory lacks, or has with another size or an older date.
 
         :raises CoachError: the service refuses
         """
@@ -158,7 +158,7 @@ class S3DataStore(CheckpointDataStore):
     @property
     def _checkpoints(self) -> str:
         if not self.params.checkpoint_dir:
-            raise CoachError("data store s3: no checkpoint_dir is given")
+            raise CoachError("data store s3: checkpoint_dir is missing")
         return self.params.checkpoint_dir
 
     @property
@@ -184,7 +184,7 @@ class S3DataStore(CheckpointDataStore):
             for one in page.get("Contents", []):
                 name = one["Key"].removeprefix(beginning)
                 if not _is_within(name):
-                    raise CoachError(f"{self.get_info()} holds '{one['Key']}', which leads out of its directory")
+                    raise CoachError(f"{self.get_info()} contains '{one['Key']}', a path outside of its directory")
                 yield name, one["Size"], one["LastModified"].timestamp()
 
     def _key(self, *parts: str) -> str:

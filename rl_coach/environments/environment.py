@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
-from typing import Any, ClassVar, Iterator, Mapping, Sequence, Union
+from typing import Any, Iterator, Sequence, Union
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from rl_coach.environments.keyboard import Keyboard
 from rl_coach.environments.rendering import EpisodeVideo, Window, has_display
 from rl_coach.logger import screen
 from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpace
-from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, limit, one_of, optional, whole
+from rl_coach.utilities.requirements import FLAG, FRACTION, limit, one_of, optional, whole
 from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, TrainingError, did_you_mean, force_list
 
@@ -64,7 +64,7 @@ class SingleLevelSelection(LevelSelection):
     def select(self, level: str) -> None:
         """Choose a level by its name.
 
-        :raises CoachError: there is no such level; the message names those that come close
+        :raises CoachError: there is no such level; the message suggests similar ones
         """
         self._find(level)
         self.selected_level = level
@@ -75,7 +75,7 @@ class SingleLevelSelection(LevelSelection):
             return self.levels[key]
         if name in self.levels.values():
             return name
-        raise CoachError(f"no level '{name}'{did_you_mean(name, self.levels) or f'; there are {self._choices()}'}")
+        raise CoachError(f"no level '{name}'{did_you_mean(name, self.levels) or f'; the levels are {self._choices()}'}")
 
     def _choices(self) -> str:
         names = sorted(self.levels)
@@ -87,7 +87,7 @@ class SingleLevelSelection(LevelSelection):
         :raises CoachError: none has been chosen, or there is no such level
         """
         if self.selected_level is None:
-            raise CoachError(f"no level is selected: choose one with -lvl out of {self._choices()}")
+            raise CoachError(f"no level is selected: choose one with -lvl from {self._choices()}")
         return self._find(self.selected_level)
 
 
@@ -107,21 +107,22 @@ class EnvironmentParameters(Parameters):
     """Settings of an environment.
 
     :param level: the level's name, or a ``LevelSelection``
-    :ivar frame_skip: simulator steps that each action is held for; 1 skips none
+    :ivar frame_skip: simulator steps for which each action is repeated; 1 skips none
     :ivar seed: makes the environment repeatable; None draws one
-    :ivar human_control: a person acts, with the keyboard
-    :ivar custom_reward_threshold: the total reward from which on an episode counts as a success; None takes the
+    :ivar human_control: a person acts with the keyboard
+    :ivar custom_reward_threshold: the smallest total reward with which an episode counts as a success; None uses the
         simulator's own
-    :ivar default_input_filter: the filter of agents that bring none
-    :ivar default_output_filter: likewise for actions
+    :ivar default_input_filter: the filter of agents that have none
+    :ivar default_output_filter: the same for actions
     :ivar experiment_path: the directory that videos are written to
     :ivar target_success_rate: the share of evaluation episodes that must succeed, 0 to 1, for
         ``--apply_stop_condition`` to stop the run
-    :ivar num_environments: number of copies that the agent acts in at once; 1 is Coach's own meaning of every schedule
-    :ivar vectorization: ``"sync"`` steps the copies one after the other, ``"async"`` each in a process of its own
+    :ivar num_environments: number of environment copies that the agent acts in; with 1, schedules mean the same as in
+        Coach 1.0.1
+    :ivar vectorization: ``"sync"`` steps the copies one after the other, ``"async"`` steps each in its own process
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "frame_skip": whole(1),
         "seed": optional(whole(0)),
         "human_control": FLAG,
@@ -150,28 +151,28 @@ class EnvironmentParameters(Parameters):
 
 
 class Environment(EnvironmentInterface):
-    """The base of all environments.
+    """Base of all environments.
 
-    A subclass sets ``state_space``, ``action_space`` and, where there are goals, ``goal_space``, and defines
+    A subclass sets ``state_space``, ``action_space`` and, if there are goals, ``goal_space``, and defines
 
-    - ``_take_action(action)``: acts, and sets ``state``, ``reward``, ``done`` and ``info`` (and ``truncated``, where
-      the episode ended by a limit on its length rather than in the environment itself);
+    - ``_take_action(action)``: acts, and sets ``state``, ``reward``, ``done`` and ``info`` (and ``truncated``, if
+      a limit on its length ended the episode and not the environment itself);
     - ``_restart_environment_episode(force_environment_reset)``: begins an episode and sets ``state``;
-    - ``_update_state()``: whatever else follows from the new state, such as ``goal``;
+    - ``_update_state()``: sets everything else that depends on the new state, such as ``goal``;
     - ``get_rendered_image()``: the picture, for windows and videos.
 
     :param level: the level's name, or a ``LevelSelection``
     :param seed: makes the environment repeatable; None draws one
-    :param frame_skip: simulator steps that each action is held for
-    :param human_control: a person acts, with the keyboard
-    :param custom_reward_threshold: the total reward from which on an episode counts as a success
+    :param frame_skip: simulator steps for which each action is repeated
+    :param human_control: a person acts with the keyboard
+    :param custom_reward_threshold: the smallest total reward with which an episode counts as a success
     :param visualization_parameters: windows and videos
     :param target_success_rate: the share of evaluation episodes that must succeed to stop early, 0 to 1
-    :param kwargs: ``experiment_path``, where videos are written; other settings are left to subclasses
-    :cvar repeats_episodes: True if the same actions from ``get_state`` on, taken a second time, are worth a try to get
-        the same episode; then only those episodes are drawn whose video is kept
+    :param kwargs: ``experiment_path``, the directory of videos; other settings belong to subclasses
+    :cvar repeats_episodes: True if repeating the same actions after ``get_state`` can give the same episode; then only
+        episodes whose video is kept are rendered
     :ivar training_steps: environment steps of heatup and training when the present evaluation began
-    :raises CoachError: something is to be shown or written that cannot be
+    :raises CoachError: a requested window or video is not possible
     """
 
     repeats_episodes = False
@@ -233,11 +234,11 @@ class Environment(EnvironmentInterface):
         self._uses_images = self.is_rendered or self._dumps_video or self._adds_image
         if self.native_rendering and (self._dumps_video or self._adds_image):
             raise CoachError(
-                "native_rendering opens the environment's own window, which gives no images for GIF, MP4 or env "
+                "native_rendering opens the environment's own window, which returns no images for GIF, MP4 or env "
                 "responses: set visualization_parameters.native_rendering = False"
             )
         if self.native_rendering and not has_display():
-            raise CoachError("no display to open a window on: leave --render off, or set DISPLAY")
+            raise CoachError("there is no display to open a window on: leave out --render, or set DISPLAY")
         self._window = Window(self.env_id) if self.is_rendered and not self.native_rendering else None
         self._video: EpisodeVideo | None = None
         self._may_film_afterwards = self.repeats_episodes and not (self.is_rendered or self._adds_image)
@@ -297,7 +298,7 @@ class Environment(EnvironmentInterface):
     def reset_internal_state(self, force_environment_reset: bool = False) -> EnvResponse:
         """Begin an episode.
 
-        :param force_environment_reset: begin anew even where the simulator would go on (a game with lives left)
+        :param force_environment_reset: reset even if the simulator would continue (a game with lives left)
         :return: the first state, with reward 0
         """
         self.handle_episode_ended()
@@ -330,7 +331,7 @@ class Environment(EnvironmentInterface):
         return int(self._action_space.rng.choice(np.flatnonzero(self.state[mask_name])))
 
     def get_goal(self) -> GoalType:
-        """The goal in force, None where there are no goals."""
+        """The current goal, None if there are no goals."""
         return self.goal
 
     def set_goal(self, goal: GoalType) -> None:
@@ -342,7 +343,7 @@ class Environment(EnvironmentInterface):
         return self.target_success_rate
 
     def handle_episode_ended(self) -> None:
-        """Finish what belongs to the episode that just ended."""
+        """Finish the episode that has just ended."""
         self.dump_video_of_last_episode_if_needed()
 
     def close(self) -> None:
@@ -354,9 +355,9 @@ class Environment(EnvironmentInterface):
     def get_state(self) -> dict[str, Any]:
         """The counters and random state for a checkpoint.
 
-        What the simulator holds in the middle of an episode is not part of it: a restored environment begins with
-        ``reset_internal_state``, and goes on exactly as the saved one would have after its own next reset. See
-        ``get_episode_state`` for the rest.
+        The simulator's state in the middle of an episode is not part of it. A restored environment begins with
+        ``reset_internal_state``, and continues exactly as the saved one would have continued after its next reset.
+        ``get_episode_state`` returns the rest.
         """
         return {
             "episode_idx": self.episode_idx,
@@ -367,7 +368,7 @@ class Environment(EnvironmentInterface):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore what ``get_state`` gave; ``reset_internal_state`` comes next."""
+        """Restore the state that ``get_state`` returned; call ``reset_internal_state`` next."""
         self.episode_idx = state["episode_idx"]
         self.current_episode_steps_counter = state["current_episode_steps_counter"]
         self.total_steps_counter = state["total_steps_counter"]
@@ -375,7 +376,7 @@ class Environment(EnvironmentInterface):
         self._action_space.rng.bit_generator.state = state["action_space"]
 
     def get_episode_state(self) -> dict[str, Any] | None:
-        """The episode in progress: how it began and what has been done since, to be done again.
+        """The episode in progress: how it began, and its actions so far, which can be repeated.
 
         :return: None if the episode was not recorded from its beginning, or its actions cannot be saved
         """
@@ -386,10 +387,10 @@ class Environment(EnvironmentInterface):
         return {**state, "fingerprint": self._fingerprint(), "action_space": actions}
 
     def set_episode_state(self, state: dict[str, Any]) -> bool:
-        """Go through an episode again, up to where ``get_episode_state`` was called. Takes the place of ``set_state``.
+        """Play an episode again up to the step at which ``get_episode_state`` was called. Replaces ``set_state``.
 
-        :return: True if it came out the same; a simulator whose ``reset`` does not begin anew in every respect, or that
-            runs by the clock, may differ, and a new episode should be begun then
+        :return: True if the result is the same. It may differ if the simulator depends on the clock or its ``reset``
+            does not reset everything; then a new episode should begin
         """
         before = self._phase
         self.set_state(state["start"])
@@ -465,7 +466,7 @@ class Environment(EnvironmentInterface):
 
     def get_rendered_image(self) -> np.ndarray:
         """The picture of the present state: [height, width, 3] uint8."""
-        raise NotImplementedError(f"{type(self).__name__} gives no images")
+        raise NotImplementedError(f"{type(self).__name__} returns no images")
 
     def _use_image(self) -> None:
         """Show, keep and record the present state's picture, drawing it once at most."""
@@ -502,7 +503,7 @@ class Environment(EnvironmentInterface):
 
     def _open_video(self) -> None:
         if self.experiment_path is None:
-            raise CoachError("videos are written below the experiment's directory: set env_params.experiment_path")
+            raise CoachError("videos are written into the experiment's directory: set env_params.experiment_path")
         image = self.get_rendered_image()
         with self._videos_may_fail():
             self._video = EpisodeVideo(
@@ -522,7 +523,7 @@ class Environment(EnvironmentInterface):
             yield
         except OSError as error:
             reason = error.strerror or " ".join(str(error).split()[:12])
-            screen.warning(f"no video can be written to '{self.experiment_path}': {reason}; from now on there are none")
+            screen.warning(f"no video can be written to '{self.experiment_path}': {reason}; writing no more videos")
             if self._video is not None:
                 self._video.abandon()
             self._video, self._is_candidate, self._dumps_video = None, False, False
@@ -574,7 +575,7 @@ class Environment(EnvironmentInterface):
 
     def _drop_video_that_differs(self) -> None:
         self._may_film_afterwards = False
-        screen.warning(f"level '{self.env_id}' does not repeat an episode: from now on all that may be kept are drawn")
+        screen.warning(f"level '{self.env_id}' cannot repeat an episode: episodes are now rendered while they run")
         if self._video is not None:
             self._video.discard()
             self._video = None

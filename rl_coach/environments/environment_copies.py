@@ -63,8 +63,8 @@ class EnvironmentCopies(EnvironmentInterface):
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
         """Begin an episode in some of the copies.
 
-        :param forced: by the copy's number, whether to begin anew even where the simulator would go on (a game with
-            lives left)
+        :param forced: by the copy's number, whether to reset even if the simulator would continue (a game with lives
+            left)
         :return: the first states
         """
         return {index: self.copies[index].reset_internal_state(is_forced) for index, is_forced in forced.items()}
@@ -81,7 +81,7 @@ class EnvironmentCopies(EnvironmentInterface):
         return self._by_copy(self._call("get_state"))
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore what ``get_state`` gave; ``begin_episodes`` comes next."""
+        """Restore the state that ``get_state`` returned; call ``begin_episodes`` next."""
         self._call_each("set_state", self._in_order(state))
 
     def get_episode_state(self) -> dict[str, Any] | None:
@@ -119,13 +119,13 @@ class EnvironmentCopies(EnvironmentInterface):
 
 
 class EnvironmentProcesses(EnvironmentCopies):
-    """Copies of one environment, each in a process of its own, which act at the same time.
+    """Copies of one environment, each in its own process, which act at the same time.
 
-    Handing over the actions and observations of a step takes 150 to 200 us for each copy. With eight copies on two
-    cores this pays for itself where a step of the simulator costs more than some 400 us, with two copies 700 us.
+    Sending the actions and observations of a step costs 150 to 200 us for each copy. With eight copies on two cores,
+    this pays off if a step of the simulator costs more than about 400 us; with two copies, 700 us.
 
     :param make: builds each copy, in its process
-    :raises TrainingError: by any call, if a copy has died
+    :raises TrainingError: in any call, if a copy has died
     """
 
     def _start(self, make: Sequence[Callable[[], Any]]) -> _Description:
@@ -137,7 +137,7 @@ class EnvironmentProcesses(EnvironmentCopies):
                 autoreset_mode=AutoresetMode.DISABLED,
             )
         except (EOFError, ConnectionError) as error:
-            raise CoachError("a copy of the environment died while it was started") from error
+            raise CoachError("an environment copy died while it was starting") from error
         # the copies leave a SIGTERM to this process, so one that ends without closing them has to kill them
         self._failure: Exception | None = None
         self._kill = weakref.finalize(self, _kill_all, self._processes.processes)
@@ -168,8 +168,8 @@ class EnvironmentProcesses(EnvironmentCopies):
             code = process.exitcode
             if code is not None:
                 how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-                return f"copy {index} of the environment {how}; env_params.vectorization='sync' has no such processes"
-        return "a copy of the environment does not answer any more"
+                return f"environment copy {index} {how}; env_params.vectorization='sync' needs no processes"
+        return "an environment copy no longer answers"
 
     def _call(self, method: str) -> Sequence[Any]:
         return self._ask(self._processes.call, "call", method)

@@ -7,10 +7,10 @@ from rl_coach.spaces import ActionSpace
 
 
 class EnvironmentInterface:
-    """Something that can be acted on: it has a phase, an action space, steps and resets.
+    """Interface of environments: a phase, an action space, steps and resets.
 
     :ivar env_id: name of the environment
-    :ivar current_episode_steps_counter: number of steps of the episode in progress, where it is counted
+    :ivar current_episode_steps_counter: number of steps of the episode in progress, if it is counted
     """
 
     env_id = ""
@@ -30,15 +30,15 @@ class EnvironmentInterface:
 
     @property
     def action_space(self) -> ActionSpace:
-        """The actions that ``step`` takes."""
+        """The actions that ``step`` accepts."""
         raise NotImplementedError(f"{type(self).__name__} has no action space")
 
     def get_random_action(self) -> ActionType:
         """A random action of the action space."""
-        raise NotImplementedError(f"{type(self).__name__} draws no random actions")
+        raise NotImplementedError(f"{type(self).__name__} does not draw random actions")
 
     def seed_episodes(self, seed: int) -> None:
-        """Begin the random stream of the episodes that follow anew; does nothing where that cannot be done."""
+        """Restart the random stream of the following episodes; does nothing if that is not possible."""
 
     def step(self, action: ActionType) -> EnvResponse | None:
         """Act once."""
@@ -47,6 +47,6 @@ class EnvironmentInterface:
     def reset_internal_state(self, force_environment_reset: bool = False) -> EnvResponse | None:
         """Begin a new episode.
 
-        :param force_environment_reset: begin anew even where the simulator would go on (a game with lives left)
+        :param force_environment_reset: reset even if the simulator would continue (a game with lives left)
         """
         raise NotImplementedError(f"{type(self).__name__} cannot be reset")

@@ -9,11 +9,11 @@ from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpa
 
 
 class SteppedEnvironment(Protocol):
-    """An environment, or the level below, as the level above acts in it.
+    """Interface of an environment, or of a lower level, for the level that acts in it.
 
     :ivar env_id: its name
     :ivar training_steps: environment steps of heatup and training when the present evaluation began
-    :ivar current_episode_steps_counter: steps of the episode in progress, where they are counted
+    :ivar current_episode_steps_counter: steps of the episode in progress, if they are counted
     """
 
     env_id: str
@@ -23,7 +23,7 @@ class SteppedEnvironment(Protocol):
 
     @property
     def action_space(self) -> ActionSpace:
-        """The actions that ``step`` takes."""
+        """The actions that ``step`` accepts."""
 
     @property
     def last_env_response(self) -> EnvResponse | None:
@@ -40,7 +40,7 @@ class SteppedEnvironment(Protocol):
         """Begin an episode."""
 
     def handle_episode_ended(self) -> None:
-        """Finish what belongs to the episode that has just ended."""
+        """Finish the episode that has just ended."""
 
 
 class Simulator(Protocol):
@@ -53,7 +53,7 @@ class Simulator(Protocol):
 
     @property
     def action_space(self) -> ActionSpace:
-        """The actions that a step takes."""
+        """The actions that a step accepts."""
 
     def get_target_success_rate(self) -> float:
         """The share of evaluation episodes that must succeed, 0 to 1."""
@@ -62,7 +62,7 @@ class Simulator(Protocol):
         """The counters and random streams, for a checkpoint."""
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore what ``get_state`` gave; a reset comes next."""
+        """Restore the state that ``get_state`` returned; call a reset next."""
 
     def get_episode_state(self) -> dict[str, Any] | None:
         """The episode in progress; None if it cannot be saved."""
@@ -78,7 +78,7 @@ class SimulatedEnvironment(SteppedEnvironment, Simulator, Protocol):
     """A single environment at the bottom of a graph."""
 
     def seed_episodes(self, seed: int) -> None:
-        """Begin the random stream of the episodes that follow anew; does nothing where that cannot be done."""
+        """Restart the random stream of the following episodes; does nothing if that is not possible."""
 
 
 class CopiedEnvironment(Simulator, Protocol):
@@ -89,7 +89,7 @@ class CopiedEnvironment(Simulator, Protocol):
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
         """Begin an episode in some of the copies.
 
-        :param forced: by the copy's index, whether to begin anew even where the simulator would go on
+        :param forced: by the copy's index, whether to reset even if the simulator would continue
         :return: the first states, by the copy's index
         """
 

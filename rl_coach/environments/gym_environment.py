@@ -6,7 +6,7 @@ Gymnasium and the simulators are imported when an environment is made, not with 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Callable, ClassVar, Mapping, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Union, cast
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
-from rl_coach.utilities.constraints import FLAG, Constraint, instance, member, optional, whole
+from rl_coach.utilities.requirements import flags, instance, member, optional, whole
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
@@ -62,23 +62,22 @@ __all__ = [
 class GymEnvironmentParameters(EnvironmentParameters):
     """Settings of a Gymnasium environment.
 
-    :ivar frame_skip: steps that each action is held for, their rewards summed; 1 leaves the level as it is
-    :ivar random_initialization_steps: an Atari game begins with up to so many no-ops; 0 for none
-    :ivar no_ops_last_single_frames: each of them lasts a single frame, as in Gymnasium's ``AtariPreprocessing``;
-        otherwise as long as any action, ``frame_skip`` frames, as in Coach: 30 are then up to 120 frames
-    :ivar max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum; 1 takes the last
+    :ivar frame_skip: steps for which each action is repeated, with summed rewards; 1 does not change the level
+    :ivar random_initialization_steps: the largest number of no-ops at the start of an Atari game; 0 for none
+    :ivar no_ops_last_single_frames: each no-op lasts a single frame, as in Gymnasium's ``AtariPreprocessing``;
+        otherwise ``frame_skip`` frames like any action, as in Coach 1.0.1: 30 no-ops are then up to 120 frames
+    :ivar max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum; 1 uses the last
     :ivar additional_simulator_parameters: keyword arguments for the simulator's constructor
-    :ivar observation_space_type: kind to take observations for; None goes by their shape and dtype
+    :ivar observation_space_type: kind of the observations; None decides by their shape and dtype
     :ivar life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("no_ops_last_single_frames", "life_loss_ends_training_episode"),
         "random_initialization_steps": whole(0),
         "max_over_num_frames": whole(1),
         "additional_simulator_parameters": optional(instance(dict, "a dictionary")),
         "observation_space_type": optional(member(ObservationSpaceType)),
-        "no_ops_last_single_frames": FLAG,
-        "life_loss_ends_training_episode": FLAG,
     }
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
@@ -97,7 +96,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
 
 
 class GymVectorEnvironment(GymEnvironmentParameters):
-    """Settings of an environment whose observations are vectors: nothing is filtered."""
+    """Settings of an environment with vectors as observations; it has no default filters."""
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         super().__init__(level)
@@ -168,24 +167,24 @@ def __getattr__(name: str) -> Any:
 class GymEnvironment(Environment):
     """A Gymnasium environment.
 
-    The first episode after the construction is the one that ``gymnasium``'s own ``reset(seed=seed)`` begins; later
-    ones continue the environment's random stream.
+    The first episode after the construction is the one that ``gymnasium``'s ``reset(seed=seed)`` begins; later
+    episodes continue the environment's random stream.
 
-    :param level: an id of Gymnasium (one of older days too), ``module:Class`` or ``path/to/file.py:Class``
-    :param frame_skip: steps that each action is held for, their rewards summed. An environment with an attribute
-        ``frameskip`` holds actions by itself and is told the number. 1 leaves the level as it is.
+    :param level: an id of Gymnasium (also an old one), ``module:Class`` or ``path/to/file.py:Class``
+    :param frame_skip: steps for which each action is repeated, with summed rewards. An environment with an attribute
+        ``frameskip`` repeats actions itself, and the attribute is set. 1 does not change the level.
     :param visualization_parameters: windows and videos
     :param target_success_rate: the share of evaluation episodes that must succeed to stop early, 0 to 1
     :param additional_simulator_parameters: keyword arguments for the simulator's constructor
     :param seed: makes the environment repeatable; None draws one
-    :param human_control: a person acts, with the keyboard
-    :param custom_reward_threshold: the total reward that counts as a success; None takes the level's own
-    :param random_initialization_steps: an Atari game begins with up to so many no-ops
-    :param no_ops_last_single_frames: each of them lasts a single frame; otherwise ``frame_skip`` frames
+    :param human_control: a person acts with the keyboard
+    :param custom_reward_threshold: the total reward that counts as a success; None uses the level's own
+    :param random_initialization_steps: the largest number of no-ops at the start of an Atari game
+    :param no_ops_last_single_frames: each no-op lasts a single frame; otherwise ``frame_skip`` frames
     :param max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum
-    :param observation_space_type: kind to take observations for; None goes by their shape and dtype
+    :param observation_space_type: kind of the observations; None decides by their shape and dtype
     :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
-    :param kwargs: ``experiment_path``, where videos are written
+    :param kwargs: ``experiment_path``, the directory of videos
     :raises CoachError: no such level, a package is missing, or its spaces have no counterpart here
     """
 
@@ -388,11 +387,11 @@ class GymEnvironment(Environment):
         try:
             image = self.env.render()
         except Exception as error:
-            raise CoachError(f"level '{self.env_id}' cannot be drawn: {type(error).__name__}: {error}") from error
+            raise CoachError(f"level '{self.env_id}' cannot be rendered: {type(error).__name__}: {error}") from error
         if image is None:
             raise CoachError(
-                f"level '{self.env_id}' gives no images: it knows no render_mode 'rgb_array', or was made without one "
-                "because no window, video or image was asked for"
+                f"level '{self.env_id}' returns no images: it has no render_mode 'rgb_array', or was made without it "
+                "because no window, video or image was requested"
             )
         return np.asarray(image)
 
@@ -434,6 +433,6 @@ def _usual_frame_skip(level: str, frame_skip: int) -> int:
     """3 instead of 4 for Space Invaders, whose laser beams blink at a multiple of four frames and would never be seen
     (Mnih et al. 2013, section 5)."""
     if level == "SpaceInvadersDeterministic-v4" and frame_skip == 4:
-        logger.warning("level '%s': actions last 3 frames, not 4, so that the lasers are seen", level)
+        logger.warning("level '%s': actions last 3 frames instead of 4, so that the lasers are visible", level)
         return 3
     return frame_skip

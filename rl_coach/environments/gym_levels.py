@@ -1,6 +1,6 @@
-"""Level names: the lists that presets choose from, and the way from a name to a running Gymnasium environment.
+"""Level names: the lists that presets choose from, and the creation of a Gymnasium environment from a name.
 
-Names that Gymnasium no longer knows lead to today's environment with the same meaning, and a line says which.
+Names that Gymnasium no longer knows lead to the current environment with the same meaning, and a line names it.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ _GYMNASIUMS_EXTRA_OF_ENTRY_POINT = {
     "gymnasium.envs.classic_control": "classic-control",
 }
 _WITHOUT_SUCCESSOR = {
-    "Thrower": "'pusher' comes nearest",
-    "Striker": "'pusher' comes nearest",
-    "Roboschool": "the levels of mujoco_v2 have the same tasks",
+    "Thrower": "'pusher' is the most similar level",
+    "Striker": "'pusher' is the most similar level",
+    "Roboschool": "use the levels of mujoco_v2, which have the same tasks",
 }
 
 
@@ -105,10 +105,10 @@ def _say_once(message: str) -> None:
 def make_simulator(level: str, parameters: dict[str, Any], frame_skip: int, render_mode: str | None) -> Any:
     """The Gymnasium environment of a level.
 
-    :param level: a registered id (``CartPole-v1``, or ``module:MyLevel-v0`` where importing the module registers
+    :param level: a registered id (``CartPole-v1``, or ``module:MyLevel-v0`` if importing the module registers
         it), ``module:Class`` or ``path/to/file.py:Class``
     :param parameters: keyword arguments for its constructor
-    :param frame_skip: above 1, an Atari game is made to step single frames, because the caller skips them
+    :param frame_skip: above 1, an Atari game steps single frames, because the caller skips frames
     :param render_mode: ``'rgb_array'``, ``'human'`` or None
     :raises CoachError: there is no such level, a package is missing, or the parameters do not fit
     """
@@ -135,7 +135,7 @@ def _import(module: str, level: str) -> ModuleType:
 
 
 def _missing_import(level: str, error: ModuleNotFoundError) -> CoachError:
-    hint = " (or let the file import gymnasium, which took gym's place)" if error.name == "gym" else ""
+    hint = " (or import gymnasium, the successor of gym, in the file)" if error.name == "gym" else ""
     return CoachError(f"level '{level}' imports '{error.name}', which is not installed: pip install it{hint}")
 
 
@@ -157,7 +157,7 @@ def _make_from_class(level: str, parameters: dict[str, Any], render_mode: str | 
 
 
 def _unfit_parameters(level: str, error: TypeError) -> str:
-    return f"level '{level}': {error}; additional_simulator_parameters are what its constructor gets"
+    return f"level '{level}': {error}; additional_simulator_parameters become the arguments of its constructor"
 
 
 def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, render_mode: str | None) -> Any:
@@ -170,7 +170,7 @@ def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, ren
         return simulator
     if _is_arcade(specification) and frame_skip > 1:
         if "frameskip" in parameters:
-            raise CoachError(f"level '{name}': frames are skipped by env_params.frame_skip; leave 'frameskip' out")
+            raise CoachError(f"level '{name}': env_params.frame_skip sets the frame skip; leave out 'frameskip'")
         specification.kwargs["frameskip"] = 1
     try:
         return _make(specification, parameters, render_mode)
@@ -179,7 +179,7 @@ def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, ren
         if newest is None or newest.id == specification.id:
             raise CoachError(f"level '{name}': {error}") from error
     simulator = _make(_bare(newest), parameters, render_mode)
-    _say_once(f"level '{name}' no longer runs; this is '{newest.id}'{_difference(newest.name, simulator)}")
+    _say_once(f"level '{name}' no longer runs; using '{newest.id}'{_difference(newest.name, simulator)}")
     return simulator
 
 
@@ -188,7 +188,7 @@ def _difference(name: str, simulator: Any) -> str:
     if name not in _OBSERVATION_LENGTHS:
         return ""
     (length,) = simulator.observation_space.shape
-    return f", whose observations are {length} numbers, not {_OBSERVATION_LENGTHS[name]}"
+    return f", whose observations have {length} numbers instead of {_OBSERVATION_LENGTHS[name]}"
 
 
 def _make_with_old_gym(name: str, parameters: dict[str, Any], render_mode: str | None) -> Any:
@@ -234,7 +234,7 @@ def _make(specification: Any, parameters: dict[str, Any], render_mode: str | Non
             raise ImportError(str(error)) from error
         raise CoachError(_how_to_install(specification, str(error))) from error
     except gymnasium.error.Error as error:
-        raise CoachError(f"level '{specification.id}' cannot be made: {error}") from error
+        raise CoachError(f"level '{specification.id}' cannot be created: {error}") from error
     except TypeError as error:
         if "keyword argument" not in str(error):
             raise
@@ -262,7 +262,7 @@ def _how_to_install(specification: Any, reason: str) -> str:
 def find_specification(name: str) -> Any:
     """A copy of Gymnasium's ``EnvSpec`` for a level's name, an old name included.
 
-    :raises UnknownLevelError: there is no such level; the message names those that come close
+    :raises UnknownLevelError: there is no such level; the message suggests similar ones
     :raises CoachError: the package that registers it is not installed
     """
     import gymnasium
@@ -277,7 +277,7 @@ def find_specification(name: str) -> Any:
         return _bare(gymnasium.registry[name])
     newest = _newest_version(name)
     if newest is not None:
-        _say_once(f"level '{name}' is today's '{newest.id}'")
+        _say_once(f"level '{name}': using its current version '{newest.id}'")
         return _bare(newest)
     raise UnknownLevelError(_no_such_level(name, list(gymnasium.registry)))
 
@@ -288,7 +288,7 @@ def _no_such_level(name: str, registered: list[str]) -> str:
             return f"level '{name}' is no longer maintained and has no successor; {advice}"
     arcade = [f"ALE/{game}-v5" for game in _ARCADE_GAMES]
     suggestion = did_you_mean(name, [*registered, *arcade, *atari_deterministic_v4.values(), *fetch_v1.values()])
-    return f"no level '{name}'{suggestion or '; it takes an id of Gymnasium, module:Class or file.py:Class'}"
+    return f"no level '{name}'{suggestion or '; use a Gymnasium id, module:Class or file.py:Class'}"
 
 
 def _bare(specification: Any) -> Any:
@@ -337,7 +337,7 @@ def _cart_pole_v0() -> Any:
     specification = _bare(gymnasium.spec("CartPole-v1"))
     specification.max_episode_steps = 200
     specification.reward_threshold = 195.0
-    _say_once("level 'CartPole-v0' is today's 'CartPole-v1' with episodes of 200 steps, solved at 195")
+    _say_once("level 'CartPole-v0': using 'CartPole-v1' limited to 200 steps per episode (Gymnasium removed v0)")
     return specification
 
 
@@ -355,5 +355,5 @@ def _arcade_specification(name: str, match: re.Match) -> Any:
         frameskip=frameskip, repeat_action_probability=sticky, full_action_space=False,
         obs_type="ram" if match["ram"] else "rgb",
     )  # fmt: skip
-    _say_once(f"level '{name}' is today's '{current}' with repeat_action_probability {sticky}")
+    _say_once(f"level '{name}': using '{current}' with repeat_action_probability {sticky}")
     return specification

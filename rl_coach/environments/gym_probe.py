@@ -11,7 +11,7 @@ from rl_coach.environments.gym_wrappers import OldApiEnvironment
 
 
 class Probe(NamedTuple):
-    """An environment that speaks Gymnasium's present interface, and what it answers."""
+    """Environment with Gymnasium's current interface, and its answers to a reset and a step."""
 
     env: gym.Env
     observation: Any
@@ -23,8 +23,8 @@ class Probe(NamedTuple):
 def probe(simulator: Any, action: Any, seed: int | None) -> Probe:
     """Reset an environment and take one step.
 
-    :param action: the step's action, in the environment's own space; the first that is allowed replaces it, where
-        the environment masks actions and this one is masked
+    :param action: the step's action, in the environment's own space; if the environment masks this
+        action, the first allowed action replaces it
     """
     env = OldApiEnvironment(simulator)
     observation, info = env.reset(seed=seed)
@@ -39,7 +39,7 @@ def probe(simulator: Any, action: Any, seed: int | None) -> Probe:
 
 
 def action_mask_of(observation: Any, info: dict[str, Any]) -> Any:
-    """Actions that a state allows, as the environment says it; None if it does not."""
+    """The action mask that the environment gives for a state; None if it gives none."""
     return info.get("action_mask", observation.get("action_mask") if isinstance(observation, dict) else None)
 
 
@@ -52,7 +52,7 @@ def _arrays(observation: Any) -> Iterable[np.ndarray]:
 
 
 def keys_to_actions(simulator: Any, space: gym.Space) -> dict[tuple[int, ...], Any]:
-    """The environment's own keys, as sorted key codes, and our action for each; empty where it offers none."""
+    """The environment's own keys, as sorted key codes, and our action for each; empty if it has none."""
     offered: dict[Any, Any] = getattr(simulator, "get_keys_to_action", dict)()
     return {_key_codes(keys): _our_action(action, space) for keys, action in offered.items()}
 

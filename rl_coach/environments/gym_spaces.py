@@ -39,7 +39,7 @@ def action_space_of(space: gym.Space, level: str, names: list[str] | None = None
 
     :param level: the level's name, for the error message
     :param names: a name for each discrete action
-    :raises CoachError: there is no action space of ours for it
+    :raises CoachError: Coach has no action space for it
     """
     if isinstance(space, gym.spaces.Discrete):
         actions = DiscreteActionSpace(int(space.n), descriptions=names)
@@ -55,8 +55,8 @@ def action_space_of(space: gym.Space, level: str, names: list[str] | None = None
     if isinstance(space, gym.spaces.MultiDiscrete):
         return _combined_actions(space, level)
     raise CoachError(
-        f"level '{level}': actions of the space {space} are not supported; Discrete, Box, MultiBinary and "
-        "MultiDiscrete are, so wrap the environment to offer one of these"
+        f"level '{level}': the action space {space} is not supported; Discrete, Box, MultiBinary and "
+        "MultiDiscrete are supported: wrap the environment so that it has one of these"
     )
 
 
@@ -83,8 +83,8 @@ def _combined_actions(space: gym.spaces.MultiDiscrete, level: str) -> tuple[Acti
 def _check_size(num_actions: int, space: gym.Space, level: str) -> None:
     if num_actions > MAX_NUM_COMBINED_ACTIONS:
         raise CoachError(
-            f"level '{level}': the {num_actions} combined actions of {space} are more than the "
-            f"{MAX_NUM_COMBINED_ACTIONS} that a discrete policy is made for; wrap the environment to offer fewer"
+            f"level '{level}': {space} has {num_actions} combined actions, more than the "
+            f"{MAX_NUM_COMBINED_ACTIONS} that a discrete policy supports; wrap the environment so that it has fewer"
         )
 
 
@@ -93,10 +93,10 @@ def observation_space_of(
 ) -> tuple[ObservationSpace, Convert | None]:
     """Our observation space for Gymnasium's, and the function from its observations to ours (None: no change).
 
-    :param kind: kind to take arrays for; None goes by their shape and dtype
+    :param kind: kind of the arrays; None decides by their shape and dtype
     :param level: the level's name, for the error message
-    :param name: the observation's name, likewise
-    :raises CoachError: there is no observation space of ours for it
+    :param name: the observation's name, for the error message
+    :raises CoachError: Coach has no observation space for it
     """
     if isinstance(space, gym.spaces.Discrete):
         count, start = int(space.n), int(space.start)
@@ -114,7 +114,7 @@ def observation_space_of(
         return _array_observations(space, kind)
     raise CoachError(
         f"level '{level}': the observation '{name}' of the space {space} is not supported; Box, Discrete, "
-        "MultiBinary, MultiDiscrete and Dict are, so wrap the environment to offer one of these"
+        "MultiBinary, MultiDiscrete and Dict are supported: wrap the environment so that it has one of these"
     )
 
 
@@ -145,20 +145,20 @@ def _channels_axis(shape: tuple[int, ...]) -> int:
 
 
 class StateReader:
-    """Turns the observations of one environment into states: ``{name: array}``.
+    """Converter of one environment's observations into states: ``{name: array}``.
 
-    A plain observation is ``'observation'``; a Dict keeps its keys, and nested ones are joined as ``'outer/inner'``.
-    An ``action_mask`` over discrete actions, in the observation or in the info, becomes one of the state's arrays
-    and an ``ActionMaskSpace``.
+    A plain observation is called ``'observation'``; a Dict keeps its keys, and nested keys are joined:
+    ``'outer/inner'``. An ``action_mask`` over discrete actions, in the observation or in the info, becomes one of the
+    state's arrays and an ``ActionMaskSpace``.
 
     :param space: the environment's observation space
     :param action_space: our action space
-    :param kind: kind to take arrays for; None goes by their shape and dtype
+    :param kind: kind of the arrays; None decides by their shape and dtype
     :param level: the level's name, for error messages
-    :param observation: an observation of the environment, which need not be the arrays that the space promises
+    :param observation: an observation of the environment, whose arrays may differ from the space
     :param info: an info of the environment
     :param copies: copy each observation, because the environment writes the next one into the same array
-    :raises CoachError: an observation is not what the space says, or there is no space of ours for it
+    :raises CoachError: an observation does not fit the space, or Coach has no space for it
     """
 
     def __init__(
@@ -230,8 +230,8 @@ def _follow(observation: Any, path: tuple[str, ...]) -> Any:
 def _check_shape(space: gym.Space, sample: Any, level: str, name: str) -> None:
     if np.shape(sample) != space.shape:
         raise CoachError(
-            f"level '{level}': its observation '{name}' has the shape {np.shape(sample)}, but its observation_space "
-            f"says {space.shape}"
+            f"level '{level}': the observation '{name}' has the shape {np.shape(sample)}, but its observation_space "
+            f"has {space.shape}"
         )
 
 

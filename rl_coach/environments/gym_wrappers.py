@@ -26,7 +26,7 @@ class MaxOverFramesAndFrameskipEnvWrapper(gym.Wrapper):
         self._blind_step = _blind_step(env)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step ``frameskip`` frames, fewer where the episode ends before."""
+        """Step ``frameskip`` frames, or fewer if the episode ends before."""
         total_reward: Any = 0.0
         merged = None
         for frame in range(self.frameskip):
@@ -56,11 +56,11 @@ def _blind_step(env: gym.Env) -> Callable[[Any], float] | None:
 
 
 class OldApiEnvironment(gym.Env):
-    """Speaks the present Gymnasium interface for an environment written for the older one: ``reset()`` answers with
-    the observation alone, ``step`` with four values, and ``render`` takes a mode.
+    """Gymnasium's current interface for an environment with the older one: ``reset()`` returns only the observation,
+    ``step`` returns four values, and ``render`` has a mode.
 
-    Each call is adapted on its own, so an environment that has moved half-way works too. ``is_needed`` turns True
-    with the first difference that shows, ``steps_are_of_old_gym`` with the first step that answers with four values.
+    Each call is adapted separately, so an environment with parts of both interfaces works too. ``is_needed`` becomes
+    True at the first difference, ``steps_are_of_old_gym`` at the first step that returns four values.
     """
 
     def __init__(self, env: Any):

@@ -1,4 +1,4 @@
-"""Keys of actions, for people who play an environment."""
+"""Keys of actions, for a person who plays an environment."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ NAMES_OF_ACTIONS: dict[str, tuple[str, ...]] = {
 
 
 class Keyboard:
-    """The action for the keys that are held down.
+    """Keyboard that maps the keys that are held down to an action.
 
-    The environment's own keys hold, where it has some, and besides these the arrows and the space bar for actions that
-    are called so (``UP``, ``LEFTFIRE``). Without keys of its own actions are taken by 1, 2, …, 9, 0, a, b, … in order;
-    switches that can be on together are so by holding their keys together.
+    It uses the environment's own keys, if there are any, and the arrows and the space bar for actions with such names
+    (``UP``, ``LEFTFIRE``). If the environment has no keys, the keys are 1, 2, …, 9, 0, a, b, … in the order of the
+    actions; to switch several on together, hold their keys together.
 
     :param space: the environment's actions
-    :param own_keys: the environment's keys: the codes of those that are held together, and the action
+    :param own_keys: the environment's keys: the codes of keys that are held together, and the action
     :param names: name of each discrete action; None for the space's own descriptions
-    :raises CoachError: the actions cannot be taken with keys
+    :raises CoachError: the actions cannot be played with keys
     """
 
     def __init__(self, space: ActionSpace, own_keys: Mapping[tuple[int, ...], Any], names: Sequence[str] | None = None):
@@ -72,15 +72,15 @@ class Keyboard:
         """
         if not isinstance(space, (DiscreteActionSpace, MultiSelectActionSpace)):
             raise CoachError(
-                f"the actions of a {type(space).__name__} cannot be taken with keys: --play is for discrete actions, "
-                "or for an environment with a method get_keys_to_action"
+                f"a {type(space).__name__} cannot be played with keys: --play needs discrete actions, "
+                "or an environment with a method get_keys_to_action"
             )
         many = isinstance(space, MultiSelectActionSpace)
         number = int(space.shape[0]) if many else space.num_actions
         if number > len(_COUNTING_KEYS):
             raise CoachError(
-                f"there are {number} actions and {len(_COUNTING_KEYS)} keys to take them with: give the environment a "
-                "method get_keys_to_action to play it"
+                f"there are {number} actions but only {len(_COUNTING_KEYS)} keys: give the environment a "
+                "method get_keys_to_action"
             )
         for action in space.actions:
             numbers = np.flatnonzero(action) if many else [action]
@@ -94,8 +94,9 @@ class Keyboard:
         return None
 
     def action_for(self, pressed: set[int]) -> Any:
-        """The action of the keys that are held down, or of the most of them that have one; with none of them what
-        does nothing, None if no action does."""
+        """The action of the keys that are held down, or of the largest group of them that has an action. Without keys,
+        the action that does nothing, or None if there is no such action.
+        """
         held = pressed & self._known
         if not held:
             return self.idle_action

@@ -1,10 +1,10 @@
-"""The kinds of observations that a simulator's space may stand for."""
+"""Kinds of observations that a simulator's space can mean."""
 
 from enum import IntEnum
 
 
 class ObservationSpaceType(IntEnum):
-    """Kind to take observations for, where the simulator's space does not tell."""
+    """Kind of observations, for spaces from which it cannot be derived."""
 
     Tensor = 0
     Image = 1

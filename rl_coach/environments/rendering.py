@@ -24,8 +24,8 @@ def has_display() -> bool:
 
 
 class Window:
-    """A window that shows pictures and knows which keys are held down. It opens with the first picture, and closes
-    when the user presses Esc or its cross.
+    """Window that shows pictures and knows which keys are held down. It opens with the first picture. It closes when
+    the user presses Esc or closes it.
 
     :param title: the text above it
     :raises CoachError: there is no display, or pygame is not installed
@@ -33,7 +33,7 @@ class Window:
 
     def __init__(self, title: str):
         if not has_display():
-            raise CoachError("no display to open a window on: leave --render and --play off, or set DISPLAY")
+            raise CoachError("there is no display to open a window on: leave out --render and --play, or set DISPLAY")
         self._pygame = _import_pygame()
         self._keys = {getattr(self._pygame, name) for name in dir(self._pygame) if name.startswith("K_")}
         self._title = title
@@ -66,7 +66,7 @@ class Window:
             self._pygame.display.init()
             self._screen = self._pygame.display.set_mode((width * scale, height * scale))
         except self._pygame.error as error:
-            raise CoachError(f"no window can be opened here ({error}): leave --render and --play off") from None
+            raise CoachError(f"no window can be opened here ({error}): leave out --render and --play") from None
         self._pygame.display.set_caption(self._title)
         self._clock = self._pygame.time.Clock()
 
@@ -121,15 +121,15 @@ def _import_pygame() -> Any:
 
 
 class EpisodeVideo:
-    """The video of one episode, encoded while the episode goes on.
+    """Video of one episode, encoded while the episode runs.
 
-    It grows under a temporary name until it is known that it is kept.
+    It has a temporary name until it is decided that it is kept.
 
     :param directory: GIFs go to its ``gifs/``, MP4s to its ``videos/``
     :param gif: write a GIF
     :param mp4: write an MP4
     :param frames_per_second: rate of playback
-    :param every: record one picture in so many; 1 records all
+    :param every: record every n-th picture; 1 records all
     :raises CoachError: imageio is not installed
     """
 
@@ -161,7 +161,7 @@ class EpisodeVideo:
             writer.append_data(image)
 
     def keep(self, name: str) -> list[pathlib.Path]:
-        """Finish the files under a name, without suffix, and return where they are: nowhere, if nothing was added.
+        """Finish the files under a name without suffix, and return their paths; none if no picture was added.
 
         :raises OSError: they cannot be written
         """
@@ -183,7 +183,7 @@ class EpisodeVideo:
             path.unlink(missing_ok=True)
 
     def abandon(self) -> None:
-        """Drop the files, where writing to them fails."""
+        """Drop the files after writing to them has failed."""
         for path, writer in self._writers.items():
             encoder = getattr(writer, "instance", None)
             getattr(encoder, "images_to_write", []).clear()  # or it tries again, and says so, when it is collected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -11,19 +11,19 @@ from rl_coach.exploration_policies.exploration_policy import ContinuousActionExp
 from rl_coach.policy.action_choice import GaussianChoice
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace
-from rl_coach.utilities.constraints import FLAG, Constraint, number, schedule
+from rl_coach.utilities.requirements import FLAG, number, schedule
 
 
 class AdditiveNoiseParameters(ExplorationParameters):
     """Gaussian noise around the agent's action.
 
     :ivar noise_schedule: the standard deviation in training
-    :ivar evaluation_noise: the standard deviation in evaluation; 0 takes the mean
+    :ivar evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range (0.1 is a tenth
         of it), not absolute
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "noise_schedule": schedule(number(0)),
         "evaluation_noise": number(0),
         "noise_as_percentage_from_action_space": FLAG,
@@ -41,10 +41,9 @@ class AdditiveNoiseParameters(ExplorationParameters):
 
 
 class NoiseLevel(ContinuousActionExplorationPolicy):
-    """Base of the policies that draw an action around the mean: the width of the draw.
+    """Base of the policies that draw an action around the mean; it computes the width of the draw.
 
-    An agent that gives a standard deviation of its own beside the mean is drawn from with that one, evaluation
-    excepted.
+    If the agent predicts a standard deviation as well as the mean, this deviation is used, except in evaluation.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class AdditiveNoise(NoiseLevel):
 
     :param action_space: a box; bounded, if the noise is a share of its range
     :param noise_schedule: the standard deviation in training
-    :param evaluation_noise: the standard deviation in evaluation; 0 takes the mean
+    :param evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :param noise_as_percentage_from_action_space: the deviations are shares of the action space's range
     """
 

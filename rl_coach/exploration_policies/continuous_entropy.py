@@ -6,7 +6,7 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoise, Additive
 
 
 class ContinuousEntropyParameters(AdditiveNoiseParameters):
-    """The agent's own mean and standard deviation, whose entropy the agent's loss keeps up."""
+    """The agent's own mean and standard deviation; the agent's loss maintains the entropy."""
 
     @property
     def path(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from rl_coach.policy.action_choice import ActionChoice, GreedyChoice
 from rl_coach.policy.drawing import sample_action
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
-from rl_coach.utilities.constraints import FRACTION, Constraint, schedule
+from rl_coach.utilities.requirements import FRACTION, schedule
 from rl_coach.utils import dynamic_import_and_instantiate_module_from_params
 
 
@@ -29,14 +29,11 @@ class EGreedyParameters(ExplorationParameters):
 
     :ivar epsilon_schedule: the probability in training; 0 is greedy, 1 is random
     :ivar evaluation_epsilon: the probability in evaluation
-    :ivar continuous_exploration_policy_parameters: parameters of the policy that acts in place of the greedy action,
-        where actions are continuous
+    :ivar continuous_exploration_policy_parameters: parameters of the policy that replaces the greedy action
+        if actions are continuous
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "epsilon_schedule": schedule(FRACTION),
-        "evaluation_epsilon": FRACTION,
-    }
+    constraints = {"epsilon_schedule": schedule(FRACTION), "evaluation_epsilon": FRACTION}
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,11 +47,11 @@ class EGreedyParameters(ExplorationParameters):
 
 
 class EGreedy(ExplorationPolicy):
-    """With probability epsilon a random action; otherwise the discrete action of the highest value, or the one that a
-    continuous policy makes of the agent's.
+    """A random action with probability epsilon, otherwise the best action: the discrete action with the highest value,
+    or the action that a continuous policy draws.
 
-    Continuous actions are random in training only (Peng et al. 2017, "DeepLoco", section 6). Whether the next action
-    will be random is known before it is asked for, so that the network need not run for it.
+    Continuous actions are random in training only (Peng et al. 2017, "DeepLoco", section 6). The policy
+    decides in advance whether the next action is random, so that the network does not have to run for it.
 
     :param action_space: discrete or a box
     :param epsilon_schedule: the probability in training; 0 is greedy, 1 is random
@@ -64,7 +61,7 @@ class EGreedy(ExplorationPolicy):
     """
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace)
-    advice_on_actions = "it is neither discrete nor a box; put an action filter in between"
+    advice_on_actions = "it is neither discrete nor a box; add an action filter"
     own_state: tuple[str, ...] = ("rng", "current_random_value")
 
     def __init__(

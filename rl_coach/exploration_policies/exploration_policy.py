@@ -28,7 +28,7 @@ def make_exploration_policy(parameters: Any, action_space: ActionSpace, agent: s
         if not fitting:
             known = ", ".join(space.__name__ for space in parameters)
             raise CoachError(
-                f"agent '{agent}' explores in {known}, not in a {type(action_space).__name__}: "
+                f"agent '{agent}' has exploration for {known}, not for {type(action_space).__name__}: "
                 f"choose another agent, or an output filter that maps the actions"
             )
         parameters = fitting[0]
@@ -53,11 +53,11 @@ class ExplorationParameters(Parameters):
 
 
 class ExplorationPolicy:
-    """Chooses an action by what the agent predicts for the current state.
+    """Base of all exploration policies, which choose an action from the agent's predictions for the current state.
 
     :param action_space: the agent's action space
     :cvar own_state: the entries of ``get_state`` that belong to this process: random draws, and the episode in progress
-    :ivar phase: phase of the run; many policies explore in TRAIN and stay with the best action in TEST
+    :ivar phase: phase of the run; many policies explore in TRAIN and choose the best action in TEST
     :ivar rng: generator of all its random draws
     :cvar draws_by_probabilities: it takes the agent's predictions for probabilities, which values of actions are not
     :cvar draws_from_features: it chooses by the features of the policy's last layer, which follow the mean
@@ -89,11 +89,11 @@ class ExplorationPolicy:
             raise self._refuse(self.advice_on_actions)
 
     def seed(self, seed: Any) -> None:
-        """Start the random draws anew from an int or a ``SeedSequence``."""
+        """Restart the random stream from an int or a ``SeedSequence``."""
         self.rng = np.random.default_rng(seed)
 
     def reset(self) -> None:
-        """A new episode starts: forget what belongs to the one before."""
+        """Start a new episode: forget the state of the last one."""
 
     def suspend(self) -> Any:
         """State of the episode in progress, for ``resume`` to take up again after another episode."""
@@ -115,19 +115,19 @@ class ExplorationPolicy:
         )
 
     def choose(self, action_values: Any, action_mask: np.ndarray | None) -> Any:
-        """``get_action``, which hears of a mask only where there is one: policies written without masks work too."""
+        """Call ``get_action``, with a mask only if there is one, so that policies without the argument work too."""
         return self.get_action(action_values) if action_mask is None else self.get_action(action_values, action_mask)
 
     def advance(self, steps: int) -> None:
         """Move schedules on by steps that were played elsewhere; ``get_action`` moves them on by its own."""
 
     def action_choice(self) -> ActionChoice | None:
-        """The choice of a deployed policy among what the agent predicts, once exploring is over; None if it cannot be
-        told without this policy."""
+        """The choice of a deployed policy from the agent's predictions, without exploration; None if it needs this
+        policy."""
         return None
 
     def change_phase(self, phase: RunPhase) -> None:
-        """Tell the policy what the run does from now on."""
+        """Set the phase of the run."""
         self.phase = phase
 
     def requires_action_values(self) -> bool:
@@ -135,7 +135,7 @@ class ExplorationPolicy:
         return True
 
     def get_control_param(self) -> Any:
-        """The number that says how much the policy explores, for the signals."""
+        """The number that measures how much the policy explores, for the signals."""
         return 0
 
     def get_state(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class ExplorationPolicy:
         return {"rng": self.rng.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what ``get_state`` gave.
+        """Restore the state that ``get_state`` returned.
 
         :raises CoachError: it is the state of another kind of policy
         """
@@ -161,7 +161,7 @@ class ExplorationPolicy:
         return {name: value for name, value in self.get_state().items() if name not in self.own_state}
 
     def take_schedules(self, schedules: dict[str, Any]) -> None:
-        """Stand where the policy of another process does, by its ``get_schedules``."""
+        """Set the schedules to those of another process, from its ``get_schedules``."""
         self.set_state({**self.get_state(), **schedules})
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -227,7 +227,7 @@ def best_action(values: np.ndarray, rng: np.random.Generator, action_mask: np.nd
 
 
 def one_hot(action: int, num_actions: int) -> np.ndarray:
-    """[A] probabilities of a policy that takes one action for certain."""
+    """[A] probabilities of a policy that always chooses one action."""
     probabilities = np.zeros(num_actions)
     probabilities[action] = 1.0
     return probabilities

@@ -28,7 +28,7 @@ class Greedy(ExplorationPolicy):
     """The discrete action of the highest value, ties broken at random, or the mean of continuous ones."""
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace, GoalsSpace)
-    advice_on_actions = "it is neither discrete nor a box; put an action filter in between"
+    advice_on_actions = "it is neither discrete nor a box; add an action filter"
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         if not isinstance(self.action_space, DiscreteActionSpace):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
 from rl_coach.core_types import RunPhase
 from rl_coach.exploration_policies.exploration_policy import ContinuousActionExplorationPolicy, ExplorationParameters
 from rl_coach.spaces import ActionSpace
-from rl_coach.utilities.constraints import Constraint, number
+from rl_coach.utilities.requirements import number
 
 
 class OUProcessParameters(ExplorationParameters):
@@ -21,12 +21,7 @@ class OUProcessParameters(ExplorationParameters):
     :ivar dt: the time of one step
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "mu": number(),
-        "theta": number(0),
-        "sigma": number(0),
-        "dt": number(above=0),
-    }
+    constraints = {"mu": number(), "theta": number(0), "sigma": number(0), "dt": number(above=0)}
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +38,7 @@ class OUProcessParameters(ExplorationParameters):
 class OUProcess(ContinuousActionExplorationPolicy):
     """In training, the mean plus x, where dx = theta (mu - x) dt + sigma dW and x starts each episode at 0 (Uhlenbeck
     & Ornstein 1930; Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", section 3). In
-    other phases the mean.
+    other phases, the mean.
 
     :param action_space: a box or goals
     :param mu: the value that the noise drifts to

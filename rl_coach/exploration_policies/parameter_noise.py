@@ -12,7 +12,8 @@ from rl_coach.utils import CoachError, short_dynamic_import
 
 
 class ParameterNoiseParameters(ExplorationParameters):
-    """Noisy networks, for agents whose rule does not go back to the policy that played: its noise is drawn anew.
+    """Noisy networks, for agents whose update rule does not need the policy that played, because the noise is drawn
+    again.
 
     :param agent_params: the agent's parameters, its networks already set
     :raises CoachError: ``supports_parameter_noise`` of its algorithm is False
@@ -23,7 +24,7 @@ class ParameterNoiseParameters(ExplorationParameters):
         super().__init__()
         if not agent_params.algorithm.supports_parameter_noise:
             raise CoachError(
-                f"ParameterNoiseParameters is not for {type(agent_params).__name__}: choose DQN or a variant of it, "
+                f"ParameterNoiseParameters does not work with {type(agent_params).__name__}: choose DQN or a variant, "
                 f"DDPG or TD3, or another exploration"
             )
         self.network_params = agent_params.network_wrappers
@@ -34,7 +35,7 @@ class ParameterNoiseParameters(ExplorationParameters):
 
 
 class ParameterNoise(Greedy):
-    """The best action of networks whose dense layers carry learned noise (Fortunato et al. 2018, "Noisy Networks for
+    """The best action of networks whose dense layers have learned noise (Fortunato et al. 2018, "Noisy Networks for
     Exploration").
 
     Building the policy sets the dense layers in the networks' parameters, so it is built before the networks.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from rl_coach.core_types import RunPhase
 from rl_coach.exploration_policies.exploration_policy import ContinuousActionExplorationPolicy, ExplorationParameters
 from rl_coach.policy.action_choice import GaussianChoice
 from rl_coach.spaces import ActionSpace
-from rl_coach.utilities.constraints import Constraint, number, optional, whole
+from rl_coach.utilities.requirements import number, optional, whole
 from rl_coach.utils import CoachError
 
 
@@ -19,14 +19,14 @@ class StateDependentNoiseParameters(ExplorationParameters):
     """Generalised state-dependent exploration (gSDE), for PPO, actor-critic, soft actor-critic, TD3 and DDPG.
 
     :param agent_params: the agent's parameters, its networks already set
-    :ivar steps_between_draws: number of steps that a function of the state is kept for, 1 is independent noise; None
+    :ivar steps_between_draws: number of steps for which a function of the state is kept; 1 is independent noise; None
         keeps it for an episode
-    :ivar scale: deviation of the function's weights where the agent does not learn it (TD3, DDPG), in units of the
+    :ivar scale: deviation of the function's weights if the agent does not learn it (TD3, DDPG), in units of the
         action; 0 does not explore
-    :ivar network_params: the networks, whose policy gives the features that the noise is a function of
+    :ivar network_params: the networks; their policy computes the features that the noise depends on
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {"steps_between_draws": optional(whole(1)), "scale": number(0)}
+    constraints = {"steps_between_draws": optional(whole(1)), "scale": number(0)}
 
     def __init__(self, agent_params: AgentParameters):
         super().__init__()
@@ -46,8 +46,8 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
     Building the policy sets ``state_dependent_noise`` in the parameters of the heads, so it comes before the networks.
 
     :param action_space: a box
-    :param steps_between_draws: number of steps that E is kept for; None for an episode
-    :param scale: deviation of E's elements where the head learns none
+    :param steps_between_draws: number of steps for which E is kept; None for an episode
+    :param scale: deviation of E's elements if the head learns none
     :param network_params: the networks by name
     """
 
@@ -71,7 +71,7 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
         able = [head for head in heads if hasattr(head, "state_dependent_noise")]
         if not able:
             raise CoachError(
-                "state-dependent noise needs a policy whose head has state_dependent_noise, as those of PPO, "
+                "state-dependent noise needs a policy whose head has state_dependent_noise, such as those of PPO, "
                 "actor-critic, soft actor-critic, TD3 and DDPG: choose one of these agents, or another exploration"
             )
         for head in able:
@@ -102,7 +102,7 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
         return mean + noise.reshape(mean.shape)
 
     def action_choice(self) -> GaussianChoice:
-        """For the agents that are deployed as their exploration says: of mean and standard deviation."""
+        """The choice of a deployed policy, from mean and standard deviation."""
         return GaussianChoice()
 
     def get_control_param(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,20 +12,20 @@ from rl_coach.exploration_policies.exploration_policy import ExplorationParamete
 from rl_coach.policy.action_choice import GaussianChoice
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace
-from rl_coach.utilities.constraints import FLAG, Constraint, number, schedule
+from rl_coach.utilities.requirements import FLAG, number, schedule
 
 
 class TruncatedNormalParameters(ExplorationParameters):
     """Gaussian noise around the agent's action that never leaves the bounds.
 
     :ivar noise_schedule: the standard deviation in training
-    :ivar evaluation_noise: the standard deviation in evaluation; 0 takes the mean
+    :ivar evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :ivar clip_low: the lowest action that is drawn
     :ivar clip_high: the highest action that is drawn
     :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "noise_schedule": schedule(number(0)),
         "evaluation_noise": number(0),
         "noise_as_percentage_from_action_space": FLAG,
@@ -50,7 +50,7 @@ class TruncatedNormal(NoiseLevel):
 
     :param action_space: a box; bounded, if the noise is a share of its range
     :param noise_schedule: the standard deviation in training, before the cut
-    :param evaluation_noise: the standard deviation in evaluation; 0 takes the mean
+    :param evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :param clip_low: the lowest action that is drawn, a number or one for each element
     :param clip_high: the highest action that is drawn
     :param noise_as_percentage_from_action_space: the deviations are shares of the action space's range
@@ -67,7 +67,7 @@ class TruncatedNormal(NoiseLevel):
     ):
         super().__init__(action_space, noise_schedule, evaluation_noise, noise_as_percentage_from_action_space)
         if np.any(np.asarray(clip_low) > clip_high):
-            raise self._refuse(f"clip_low {clip_low} lies above clip_high {clip_high}; exchange them")
+            raise self._refuse(f"clip_low {clip_low} is above clip_high {clip_high}; exchange them")
         self.clip_low = clip_low
         self.clip_high = clip_high
 

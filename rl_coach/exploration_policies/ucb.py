@@ -1,8 +1,8 @@
-"""Explores where several Q heads disagree."""
+"""Exploration of actions about which several Q heads disagree."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from rl_coach.exploration_policies.exploration_policy import ExplorationParamete
 from rl_coach.policy.action_choice import EnsembleMeanChoice
 from rl_coach.schedules import LinearSchedule, PieceWiseSchedule, Schedule
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace
-from rl_coach.utilities.constraints import FRACTION, Constraint, number, whole
+from rl_coach.utilities.requirements import FRACTION, number, whole
 
 
 class UCBParameters(EGreedyParameters):
@@ -20,10 +20,10 @@ class UCBParameters(EGreedyParameters):
 
     :ivar architecture_num_q_heads: number of Q heads of the network
     :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
-    :ivar lamb: weight of a standard deviation among the heads; 0 takes the mean
+    :ivar lamb: weight of the standard deviation over the heads; 0 uses the mean alone
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "architecture_num_q_heads": whole(1),
         "bootstrapped_data_sharing_probability": FRACTION,
         "lamb": number(),
@@ -47,12 +47,12 @@ class UCBParameters(EGreedyParameters):
 
 
 class UCB(EGreedy):
-    """In training the action of the highest mean + lambda * standard deviation over the heads, otherwise that of the
-    highest mean (Chen et al. 2017, "UCB Exploration via Q-Ensembles", algorithm 2).
+    """In training, the action with the highest mean + lambda * standard deviation over the heads; otherwise the action
+    with the highest mean (Chen et al. 2017, "UCB Exploration via Q-Ensembles", algorithm 2).
 
     :param action_space: discrete
     :param architecture_num_q_heads: number of Q heads of the network
-    :param lamb: weight of a standard deviation among the heads; 0 takes the mean
+    :param lamb: weight of the standard deviation over the heads; 0 uses the mean alone
     :ivar std: [A], the heads' standard deviation at the last action that was not random
     :ivar last_action_values: [A], the values that this action was chosen by
     """

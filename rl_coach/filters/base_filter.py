@@ -11,7 +11,7 @@ from rl_coach.utils import CoachError
 
 
 class Filter:
-    """Turns what passes through into something else.
+    """Base of all filters, which change observations, rewards or actions.
 
     :param name: tells the filter's state apart from that of others
     """
@@ -24,7 +24,7 @@ class Filter:
         self.name = name
 
     def reset(self) -> None:
-        """A new episode starts: forget what belongs to the one before."""
+        """Start a new episode: forget the state of the last one."""
 
     def suspend(self) -> Any:
         """State of the episode in progress, for ``resume`` to take up again after an episode in between."""
@@ -39,15 +39,15 @@ class Filter:
         return type(self).reset is not Filter.reset
 
     def filter(self, *args: Any, **kwargs: Any) -> Any:
-        """Output for an input; each kind of filter says what that is.
+        """Output for an input; each kind of filter defines both.
 
-        Filters of what the agent sees take ``update_internal_state``: whether a filter that keeps statistics or a
-        history learns from this.
+        Filters of observations and rewards have the argument ``update_internal_state``: whether a filter with
+        statistics or a history updates them.
         """
         raise NotImplementedError(f"{type(self).__name__} does not filter")
 
     def set_device(self, device: Any, memory_backend_params: Any = None, mode: str = "numpy") -> None:
-        """Say where shared statistics travel.
+        """Set the connection over which statistics are shared.
 
         :param device: not used, filters compute with NumPy
         :param memory_backend_params: connection over which workers share samples, None for statistics of this process
@@ -60,24 +60,24 @@ class Filter:
         return {}
 
     def merge_gathered(self, gathered: State) -> None:
-        """Let statistics learn what those of the same filter in another process have.
+        """Add the statistics that the same filter has gathered in another process.
 
         :raises CoachError: it is not of this filter
         """
         if gathered:
-            raise CoachError(f"the {type(self).__name__} keeps no statistics to add others to")
+            raise CoachError(f"the {type(self).__name__} has no statistics that others could be added to")
 
     def get_state(self) -> State:
         """State that must be kept to continue exactly; empty for a filter without one."""
         return {}
 
     def set_state(self, state: State) -> None:
-        """Continue from what ``get_state`` gave.
+        """Restore the state that ``get_state`` returned.
 
         :raises CoachError: the state is not one of this filter's
         """
         if state:
-            raise CoachError(f"the checkpoint has a state for the {type(self).__name__}, which keeps none")
+            raise CoachError(f"the checkpoint has a state for the {type(self).__name__}, which has no state")
 
     def save_state_to_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
         """Write the state, if there is one, to ``<prefix>.npz``."""

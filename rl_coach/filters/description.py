@@ -1,8 +1,8 @@
-"""Filters and spaces as plain data, and back: how a policy that leaves its training behind carries them.
+"""Filters and spaces as plain data, and back, for policies that act without their training.
 
-A description holds nested dicts and lists with string keys; its leaves are arrays, numbers, strings and None. Nothing
-is pickled. Reading one builds nothing but spaces, and filters of ``rl_coach.filters`` and of the modules that the
-reader allows.
+A description consists of nested dicts and lists with string keys; its leaves are arrays, numbers, strings and None.
+Nothing is pickled. Reading a description creates only spaces, and filters of ``rl_coach.filters`` and of the modules
+that the reader allows.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ def describe_output_filter(chain: OutputFilter) -> list[Description]:
 def describe_space(space: spaces.Space) -> Description:
     """A space without its random generator.
 
-    :raises CoachError: it holds something that is neither a number, a text, an array, nor another space
+    :raises CoachError: it contains something that is not a number, a text, an array or another space
     """
     if type(space).__module__ != spaces.__name__:
-        raise CoachError(f"the space {space!r} is no class of {spaces.__name__}: it cannot be described as data")
+        raise CoachError(f"the space {space!r} is not a class of {spaces.__name__}: it cannot be described as data")
     attributes = {name: value for name, value in vars(space).items() if name != _RANDOM_STATE}
     return {"class": type(space).__qualname__, "attributes": encode(attributes, type(space).__name__)}
 
 
 class DescriptionReader:
-    """Builds what descriptions describe.
+    """Reader that creates filters and spaces from their descriptions.
 
     :param allowed_modules: modules, besides ``rl_coach.filters``, whose filters may be built (with all below them);
         building one imports its module
@@ -100,7 +100,7 @@ class DescriptionReader:
         """The space."""
         cls = getattr(spaces, description["class"], None)
         if not (isinstance(cls, type) and issubclass(cls, spaces.Space)):
-            raise CoachError(f"'{description['class']}' is no space of {spaces.__name__}")
+            raise CoachError(f"'{description['class']}' is not a space of {spaces.__name__}")
         space = cls.__new__(cls)
         vars(space).update({_RANDOM_STATE: None, **self.decode(description["attributes"])})
         return space
@@ -108,7 +108,7 @@ class DescriptionReader:
     def _filter(self, description: Description) -> Any:
         cls = self._named(description["class"])
         if not (isinstance(cls, type) and issubclass(cls, Filter)):
-            raise CoachError(f"'{description['class']}' is no filter")
+            raise CoachError(f"'{description['class']}' is not a filter")
         return cls(**self.decode(description["settings"]))
 
     def _named(self, path: str) -> Any:
@@ -119,17 +119,17 @@ class DescriptionReader:
         module_name, _, name = path.partition(":")
         if not any(module_name == allowed or module_name.startswith(f"{allowed}.") for allowed in self._allowed):
             raise CoachError(
-                f"the policy wants '{path}', which is not of rl_coach.filters: if you trust it, "
-                f"allow its module by allow_filters_from=['{module_name}']"
+                f"the policy needs '{path}', which is not in rl_coach.filters: if you trust it, "
+                f"allow its module with allow_filters_from=['{module_name}']"
             )
         try:
             found: Any = importlib.import_module(module_name)
             for part in name.split("."):
                 found = vars(found)[part]
         except (ImportError, KeyError) as error:
-            raise CoachError(f"the policy wants '{path}', which is not there: {error!r}") from None
+            raise CoachError(f"the policy needs '{path}', which does not exist: {error!r}") from None
         if getattr(found, "__module__", None) != module_name:
-            raise CoachError(f"the policy wants '{path}', which another module defines")
+            raise CoachError(f"the policy needs '{path}', but another module defines it")
         return found
 
     def decode(self, value: Any) -> Any:
@@ -149,15 +149,15 @@ class DescriptionReader:
             return {key: self.decode(item) for key, item in content}
         cls = self._named(content[0])
         if not (isinstance(cls, type) and issubclass(cls, Enum)):
-            raise CoachError(f"'{content[0]}' is no enum")
+            raise CoachError(f"'{content[0]}' is not an enum")
         return cls[content[1]]
 
 
 def encode(value: Any, what: str) -> Any:
     """A setting as plain data.
 
-    :param what: names its owner in errors
-    :raises CoachError: it holds something else than numbers, texts, arrays, enums and spaces
+    :param what: the owner's name, for errors
+    :raises CoachError: it contains something other than numbers, texts, arrays, enums and spaces
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -176,7 +176,7 @@ def encode(value: Any, what: str) -> Any:
             return {key: encode(item, what) for key, item in value.items()}
         if all(isinstance(key, (str, int)) for key in value):
             return {"__items__": [[key, encode(item, what)] for key, item in value.items()]}
-    raise CoachError(f"{what} holds a {type(value).__name__}, which cannot be described as data")
+    raise CoachError(f"{what} contains a {type(value).__name__}, which cannot be described as data")
 
 
 def _describe(member: Filter) -> Description:
@@ -184,7 +184,7 @@ def _describe(member: Filter) -> Description:
     settings = {}
     for name, parameter in inspect.signature(cls).parameters.items():
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            raise CoachError(f"{cls.__name__} takes any arguments: they cannot be described as data")
+            raise CoachError(f"{cls.__name__} accepts any arguments: they cannot be described as data")
         if not hasattr(member, name):
             raise CoachError(f"{cls.__name__} does not keep its argument '{name}' as an attribute of that name")
         settings[name] = encode(getattr(member, name), cls.__name__)

@@ -1,6 +1,6 @@
-"""The chains of filters around an agent: ``InputFilter`` for what it sees, ``OutputFilter`` for what it does.
+"""Chains of an agent's filters: ``InputFilter`` for observations and rewards, ``OutputFilter`` for actions.
 
-Filters need NumPy alone, so that a deployed policy can carry them.
+Filters need only NumPy, so that a deployed policy can contain them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _FilterChain(Filter):
         unknown = sorted(state.keys() - members.keys())
         missing = [path for path, member in members.items() if path not in state and member.get_state()]
         if unknown or missing:
-            trouble = [f"'{path}' is in the checkpoint only" for path in unknown]
+            trouble = [f"'{path}' is only in the checkpoint" for path in unknown]
             trouble += [f"'{path}' is not in the checkpoint" for path in missing]
             raise CoachError(f"the filters are not those of the checkpoint: {'; '.join(trouble)}")
         for path, member_state in state.items():
@@ -118,10 +118,10 @@ def _named(filters: Mapping[str, Any], name: str, kind: str) -> Any:
 
 
 class OutputFilter(_FilterChain):
-    """Turns the agent's actions into the environment's.
+    """Chain of filters from the agent's actions to the environment's.
 
-    The filters are listed from the environment's side: the first makes the action that the environment gets, the
-    last takes what the agent chose.
+    The filters are listed from the environment's side: the first one outputs the action that the environment gets, the
+    last one has the agent's choice as input.
 
     :param action_filters: the filters by name
     :param is_a_reference_filter: a template, to be called for a copy
@@ -149,7 +149,7 @@ class OutputFilter(_FilterChain):
         return (((name,), member) for name, member in self._action_filters.items())
 
     def filter(self, action_info: ActionInfo) -> ActionInfo:
-        """The action for the environment; the same object where there is no filter, otherwise a copy."""
+        """The action for the environment; the same object if there is no filter, otherwise a copy."""
         if self.i_am_a_reference_filter:
             self._refuse()
         if not self._action_filters:
@@ -160,9 +160,9 @@ class OutputFilter(_FilterChain):
         return filtered
 
     def reverse_filter(self, action_info: ActionInfo) -> ActionInfo:
-        """The agent's action that stands for one of the environment's (of a recorded episode, say).
+        """The agent's action for one of the environment's actions, for example of a recorded episode.
 
-        :raises CoachError: the environment has no such action, or no action of the agent's leads to it
+        :raises CoachError: the environment has no such action, or no action of the agent results in it
         """
         if self.i_am_a_reference_filter:
             self._refuse()
@@ -200,14 +200,14 @@ class OutputFilter(_FilterChain):
 
 
 class NoOutputFilter(OutputFilter):
-    """The agent's actions are the environment's; says so in a preset."""
+    """Output filter without filters, for presets: the agent's actions are the environment's."""
 
     def __init__(self) -> None:
         super().__init__(is_a_reference_filter=False)
 
 
 class InputFilter(_FilterChain):
-    """Turns what the environment answers into what the agent sees: observations by name, and the reward.
+    """Chains of filters for observations, by name, and for the reward, from the environment to the agent.
 
     :param observation_filters: for each observation its filters by name, in the order that they are applied
     :param reward_filters: the reward's filters by name, in order
@@ -245,7 +245,7 @@ class InputFilter(_FilterChain):
 
     @property
     def is_empty(self) -> bool:
-        """True if there is no filter, so that everything passes as it is."""
+        """True if there is no filter, so that nothing is changed."""
         return not (self._observation_filters or self._reward_filters)
 
     def _members(self) -> Iterator[tuple[tuple[str, ...], Filter]]:
@@ -258,10 +258,10 @@ class InputFilter(_FilterChain):
     def filter(
         self, unfiltered_data: Union[Data, list[Data]], update_internal_state: bool = True, deep_copy: bool = True
     ) -> list[Data]:
-        """Filter one response or transition, or a list of them; a transition's state and next state alike.
+        """Filter one response or transition, or a list of them; both state and next state of a transition.
 
-        Without filters the very same objects come back. With filters they are shallow copies: what the filters do
-        not touch is shared with the originals, which stay as they are.
+        Without filters, the same objects are returned. With filters, they are shallow copies: they share everything
+        that the filters do not change with the originals, which are never changed.
 
         :param deep_copy: not used, nothing is ever changed in place
         """
@@ -295,7 +295,7 @@ class InputFilter(_FilterChain):
     def filter_columns(
         self, columns: dict[str, np.ndarray], update_internal_state: bool = True
     ) -> dict[str, np.ndarray]:
-        """Filter a batch of states, each observation a column [B, ...]; the same dict where there is no filter."""
+        """Filter a batch of states, each observation a column [B, ...]; the same dict if there is no filter."""
         if self.i_am_a_reference_filter:
             self._refuse()
         if not self._observation_filters:
@@ -331,7 +331,7 @@ class InputFilter(_FilterChain):
         return filtered
 
     def filter_rewards(self, rewards: np.ndarray, update_internal_state: bool = True) -> np.ndarray:
-        """Filter a batch of rewards [B]; the same array where there is no filter."""
+        """Filter a batch of rewards [B]; the same array if there is no filter."""
         if self.i_am_a_reference_filter:
             self._refuse()
         for reward_filter in self._reward_filters.values():
@@ -378,12 +378,12 @@ class InputFilter(_FilterChain):
         filter: ObservationFilter,
         add_as_the_first_filter: bool = False,
     ) -> None:
-        """Add a filter after those that the observation has, or before them with ``add_as_the_first_filter``."""
+        """Add a filter after the observation's other filters, or before them with ``add_as_the_first_filter``."""
         present = self._observation_filters.get(observation_name, OrderedDict())
         self._observation_filters[observation_name] = _insert(present, filter_name, filter, add_as_the_first_filter)
 
     def add_reward_filter(self, filter_name: str, filter: RewardFilter, add_as_the_first_filter: bool = False) -> None:
-        """Add a filter after those that the reward has, or before them with ``add_as_the_first_filter``."""
+        """Add a filter after the reward's other filters, or before them with ``add_as_the_first_filter``."""
         self._reward_filters = _insert(self._reward_filters, filter_name, filter, add_as_the_first_filter)
 
     def remove_observation_filter(self, observation_name: str, filter_name: str) -> None:
@@ -431,7 +431,7 @@ def _filter_one(observation: Any, filters: Mapping[str, ObservationFilter], upda
 
 
 class NoInputFilter(InputFilter):
-    """The agent sees what the environment answers; says so in a preset."""
+    """Input filter without filters, for presets: the agent gets the environment's observations and rewards."""
 
     def __init__(self) -> None:
         super().__init__(is_a_reference_filter=False)

@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Iterator
 
 from rl_coach.logger import screen
+from rl_coach.utilities.system import handling
 
 
 class StopSignals:
@@ -39,14 +40,10 @@ class StopSignals:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        for number in before:
-            signal.signal(number, self.ask)
         try:
-            yield
+            with handling((signal.SIGINT, signal.SIGTERM), self.ask):
+                yield
         finally:
-            for number, handler in before.items():
-                signal.signal(number, signal.SIG_DFL if handler is None else handler)
             self.asked = None
 
     def ask(self, number: int, frame: FrameType | None = None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import pathlib
 import time
@@ -310,7 +309,7 @@ class Workers:
             "refused": dict(ledger.refused),
             "workers": {name: dataclasses.asdict(one) for name, one in sorted(ledger.accounts.items())},
         }  # fmt: skip
-        files.write_text(pathlib.Path(directory) / TOTALS_FILE, json.dumps(totals, indent=2) + "\n", synced=False)
+        files.write_json(pathlib.Path(directory) / TOTALS_FILE, totals, synced=False)
 
 
 def _worker_of(sender: str) -> str:

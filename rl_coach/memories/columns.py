@@ -22,16 +22,18 @@ _NUMERIC_KINDS = "biufc"
 
 
 def allocate(capacity: int, shape: tuple[int, ...], dtype: np.dtype, name: str) -> np.ndarray:
-    """[capacity, *shape] zeros, of which the system takes no memory before a row is written.
+    """[capacity, *shape] zeros. The system allocates memory for a row only when it is written.
 
-    :raises CoachError: the system does not grant that much even so
+    :raises CoachError: the system cannot provide that much memory
     """
     try:
+        # zeros, not empty with a fill: the system then provides each page only when it is written, so a large replay
+        # memory costs nothing until it is filled.
         return np.zeros((capacity, *shape), dtype=dtype)
     except MemoryError:
         gigabytes = capacity * int(np.prod(shape)) * dtype.itemsize / 1e9
         raise CoachError(
-            f"the memory's '{name}' needs {gigabytes:.1f} GB for {capacity} rows, more than this machine grants; "
+            f"the memory's '{name}' needs {gigabytes:.1f} GB for {capacity} rows, more than this machine can provide; "
             "lower memory.max_size"
         ) from None
 
@@ -47,10 +49,10 @@ def as_numeric_array(value: Any) -> np.ndarray | None:
 
 
 class ArrayColumn:
-    """Values of one shape in one array; takes dtype and shape from the first value.
+    """Column of values with one shape, in one array. The first value sets dtype and shape.
 
-    A later value that the dtype cannot hold exactly (a float among integers) widens the column. Values that are no
-    numbers are kept as the objects they are.
+    A later value that the dtype cannot hold exactly (a float among integers) widens the column. Values that are not
+    numbers are kept as objects.
 
     :param example: the first value
     :param may_vary: values of other shapes turn the column into one of objects; otherwise they are an error
@@ -79,11 +81,12 @@ class ArrayColumn:
 
     @property
     def missing(self) -> Any:
-        """The stand-in of a row without a value: NaN, zero or None, whichever the dtype has."""
+        """Placeholder for a row without a value: NaN, zero or None, depending on the dtype."""
         return np.nan if self.dtype.kind in "fc" else None if self.dtype.kind == "O" else 0
 
     def put(self, row: int, value: Any) -> None:
         """Write one value, copying it."""
+        # The common cases first: NumPy's checks cost more than the copy of a small value.
         if type(value) is np.ndarray:
             if value.dtype is self.dtype and value.shape == self.shape:
                 self.values[row] = value
@@ -121,7 +124,7 @@ class ArrayColumn:
     def check(self, values: Any) -> None:
         """Compare [B, ...] values with what the column holds.
 
-        :raises CoachError: they have another shape, or are of a kind that its dtype cannot hold
+        :raises CoachError: they have another shape, or the dtype cannot hold them
         """
         if self.may_vary or self.dtype.kind == "O":
             return
@@ -149,7 +152,7 @@ class ArrayColumn:
 
     def put_many(self, rows: np.ndarray, values: Any) -> None:
         """Write [B, ...] values to B rows. Floats are rounded to the column's own precision, so that a chunk in
-        another one does not widen all that is held."""
+        another precision does not widen the whole column."""
         array = as_numeric_array(values)
         if array is None or self.dtype.kind == "O" or array.shape[1:] != self.shape:
             for row, value in zip(rows, values):
@@ -207,10 +210,10 @@ def _object_of_format_1(text: str) -> Any:
 class FrameStacks:
     """Observations that share frames: row b is the stack of ``frames[indices[b]]``, without repeating the frames.
 
-    The form in which frames travel in chunks and lie in files. ``np.asarray`` gives the stacked observations.
+    Chunks and files have this form. ``np.asarray`` returns the stacked observations.
 
     :param frames: [F, ...]
-    :param indices: [B, K], oldest frame first; [B, 1] where an observation is one frame
+    :param indices: [B, K], oldest frame first; [B, 1] if an observation is one frame
     :param axis: axis of the stacked frames in one observation; None if an observation is the frame itself
     """
 
@@ -270,7 +273,7 @@ class VectorObservations:
         self.next_states.put_many(rows, np.asarray(next_states))
 
     def check(self, values: Any) -> None:
-        """:raises CoachError: [B, ...] observations are not what the column holds"""
+        """:raises CoachError: [B, ...] observations have another shape or dtype than the column"""
         self.states.check(np.asarray(values))
 
     def take(self, rows: np.ndarray, contiguous: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -278,7 +281,7 @@ class VectorObservations:
         return self.states.take(rows), self.next_states.take(rows)
 
     def chunk(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows as ``put_many`` takes them."""
+        """The rows in the form that ``put_many`` accepts."""
         return self.take(rows)
 
     def replace(self, rows: np.ndarray, values: np.ndarray) -> None:
@@ -312,11 +315,11 @@ class VectorObservations:
 class FrameObservations:
     """Columns of one image observation, each frame stored once.
 
-    A transition holds the positions of its frames in a ring of frames: K for the state, K for the next state. Frames
-    are known as the same by being the same object: those of a ``LazyStack`` (anything with a ``history`` of
+    A transition holds the positions of its frames in a ring of frames: K for the state, K for the next state. Two
+    frames are equal if they are the same object: those of a ``LazyStack`` (anything with a ``history`` of
     frames, oldest first, and an ``axis``), or, for plain images, a state that was the next state of a step before.
-    The ring has room for one frame a transition and 2% more; where episodes are so short that this is too few, the
-    oldest transitions go early.
+    The ring has space for one frame per transition and 2% more. If episodes are so short that this is not enough, the
+    oldest transitions are removed early.
 
     :param example: the first observation
     """
@@ -365,6 +368,7 @@ class FrameObservations:
         return history
 
     def _frame(self, frame: np.ndarray, serial: int) -> int:
+        # A frame's number tells whether the ring still has it: slots are overwritten in the order of the numbers.
         known = self._known.get(id(frame))
         if known is not None and known[1] >= self.next_frame - self.size:
             number = known[1]
@@ -401,6 +405,7 @@ class FrameObservations:
                 f"the memory's '{self.name}' holds frames of {self.frame_dtype}{list(self.frame_shape)}, "
                 f"this one is {frame.dtype}{list(frame.shape)}"
             )
+        # A slot is free when the last transition that uses its frame has been dropped.
         slot = self.next_frame % self.size
         if self.next_frame >= self.size and self._last_user[slot] >= self.owner.first_serial:
             slot = int(self._free_slots(1)[0])
@@ -430,6 +435,7 @@ class FrameObservations:
         last_user = np.zeros(size, dtype=np.int64)
         frames[kept % size] = self.frames[kept % self.size]
         last_user[kept % size] = self._last_user[kept % self.size]
+        # Slots depend on the ring's size: go back to the frames' numbers, then to slots of the new ring.
         newest = self.next_frame - 1
         self.indices = ((newest - (newest - self.indices) % self.size) % size).astype(np.int32)
         self.frames, self._last_user, self.size = frames, last_user, size
@@ -453,7 +459,7 @@ class FrameObservations:
             self.frames[slots] = frames
 
     def check(self, values: Any) -> None:
-        """:raises CoachError: ``FrameStacks`` or an array of observations are not what the column holds"""
+        """:raises CoachError: ``FrameStacks`` or an array of observations do not fit the column"""
         if not isinstance(values, FrameStacks):
             self._split(np.asarray(values))
             return
@@ -466,7 +472,7 @@ class FrameObservations:
                 f"{frames.dtype}{list(frames.shape[1:])}"
             )
         if indices.size and not 0 <= indices.min() <= indices.max() < len(frames):
-            raise CoachError(f"the chunk's '{self.name}' names frames beyond the {len(frames)} that it has")
+            raise CoachError(f"the chunk's '{self.name}' refers to frames beyond the {len(frames)} that it has")
 
     def frames_needed(self, states: Any) -> int:
         """The most frames that ``put_many`` would add."""
@@ -524,12 +530,15 @@ class FrameObservations:
         if axis == 1 or not contiguous:
             return tuple(np.moveaxis(self.frames.take(i, 0), 1, axis) for i in (before, after))  # type: ignore
         word = self._word(before, after, axis)
+        # Most next states are the states with one frame more. Shifting each pixel's K values as one integer makes them
+        # from the states, without gathering K - 1 frames a second time.
         states = self._interleaved(before, axis)
         if word is None:
             return states, self._interleaved(after, axis)
         return states, self._shifted(states, after[:, -1], word)
 
     def _interleaved(self, indices: np.ndarray, axis: int) -> np.ndarray:
+        # Gathered plane by plane: whole frames are copied, and only the last step interleaves the values.
         planes = self.frames.take(indices.T, 0)
         shape = list(planes.shape[1:])
         shape.insert(axis, self.depth)
@@ -551,20 +560,20 @@ class FrameObservations:
         return next_states
 
     def chunk(self, rows: np.ndarray) -> tuple[FrameStacks, FrameStacks]:
-        """The rows as ``put_many`` takes them, each frame once."""
+        """The rows in the form that ``put_many`` accepts, each frame once."""
         state = self.get_state(rows)
         before, after = state["indices"][:, : self.depth], state["indices"][:, self.depth :]
         return FrameStacks(state["frames"], before, self.axis), FrameStacks(state["frames"], after, self.axis)
 
     def by_reference(self, rows: np.ndarray) -> tuple[list[Any], list[Any]]:
-        """The observations before and after the step; those that have a frame in common refer to one array."""
+        """The observations before and after the step. Observations with a common frame refer to the same array."""
         before, after = self.chunk(rows)
         frames = list(before.frames)
         return before.observations(frames), after.observations(frames)
 
     def replace(self, rows: np.ndarray, values: np.ndarray) -> None:
         """Overwrite the observations of rows, before and after the step alike."""
-        raise CoachError(f"the memory's '{self.name}' are frames; a goal cannot be put in their place")
+        raise CoachError(f"the memory's '{self.name}' holds frames; a goal cannot replace them")
 
     def move(self, sources: np.ndarray, targets: np.ndarray, serials: np.ndarray, capacity: int | None = None) -> None:
         """Copy rows onto others; the frames stay where they are."""
@@ -575,11 +584,12 @@ class FrameObservations:
         self._mark_users(targets, serials)
 
     def intern_frames(self, observation: Any) -> None:
-        """Know an observation's frames again by their content, where they are among the newest of the ring."""
+        """Find an observation's frames by their content among the newest frames of the ring."""
         _, frames = _frames_of(observation)
         oldest = max(0, self.next_frame - self.size)
         serial = self.next_frame - 1
         for frame in reversed(frames):
+            # Only the few newest frames can belong to the next observation; a search of the whole ring would be slow.
             if id(frame) in self._known:
                 continue
             while serial >= oldest and not np.array_equal(self.frames[serial % self.size], frame):
@@ -592,7 +602,7 @@ class FrameObservations:
             serial -= 1
 
     def clear(self) -> None:
-        """Forget all rows and start the ring anew, so that few rows touch little memory."""
+        """Remove all rows and restart the ring at its beginning, so that a few new rows use little memory."""
         self.next_frame = 0
         self._known.clear()
 

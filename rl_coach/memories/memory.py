@@ -1,18 +1,18 @@
-"""Base of all memories: the seam between agents and what they remember."""
+"""Base of all memories, which store the transitions that agents learn from."""
 
 from __future__ import annotations
 
 import math
 import os
 from enum import Enum
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
 from rl_coach.base_parameters import Parameters
 from rl_coach.core_types import Batch, CsvDataset, Episode, Transition
 from rl_coach.memories.transition_store import TransitionStore
-from rl_coach.utilities.constraints import FLAG, Constraint
+from rl_coach.utilities.requirements import FLAG
 from rl_coach.utils import CoachError
 
 
@@ -31,9 +31,7 @@ class MemoryParameters(Parameters):
     :ivar load_memory_from_file_path: a file to fill the memory from before training
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "shared_memory": FLAG,
-    }
+    constraints = {"shared_memory": FLAG}
 
     def __init__(self) -> None:
         self.max_size: Any = None
@@ -47,17 +45,17 @@ class MemoryParameters(Parameters):
 
 
 class Memory:
-    """Transitions to learn from. Agents know a memory by what is here and ask it nothing else.
+    """Memory of transitions to learn from. Agents use only the methods and attributes of this class.
 
-    Methods of memories take ``lock`` where Coach's did; one process stores and samples, so it changes nothing.
+    Methods have the argument ``lock`` as in Coach 1.0.1. One process stores and samples, so it has no effect.
 
     :param max_size: ``(MemoryGranularity, number)``
-    :cvar stores_episodes: agents give it whole episodes (``store_episode``), not each transition as it comes
-    :cvar knows_episodes: it gives complete episodes in order; true of subclasses that say how
+    :cvar stores_episodes: agents store whole episodes (``store_episode``), not single transitions
+    :cvar knows_episodes: it returns complete episodes in order; True for subclasses that implement this
     :cvar has_priorities: its samples depend on ``update_priorities``
     :cvar samples_sequences: it has ``sample_sequences``
     :cvar allow_duplicates: a transition may be in one batch more than once
-    :cvar max_n_step: the most rewards that a transition may sum
+    :cvar max_n_step: the largest number of rewards that a transition may sum
     """
 
     stores_episodes = False
@@ -85,8 +83,8 @@ class Memory:
 
     @property
     def contiguous_frames(self) -> bool:
-        """True: sampled stacks of frames lie in memory as their shape says. False: as views of [B, K, ...] arrays,
-        several times faster, for networks that put the axes in order themselves."""
+        """True: sampled stacks of frames are contiguous in memory. False: they are views of [B, K, ...] arrays, which
+        is several times faster, for networks that order the axes themselves."""
         return self._store.contiguous_frames
 
     @contiguous_frames.setter
@@ -96,15 +94,15 @@ class Memory:
     @property
     def draws_many_batches(self) -> bool:
         """True: one sample of K * B transitions is as good as K samples of B, so that the batches of several updates
-        can be drawn at once. False where priorities change in between, or where order or duplicates matter."""
+        can be drawn in one call. False if priorities change in between, or if order or duplicates matter."""
         return self.allow_duplicates and not self.has_priorities
 
     def seed(self, seed: Any) -> None:
-        """Start this memory's random stream anew from an int or a ``SeedSequence``."""
+        """Restart this memory's random stream from an int or a ``SeedSequence``."""
         self.rng = np.random.default_rng(seed)
 
     def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
-        """Draw stretches of episodes; see ``EpisodicExperienceReplay``."""
+        """Draw sequences of episodes; see ``EpisodicExperienceReplay``."""
         raise NotImplementedError(f"{type(self).__name__} does not sample sequences")
 
     def store(self, obj: Any) -> None:
@@ -116,10 +114,10 @@ class Memory:
         raise NotImplementedError(f"{type(self).__name__} does not store episodes")
 
     def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
-        """Store many transitions at once, as if one by one. All or nothing: see ``check_columns``.
+        """Store many transitions in one call. Either all are stored or none: see ``check_columns``.
 
-        :param episode_lengths: ends of episodes, for memories that store those; after each ``game_over`` if not
-            given. What remains stays open.
+        :param episode_lengths: lengths of the episodes, for memories that store episodes; by default, an episode
+            ends after each ``game_over``. Transitions after the last end remain an incomplete episode.
         """
         self.assert_not_frozen()
         self.check_columns(chunk, episode_lengths)
@@ -140,7 +138,7 @@ class Memory:
     def check_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
         """Compare a chunk with what is stored, before ``store_columns`` changes anything.
 
-        :raises CoachError: a column lacks rows, or has another name, shape or kind of number; it is named
+        :raises CoachError: a column lacks rows, or has another name, shape or kind of number; the message names it
         """
         self._store.check(chunk)
         if episode_lengths is not None:
@@ -152,7 +150,7 @@ class Memory:
 
     def length(self) -> int:
         """The number of items."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how many items it holds")
+        raise NotImplementedError(f"{type(self).__name__} does not count its items")
 
     def sample(self, size: int) -> Batch:
         """A batch of ``size`` transitions."""
@@ -168,7 +166,7 @@ class Memory:
 
     def clean(self) -> None:
         """Forget everything."""
-        raise NotImplementedError(f"{type(self).__name__} does not forget")
+        raise NotImplementedError(f"{type(self).__name__} cannot be cleared")
 
     def save(self, file_path: str | os.PathLike) -> None:
         """Write the transitions to a file."""
@@ -218,7 +216,7 @@ class Memory:
         return {"store": self._store.get_state(), "rng": self.rng.bit_generator.state, "frozen": self.frozen}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Become what ``get_state`` saw."""
+        """Restore the state that ``get_state`` returned."""
         self._store.set_state(state["store"])
         self.rng.bit_generator.state = state["rng"]
         self.frozen = state["frozen"]
@@ -239,17 +237,17 @@ def episode_ends(chunk: Batch, episode_lengths: np.ndarray | None) -> np.ndarray
 def _check_episode_lengths(lengths: np.ndarray, rows: int) -> None:
     is_valid = lengths.ndim == 1 and (not lengths.size or (lengths.dtype.kind in "iu" and lengths.min() > 0))
     if not is_valid or lengths.sum() > rows:
-        raise CoachError(f"the chunk's episode lengths are {lengths.tolist()}, of {rows} rows")
+        raise CoachError(f"the chunk's episode lengths {lengths.tolist()} do not fit its {rows} rows")
 
 
 def check_max_size(max_size: Any) -> tuple[MemoryGranularity, int]:
     """``max_size`` itself.
 
-    :raises CoachError: it is no pair of a granularity and a number of at least 0
+    :raises CoachError: it is not a pair of a granularity and a number of at least 0
     """
     valid = isinstance(max_size, (tuple, list)) and len(max_size) == 2 and isinstance(max_size[0], MemoryGranularity)
     if not valid or max_size[1] < 0:
-        raise CoachError(f"memory.max_size is a pair such as (MemoryGranularity.Transitions, 1000000), not {max_size}")
+        raise CoachError(f"memory.max_size must be like (MemoryGranularity.Transitions, 1000000), not {max_size}")
     return max_size[0], int(max_size[1])
 
 

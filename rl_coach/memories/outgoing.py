@@ -32,9 +32,9 @@ class OutgoingMemoryParameters(MemoryParameters):
 class OutgoingMemory(Memory):
     """Transitions that have not been sent, in the order and the form in which the trainer's memory will get them.
 
-    :param max_size: not used: what is here is taken away before it grows
-    :param stores_episodes: the trainer's memory takes whole episodes
-    :param knows_episodes: the trainer's memory gives complete episodes
+    :param max_size: not used: transitions are sent and removed before there are many
+    :param stores_episodes: the trainer's memory stores whole episodes
+    :param knows_episodes: the trainer's memory returns complete episodes
     :param samples_sequences: the trainer's memory samples sequences, for recurrent networks
     """
 

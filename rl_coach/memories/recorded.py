@@ -138,16 +138,16 @@ class _DataUnpickler(pickle.Unpickler):
             return known
         if module in _NUMPY_MODULES and name in _NUMPY_FUNCTIONS:
             return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"it names {module}.{name}, which is no part of a recorded transition")
+        raise pickle.UnpicklingError(f"it contains {module}.{name}, which is not a part of a recorded transition")
 
 
 def read_pickled_transitions(file_path: str | os.PathLike) -> list[Transition]:
     """The transitions of a file that Coach's ``ExperienceReplay.save`` pickled.
 
-    A pickle may name any function for the reader to call. This reads no more than arrays, numbers, containers and
+    A pickle may name any function for the reader to call. This reader accepts only arrays, numbers, containers and
     the attributes of Coach's transitions; a file that names anything else is refused.
 
-    :raises CoachError: no such file, or it holds something else
+    :raises CoachError: no such file, or it contains something else
     """
     return [transition for item in _read_pickle(file_path) for transition in _transitions_of(item, file_path)]
 
@@ -181,7 +181,7 @@ def _read_pickle(file_path: str | os.PathLike) -> list:
     except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, TypeError, ValueError) as error:
         raise CoachError(f"'{file_path}' is not a replay buffer that Coach pickled: {error}") from None
     if not isinstance(content, (list, collections.deque)):
-        raise CoachError(f"'{file_path}' holds a {type(content).__name__}, not a list of transitions or episodes")
+        raise CoachError(f"'{file_path}' contains a {type(content).__name__}, not a list of transitions or episodes")
     return list(content)
 
 
@@ -190,7 +190,7 @@ def _transitions_of(item: Any, file_path: Any) -> list[Transition]:
         return [_transition_of(vars(item), file_path)]
     if isinstance(item, _PickledEpisode):
         return [part for inner in vars(item).get("transitions", []) for part in _transitions_of(inner, file_path)]
-    raise CoachError(f"'{file_path}' holds a {type(item).__name__} where a transition or an episode should be")
+    raise CoachError(f"'{file_path}' contains a {type(item).__name__} instead of a transition or an episode")
 
 
 def _transition_of(attributes: dict[str, Any], file_path: Any) -> Transition:
@@ -207,7 +207,7 @@ def _transition_of(attributes: dict[str, Any], file_path: Any) -> Transition:
             info=attributes.get("info"),
         )
     except (KeyError, AttributeError) as error:
-        raise CoachError(f"'{file_path}' holds a transition without {error}") from None
+        raise CoachError(f"'{file_path}' contains a transition without {error}") from None
     transition._n_step_discounted_rewards = attributes.get("_n_step_discounted_rewards")
     return transition
 

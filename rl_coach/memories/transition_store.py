@@ -61,13 +61,13 @@ class InfoColumn:
 class TransitionStore:
     """Transitions in columns, oldest first, in a ring.
 
-    A class of its own because every memory keeps its transitions so, whatever it samples by. Positions count from
-    the oldest transition; a transition's serial number is its position plus ``first_serial``, its row in the columns
-    the serial number modulo the capacity. Memory is taken as rows are written.
+    This is a separate class because every memory stores its transitions in this way, however it samples. Positions
+    count from the oldest transition; a transition's serial number is its position plus ``first_serial``, its row in the
+    columns the serial number modulo the capacity. The system allocates memory as rows are written.
 
-    :param capacity: number of transitions that there is room for; None grows as needed
-    :param drop_oldest: called with the number of transitions that room is needed for; lets at least one of the oldest
-        go through ``drop_first``. Drops as many as that if not given.
+    :param capacity: largest number of transitions; None grows as needed
+    :param drop_oldest: called with the number of transitions that need space; must remove at least one of the oldest
+        with ``drop_first``. By default, exactly this number is removed.
     """
 
     def __init__(self, capacity: int | None, drop_oldest: Callable[[int], None] | None = None):
@@ -125,10 +125,11 @@ class TransitionStore:
     # Writing
 
     def append(self, transition: Transition) -> int:
-        """Store one transition, copied into the columns; the oldest go if there is no room. Returns its row.
+        """Store one transition, copied into the columns; the oldest are removed if there is no space. Returns its row.
 
         :raises CoachError: it has other observations, or observations of other shapes, than those before it
         """
+        # Columns are created by the first transition: only it shows shapes and dtypes.
         if not self.observations:
             self._create(transition)
         if self.length == self.capacity:
@@ -162,7 +163,7 @@ class TransitionStore:
         held = list(self.observations)
         odd = [name for name in state if name not in self.observations] or [n for n in held if n not in state]
         hint = did_you_mean(odd[0], held)
-        raise CoachError(f"the memory holds the observations {held}, this transition has {list(state)}{hint}")
+        raise CoachError(f"the memory holds the observations {held}, but this transition has {list(state)}{hint}")
 
     def _create(self, transition: Transition) -> None:
         state = transition.state
@@ -173,6 +174,7 @@ class TransitionStore:
     def _create_columns(self, state: dict[str, Any], action: Any, reward: Any) -> None:
         capacity = self.capacity
         self.actions = ArrayColumn("action", capacity, action)
+        # float64 whatever the first reward is: an integer 0 must not round the rewards after it.
         self.rewards = ArrayColumn("reward", capacity, reward, dtype=np.float64)
         self.game_overs = np.zeros(capacity, dtype=bool)
         self.terminateds = np.zeros(capacity, dtype=bool)
@@ -184,9 +186,7 @@ class TransitionStore:
         :raises CoachError: there is not so much room in all
         """
         if not self.grows and count > self.capacity:
-            raise CoachError(
-                f"{count} transitions at once are more than memory.max_size ({self.capacity}) has room for"
-            )
+            raise CoachError(f"{count} transitions at once do not fit into memory.max_size ({self.capacity})")
         if self.grows and self.length + count > self.capacity:
             self._grow(max(2 * self.capacity, self.length + count))
         while (excess := self.length + count - self.capacity) > 0:
@@ -274,7 +274,7 @@ class TransitionStore:
         self.n_steps[rows] = values
 
     def check(self, chunk: Batch) -> None:
-        """Compare a chunk with what is held, so that ``extend`` cannot fail half-way.
+        """Compare a chunk with the stored columns, so that ``extend`` cannot fail half-way.
 
         :raises CoachError: a column lacks rows, or has another name, shape or kind of number than what is held or,
             in an empty store, than its first row; it is named
@@ -282,6 +282,7 @@ class TransitionStore:
         _check_rows(chunk)
         if not len(chunk):
             return
+        # An empty store takes dtypes and shapes from the chunk's first row; the others must fit it.
         if not self.observations:
             empty = TransitionStore(capacity=1)
             empty._create_from_chunk(chunk)
@@ -313,6 +314,7 @@ class TransitionStore:
             return
         if not self.observations:
             self._create_from_chunk(chunk)
+        # The frames of one chunk must fit into the ring together, or they would overwrite each other.
         if self._exceeds_frames(chunk):
             half = len(chunk) // 2
             self.extend(chunk[:half])
@@ -467,7 +469,7 @@ class TransitionStore:
         )
 
     def intern_frames(self, state: dict[str, Any]) -> None:
-        """Know the frames of a state whose step before is the newest row."""
+        """Find the stored frames of a state that follows the newest row."""
         for name, column in self.observations.items() if self.length else ():
             if name in state:
                 column.intern_frames(state[name])
@@ -489,13 +491,14 @@ class TransitionStore:
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Become what ``get_state`` saw: same rows in the same places, so that sampling goes on alike.
+        """Restore the state that ``get_state`` returned: the same rows in the same places, so that sampling continues
+        exactly.
 
         :raises CoachError: a memory of another size wrote it
         """
         if not self.grows and state["capacity"] != self.capacity:
             raise CoachError(
-                f"the saved memory has room for {state['capacity']} transitions, this one for {self.capacity}; "
+                f"the saved memory has a capacity of {state['capacity']} transitions, this one of {self.capacity}; "
                 "use the same memory.max_size"
             )
         self._reset()

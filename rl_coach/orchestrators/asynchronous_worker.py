@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from rl_coach.agents.core.state import FILTERS
+from rl_coach.agents.core.transport import FILTERS
 from rl_coach.architectures.shared_networks import SharedBlock, SharedFile, SharedNetworks
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.core_types import EnvironmentEpisodes, RunPhase
@@ -89,14 +89,14 @@ class ParentLink:
             self._stop()
 
     def line(self, text: str, style: str | None, prefix: str) -> None:
-        """Have a line printed; a run that has reached its goal was not interrupted, and says no such thing."""
+        """Let the parent print a line; a run that has reached its goal prints nothing about an interruption."""
         if not self._has_finished:
             self.send(Line(text, style, prefix))
 
     def listen(self, seconds: float = 0.0) -> None:
-        """Take what the parent has said since the last time.
+        """Read the parent's messages since the last call.
 
-        :param seconds: wait so long for a first word
+        :param seconds: time to wait for a first message
         """
         try:
             while self._connection.poll(seconds):

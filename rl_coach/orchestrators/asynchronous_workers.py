@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from types import FrameType
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from rl_coach.orchestrators.background_sender import BackgroundSender
 from rl_coach.orchestrators.worker_messages import Attach, Built, Ended, Failed, Line, Report, Statistics, Stop
 from rl_coach.runs.live_region import Fields
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Rate, display_on
+from rl_coach.utilities.system import handling
 from rl_coach.utils import CoachError, TrainingError, short_dynamic_import
 
 _SECONDS_TO_DIE = 5.0
@@ -78,14 +79,14 @@ class _Running:
 
 
 class AsynchronousWorkers:
-    """A run of several workers, each the ordinary graph in a process of its own.
+    """Run of several workers; each has the ordinary graph in its own process.
 
-    :param num_workers: number of those that train
+    :param num_workers: number of workers that train
     :param is_evaluated_apart: start one more, which only evaluates
-    :param seed: the run's; None draws one
-    :param make_graph: gives the graph manager, in each worker's process
-    :param make_task: gives the task of a run of one process, there too
-    :ivar seed: the run's
+    :param seed: the run's seed; None draws one
+    :param make_graph: creates the graph manager, in each worker's process
+    :param make_task: creates the task of a run of one process, in each worker's process
+    :ivar seed: the run's seed
     """
 
     def __init__(
@@ -119,12 +120,12 @@ class AsynchronousWorkers:
         :raises CoachError: a worker found the settings bad
         :raises TrainingError: a worker failed, or the first one died
         :raises KeyboardInterrupt: Ctrl-C; the first worker has saved a checkpoint
-        :raises SystemExit: SIGTERM, likewise
+        :raises SystemExit: SIGTERM; the first worker has saved a checkpoint
         """
         if not CAN_SHARE:
-            raise CoachError("workers that share weights need Linux or macOS: act in several copies instead")
+            raise CoachError("workers that share weights need Linux or macOS: use several environment copies instead")
         try:
-            with self._listening():
+            with handling((signal.SIGINT, signal.SIGTERM), self._ask):
                 self._start()
                 self._display = display_on(screen)
                 while any(not worker.is_over for worker in self._running):
@@ -147,6 +148,7 @@ class AsynchronousWorkers:
             here, there = context.Pipe()
             process = context.Process(target=work, args=(plan, there), daemon=True)
             process.start()
+            # With the parent's copy closed, the pipe ends when the worker dies.
             there.close()
             name = f"worker {plan.index}" if plan.trains else f"worker {plan.index} (evaluation)"
             self._running.append(_Running(name, process, here))
@@ -171,6 +173,7 @@ class AsynchronousWorkers:
     def _bury(self, index: int, worker: _Running) -> None:
         worker.is_over = True
         worker.part()
+        # The others must not wait for a dead worker's gradients in synchronous training.
         if self._file is not None and index < self._num_training:
             self._file.leave(index)
         if not worker.has_ended:
@@ -183,7 +186,7 @@ class AsynchronousWorkers:
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         others = [one for one in self._running[: self._num_training] if not one.is_over]
         if index != _FIRST and worker.has_attached and others:
-            screen.warning(f"{worker.name} {how}; the others go on")
+            screen.warning(f"{worker.name} {how}; the others continue")
             return
         what = "which writes the checkpoints, " if index == _FIRST else ""
         self._fail(TrainingError(f"{worker.name}{', ' + what if what else ' '}{how}"))
@@ -199,21 +202,12 @@ class AsynchronousWorkers:
                 if not worker.is_over:
                     worker.tell(stop)
 
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
     def _ask(self, number: int, frame: FrameType | None = None) -> None:
         if self._signal is not None:
             self._kill()
             raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
         self._signal = number
-        screen.warning("stopping all workers after this step; once more to exit at once, without a checkpoint")
+        screen.warning("stopping all workers after this step; a second Ctrl-C exits immediately, without a checkpoint")
         self._end_all(Stop(has_finished=False))
 
     def _kill(self) -> None:
@@ -239,7 +233,7 @@ class AsynchronousWorkers:
             self._running[_FIRST].tell(Attach(self._path, {}))
 
     def is_attached(self, index: int) -> None:
-        """Have the others share the networks once the first worker's lie there."""
+        """Let the other workers attach to the shared networks after the first worker has created them."""
         self._running[index].has_attached = True
         if index == _FIRST:
             self._file = SharedFile(self._path, self._num_training)
@@ -255,7 +249,7 @@ class AsynchronousWorkers:
                 os.remove(self._path)
 
     def relay(self, index: int, message: Statistics) -> None:
-        """Pass on what a worker's filters have gathered."""
+        """Send a worker's filter statistics to the other workers."""
         for other, worker in enumerate(self._running):
             if other != index and worker.has_attached and not worker.is_over:
                 worker.tell(message)
@@ -268,7 +262,7 @@ class AsynchronousWorkers:
         screen.print_forwarded(name + message.text, message.style, message.prefix)
 
     def take_report(self, index: int, message: Report) -> None:
-        """Remember where a worker stands, and tell of an evaluation that has ended."""
+        """Store a worker's progress, and print a line when an evaluation has ended."""
         worker = self._running[index]
         before = worker.report and worker.report.evaluation
         worker.report = message
@@ -278,10 +272,10 @@ class AsynchronousWorkers:
             self._display.say(f"{worker.name}: evaluation {last:.5g} (best {best:.5g}) | steps {self._steps:,}")
 
     def has_ended(self, index: int, message: Ended) -> None:
-        """Have all end once one has reached the goal: they share what it was reached with."""
+        """Stop all workers when one has reached the goal, because they share the weights that reached it."""
         self._running[index].has_ended = True
         if message.is_goal_reached:
-            screen.success("the stop condition holds: the success rate has reached its target")
+            screen.success("solved: the success rate has reached its target")
             self._end_all(Stop(has_finished=True))
 
     def has_failed(self, index: int, message: Failed) -> None:
@@ -364,6 +358,7 @@ def _make_file(num_bytes: int) -> str:
     handle, path = tempfile.mkstemp(prefix="coach-networks-", dir=_IN_MEMORY if has_room else None)
     try:
         with os.fdopen(handle, "wb") as file:
+            # Written, not only made longer: on a full disk a sparse file would kill a worker later, at its first write.
             file.write(bytes(num_bytes))
     except OSError as error:
         os.remove(path)

@@ -9,16 +9,17 @@ from typing import Any
 
 
 class BackgroundSender:
-    """Sends what is posted, in order, from a thread of its own.
+    """Sender of messages through a pipe, in order, from its own thread.
 
-    Two processes that both write before they read stand still for ever once the pipe is full both ways. One that never
-    waits for the other to read cannot be part of that. What a reader that does not read leaves behind stays here.
+    If two processes both write before they read, they block forever when the pipe is full in both directions. A process
+    that never waits for the reader prevents this. Messages that are not read yet are kept here.
 
-    :param connection: the pipe, which nobody else writes to
+    :param connection: the pipe; nothing else may write to it
     """
 
     def __init__(self, connection: Connection):
         self._connection = connection
+        # A SimpleQueue's ``put`` is reentrant: a signal handler may post while the same thread is posting.
         self._messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._send, name="sender", daemon=True)
         self._thread.start()
@@ -39,4 +40,5 @@ class BackgroundSender:
                 try:
                     self._connection.send(posted[0])
                 except (BrokenPipeError, ConnectionError):
+                    # Further messages are dropped, not an error: the end of a process is noticed elsewhere.
                     is_heard = False

@@ -1,4 +1,4 @@
-"""Base of the orchestrators: what starts the parts of a distributed run."""
+"""Base of the orchestrators, which start the processes of a distributed run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class DeployParameters:
 
 
 class Deploy:
-    """Base of the orchestrators. A subclass brings up the parts of a run and takes them down.
+    """Base of the orchestrators. A subclass starts and stops the processes of a run.
 
     :param deploy_parameters: settings of the orchestrator
     """
@@ -19,7 +19,7 @@ class Deploy:
         self.deploy_parameters = deploy_parameters
 
     def setup(self) -> bool:
-        """Bring up what the parts need before they start.
+        """Create everything that the processes need before they start.
 
         :return: True if that worked
         """

@@ -1,6 +1,6 @@
 """Settings of a distributed run: the INI file of ``-dcp``, Coach's keys and those that are new.
 
-The file is read whole: all its mistakes are told at once, a line each.
+The whole file is read, and all its mistakes are reported together, one line each.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _UNITS: Mapping[str, str | int] = {"m": "0.001", "": "1", "k": "1e3", "M": "1e6"
 
 @dataclass(frozen=True)
 class PodSettings:
-    """Resources of one kind of pod, in Kubernetes' quantities; empty where the cluster decides.
+    """Resources of one kind of pod, in Kubernetes' quantities; if empty, the cluster decides.
 
-    :param image: the image; empty takes that of the run
+    :param image: the image; empty uses that of the run
     :param cpu: processors that are reserved, such as ``2`` or ``500m``
     :param memory: memory that is reserved, such as ``2Gi``
     :param cpu_limit: processors at most
-    :param memory_limit: memory at most; a pod that takes more is killed
+    :param memory_limit: memory at most; a pod that uses more is killed
     :param gpus: number of GPUs
     """
 
@@ -48,33 +48,33 @@ class PodSettings:
 
 @dataclass(frozen=True)
 class DistributedSettings:
-    """Settings of a distributed run. What is not given is chosen for the embedded run on one machine.
+    """Settings of a distributed run. The defaults are for a run on one machine.
 
-    :param orchestrator: who starts the processes; a file that names an image and no orchestrator means Kubernetes,
-        as all files of Coach 1.0.1 do
-    :param image: image of trainer and workers where they name none of their own
-    :param memory_backend: the way of the experience; ``redispubsub`` of Coach 1.0.1 is ``redis`` too
+    :param orchestrator: the orchestrator that starts the processes; a file with an image and without an orchestrator
+        means Kubernetes, like all files of Coach 1.0.1
+    :param image: image of trainer and workers if their sections have none
+    :param memory_backend: the transport of experience; ``redispubsub`` of Coach 1.0.1 means ``redis`` too
     :param data_store: place of policies and checkpoints
-    :param redis_url: address of a Redis that is there already, without its password; empty starts one for the run
+    :param redis_url: address of an existing Redis, without its password; empty starts one for the run
     :param redis_password: its password; None for one without
     :param s3_end_point: URL of the service; empty is Amazon's
     :param s3_bucket_name: the bucket, which must exist
-    :param s3_creds_file: an AWS credentials file; empty takes the standard chain
-    :param nfs_path: the shared directory, or the exported path where ``nfs_server`` is given
+    :param s3_creds_file: an AWS credentials file; empty uses the standard chain
+    :param nfs_path: the shared directory, or the exported path if ``nfs_server`` is given
     :param nfs_server: host of an NFS export that a volume is made for
-    :param nfs_claim: a PersistentVolumeClaim that is there already
-    :param nfs_storage_class: the storage class of a claim that is made, and removed, with the run
+    :param nfs_claim: an existing PersistentVolumeClaim
+    :param nfs_storage_class: the storage class of a claim that is created and removed with the run
     :param nfs_size: its size
     :param namespace: the namespace; empty is that of the kubeconfig's context
-    :param kubeconfig: the kubeconfig; empty takes ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
+    :param kubeconfig: the kubeconfig; empty uses ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
     :param context: its context; empty is the current one
-    :param service_account: of trainer and workers, for clusters that give S3 credentials so
-    :param image_pull_secret: a Secret that holds the registry's credentials
+    :param service_account: the service account of trainer and workers, for clusters that give S3 credentials through it
+    :param image_pull_secret: a Secret with the registry's credentials
     :param gpu_resource: name of the GPUs in the cluster
     :param keep_seconds: time after which the cluster itself removes a run that has ended
-    :param start_seconds: time that the trainer's pod has to start, images pulled and node found
-    :param stop_seconds: time that a pod has to save and end once it is told to
-    :param restarts: number of times that the trainer, and each worker, is started anew after a failure
+    :param start_seconds: time for the trainer's pod to start, including finding a node and pulling images
+    :param stop_seconds: time for a pod to save and end after it was told to stop
+    :param restarts: number of times that the trainer, and each worker, is restarted after a failure
     """
 
     orchestrator: Orchestrator = "local"
@@ -132,9 +132,9 @@ class DistributedSettings:
     def s3_order(self, experiment_path: str, prefix: str, credentials: str | None) -> DataStoreOrder:
         """The order for a store in the bucket.
 
-        :param experiment_path: the directory of the experiment where the trainer runs
+        :param experiment_path: the experiment's directory on the trainer's side
         :param prefix: beginning of the keys
-        :param credentials: the credentials file where trainer and workers run
+        :param credentials: the credentials file on the side of trainer and workers
         """
         settings = {
             "end_point": self.s3_end_point or None,
@@ -193,7 +193,7 @@ def _whole(smallest: int) -> _Kind:
             raise ValueError
         return number
 
-    return _Kind(parse, f"allowed: a whole number from {smallest} up")
+    return _Kind(parse, f"allowed: a whole number, {smallest} or more")
 
 
 def _file(text: str) -> str:
@@ -224,13 +224,13 @@ def _quantity(text: str) -> str:
 
 
 def quantity(text: str) -> Decimal:
-    """The number that a quantity of Kubernetes such as ``500m`` or ``2Gi`` stands for.
+    """The number that a quantity of Kubernetes such as ``500m`` or ``2Gi`` means.
 
-    :raises ValueError: it is none
+    :raises ValueError: it is not a quantity
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(m|k|[KMGT]i|[MGT])?", text)
     if match is None:
-        raise ValueError(f"'{text}' is no quantity")
+        raise ValueError(f"'{text}' is not a quantity")
     return Decimal(match[1]) * Decimal(_UNITS[match[2] or ""])
 
 
@@ -267,16 +267,18 @@ _KEYS: Mapping[str, Mapping[str, _Kind]] = {
         "redis_url": _Kind(_redis_url, "allowed: redis://host:port/database, or rediss:// for TLS"),
         "redis_password_file": _FILE,
         "s3_end_point": _Kind(_url, "allowed: a host, or a URL such as https://s3.example.com:9000"),
-        "s3_bucket_name": _matching(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]", "allowed: a bucket of a-z, 0-9, '-', '.'"),
+        "s3_bucket_name": _matching(
+            r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]", "allowed: the name of a bucket, made of a-z, 0-9, '-' and '.'"
+        ),
         "s3_creds_file": _FILE,
-        "nfs_path": _matching(r"/.*", "allowed: a directory from the root, such as /export/coach"),
+        "nfs_path": _matching(r"/.*", "allowed: an absolute path of a directory, such as /export/coach"),
         "nfs_server": _matching(r"[\w.\-:]+", "allowed: a host or an address"),
         "nfs_claim": _NAME,
         "nfs_storage_class": _NAME,
         "nfs_size": _QUANTITY,
-        "namespace": _matching(_LABEL, "allowed: at most 63 of a-z, 0-9 and '-'"),
+        "namespace": _matching(_LABEL, "allowed: at most 63 characters of a-z, 0-9 and '-'"),
         "kubeconfig": _FILE,
-        "context": _matching(r".+", "allowed: a context of the kubeconfig"),
+        "context": _matching(r".+", "allowed: the name of a context in the kubeconfig"),
         "service_account": _NAME,
         "image_pull_secret": _NAME,
         "gpu_resource": _matching(rf"{_LABEL}(\.{_LABEL})*/[\w.\-]+", "allowed: a resource such as nvidia.com/gpu"),
@@ -300,7 +302,7 @@ def _sections(path: str) -> dict[str, dict[str, str]]:
     except OSError as error:
         raise CoachError(f"-dcp: cannot read '{path}': {error.strerror}") from error
     except (configparser.Error, UnicodeDecodeError) as error:
-        raise CoachError(f"-dcp: '{path}' is no INI file: {' '.join(str(error).split())}") from error
+        raise CoachError(f"-dcp: '{path}' is not an INI file: {' '.join(str(error).split())}") from error
     return {name: dict(parser[name]) for name in parser.sections()}
 
 

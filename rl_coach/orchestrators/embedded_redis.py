@@ -36,13 +36,13 @@ def find_redis_server() -> str:
 
 
 class EmbeddedRedis:
-    """A redis-server that listens on the loopback interface, keeps nothing on disk and evicts nothing.
+    """Redis-server that listens on the loopback interface, stores nothing on disk and evicts nothing.
 
-    :param directory: temporary; its log and its password lie there
-    :param before_start: is called in the new process before the program starts
+    :param directory: a temporary directory for its log and its password
+    :param before_start: function that is called in the new process before the program starts
 
-    :ivar port: where it listens
-    :ivar password_file: holds the password
+    :ivar port: the port that it listens on
+    :ivar password_file: the file with the password
     """
 
     def __init__(self, directory: str | os.PathLike[str], before_start: Callable[[], None] | None = None):
@@ -61,7 +61,7 @@ class EmbeddedRedis:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        """Start it, or start it again, empty, where it was."""
+        """Start it, or restart it, empty, on the same port."""
         settings = {
             "port": self.port, "bind": "127.0.0.1", "protected-mode": "yes", "requirepass": self.password,
             "save": '""', "appendonly": "no", "maxmemory-policy": "noeviction", "daemonize": "no",

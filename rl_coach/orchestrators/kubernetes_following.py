@@ -1,4 +1,4 @@
-"""Following of a run on a cluster: the trainer's log, what becomes of its pods, and how it ends."""
+"""Following of a run on a cluster: the trainer's log, the states of its pods, and its end."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _SILENCE = 60.0  # seconds without an answer, until it is said
 class Outcome:
     """End of a run.
 
-    :param message: what went wrong; empty where nothing did
-    :param exit_code: the trainer's; None where it has none
+    :param message: the error; empty if there was none
+    :param exit_code: the trainer's exit code; None if it has none
     """
 
     message: str = ""
@@ -107,7 +107,7 @@ class Watcher(threading.Thread):
 
 
 class LogFollower(threading.Thread):
-    """A thread that says each line of a pod's log once, over breaks of the connection.
+    """Thread that passes on each line of a pod's log exactly once, even if the connection breaks.
 
     :param say: called with each line
     """
@@ -178,9 +178,9 @@ class Follower:
     _unclaimed: dict[str, list[Manifest]] = field(default_factory=dict)
 
     def follow(self) -> Outcome:
-        """Follow the run until it ends, or cannot go on.
+        """Follow the run until it ends or cannot continue.
 
-        :raises ClusterError: the cluster refuses to tell, or answers no more
+        :raises ClusterError: the cluster refuses the request, or no longer answers
         """
         with self._watching():
             while True:
@@ -244,7 +244,7 @@ class Follower:
         if not pods.has_started(pod):
             return None
         if name not in self._logs:
-            self.say(f"the trainer runs in pod '{name}'")
+            self.say(f"the trainer is running in pod '{name}'")
             self._logs[name] = LogFollower(self.cluster, name, self.show)
             self._logs[name].start()
         if pods.has_ended(pod):
@@ -255,7 +255,7 @@ class Follower:
     def _count_workers(self) -> None:
         running = [pod for pod in self._pods.values() if pods.component(pod) == WORKER]
         count = sum(pods.has_started(pod) and not pods.has_ended(pod) for pod in running)
-        self.say(f"{count} of {self.num_workers} workers run")
+        self.say(f"{count} of {self.num_workers} workers are running")
 
     def _check_start(self) -> Outcome | None:
         """Give up on a trainer that does not start."""
@@ -265,7 +265,7 @@ class Follower:
             return None
         if time.monotonic() - self._waiting_since < self.start_seconds:
             return None
-        reasons = [str(pods.trouble(pod) or "its pod waits") for pod in trainers] or ["it has no pod"]
+        reasons = [str(pods.trouble(pod) or "its pod is waiting") for pod in trainers] or ["it has no pod"]
         return Outcome(f"the trainer did not start within {self.start_seconds:.0f} s: {'; '.join(reasons)}")
 
     # Jobs
@@ -348,9 +348,9 @@ def _stop_threads(threads: Sequence[Watcher | LogFollower]) -> None:
 
 
 def wait_until_gone(cluster: Cluster, kind: str, name: str, uid: str, seconds: float) -> bool:
-    """Wait until an object is deleted, with all that it owns.
+    """Wait until an object is deleted, with all objects that it owns.
 
-    :return: False if it is still there after so many seconds
+    :return: False if it still exists after this time
     """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -1,8 +1,8 @@
 """Kubernetes manifests of a distributed run, as pure functions from its description to plain dicts.
 
 The trainer's Job owns all other objects: its deletion removes them, and the cluster deletes it by itself
-``keep_seconds`` after it has ended, also where whoever started the run is gone. All pods satisfy the restricted pod
-security standard. Secrets reach containers as files.
+``keep_seconds`` after it has ended, also if the machine that started the run no longer exists. All pods satisfy the
+restricted pod security standard. Secrets reach containers as files.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Container:
     """A container of a run.
 
     :param image: its image
-    :param command: the program and its arguments; empty takes the image's
+    :param command: the program and its arguments; empty uses those of the image
     :param requests: reserved resources by name
     :param limits: resources at most by name, GPUs among them
     """
@@ -79,18 +79,18 @@ class KubernetesRun:
     """Description of a run on Kubernetes.
 
     :param name: the name that all its objects begin with
-    :param namespace: the namespace; empty leaves it to whoever creates them
+    :param namespace: the namespace; if empty, it is chosen when the objects are created
     :param run: the run's id
     :param trainer: the trainer's container
     :param worker: the container of each worker
     :param num_workers: number of workers
-    :param redis: the container of Redis; None where there is one already
+    :param redis: the container of Redis; None for an existing Redis
     :param redis_password: its password; None for one without
     :param order: the run order as JSON; empty for containers that need none
-    :param s3_credentials: an AWS credentials file; None takes what the pods are given otherwise
+    :param s3_credentials: an AWS credentials file; None uses the pods' other credentials
     :param volume: the volume that is shared; None for none
-    :param service_account: of trainer and workers; empty is the namespace's default
-    :param image_pull_secret: a Secret that holds the registry's credentials
+    :param service_account: the account of trainer and workers; empty is the namespace's default
+    :param image_pull_secret: a Secret with the registry's credentials
     :param keep_seconds: time until the cluster removes a run that has ended
     :param stop_seconds: time that a pod has to end
     :param restarts: number of new attempts after a failure
@@ -148,9 +148,10 @@ def dependents(run: KubernetesRun) -> list[Manifest]:
 
 
 def owned(manifest: Manifest, owner: Manifest) -> Manifest:
-    """A manifest whose object goes when its owner does. Objects outside namespaces cannot be owned from within one.
+    """A manifest whose object is removed with its owner. An object inside a namespace cannot own one outside of
+    namespaces.
 
-    :param owner: the owner as the cluster holds it, with its uid
+    :param owner: the owner as stored in the cluster, with its uid
     """
     if manifest["kind"] == "PersistentVolume":
         return manifest
@@ -189,7 +190,7 @@ def selector(name: str) -> str:
 
 
 def trainer_job(run: KubernetesRun) -> Manifest:
-    """The trainer, started anew after failures that another attempt may mend."""
+    """The trainer; it is restarted after failures that another attempt may repair."""
     spec = {
         "backoffLimit": run.restarts,
         "ttlSecondsAfterFinished": run.keep_seconds,
@@ -312,7 +313,7 @@ def redis_service(run: KubernetesRun) -> Manifest:
 
 
 def redis_secret(run: KubernetesRun, password: str) -> Manifest:
-    """The password of Redis; for a Redis of the run also its configuration, which holds it."""
+    """The password of Redis; for the run's own Redis also its configuration, which contains the password."""
     files = {"password": password.encode()}
     if run.redis is not None:
         lines = [
@@ -347,7 +348,7 @@ def closed_policy(run: KubernetesRun) -> Manifest:
 
 
 def order_config(run: KubernetesRun) -> Manifest:
-    """The run order, from which trainer and workers know what to do; it holds no secrets."""
+    """The run order, which tells trainer and workers what to do; it contains no secrets."""
     return _manifest(run, "v1", "ConfigMap", "order", "order", data={"order.json": run.order})
 
 

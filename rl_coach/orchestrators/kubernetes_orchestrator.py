@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import pathlib
 import re
 import secrets
 import signal
 import sys
-from typing import Any, Iterator, Mapping, NoReturn, Sequence
+from typing import Any, Mapping, NoReturn, Sequence
 
 from rl_coach.base_parameters import RunType
 from rl_coach.data_stores.data_store import DataStoreParameters
@@ -19,6 +18,7 @@ from rl_coach.orchestrators.kubernetes_following import Follower, Outcome, wait_
 from rl_coach.orchestrators.kubernetes_manifests import Container, KubernetesRun, Manifest, Volume
 from rl_coach.orchestrators.run_order import ROLLOUT_PROGRAM, TRAINING_PROGRAM, DataStoreOrder, RunOrder, new_run_id
 from rl_coach.utilities.kubernetes_cluster import CONFLICT, Cluster, ClusterError
+from rl_coach.utilities.system import handling
 from rl_coach.utils import CoachError, TrainingError
 
 TRAINER_COMMAND = ("python", "-m", TRAINING_PROGRAM, "--order", manifests.ORDER_FILE)
@@ -64,14 +64,14 @@ class KubernetesParameters(DeployParameters):
     """Settings of a run on Kubernetes.
 
     :param run_type_params: trainer and workers
-    :param kubeconfig: the kubeconfig; None takes ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
+    :param kubeconfig: the kubeconfig; None uses ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
     :param namespace: the namespace; None is that of the kubeconfig's context
     :param nfs_server: host of an NFS export that trainer and workers share
     :param nfs_path: its path
     :param checkpoint_dir: the directory of checkpoints in containers
-    :param memory_backend_parameters: of the memory backend; a Redis of the run's own serves all
+    :param memory_backend_parameters: of the memory backend; the run's own Redis serves all
     :param data_store_params: of the data store
-    :param settings: all else; ``kubeconfig``, ``namespace`` and NFS above win where they are given
+    :param settings: all other settings; ``kubeconfig``, ``namespace`` and NFS above override them if given
     :param name: the run's name, of a-z, 0-9 and '-'
     :param order: the run order; None for containers that need none
     """
@@ -104,13 +104,13 @@ class KubernetesParameters(DeployParameters):
 
 
 class Kubernetes(Deploy):
-    """A run on Kubernetes.
+    """Orchestrator of a run on Kubernetes.
 
-    ``setup()`` makes what the parts need, ``deploy()`` starts them, ``follow()`` waits for the end, ``undeploy()``
-    removes all of it.
+    ``setup()`` creates what the processes need, ``deploy()`` starts them, ``follow()`` waits for the end,
+    ``undeploy()`` removes everything.
 
     :param params: the run
-    :raises CoachError: there is no way to a cluster
+    :raises CoachError: no cluster can be reached
     """
 
     def __init__(self, params: KubernetesParameters):
@@ -134,9 +134,10 @@ class Kubernetes(Deploy):
         return self._owner is not None
 
     def setup(self, crd: str | None = None) -> bool:
-        """Create all that trainer and workers need. The trainer's Job, which owns the rest, starts no pod yet.
+        """Create all objects that trainer and workers need. The trainer's Job, which owns the others, starts no pod
+        yet.
 
-        :param crd: the checkpoint that training starts from, brought into the data store
+        :param crd: the checkpoint that training starts from, copied into the data store
         :raises CoachError: there is a run of that name, or the cluster refuses
         """
         if crd is not None and self.params.data_store_params is not None:
@@ -163,7 +164,7 @@ class Kubernetes(Deploy):
         """
         self._owner = self.cluster.read("Job", manifests.owner_name(self.name))
         if self._owner is None:
-            raise CoachError(f"no run '{self.name}' in namespace '{self.cluster.namespace}' to attach to")
+            raise CoachError(f"there is no run '{self.name}' in namespace '{self.cluster.namespace}' to attach to")
         return True
 
     def deploy(self) -> bool:
@@ -187,16 +188,16 @@ class Kubernetes(Deploy):
         return True
 
     def follow(self) -> Outcome:
-        """Show the trainer's log, and what hinders pods, until the run ends.
+        """Show the trainer's log, and problems of pods, until the run ends.
 
-        :raises CoachError: the cluster answers no more
+        :raises CoachError: the cluster no longer answers
         """
         return Follower(
             self.cluster, self.name, self.description.num_workers, self.params.settings.start_seconds, say, show
         ).follow()
 
     def worker_logs(self, path: str = "./logs") -> list[pathlib.Path]:
-        """Write the log of each worker's pod, of those that were replaced too.
+        """Write the log of each worker's pod, also of pods that were replaced.
 
         :param path: the directory of the files, ``<pod>.log``
         :return: the files
@@ -219,7 +220,7 @@ class Kubernetes(Deploy):
     def trainer_logs(self) -> None:
         """Show the trainer's log until the run ends.
 
-        :raises CoachError: the run failed; the message says why
+        :raises CoachError: the run failed; the message has the reason
         :raises TrainingError: training failed
         """
         raise_failure(self.follow())
@@ -234,9 +235,9 @@ class Kubernetes(Deploy):
             show(line.partition(" ")[2])
 
     def undeploy(self) -> bool:
-        """Remove the run: its owner, and with it all that it owns.
+        """Remove the run: the owner, and with it all objects that it owns.
 
-        :return: False if something is still there after the time that pods have to end
+        :return: False if objects still exist after the time that pods have to end
         :raises CoachError: the cluster refuses
         """
         owner = self.cluster.read("Job", manifests.owner_name(self.name))
@@ -270,9 +271,9 @@ class Kubernetes(Deploy):
         found = self.cluster.read("Job", manifests.owner_name(self.name))
         place = f"in namespace '{self.cluster.namespace}'"
         if found is not None and found["metadata"].get("deletionTimestamp"):
-            return f"the last run '{self.name}' {place} is still being removed: try again in a minute"
+            return f"the previous run '{self.name}' {place} is still being removed: try again in a minute"
         return (
-            f"there is a run '{self.name}' {place}: --attach follows it, -e gives this one another name,"
+            f"a run '{self.name}' {place} already exists: --attach follows it, -e gives this run another name,"
             f" and '{self.removal_command()}' removes it"
         )
 
@@ -283,14 +284,14 @@ class Kubernetes(Deploy):
 def describe(params: KubernetesParameters, namespace: str) -> KubernetesRun:
     """Description of a run for its manifests.
 
-    :param namespace: the namespace; empty where it is not known
+    :param namespace: the namespace; empty if it is not known
     :raises CoachError: trainer or worker is missing, or a file of credentials cannot be read
     """
     settings = params.settings
     parts = params.run_type_params
     for part in (RunType.TRAINER, RunType.ROLLOUT_WORKER):
         if str(part) not in parts:
-            raise CoachError(f"run_type_params name no '{part}'")
+            raise CoachError(f"run_type_params must name '{part}'")
     trainer, worker = parts[str(RunType.TRAINER)], parts[str(RunType.ROLLOUT_WORKER)]
     has_redis = not settings.redis_url
     password = secrets.token_urlsafe(24) if has_redis else settings.redis_password
@@ -326,10 +327,10 @@ def parameters(
     """The parameters of a run that ``coach`` starts.
 
     :param experiment: the experiment's name, which the run's name is made from
-    :param arguments: flags of ``coach`` that make the graph
+    :param arguments: flags of ``coach`` that define the graph
     :param directory: name of the run's directory within the experiment's
-    :param command_line: started the run, for its record
-    :param config_path: the file of ``-dcp`` from the root of this machine, likewise
+    :param command_line: the command that started the run, for its record
+    :param config_path: the absolute path of the ``-dcp`` file on this machine, for the record
     """
     name = run_name(experiment)
     place = f"{experiment}/{directory}"
@@ -437,8 +438,8 @@ def dry_run(params: KubernetesParameters) -> str:
     run = describe(params, params.namespace or params.settings.namespace)
     holds = "the password of its Redis" + (" and the credentials of S3" if run.s3_credentials is not None else "")
     header = (
-        f"# Run '{run.name}'. Secrets below hold {holds}.\n"
-        f"# Created by hand, nothing owns the objects: remove them by label, {manifests.INSTANCE_LABEL}={run.name}\n"
+        f"# Run '{run.name}'. The Secrets below contain {holds}.\n"
+        f"# Objects created by hand have no owner: remove them by their label, {manifests.INSTANCE_LABEL}={run.name}\n"
     )
     return header + manifests.as_yaml(manifests.manifests(run))
 
@@ -446,16 +447,16 @@ def dry_run(params: KubernetesParameters) -> str:
 def run(
     params: KubernetesParameters, keeps: bool = False, attaches: bool = False, worker_logs: str | None = None
 ) -> None:
-    """Run on a cluster to the end, and remove the run.
+    """Run on a cluster until the end, and remove the run.
 
-    :param keeps: leave it, until the cluster removes it by itself
-    :param attaches: follow a run that is there already; interrupted, it goes on
+    :param keeps: do not remove the run; the cluster removes it later
+    :param attaches: follow an existing run, which continues if this is interrupted
     :param worker_logs: a directory that the workers' logs are written to
     :raises CoachError: the cluster refuses, or the run cannot start
     :raises TrainingError: training failed
     """
     orchestrator = Kubernetes(params)
-    with _terminated_by_signals():
+    with handling((signal.SIGTERM, signal.SIGHUP), _terminate):
         if attaches:
             outcome = _attach(orchestrator)
             _end(orchestrator, keeps, worker_logs)
@@ -468,7 +469,7 @@ def run(
 
 def _start_and_follow(orchestrator: Kubernetes, keeps: bool, worker_logs: str | None) -> Outcome:
     if not place_of_results(orchestrator.params) and not keeps:
-        say("checkpoints go with the run: data_store = s3, or nfs with nfs_claim or nfs_server, keeps them")
+        say("checkpoints are deleted with the run; to keep them: data_store = s3, or nfs with nfs_claim or nfs_server")
     try:
         orchestrator.setup()
         orchestrator.deploy()
@@ -485,7 +486,7 @@ def _attach(orchestrator: Kubernetes) -> Outcome:
     try:
         return orchestrator.follow()
     except (KeyboardInterrupt, SystemExit):
-        say(f"the run goes on; remove it with: {orchestrator.removal_command()}")
+        say(f"the run continues; remove it with: {orchestrator.removal_command()}")
         raise
 
 
@@ -502,32 +503,22 @@ def _end(orchestrator: Kubernetes, keeps: bool, worker_logs: str | None) -> None
 def _remove(orchestrator: Kubernetes, keeps: bool) -> None:
     if keeps:
         seconds = orchestrator.params.settings.keep_seconds
-        say(f"kept until {seconds} s after its end; remove it with: {orchestrator.removal_command()}")
+        say(f"the run is kept until {seconds} s after its end; remove it with: {orchestrator.removal_command()}")
         return
     say(f"removing run '{orchestrator.name}'")
     if not orchestrator.undeploy():
-        say(f"something of it is still there; look with: kubectl --namespace {orchestrator.cluster.namespace} get all"
+        say(f"some objects still exist; list them with: kubectl --namespace {orchestrator.cluster.namespace} get all"
             f" -l {manifests.INSTANCE_LABEL}={orchestrator.name}")  # fmt: skip
 
 
-@contextlib.contextmanager
-def _terminated_by_signals() -> Iterator[None]:
-    """SIGTERM, and SIGHUP of a terminal that closes, end the block by SystemExit with 128 and their number."""
-
-    def terminate(number: int, frame: Any) -> NoReturn:
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, terminate) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _terminate(number: int, frame: Any) -> NoReturn:
+    """Handle SIGTERM, and SIGHUP of a terminal that closes: what has begun is ended in order."""
+    sys.exit(128 + number)
 
 
 def raise_failure(outcome: Outcome) -> None:
     """
-    :raises TrainingError: the trainer says that training failed
+    :raises TrainingError: the trainer reports that training failed
     :raises CoachError: the run failed for another reason
     """
     if not outcome.message:

@@ -38,7 +38,7 @@ class Trouble:
 class End:
     """End of a pod's container.
 
-    :param exit_code: of its process; None where the pod ended without one, evicted for instance
+    :param exit_code: of its process; None if the pod ended without one, for example because it was evicted
     :param reason: Kubernetes' word for it, such as ``OOMKilled``
     """
 
@@ -56,7 +56,7 @@ def component(pod: Manifest) -> str:
 
 
 def trouble(pod: Manifest) -> Trouble | None:
-    """The reason for which a pod does not run; None where it runs, has ended, or is merely on its way."""
+    """The reason why a pod does not run; None if it runs, has ended, or is still starting."""
     if has_ended(pod):
         return None
     for condition in pod.get("status", {}).get("conditions") or []:
@@ -93,7 +93,7 @@ def end(pod: Manifest) -> End | None:
 
 
 def condition(job: Manifest, name: str) -> Manifest | None:
-    """A condition of a Job that holds; None if it does not."""
+    """A condition of a Job if it is true, otherwise None."""
     conditions = job.get("status", {}).get("conditions") or []
     return next((one for one in conditions if one["type"] == name and one["status"] == "True"), None)
 

@@ -20,6 +20,7 @@ from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection, import_redis
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.orchestrators.run_order import ROLLOUT_PROGRAM, TRAINING_PROGRAM, RunOrder
+from rl_coach.utilities.system import handling
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _SECONDS_FOR_THE_TRAINER = 10.0
@@ -38,6 +39,7 @@ def _find_death_signal() -> Callable[[], None] | None:
     """A function for a new process that has the system end it when its parent dies; None where there is no such way."""
     if not sys.platform.startswith("linux"):
         return None
+    # Looked up before the fork: between fork and exec, only calls that need no locks are safe.
     set_option, parent_death_signal = ctypes.CDLL(None, use_errno=True).prctl, 1
 
     def end_with_parent() -> None:
@@ -112,10 +114,11 @@ class _Process:
 
 
 class LocalOrchestrator:
-    """Starts the processes of a run, starts again those that die, and ends all of them however it ends itself.
+    """Orchestrator that starts the processes of a run on this machine, restarts those that die, and ends all when it
+    ends.
 
-    :param order: the run's, but for the place of Redis if it gets one of its own
-    :param keeps_logs: leave the workers' outputs in the experiment's directory
+    :param order: the run's order; without the address of Redis if the run starts its own Redis
+    :param keeps_logs: keep the workers' output in the experiment's directory
     """
 
     def __init__(self, order: RunOrder, keeps_logs: bool = False):
@@ -130,16 +133,15 @@ class LocalOrchestrator:
 
     def run(self) -> int:
         """Run to the end. :return: the trainer's exit code"""
-        before = {number: signal.signal(number, self._ask) for number in _STOPPING_SIGNALS}
-        try:
-            self._start()
-            return self._watch()
-        finally:
-            self._end()
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        with handling(_STOPPING_SIGNALS, self._ask):
+            try:
+                self._start()
+                return self._watch()
+            finally:
+                self._end()
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
+        # Only a flag: a handler that raised could interrupt the start of a process that nobody would end later.
         self._asked = number
 
     def _start(self) -> None:
@@ -156,6 +158,7 @@ class LocalOrchestrator:
         order.write(file)
         command = [sys.executable, "-m"]
         self._trainer = _Process("trainer", [*command, TRAINING_PROGRAM, "--order", str(file)], None, {})
+        # Workers act with small networks: threads of several workers would only compete for the same cores.
         one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         for index in range(order.num_workers):
             name = f"worker-{index}"
@@ -177,7 +180,7 @@ class LocalOrchestrator:
                     return trouble
             redis = self._redis
             if redis is not None and redis.process is not None and redis.process.poll() is not None:
-                screen.warning("redis-server has ended: started again, workers send again what it had")
+                screen.warning("redis-server has ended: it is restarted, and workers send unacknowledged chunks again")
                 redis.start()
             time.sleep(_SECONDS_BETWEEN_LOOKS)
         return self._stop_trainer()
@@ -195,11 +198,11 @@ class LocalOrchestrator:
     @staticmethod
     def _starts_again(process: _Process) -> bool:
         code = process.code or 0
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         if process.dies_too_often:
-            screen.warning(f"{process.name} {how} {_MOST_RESTARTS + 1} times within a minute: it is not started again")
+            screen.warning(f"{process.name} {how} {_MOST_RESTARTS + 1} times within a minute: it is not restarted")
             return False
-        screen.warning(f"{process.name} {how}: started again")
+        screen.warning(f"{process.name} {how}: it is restarted")
         process.start()
         return True
 
@@ -213,6 +216,7 @@ class LocalOrchestrator:
         return code if code is not None and code > 0 else 128 + number
 
     def _end(self) -> None:
+        # The trainer first, while Redis and the workers still run: it saves, and tells workers that the run is over.
         if self._trainer is not None:
             self._trainer.signal(signal.SIGTERM)
             self._trainer.wait(_SECONDS_FOR_THE_TRAINER)

@@ -1,7 +1,7 @@
-"""The order that trainer and workers of one distributed run are started with: one JSON file that all of them read.
+"""Order of a distributed run: one JSON file that the trainer and all workers read.
 
 ``python -m rl_coach.training_worker --order FILE`` and ``python -m rl_coach.rollout_worker --order FILE --name NAME``
-are all that an orchestrator has to start, whatever machine they are on.
+are all that an orchestrator has to start, on any machine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DATA_STORES = (REDIS, NFS, S3)
 class DataStoreOrder:
     """Place where the trainer leaves policies for the workers.
 
-    :param kind: ``'redis'`` (the run's own), ``'nfs'`` (a directory that all see) or ``'s3'``
+    :param kind: ``'redis'`` (the run's own), ``'nfs'`` (a directory that all processes see) or ``'s3'``
     :param settings: parameters of that kind of store by name: ``checkpoint_dir`` for nfs; ``end_point``,
         ``bucket_name``, ``creds_file``, ``prefix``, ``expt_dir`` and ``checkpoint_dir`` for s3
     """
@@ -38,15 +38,15 @@ class DataStoreOrder:
 class Limits:
     """Bounds of a distributed run.
 
-    :param window: chunks of a worker that the trainer has not taken yet, at most; None takes 4, or 1 where workers wait
-        for the newest policy (SYNC)
-    :param chunk_rows: transitions in a chunk, at most; None chooses by their size. Workers × window × chunk_rows bounds
-        what lies in Redis, and how old a policy the trainer learns from.
-    :param chunk_seconds: a chunk is sent so often though it is not full
-    :param publish_seconds: between two policies, at least (ASYNC)
-    :param report_seconds: between two reports of a worker; it expires after ten times that
-    :param connect_seconds: for the first answer of Redis
-    :param silence_seconds: without Redis, or without any change there, until a worker or a trainer gives up
+    :param window: the largest number of a worker's unacknowledged chunks; None is 4, or 1 if workers wait for the
+        newest policy (SYNC)
+    :param chunk_rows: the largest number of transitions in a chunk; None decides by their size. Workers × window ×
+        chunk_rows limits the data in Redis, and the age of the policies that the trainer learns from.
+    :param chunk_seconds: time after which a chunk is sent even if it is not full
+    :param publish_seconds: the shortest time between two policies (ASYNC)
+    :param report_seconds: time between two reports of a worker; a report expires after ten times this time
+    :param connect_seconds: time for the first answer of Redis
+    :param silence_seconds: time without Redis, or without any change in it, after which a worker or trainer gives up
     """
 
     window: int | None = None
@@ -60,19 +60,19 @@ class Limits:
 
 @dataclass(frozen=True)
 class RunOrder:
-    """All that trainer and workers of one distributed run have in common.
+    """Order of one distributed run, for trainer and workers.
 
     :param run: the run's id; in every key and every message
-    :param arguments: the flags of ``coach`` that make the graph: preset, level, ``-cp``, framework, seed, checkpoints
+    :param arguments: the flags of ``coach`` that define the graph: preset, level, ``-cp``, framework, seed, checkpoints
     :param redis_url: ``redis://host:port/0``, without a password
-    :param redis_password_file: a file that holds the password and nothing else; None for none
-    :param num_workers: rollout workers that are started
+    :param redis_password_file: a file that contains only the password; None for none
+    :param num_workers: number of rollout workers that are started
     :param experiment_path: the directory that the trainer writes to
-    :param data_store: where policies lie
-    :param resume: the trainer goes on with the run in ``experiment_path``
+    :param data_store: the store of policies
+    :param resume: the trainer continues the run in ``experiment_path``
     :param limits: bounds on sizes and times
-    :param command_line: started the run, for its record
-    :param config_path: the file of ``-dcp``, likewise
+    :param command_line: the command that started the run, for its record
+    :param config_path: the file of ``-dcp``, for the record
     """
 
     run: str
@@ -99,7 +99,7 @@ class RunOrder:
     def read(cls, path: str | os.PathLike[str]) -> RunOrder:
         """The order in a file.
 
-        :raises CoachError: it cannot be read, or is no order
+        :raises CoachError: it cannot be read, or is not an order
         """
         try:
             plain = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
@@ -108,22 +108,22 @@ class RunOrder:
         except OSError as error:
             raise CoachError(f"the run's order '{path}' cannot be read: {error.strerror}") from error
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise CoachError(f"'{path}' is no order of a distributed run: {error}") from error
+            raise CoachError(f"'{path}' is not the order of a distributed run: {error}") from error
         if order.data_store.kind not in DATA_STORES:
-            raise CoachError(f"'{path}': no data store '{order.data_store.kind}'; there are {', '.join(DATA_STORES)}")
+            raise CoachError(f"'{path}': no data store '{order.data_store.kind}'; allowed are {', '.join(DATA_STORES)}")
         return order
 
     def password(self) -> str | None:
-        """The password of Redis; None if it wants none.
+        """The password of Redis; None if it needs none.
 
-        :raises CoachError: the file that holds it cannot be read
+        :raises CoachError: the password file cannot be read
         """
         if self.redis_password_file is None:
             return None
         try:
             return pathlib.Path(self.redis_password_file).read_text(encoding="utf-8").strip()
         except OSError as error:
-            raise CoachError(f"no password in '{self.redis_password_file}': {error.strerror}") from error
+            raise CoachError(f"cannot read the password in '{self.redis_password_file}': {error.strerror}") from error
 
 
 def new_run_id() -> str:

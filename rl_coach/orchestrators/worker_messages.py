@@ -26,17 +26,11 @@ class Supervisor(Protocol):
     def has_failed(self, worker: int, message: Failed) -> None: ...
 
 
-class ToSupervisor(Protocol):
-    """A message from a worker."""
-
-    def deliver(self, supervisor: Supervisor, worker: int) -> None: ...
-
-
 @dataclass(frozen=True)
 class Built:
-    """The graph stands.
+    """Message of a worker: its graph has been created.
 
-    :param num_bytes: the memory that its shared networks take
+    :param num_bytes: the memory that its shared networks need
     :param filters: the state of its filters, by the agent's attribute
     """
 
@@ -101,9 +95,9 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Ended:
-    """A worker has done what it had to do, or was stopped.
+    """Message of a worker: it has finished its work, or was stopped.
 
-    :param is_goal_reached: the stop condition holds
+    :param is_goal_reached: the evaluations have reached their target
     """
 
     is_goal_reached: bool = False
@@ -114,7 +108,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Failed:
-    """A worker cannot go on.
+    """Message of a worker: it cannot continue.
 
     :param reason: in one line
     :param is_input_bad: the user's settings are the reason
@@ -154,9 +148,9 @@ class Attach:
 
 @dataclass(frozen=True)
 class Stop:
-    """To a worker: end after this step.
+    """Message to a worker: end after this step.
 
-    :param has_finished: the run has reached its goal; otherwise its user wants it to end
+    :param has_finished: the run has reached its goal; otherwise the user stops it
     """
 
     has_finished: bool

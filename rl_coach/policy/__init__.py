@@ -1,4 +1,4 @@
-"""A trained policy: what acts without a training framework, its files, and how it is made of an agent."""
+"""Trained policies: acting without a training framework, their files, and their export from an agent."""
 
 from rl_coach.policy.policy import POLICY_DIRECTORY, Policy, find_policy
 

@@ -1,25 +1,28 @@
-"""Choice of an action from the outputs of a trained network, once exploring is over.
+"""Choice of an action from the outputs of a trained network, without exploration.
 
-Needs NumPy alone: an agent says with one of these classes how it acts, and a deployed policy acts with it.
+Needs only NumPy: an agent describes with one of these classes how it acts, and a deployed policy acts with it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
 from rl_coach.policy.drawing import sample_action
 from rl_coach.utils import CoachError
 
+Outputs = list[np.ndarray]
+"""Outputs of a network, [B, ...] each."""
+Masks = Union[np.ndarray, None]
+"""[B, A] of 0 and 1, the discrete actions that may be chosen; None allows all."""
+
 
 class ActionChoice:
     """Chooses actions for a batch of rows. Its settings are the fields of a dataclass: numbers and arrays."""
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         """An action for each row.
 
         :param outputs: the network's outputs that the agent named, each [B, ...]
@@ -37,16 +40,14 @@ class ActionChoice:
 
 @dataclass(frozen=True)
 class GreedyChoice(ActionChoice):
-    """The discrete action of the highest value [B, A], the first among equals.
+    """The discrete action with the highest value [B, A]; the first one, if several are equal.
 
-    :param epsilon: the share of actions drawn uniformly where the choice is not deterministic
+    :param epsilon: the share of uniformly drawn actions if the choice is not deterministic
     """
 
     epsilon: float = 0.0
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         (values,) = outputs
         best = best_actions(values, masks)
         if deterministic or self.epsilon <= 0:
@@ -61,9 +62,7 @@ class GreedyChoice(ActionChoice):
 class VotingChoice(GreedyChoice):
     """The discrete action that most of several heads' values, each [B, A], are highest for."""
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         return super().choose([votes(np.stack(outputs, axis=1), masks)], masks, rng, deterministic)
 
 
@@ -71,15 +70,13 @@ class VotingChoice(GreedyChoice):
 class EnsembleMeanChoice(GreedyChoice):
     """The discrete action of the highest mean of several heads' values, each [B, A]."""
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         return super().choose([np.mean(outputs, axis=0)], masks, rng, deterministic)
 
 
 @dataclass(frozen=True)
 class SoftmaxChoice(ActionChoice):
-    """A discrete action drawn with probabilities proportional to exp(value / temperature); the best one where the
+    """A discrete action drawn with probabilities proportional to exp(value / temperature); the best one if the
     choice is deterministic.
 
     :param temperature: towards 0 the draw becomes greedy, towards infinity uniform
@@ -87,9 +84,7 @@ class SoftmaxChoice(ActionChoice):
 
     temperature: float
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         (values,) = outputs
         if deterministic:
             return best_actions(values, masks)
@@ -100,23 +95,19 @@ class SoftmaxChoice(ActionChoice):
 
 @dataclass(frozen=True)
 class CategoricalChoice(ActionChoice):
-    """A discrete action drawn with the network's probabilities [B, A]; the most probable one where the choice is
+    """A discrete action drawn with the network's probabilities [B, A]; the most probable one if the choice is
     deterministic."""
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         (probabilities,) = outputs
         return best_actions(probabilities, masks) if deterministic else sampled_actions(probabilities, masks, rng)
 
 
 @dataclass(frozen=True)
 class GaussianChoice(ActionChoice):
-    """The network's mean [B, D]; a draw with its standard deviation [B, D] where the choice is not deterministic."""
+    """The network's mean [B, D]; a draw with its standard deviation [B, D] if the choice is not deterministic."""
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         mean, deviation = outputs
         return mean if deterministic else rng.normal(mean, deviation)
 
@@ -125,16 +116,14 @@ class GaussianChoice(ActionChoice):
 class DeterministicChoice(ActionChoice):
     """The network's action [B, D], whether the choice is deterministic or not."""
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         return outputs[0]
 
 
 @dataclass(frozen=True)
 class SquashedGaussianChoice(ActionChoice):
-    """centre + radius tanh(u), where u is the network's mean [B, D], or a draw around it with its log deviation [B, D]
-    where the choice is not deterministic (Haarnoja et al. 2018, "Soft Actor-Critic", appendix C).
+    """centre + radius tanh(u): u is the network's mean [B, D], or a draw around it with its log deviation [B, D] if the
+    choice is not deterministic (Haarnoja et al. 2018, "Soft Actor-Critic", appendix C).
 
     :param centre: [D], the middle of the action space
     :param radius: [D], half its width
@@ -143,9 +132,7 @@ class SquashedGaussianChoice(ActionChoice):
     centre: np.ndarray
     radius: np.ndarray
 
-    def choose(
-        self, outputs: list[np.ndarray], masks: np.ndarray | None, rng: np.random.Generator, deterministic: bool
-    ) -> np.ndarray:
+    def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         u, log_deviation = outputs
         if not deterministic:
             u = u + np.exp(log_deviation) * rng.standard_normal(u.shape, np.float32)
@@ -169,8 +156,8 @@ class PolicyDescription:
     """Description of the network that acts, and of its choice of actions.
 
     :param network: the network's name in the agent
-    :param outputs: those of its outputs that the choice takes, in order
-    :param choice: makes an action of them
+    :param outputs: the outputs that the choice needs, in order
+    :param choice: computes an action from them
     """
 
     network: str
@@ -178,7 +165,7 @@ class PolicyDescription:
     choice: ActionChoice
 
 
-def best_actions(values: np.ndarray, masks: np.ndarray | None) -> np.ndarray:
+def best_actions(values: np.ndarray, masks: Masks) -> np.ndarray:
     """[B], the allowed action of the highest value in each row [B, A], the first among equals.
 
     :raises CoachError: a mask allows no action
@@ -187,11 +174,11 @@ def best_actions(values: np.ndarray, masks: np.ndarray | None) -> np.ndarray:
         return values.argmax(axis=1)
     allowed = masks > 0
     if not allowed.any(axis=1).all():
-        raise CoachError("the action mask allows no action at all")
+        raise CoachError("the action mask allows no action")
     return np.where(allowed, values, -np.inf).argmax(axis=1)
 
 
-def votes(heads: np.ndarray, masks: np.ndarray | None) -> np.ndarray:
+def votes(heads: np.ndarray, masks: Masks) -> np.ndarray:
     """[B, A], how many of the heads [B, K, A] prefer each action; a head divides its vote among its best actions.
 
     :param masks: [B, A] of 0 and 1, the actions that may be preferred; None allows all
@@ -202,7 +189,7 @@ def votes(heads: np.ndarray, masks: np.ndarray | None) -> np.ndarray:
     return (is_best / is_best.sum(axis=2, keepdims=True)).sum(axis=1)
 
 
-def sampled_actions(weights: np.ndarray, masks: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
+def sampled_actions(weights: np.ndarray, masks: Masks, rng: np.random.Generator) -> np.ndarray:
     """[B], an allowed action drawn with probabilities proportional to each row's weights [B, A].
 
     :raises CoachError: a mask allows no action
@@ -213,5 +200,5 @@ def sampled_actions(weights: np.ndarray, masks: np.ndarray | None, rng: np.rando
         raise CoachError(str(error)) from None
 
 
-def _rows(masks: np.ndarray | None, rows: Any) -> Any:
+def _rows(masks: Masks, rows: Any) -> Any:
     return None if masks is None else masks[rows]

@@ -17,7 +17,7 @@ def allowed_actions(action_mask: np.ndarray) -> np.ndarray:
     """
     allowed = np.flatnonzero(action_mask)
     if not allowed.size:
-        raise ValueError("the action mask allows no action at all")
+        raise ValueError("the action mask allows no action")
     return allowed
 
 

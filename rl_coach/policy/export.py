@@ -1,4 +1,4 @@
-"""Writes trained policies and networks for those who use them without Coach's training side."""
+"""Export of trained policies and networks for use without Coach's training code."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _ACTING = (
 def checkpoint_files(
     levels: list[Any], about: dict[str, Any], with_networks: bool
 ) -> tuple[dict[str, bytes], list[str]]:
-    """Files that a checkpoint carries for those who deploy: a policy for each agent that can describe its own, and, if
-    asked, all networks as ONNX models.
+    """Files of a checkpoint for deployment: a policy for each agent that can describe its policy, and all networks as
+    ONNX models if requested.
 
     :param levels: a graph's level managers
     :param about: the run's description of itself, as plain values
@@ -56,7 +56,7 @@ def checkpoint_files(
         try:
             packed = policy_of(agent, facts) or {}
         except CoachError as error:
-            troubles.append(f"agent '{agent.name}' leaves no policy to deploy: {error}")
+            troubles.append(f"agent '{agent.name}' has no policy that can be deployed: {error}")
             continue
         folder = POLICY_DIRECTORY if len(agents) == 1 else f"{POLICY_DIRECTORY}/{facts['agent']}"
         files |= {f"{folder}/{file}": data for file, data in packed.items()}
@@ -64,8 +64,8 @@ def checkpoint_files(
 
 
 def newest_model(files: dict[str, bytes]) -> bytes | None:
-    """Of the networks of ``checkpoint_files`` the one that Coach wrote as ``checkpoint/model.onnx``: the first agent's
-    first network, which is its only one in most algorithms; None if they were not asked for.
+    """The network of ``checkpoint_files`` that Coach 1.0.1 wrote as ``checkpoint/model.onnx``: the first agent's first
+    network, which is its only one in most algorithms; None if no networks were requested.
     """
     return next((data for path, data in files.items() if path.startswith(f"{ONNX_DIRECTORY}/")), None)
 
@@ -127,13 +127,13 @@ def _document(agent: Any, description: PolicyDescription, about: dict[str, Any])
 
 
 def export(path: Path, directory: Path, agent: str | None = None) -> pathlib.Path:
-    """Copy the policy of an experiment or a checkpoint into a folder of its own, with a README that says how to use it.
+    """Copy the policy of an experiment or a checkpoint into its own folder, with a README that explains its use.
 
-    The folder is complete or not there: it is written under another name first.
+    The folder is either complete or does not exist: it is first written under another name.
 
     :param path: as for ``Policy.load``
     :param directory: must not exist, or be empty
-    :param agent: name of the agent, where there are several
+    :param agent: name of the agent, if there are several
     :return: the folder
     :raises CoachError: there is no policy, it is damaged, or the folder cannot be written
     """
@@ -142,7 +142,7 @@ def export(path: Path, directory: Path, agent: str | None = None) -> pathlib.Pat
     target = pathlib.Path(directory).expanduser().absolute()
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise CoachError(f"'{directory}' is there already and not an empty directory: choose another -o")
+            raise CoachError(f"'{directory}' already exists and is not an empty directory: choose another -o")
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{os.getpid()}")
         try:
@@ -160,7 +160,7 @@ def export(path: Path, directory: Path, agent: str | None = None) -> pathlib.Pat
 
 @functools.cache
 def versions(framework: str) -> dict[str, str]:
-    """The versions of Coach and of what a policy was trained with."""
+    """The versions of Coach and of the packages that a policy was trained with."""
     found = {"rl_coach": __version__}
     for name in (framework, *_DISTRIBUTIONS):
         try:

@@ -1,6 +1,6 @@
-"""The folder of a trained policy: three files that need nothing but NumPy and ONNX Runtime to be read.
+"""Folder of a trained policy: three files that need only NumPy and ONNX Runtime.
 
-- ``policy.json``: what is observed, the filters, and how the network's outputs become an action, as plain data;
+- ``policy.json``: the observations, the filters, and how the network's outputs become an action, as plain data;
 - ``arrays.npz``: the arrays among them, such as running statistics;
 - ``model.onnx``: the network that acts, its weights inside.
 
@@ -92,7 +92,7 @@ def _parsed(file: pathlib.Path) -> dict[str, Any]:
             f"'{file}' has policy format {version}, this version reads up to {FORMAT_VERSION}; update rl_coach"
         )
     if digest != _digest_of(body):
-        raise CoachError(f"the policy's file '{file}' was changed: its SHA-256 is not the one that it names")
+        raise CoachError(f"the policy's file '{file}' was changed: its SHA-256 differs from the recorded one")
     return content
 
 

@@ -34,10 +34,10 @@ Observation = Union[np.ndarray, Mapping[str, Any], Any]
 
 
 class Policy:
-    """Filters observations as the agent did, asks its network, and makes the environment's action of what it says.
+    """Trained policy that filters observations as the agent did and converts the network's outputs to an action.
 
-    Running statistics are those of the training and change no more. What belongs to an episode (stacked frames, the
-    state of a recurrent network) starts anew with ``reset``. Made by ``load``; not to be shared between threads.
+    Running statistics are those of the training and no longer change. ``reset`` clears the state of the episode
+    (stacked frames, the state of a recurrent network). ``load`` creates it. Do not share it between threads.
 
     :param document: content of ``policy.json``
     :param model: the serialised ONNX model
@@ -83,9 +83,9 @@ class Policy:
     ) -> Policy:
         """The policy of an exported folder, a checkpoint, or an experiment.
 
-        :param path: a folder that ``coach export`` wrote, a checkpoint, or a directory of checkpoints or an experiment,
-            of which the newest is taken, or the best with ``DIR/best``
-        :param agent: name of the agent, ``level.agent``, where there are several
+        :param path: a folder that ``coach export`` wrote, a checkpoint, or a directory of checkpoints or an
+            experiment: the newest checkpoint is used, or the best one with ``DIR/best``
+        :param agent: name of the agent, ``level.agent``, if there are several
         :param allow_filters_from: modules of your own whose filters may be built; loading imports them
         :param num_threads: threads for one prediction; 1 is best for small networks
         :param seed: seed of the random draws; None for any
@@ -118,7 +118,7 @@ class Policy:
         self._inputs = [name for name in shapes if name not in self._recurrent_shapes]
         self._num_outputs = len(outputs) - len(self._recurrent_shapes)
         try:
-            self._predictor = OnnxPredictor(ExportedNetwork(model, [], shapes, outputs), [], num_threads)
+            self._predictor = OnnxPredictor(ExportedNetwork(model, [], shapes, outputs, {}), [], num_threads)
         except Exception as error:  # ONNX Runtime's errors have no base of their own
             raise CoachError(f"ONNX Runtime cannot read the policy's {policy_files.MODEL_FILE}: {error}") from error
 
@@ -128,7 +128,7 @@ class Policy:
         return dict(self._shapes)
 
     def seed(self, seed: int) -> None:
-        """Start the draws of ``deterministic=False`` anew."""
+        """Restart the random draws of ``deterministic=False``."""
         self._rng = np.random.default_rng(seed)
 
     def reset(self, row: int | None = None) -> None:
@@ -166,8 +166,8 @@ class Policy:
     def act_batch(self, observations: Observation, deterministic: bool = True) -> np.ndarray:
         """The actions for several observations.
 
-        Where a policy remembers its episode (stacked frames, a recurrent network), row i goes on with the episode of
-        row i of the calls before; ``reset(i)`` starts it anew.
+        If a policy remembers its episode (stacked frames, a recurrent network), row i continues the episode of row i
+        of earlier calls; ``reset(i)`` starts a new episode.
 
         :param observations: [B, ...], or a dict of [B, ...] by name
         :param deterministic: as for ``act``
@@ -203,7 +203,7 @@ class Policy:
         if not isinstance(observation, Mapping):
             if len(self._observed) == 1:
                 return {self._observed[0]: observation}
-            raise CoachError(f"this policy looks at several observations, give a dict of {self._list(self._observed)}")
+            raise CoachError(f"this policy needs several observations: give a dict of {self._list(self._observed)}")
         found = {name: _find(observation, name) for name in self._observed}
         for name, value in found.items():
             if value is None:
@@ -221,7 +221,7 @@ class Policy:
         if array.shape != shape:
             if array.size != np.prod(shape, dtype=int):
                 raise CoachError(
-                    f"the observation '{name}' has the shape {array.shape}, the policy was trained on {shape}"
+                    f"the observation '{name}' has the shape {array.shape}, but the policy was trained on {shape}"
                 )
             array = array.reshape(shape)
         space = self._spaces[name]
@@ -232,7 +232,7 @@ class Policy:
         if not space.can_encode(numbers):
             last = space.starts + space.counts - 1
             raise CoachError(
-                f"the observation '{name}' is {numbers.tolist()}, the policy was trained on numbers from "
+                f"the observation '{name}' is {numbers.tolist()}, but the policy was trained on numbers from "
                 f"{space.starts.tolist()} to {last.tolist()}"
             )
         return space.encode(numbers.astype(np.int64))
@@ -322,17 +322,17 @@ def _checkpoint(place: pathlib.Path) -> pathlib.Path:
     except CoachError:
         if not os.path.isdir(place):
             raise
-        raise CoachError(f"no policy in '{place}': it is no exported folder, no checkpoint and no experiment") from None
+        raise CoachError(f"no policy in '{place}': it is not an exported folder, checkpoint or experiment") from None
 
 
 def _of_agent(checkpoint: pathlib.Path, folders: dict[str, pathlib.Path], agent: str | None) -> pathlib.Path:
     if not folders:
         raise CoachError(
-            f"the checkpoint '{checkpoint}' carries no policy: its agent does not say how it acts "
+            f"the checkpoint '{checkpoint}' has no policy: its agent does not define how it acts "
             f"(policy_description), or an older version saved it"
         )
     if agent in folders:
         return folders[agent]
     names = ", ".join(f"'{name}'" for name in sorted(folders))
     asked = f"no agent '{agent}'{did_you_mean(agent, folders)}" if agent else "several agents"
-    raise CoachError(f"the checkpoint '{checkpoint}' carries {asked}: choose agent= of {names}")
+    raise CoachError(f"the checkpoint '{checkpoint}' has {asked}: choose agent= from {names}")

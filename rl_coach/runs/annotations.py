@@ -7,7 +7,6 @@ It lies beside the signals, in ``annotations.json``, so that it travels with the
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import time
@@ -15,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Iterable, Mapping
 
 from rl_coach.utilities import files
-from rl_coach.utilities.safe_reading import read_json
+from rl_coach.utilities.safe_reading import read_json_if_whole
 from rl_coach.utils import CoachError
 
 ANNOTATIONS_FILE = "annotations.json"
@@ -42,7 +41,7 @@ class Annotation:
 def read(signal_file: str | os.PathLike) -> Annotation:
     """The annotation of the run whose signals are at ``signal_file``; empty if there is none or it is damaged."""
     path = pathlib.Path(signal_file)
-    return _annotation(_document(path.parent).get(path.stem))
+    return _annotation(read_json_if_whole(path.parent / ANNOTATIONS_FILE).get(path.stem))
 
 
 def write(signal_file: str | os.PathLike, changes: Mapping[str, Any]) -> Annotation:
@@ -53,22 +52,15 @@ def write(signal_file: str | os.PathLike, changes: Mapping[str, Any]) -> Annotat
     path = pathlib.Path(signal_file)
     unknown = set(changes) - set(asdict(Annotation()))
     if unknown:
-        raise CoachError(f"a run has no '{sorted(unknown)[0]}' to be said of it")
-    document = _document(path.parent)
+        raise CoachError(f"a run has no '{sorted(unknown)[0]}' that you can edit")
+    document = read_json_if_whole(path.parent / ANNOTATIONS_FILE)
     changed = _annotation({**asdict(_annotation(document.get(path.stem))), **changes})
     document[path.stem] = {name: value for name, value in asdict(changed).items() if value}
     try:
-        files.write_text(path.parent / ANNOTATIONS_FILE, json.dumps(document, indent=1) + "\n")
+        files.write_json(path.parent / ANNOTATIONS_FILE, document, indent=1)
     except OSError as error:
         raise CoachError(f"'{path.parent / ANNOTATIONS_FILE}' cannot be written: {error.strerror}") from None
     return changed
-
-
-def _document(directory: pathlib.Path) -> dict[str, Any]:
-    try:
-        return read_json(directory / ANNOTATIONS_FILE)
-    except (FileNotFoundError, CoachError):
-        return {}
 
 
 def _annotation(said: Any) -> Annotation:
@@ -124,7 +116,7 @@ def take_back(moved: Iterable[tuple[pathlib.Path, pathlib.Path]]) -> None:
     """
     for was, now in moved:
         if was.exists():
-            raise CoachError(f"'{was}' is there again; what was deleted stays at '{now}'")
+            raise CoachError(f"'{was}' exists again; the deleted run stays at '{now}'")
         try:
             was.parent.mkdir(parents=True, exist_ok=True)
             now.rename(was)

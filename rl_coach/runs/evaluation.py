@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Sequence
+from dataclasses import dataclass
+from typing import Sequence
 
 import numpy as np
 
@@ -44,13 +44,9 @@ class EvaluationStatistics:
             low, high = mean - half, mean + half
         return cls(count, mean, deviation, float(min(rewards)), float(max(rewards)), low, high)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values by name, for ``status.json``."""
-        return asdict(self)
-
     def __str__(self) -> str:
         if self.standard_deviation is None:
-            return f"reward {self.mean:.5g} in 1 episode: a single one has no spread"
+            return f"reward {self.mean:.5g} in 1 episode: a single episode has no deviation"
         return (
             f"mean reward {self.mean:.5g}, 95% confidence interval {self.confidence_low:.5g} to "
             f"{self.confidence_high:.5g}; standard deviation {self.standard_deviation:.5g}, "
@@ -87,13 +83,9 @@ class RunStatistics:
         low, high = bootstrap_interval([values])
         return cls(len(values), float(values.mean()), float(values.std(ddof=1)), middle, float(low), float(high))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values by name."""
-        return asdict(self)
-
     def __str__(self) -> str:
         if self.standard_deviation is None:
-            return f"{self.mean:.5g} of 1 run: a single one has no spread"
+            return f"{self.mean:.5g} of 1 run: a single run has no deviation"
         return (
             f"mean {self.mean:.5g}, standard deviation {self.standard_deviation:.5g}, interquartile mean "
             f"{self.interquartile_mean:.5g} (95% interval {self.low:.5g} to {self.high:.5g}), {self.runs} runs"

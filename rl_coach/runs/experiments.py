@@ -417,7 +417,7 @@ class Experiments:
         keys = ["run", *(name for name in times.values() if name in wide)]
         unknown = [name for name in names if name not in wide]
         if unknown:
-            raise CoachError(f"no signal '{unknown[0]}'; there are: {', '.join(wide.columns.difference(keys))}")
+            raise CoachError(f"no signal '{unknown[0]}'; the signals are: {', '.join(wide.columns.difference(keys))}")
         wanted = list(names) or [name for name in wide.columns if name not in keys]
         long = wide.melt(id_vars=keys, value_vars=wanted, var_name="signal", value_name="value")
         return long.dropna(subset="value").reset_index(drop=True)

@@ -46,12 +46,8 @@ class LiveRegion:
         if self._openings == 0:
             self._stop()
 
-    def show(self, fields: Fields) -> None:
+    def show(self, columns: Columns) -> None:
         """Exchange the fields."""
-        self.show_table([(name, (value,)) for name, value in fields])
-
-    def show_table(self, columns: Columns) -> None:
-        """Exchange the fields for those of several, a line each."""
         self._columns = tuple(columns)
 
     @contextlib.contextmanager

@@ -36,11 +36,12 @@ def lock(directory: str | os.PathLike[str]) -> None:
     except OSError as error:
         raise CoachError(f"'{path}' cannot be written: {error.strerror}") from None
     try:
+        # The system drops a flock when its process dies, by kill -9 too, so no lock can be left behind.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = _holder(file)
         file.close()
-        raise CoachError(f"'{directory}' is being written by another run{holder}: stop that one first") from None
+        raise CoachError(f"another run{holder} writes to '{directory}': stop that run first") from None
     except OSError:
         file.close()
         return

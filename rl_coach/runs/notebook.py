@@ -23,7 +23,7 @@ def directory_html(directory: str | os.PathLike[str]) -> str:
     try:
         found = experiments.load(directory)
     except CoachError:
-        return f"<p>{html.escape(os.fspath(directory))}: nothing written yet</p>"
+        return f"<p>{html.escape(os.fspath(directory))}: no results yet</p>"
     return "".join(
         _summary_table({name: row[name] for name in _SUMMARY}) + experiments.rewards_of(found, run)._repr_svg_()
         for run, row in found.runs.iterrows()

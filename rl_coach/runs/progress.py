@@ -9,14 +9,14 @@ from typing import Any
 
 from rl_coach.core_types import RunPhase
 from rl_coach.logger import ScreenLogger, screen
-from rl_coach.runs.live_region import Fields
+from rl_coach.runs.live_region import Columns, Fields
 
 SECONDS_BETWEEN_REDRAWS = 0.25
 SECONDS_BETWEEN_LINES = 10.0
 _EPISODES_IN_MEAN = 100
 _SECONDS_IN_RATE = 30.0
 _LONGEST_ETA = 30 * 24 * 3600.0
-_NO_END = "no end: Ctrl-C stops it"
+_NO_END = "no limit: Ctrl-C stops the run"
 _UNTIL_STOP_CONDITION = "until the stop condition holds"
 _AS_GOOD_AS_ENDLESS = 10**9
 
@@ -103,6 +103,10 @@ class NoDisplay:
 
     def show(self, fields: Fields) -> None:
         """Show where the run stands."""
+        self.show_table([(name, (value,)) for name, value in fields])
+
+    def show_table(self, columns: Columns) -> None:
+        """Show where several runs stand, a line each."""
 
     def say(self, line: str) -> None:
         """Print a line that stays."""
@@ -118,9 +122,12 @@ class PlainLines(NoDisplay):
         self._screen = screen_logger
         self._shown_at = time.monotonic()
 
-    def show(self, fields: Fields) -> None:
-        if time.monotonic() - self._shown_at >= SECONDS_BETWEEN_LINES:
-            self.say(line_of(fields))
+    def show_table(self, columns: Columns) -> None:
+        rows = list(zip(*(cells for _, cells in columns)))
+        if time.monotonic() - self._shown_at >= SECONDS_BETWEEN_LINES * max(1, len(rows)):
+            self._shown_at = time.monotonic()
+            for cells in rows:
+                self.say(line_of([(name, cell) for (name, _), cell in zip(columns, cells)]))
 
     def say(self, line: str) -> None:
         self._shown_at = time.monotonic()
@@ -135,8 +142,8 @@ class LiveDisplay(NoDisplay):
         self._region = screen_logger.region
         self._region.open()
 
-    def show(self, fields: Fields) -> None:
-        self._region.show(fields)
+    def show_table(self, columns: Columns) -> None:
+        self._region.show(columns)
 
     def say(self, line: str) -> None:
         self._screen.print(line)
@@ -339,7 +346,7 @@ class _Evaluation:
 
 def line_of(fields: Fields) -> str:
     """Fields as one line."""
-    return " | ".join(f"{name} {value}" if name else value for name, value in fields)
+    return " | ".join(f"{name} {value}".strip() for name, value in fields)
 
 
 def _per_second(rate: Rate) -> str:

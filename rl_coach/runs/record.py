@@ -10,6 +10,9 @@ import pathlib
 import re
 from typing import Any
 
+from rl_coach.utilities.errors import CoachError
+from rl_coach.utilities.safe_reading import read_json
+
 RECORD_FILE = "experiment.json"
 _DATE = re.compile(r"\d{1,2}_\d{1,2}_\d{4}-\d{1,2}_\d{1,2}([-_]\d+)?")
 _FIXED = ("preset", "level", "framework", "seed", "environment_type")
@@ -60,7 +63,7 @@ def write(
     if "distributed_coach_config_path" in given:
         given["distributed_coach_config_path"] = os.path.abspath(given["distributed_coach_config_path"])
     record["arguments"] = {**given, **{name: lasting_path(given[name]) for name in PATHS if name in given}}
-    files.write_text(path, json.dumps(record, indent=2) + "\n")
+    files.write_json(path, record)
 
 
 def resumed_arguments(
@@ -71,17 +74,15 @@ def resumed_arguments(
     :param explicit: the flags of the command line that resumes it
     :raises CoachError: there is no such experiment, or a flag contradicts what it is
     """
-    from rl_coach.utils import CoachError
-
     record = read(directory)
     arguments = record["arguments"]
     if record["evaluate_only"]:
-        raise CoachError(f"--resume {directory}: that run only evaluated; there is no training to go on with")
+        raise CoachError(f"--resume {directory}: this run only evaluated, so there is no training to continue")
     if explicit.play:
-        raise CoachError(f"--resume trains on; to play, start a new run with -p {arguments['preset']} --play")
+        raise CoachError(f"--resume continues training; to play, start a new run with -p {arguments['preset']} --play")
     for name in ("experiment_name", "experiment_path"):
         if getattr(explicit, name):
-            raise CoachError(f"--resume goes on in '{directory}': leave out --{name}")
+            raise CoachError(f"--resume continues in '{directory}': leave out --{name}")
     _check_agreement(directory, _FIXED, arguments, explicit, defaults)
     return arguments, joined_settings(arguments.get("custom_parameter"), explicit.custom_parameter)
 
@@ -95,12 +96,10 @@ def evaluated_arguments(
         for, and another checkpoint than the newest
     :raises CoachError: there is no such experiment, it has trained nothing, or a flag contradicts what it is
     """
-    from rl_coach.utils import CoachError
-
     record = read(directory)
     if record["evaluate_only"]:
         of = f": evaluate '{record['evaluated']}'" if record.get("evaluated") else ""
-        raise CoachError(f"'{directory}' only evaluated, and has no checkpoint of its own{of}")
+        raise CoachError(f"'{directory}' only evaluated, so it has no checkpoint{of}")
     arguments = record["arguments"]
     _check_agreement(directory, _FIXED_IN_EVALUATIONS, arguments, explicit, defaults)
     taken = {name: arguments[name] for name in _OF_EVALUATIONS if name in arguments}
@@ -118,9 +117,6 @@ def check_owner(directory: str, record_file: str = RECORD_FILE) -> None:
     :param record_file: the file that names it
     :raises CoachError: the directory or its record belongs to another user
     """
-    from rl_coach.utilities.safe_reading import read_json
-    from rl_coach.utils import CoachError
-
     if not hasattr(os, "geteuid"):
         return
     for path in (pathlib.Path(directory), pathlib.Path(directory) / record_file):
@@ -128,7 +124,7 @@ def check_owner(directory: str, record_file: str = RECORD_FILE) -> None:
             arguments = read_json(pathlib.Path(directory) / record_file).get("arguments")
             preset = arguments.get("preset") if isinstance(arguments, dict) else None
             raise CoachError(
-                f"'{path}' belongs to another user, and names the preset '{preset}', which is a program: "
+                f"'{path}' belongs to another user and names the preset '{preset}', which is a program: "
                 "give --trust to run it"
             )
 
@@ -140,12 +136,10 @@ def _check_agreement(
     explicit: argparse.Namespace,
     defaults: dict[str, Any],
 ) -> None:
-    from rl_coach.utils import CoachError
-
     for name in names:
         value, was = getattr(explicit, name), arguments.get(name, defaults[name])
         if value not in (defaults[name], was) and lasting_path(value) != was:
-            raise CoachError(f"'{directory}': that run has --{name} {was}; leave it out, or start a new run with -crd")
+            raise CoachError(f"'{directory}': this run has --{name} {was}; leave it out, or start a new run with -crd")
 
 
 def joined_settings(*texts: str | None) -> str:
@@ -164,9 +158,6 @@ def read(directory: str) -> dict[str, Any]:
 
     :raises CoachError: there is none, or its record is damaged
     """
-    from rl_coach.utilities.safe_reading import read_json
-    from rl_coach.utils import CoachError
-
     path = pathlib.Path(directory) / RECORD_FILE
     try:
         record = read_json(path)

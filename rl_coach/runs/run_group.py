@@ -6,10 +6,12 @@ lie in, which readers of experiments take for one experiment. Imports nothing he
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 from typing import Any, Mapping
+
+from rl_coach.utilities.errors import CoachError
+from rl_coach.utilities.safe_reading import read_json
 
 GROUP_FILE = "runs.json"
 
@@ -23,7 +25,7 @@ def write(directory: pathlib.Path, document: Mapping[str, Any]) -> None:
     """Write the record of the runs in this directory."""
     from rl_coach.utilities import files
 
-    files.write_text(directory / GROUP_FILE, json.dumps(document, indent=2) + "\n")
+    files.write_json(directory / GROUP_FILE, document)
 
 
 def read(directory: str | os.PathLike[str]) -> dict[str, Any]:
@@ -31,15 +33,12 @@ def read(directory: str | os.PathLike[str]) -> dict[str, Any]:
 
     :raises CoachError: it is damaged
     """
-    from rl_coach.utilities.safe_reading import read_json
-    from rl_coach.utils import CoachError
-
     path = pathlib.Path(directory) / GROUP_FILE
     document = read_json(path)
     runs = document.get("runs")
     are_named = isinstance(runs, list) and all(isinstance(run, dict) and _is_name(run.get("name")) for run in runs)
     if not are_named or not isinstance(document.get("arguments"), dict):
-        raise CoachError(f"'{path}' is damaged; go on with its runs one by one: --resume {directory}/…")
+        raise CoachError(f"'{path}' is damaged; continue its runs one by one: --resume {directory}/…")
     return document
 
 

@@ -12,13 +12,15 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Sequence
 
 from rl_coach.logger import ScreenLogger, screen
-from rl_coach.runs.progress import SECONDS_BETWEEN_LINES, duration
+from rl_coach.runs.progress import display_on, duration
 from rl_coach.runs.status import FAILED, RUNNING, read_status
+from rl_coach.utilities.system import handling
 
 _SECONDS_BETWEEN_LOOKS = 0.1
+_SIGNALS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 _SIGNALS_THAT_ASK = 2
 """The first lets a run save itself, the second ends it at once; one that hears neither is killed by the third."""
 _STOPPED = (130, 143, -signal.SIGINT, -signal.SIGTERM)
@@ -97,7 +99,7 @@ class Outcome:
     def error(self) -> str:
         """The reason why it failed, in one line."""
         if self.code is not None and self.code < 0:
-            return f"was ended by signal {-self.code}"
+            return f"was killed by signal {-self.code}"
         if self.status.get("error"):
             return str(self.status["error"])
         said = self.last_line.removeprefix("!!!! ").removeprefix("coach: ")
@@ -191,35 +193,26 @@ class SideBySide:
         self._at_once = at_once
         self._say, self._ends_all = say, ends_all
         self._signals: deque[int] = deque()
-        self._display = _display_on(screen_logger)
+        self._display = display_on(screen_logger)
+        self._shows_waiting = screen_logger.is_live
 
     def run(self) -> list[Outcome]:
         """Run all to their ends.
 
         :return: an outcome for each job, in their order
         """
-        with self._listening(), contextlib.closing(self._display):
+        with handling(_SIGNALS, self._hear), contextlib.closing(self._display):
             try:
                 while self._waiting or self._running:
                     self._pass_signals_on()
                     self._begin()
                     self._collect()
                     states = [(one.job, one.read_status(), one.began) for one in self._running]
-                    self._display.show(states, len(self._waiting))
+                    self._display.show_table(_columns(states, len(self._waiting) if self._shows_waiting else 0))
                     time.sleep(_SECONDS_BETWEEN_LOOKS)
             finally:
                 self._end_all()
         return [self._outcomes.get(job.directory) or Outcome(job, None) for job in self._jobs]
-
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[None]:
-        numbers = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
-        before = {number: signal.signal(number, self._hear) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         self._signals.append(number)
@@ -231,7 +224,7 @@ class SideBySide:
             if self.stopped_by is None:
                 self.stopped_by = passed_on
                 self._waiting.clear()
-                screen.warning("stopping: each run saves a checkpoint; once more to end them at once, without")
+                screen.warning("stopping: each run saves a checkpoint; a second Ctrl-C ends them without checkpoints")
             for one in self._running:
                 one.send(passed_on)
 
@@ -283,65 +276,15 @@ class SideBySide:
 _State = tuple[Job, dict[str, Any], float]
 
 
-class _NoDisplay:
-    """Nothing is shown between the ends of runs: for programs."""
-
-    def show(self, running: Sequence[_State], num_waiting: int) -> None:
-        """Show how far the runs are."""
-
-    def close(self) -> None:
-        """Take away what does not stay."""
-
-
-class _PlainLines(_NoDisplay):
-    """A line for each run now and then, so that there is one every ten seconds."""
-
-    def __init__(self, screen_logger: ScreenLogger):
-        self._screen = screen_logger
-        self._shown_at = time.monotonic()
-
-    def show(self, running: Sequence[_State], num_waiting: int) -> None:
-        if time.monotonic() - self._shown_at < SECONDS_BETWEEN_LINES * max(1, len(running)):
-            return
-        self._shown_at = time.monotonic()
-        columns = _columns(running)
-        for cells in zip(*(cells for _, cells in columns)):
-            named = [(name, cell) for (name, _), cell in zip(columns, cells)]
-            self._screen.print(" | ".join(f"{name} {cell}".strip() for name, cell in named))
-
-
-class _LiveTable(_NoDisplay):
-    """A table at the bottom of a terminal, redrawn all the time."""
-
-    def __init__(self, screen_logger: ScreenLogger):
-        self._region = screen_logger.region
-        self._region.open()
-
-    def show(self, running: Sequence[_State], num_waiting: int) -> None:
-        columns = _columns(running)
-        if columns and num_waiting:
-            columns = [(name, [*cells, ""]) for name, cells in columns]
-            columns[0] = (columns[0][0], [*columns[0][1][:-1], f"{num_waiting} more"])
-        self._region.show_table(columns)
-
-    def close(self) -> None:
-        self._region.show(())
-        self._region.close()
-
-
-def _display_on(screen_logger: ScreenLogger) -> _NoDisplay:
-    if screen_logger.is_read_by_programs:
-        return _NoDisplay()
-    return _LiveTable(screen_logger) if screen_logger.is_live else _PlainLines(screen_logger)
-
-
-def _columns(running: Sequence[_State]) -> list[tuple[str, list[str]]]:
-    """Names and cells of the runs, a cell each."""
+def _columns(running: Sequence[_State], num_waiting: int) -> list[tuple[str, list[str]]]:
+    """Names and cells of the runs, a cell each, and a last line for those that wait."""
     if not running:
         return []
     lines = [(job.name, *_cells(progress_of(status)), duration(time.monotonic() - began))
              for job, status, began in running]  # fmt: skip
     names = ("", " ", "done", "steps", "steps/s", "reward", "evaluation", "time")
+    if num_waiting:
+        lines.append((f"{num_waiting} more", *[""] * (len(names) - 1)))
     return [(name, list(cells)) for name, cells in zip(names, zip(*lines))]
 
 

@@ -19,6 +19,7 @@ from typing import Any, Callable, Mapping
 
 from rl_coach.logger import screen
 from rl_coach.utilities import files
+from rl_coach.utilities.safe_reading import read_json_if_whole
 from rl_coach.utils import CoachError, TrainingError
 
 RUNNING, FINISHED, FAILED, STOPPED, STALLED = "running", "finished", "failed", "stopped", "stalled"
@@ -96,11 +97,7 @@ class RunStatus:
 
 def read_status(directory: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the status of the run in this directory; empty if there is none or only a part of one."""
-    try:
-        status = json.loads((pathlib.Path(directory) / STATUS_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return status if isinstance(status, dict) else {}
+    return read_json_if_whole(pathlib.Path(directory) / STATUS_FILE)
 
 
 def is_evaluation(status: Mapping[str, Any]) -> bool:

@@ -75,7 +75,7 @@ class Summary:
         if self.heatup.steps:
             episodes = self.counted.episodes + self.heatup.episodes
             steps = self.counted.steps + self.heatup.steps
-            lines.append(f"heatup before that: {self.heatup}")
+            lines.append(f"heatup before training: {self.heatup}")
             lines.append(f"the CSV counts both: {Counts(episodes, steps, 0)}")
         return lines
 

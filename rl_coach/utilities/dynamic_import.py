@@ -57,7 +57,7 @@ def short_dynamic_import(module_path_and_attribute: str, ignore_module_case: boo
     """Import ``"package.module:attribute"`` or ``"path/to/file.py:attribute"``."""
     module_path, _, attribute = module_path_and_attribute.rpartition(":")
     if not module_path:
-        raise CoachError(f"'{module_path_and_attribute}' is not of the form 'module:attribute' or 'file.py:attribute'")
+        raise CoachError(f"'{module_path_and_attribute}' must have the form 'module:attribute' or 'file.py:attribute'")
     return dynamic_import(module_path, attribute, ignore_module_case)
 
 
@@ -93,8 +93,8 @@ def dynamic_import_and_instantiate_module_from_params(
 ) -> Any:
     """Build the object that a ``Parameters`` object describes.
 
-    The class is named by ``module_parameters.path`` (or ``path``), as ``"module:Class"``. Those of the
-    parameters' attributes that its constructor takes by name are handed over; ``extra_kwargs`` win over them.
+    The class is named by ``module_parameters.path`` (or ``path``), as ``"module:Class"``. Attributes of
+    the parameters become the constructor's arguments of the same names; ``extra_kwargs`` override them.
     """
     cls = short_dynamic_import(path or module_parameters.path)
     accepted = inspect.signature(cls).parameters

@@ -7,15 +7,15 @@ from typing import Iterable
 
 
 class CoachError(ValueError):
-    """A mistake that the user can mend: the message names what was wrong, where, and what to do. Coach raises a
-    ValueError in many such cases, and code written for it catches that.
+    """Error that the user can repair. The message names what is wrong, where, and what to do. It is a ValueError
+    because Coach 1.0.1 raises a ValueError in many such cases, and code written for it catches that.
 
-    The command line shows the message alone, without a stack trace, and exits with 2.
+    The command line shows only the message, without a stack trace, and exits with 2.
     """
 
 
 class CoachErrors(CoachError):
-    """Several mistakes at once; the command line shows a line for each.
+    """Error for several mistakes; the command line shows one line for each.
 
     :param mistakes: the lines
     """
@@ -30,7 +30,7 @@ class TrainingError(Exception):
 
 
 class CheckpointError(TrainingError):
-    """Failure to write what was trained where it belongs; the message says where it lies instead."""
+    """Error if a checkpoint cannot be written to its directory; the message says where it was written."""
 
 
 def nearest(name: str, candidates: Iterable[str], at_most: int = 3) -> list[str]:
@@ -41,7 +41,7 @@ def nearest(name: str, candidates: Iterable[str], at_most: int = 3) -> list[str]
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """``"; did you mean 'a' or 'b'?"``, or an empty string where nothing comes close."""
+    """``"; did you mean 'a' or 'b'?"``, or an empty string if no name is similar."""
     close = nearest(name, candidates)
     return f"; did you mean {' or '.join(repr(match) for match in close)}?" if close else ""
 

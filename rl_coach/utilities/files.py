@@ -1,9 +1,10 @@
-"""Files: written whole or not at all, synced where they must outlast a power cut, read once every byte is checked."""
+"""Files that are written completely or not at all, and read after every byte was checked."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import pathlib
 from typing import Any, BinaryIO, Iterable, Iterator, Union
@@ -18,10 +19,13 @@ _CHUNK = 1 << 22
 
 @contextlib.contextmanager
 def replaced(path: Path, synced: bool = True) -> Iterator[BinaryIO]:
-    """A file to write what shall stand at ``path``: a kill leaves the old content or the new, never a part.
+    """A file for the new content of ``path``: after a kill, the file has the old content or the new, never a part of
+    it.
 
-    :param synced: wait until it is on the disk, so that it outlasts a power cut too
+    :param synced: wait until it is on the disk, so that it survives a power cut too
     """
+    # In the same directory, because a rename is atomic only within one file system; with the process's number, because
+    # several processes may write the same file.
     temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
     try:
         with open(temporary, "wb") as file:
@@ -29,10 +33,12 @@ def replaced(path: Path, synced: bool = True) -> Iterator[BinaryIO]:
             file.flush()
             if synced:
                 os.fsync(file.fileno())
+        # Content first, name second: after a power cut, a renamed file could otherwise be empty.
         os.replace(temporary, path)
     except BaseException:
         pathlib.Path(temporary).unlink(missing_ok=True)
         raise
+    # The new name is an entry of the directory and has to be on the disk too.
     if synced:
         sync_directory(os.path.dirname(os.path.abspath(path)))
 
@@ -43,11 +49,16 @@ def write_text(path: Path, text: str, synced: bool = True) -> None:
         file.write(text.encode("utf-8"))
 
 
+def write_json(path: Path, document: Any, indent: int | None = 2, synced: bool = True) -> None:
+    """Replace a file by a JSON document that ends with a new line, see ``replaced``."""
+    write_text(path, json.dumps(document, indent=indent, default=str) + "\n", synced)
+
+
 def write_data(path: Path, value: Any) -> None:
     """Replace a file by a plain tree, see ``plain_data``.
 
     :raises CoachError: it cannot be written
-    :raises plain_data.UnsavableError: there is something in it that is no plain data
+    :raises plain_data.UnsavableError: it contains something that is not plain data
     """
     try:
         with replaced(path) as file:
@@ -60,7 +71,7 @@ def read_data(path: Path, kind: str) -> Any:
     """The plain tree that ``write_data`` wrote.
 
     :param kind: kind of file expected, for the error
-    :raises CoachError: there is no such file, or it is something else or damaged
+    :raises CoachError: there is no such file, or it is damaged or of another kind
     """
     try:
         return plain_data.load(path)
@@ -106,21 +117,21 @@ def write_synced(path: Path, chunks: Iterable[Any]) -> dict[str, Any]:
 
 
 def check_file(path: Path, expected: dict[str, Any], owner: str, manifest: str) -> None:
-    """Compare a file with what was written.
+    """Compare a file with its recorded size and hash.
 
     :param expected: its size and SHA-256
-    :param owner: whose file it is, for the errors
-    :param manifest: name of what states them, for the errors
+    :param owner: the owner of the file, for the errors
+    :param manifest: the name of the file with these values, for the errors
     :raises CoachError: it is missing, truncated or changed
     """
     if not os.path.isfile(path):
         raise CoachError(f"the {owner}'s file '{path}' is missing")
     size = os.path.getsize(path)
     if size != expected["size"]:
-        raise CoachError(f"the {owner}'s file '{path}' has {size} bytes, its {manifest} says {expected['size']}")
+        raise CoachError(f"the {owner}'s file '{path}' has {size} bytes, but its {manifest} says {expected['size']}")
     running = hashlib.sha256()
     with open(path, "rb") as file:
         while chunk := file.read(_CHUNK):
             running.update(chunk)
     if running.hexdigest() != expected["sha256"]:
-        raise CoachError(f"the {owner}'s file '{path}' was changed: its SHA-256 is not that of its {manifest}")
+        raise CoachError(f"the {owner}'s file '{path}' was changed: its SHA-256 differs from the one in its {manifest}")

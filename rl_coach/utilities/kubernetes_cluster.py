@@ -19,7 +19,7 @@ Manifest = dict[str, Any]
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
 SILENCE_SECONDS = 600  # of a log that is followed, until the connection is taken for broken
-FORBIDDEN, NOT_FOUND, CONFLICT, GONE, TOO_MANY_REQUESTS = 403, 404, 409, 410, 429
+NOT_FOUND, CONFLICT, GONE, TOO_MANY_REQUESTS = 404, 409, 410, 429
 
 _SERVICE_ACCOUNT = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _KINDS = {
@@ -39,7 +39,7 @@ _KINDS = {
 class ClusterError(CoachError):
     """Refusal by the API server.
 
-    :ivar status: the HTTP status; 0 where there was no answer
+    :ivar status: the HTTP status; 0 if there was no answer
     """
 
     def __init__(self, message: str, status: int = 0):
@@ -48,10 +48,10 @@ class ClusterError(CoachError):
 
 
 class Cluster:
-    """A namespace of a cluster.
+    """Client for a namespace of a cluster.
 
     :param namespace: the namespace; empty is that of the context, or of the pod that this runs in
-    :param kubeconfig: the kubeconfig; empty takes ``KUBECONFIG``, ``~/.kube/config``, or the pod's service account
+    :param kubeconfig: the kubeconfig; empty uses ``KUBECONFIG``, ``~/.kube/config``, or the pod's service account
     :param context: the context of the kubeconfig; empty is the current one
     :raises CoachError: there is no such configuration
     """
@@ -63,7 +63,7 @@ class Cluster:
             default_namespace = _load(settings, kubeconfig, context)
         except (config.ConfigException, OSError) as error:
             places = f"'{kubeconfig}'" if kubeconfig else "KUBECONFIG, ~/.kube/config, a pod's service account"
-            raise CoachError(f"no way to a Kubernetes cluster in {places}: {' '.join(str(error).split())}") from error
+            raise CoachError(f"found no Kubernetes cluster in {places}: {' '.join(str(error).split())}") from error
         self.namespace = namespace or default_namespace
         self.host = settings.host
         self._client = client.ApiClient(settings)
@@ -71,7 +71,7 @@ class Cluster:
     def create(self, manifest: Manifest) -> Manifest:
         """Create an object.
 
-        :return: the object as the cluster holds it
+        :return: the object as stored in the cluster
         :raises ClusterError: it exists already, is not valid or not allowed
         """
         kind = manifest["kind"]
@@ -97,7 +97,7 @@ class Cluster:
         return self._json("patch", kind, [name, *self._place(kind)], f"{kind} '{name}'", body=change)
 
     def delete(self, kind: str, name: str) -> None:
-        """Delete an object after all that it owns; one that is not there is no error.
+        """Delete an object after all objects that it owns; a missing object is not an error.
 
         :raises ClusterError: the API server refuses
         """
@@ -121,8 +121,8 @@ class Cluster:
     def watch(self, kind: str, version: str, seconds: int, **selectors: str) -> Iterator[tuple[str, Manifest]]:
         """Changes of objects after a version, as (``'ADDED'``, ``'MODIFIED'`` or ``'DELETED'``, object).
 
-        :param seconds: the server ends the watch after so long
-        :raises ClusterError: with status 410 where the version is too old
+        :param seconds: the server ends the watch after this time
+        :raises ClusterError: with status 410 if the version is too old
         """
         options: dict[str, Any] = {**selectors, "resource_version": version, "timeout_seconds": seconds, "watch": True}
         waits = (CONNECT_SECONDS, seconds + ANSWER_SECONDS)
@@ -135,10 +135,10 @@ class Cluster:
                 yield event["type"], event["object"]
 
     def log(self, pod: str, follow: bool = False, since_seconds: int | None = None) -> Iterator[str]:
-        """The lines that a pod writes, each behind its time stamp and a space.
+        """The lines of a pod's log, each after its time stamp and a space.
 
         :param follow: wait for more, until the pod ends
-        :param since_seconds: lines of the last so many seconds; None for all
+        :param since_seconds: only lines of this many last seconds; None for all
         :raises ClusterError: there is no log
         """
         options: dict[str, Any] = {"follow": follow, "timestamps": True}

@@ -1,20 +1,21 @@
-"""Plain data: values as bytes and back, without pickle, so that reading calls nothing that the data names.
+"""Plain data: values as bytes and back, without pickle, so that reading never calls functions that the data names.
 
 Three forms, each on top of the one before:
 
-- *A plain tree*: dicts with string keys and lists of arrays, numbers, strings, booleans and None. ``separate`` takes
-  the arrays out, so that JSON can hold the rest; ``join`` puts them back.
+- *A plain tree*: dicts with string keys and lists of arrays, numbers, strings, booleans and None. ``separate``
+  removes the arrays, so that the rest fits into JSON; ``join`` puts them back.
 - *Bytes*: ``dumps`` and ``loads`` (``dump`` and ``load`` for open files), an ``.npz`` whose member ``tree`` is that
-  JSON. Checkpoints keep the JSON apart and the arrays in a safetensors file, which other tools read.
-- *A web of objects* that share parts by identity (a state is the next state of the step before it, stacks of frames
-  share their frames): ``flatten`` makes a plain tree of it and ``restore`` the web again, with everything shared that
-  was shared. Classes take part once they are registered, see ``register``.
+  JSON. Checkpoints have a separate JSON file, and the arrays in a safetensors file, which other tools can read.
+- *A graph of objects* that share parts by identity (a state is the next state of the step before it, stacks of frames
+  share their frames): ``flatten`` makes a plain tree of it, and ``restore`` makes the graph again, with the same
+  shared parts. Classes must be registered, see ``register``.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import io
+import itertools
 import json
 import math
 import struct
@@ -36,6 +37,8 @@ _MARKS = frozenset({_ARRAY, _CONSTANT, _ARRAY_IN_OLD_MEMORIES})
 _TREE = "tree"
 _TREE_IN_OLD_FILTERS = "rest"
 _NUMERIC_KINDS = "biufc"
+# most leaves are of these types: they stay as they are, without a call for each
+_PLAIN = frozenset({type(None), bool, int, float, str})
 
 _SAFETENSORS_TYPES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32", "int32": "I32",
@@ -60,8 +63,8 @@ def separate(tree: Any, numbered: bool = False, fold_constants: bool = False) ->
     Tuples become lists, NumPy scalars Python numbers.
 
     :param numbered: names are ``array_0``, ``array_1`` and so on; otherwise the arrays' paths, ``network/weights``
-    :param fold_constants: an array that holds one number throughout becomes that number and a shape
-    :raises UnsavableError: there is something else in the tree
+    :param fold_constants: an array with equal numbers everywhere becomes that number and a shape
+    :raises UnsavableError: the tree contains something else
     """
     separator = _Separator(numbered, fold_constants)
     return separator.plain(tree, ""), separator.arrays
@@ -74,7 +77,7 @@ class _Separator:
         self._fold_constants = fold_constants
 
     def plain(self, value: Any, path: str) -> Any:
-        if value is None or type(value) in (bool, int, float, str):
+        if type(value) in _PLAIN:
             return value
         if isinstance(value, np.ndarray):
             return self._array(value, path)
@@ -83,11 +86,17 @@ class _Separator:
         if isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, (list, tuple)):
-            return [self.plain(item, f"{path}/{index}") for index, item in enumerate(value)]
+            return [
+                item if type(item) in _PLAIN else self.plain(item, f"{path}/{index}")
+                for index, item in enumerate(value)
+            ]
         if isinstance(value, dict):
-            if not all(isinstance(key, str) and key not in _MARKS for key in value):
+            if not (_MARKS.isdisjoint(value) and all(isinstance(key, str) for key in value)):
                 raise UnsavableError(f"the state's '{path}' has keys that are not plain strings: {list(value)}")
-            return {key: self.plain(item, _below(path, key)) for key, item in value.items()}
+            return {
+                key: item if type(item) in _PLAIN else self.plain(item, _below(path, key))
+                for key, item in value.items()
+            }
         raise UnsavableError(f"the state's '{path}' is a {type(value).__name__}, which cannot be saved")
 
     def _array(self, array: np.ndarray, path: str) -> dict[str, Any]:
@@ -137,9 +146,9 @@ def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 
 
 def dump(value: Any, file: BinaryIO) -> None:
-    """Write a plain tree to an open file, array by array, so that none is held twice.
+    """Write a plain tree to an open file, array by array, so that no array is in memory twice.
 
-    :raises UnsavableError: there is something in it that is no plain data
+    :raises UnsavableError: it contains something that is not plain data
     """
     plain, arrays = separate(value, numbered=True)
     np.savez(file, **{_TREE: np.asarray(json.dumps(plain)), **arrays})  # type: ignore[arg-type]
@@ -162,7 +171,7 @@ def load(file: Any) -> Any:
 def dumps(value: Any) -> bytes:
     """A plain tree as bytes.
 
-    :raises UnsavableError: there is something in it that is no plain data
+    :raises UnsavableError: it contains something that is not plain data
     """
     stream = io.BytesIO()
     dump(value, stream)
@@ -218,7 +227,7 @@ def read_safetensors(file: BinaryIO) -> dict[str, np.ndarray]:
         first, end = entry["data_offsets"]
         # before anything is allocated: a header may claim any shape
         if not 0 <= first <= end <= size - start or math.prod(entry["shape"]) * dtype.itemsize != end - first:
-            raise ValueError(f"the array '{name}' does not lie in the file")
+            raise ValueError(f"the array '{name}' is outside of the file")
         file.seek(start + first)
         array = np.empty(entry["shape"], dtype=dtype)
         if array.nbytes:
@@ -248,18 +257,18 @@ _names: dict[type, str] = {}
 def register(
     cls: AnyClass, fields: Iterable[str] | None = None, name: str | None = None, others: bool = False
 ) -> AnyClass:
-    """Let objects of a class be part of what ``flatten`` takes. Also a decorator, for a dataclass say::
+    """Register a class, so that ``flatten`` accepts its objects. Also a decorator, for example for a dataclass::
 
         @plain_data.register
         @dataclass
         class OptionInProgress: ...
 
-    An object is restored without a call of its ``__init__``. A subclass is registered for itself. A class that is
-    defined anew, in a notebook or by a module that is imported again, takes the place of the one before.
+    An object is restored without calling its ``__init__``. A subclass must be registered separately. If a class is
+    defined again, in a notebook or by importing a module again, the new class replaces the old one.
 
-    :param fields: the attributes to write; all that the object has if not given
-    :param name: its name in what is written; the class's own name if not given
-    :param others: write the attributes that an object has besides ``fields`` too, each with its name
+    :param fields: the attributes to write; all attributes of the object by default
+    :param name: its name in the written data; by default, the name of the class
+    :param others: write attributes that are not in ``fields`` too, each with its name
     :raises ValueError: another class of that name is registered
     """
     name = name or cls.__name__
@@ -278,8 +287,8 @@ def _slots(cls: type) -> tuple[str, ...]:
 
 
 def flatten(value: Any) -> State:
-    """A web of objects as a plain tree: each object once, as a node, and its number wherever it occurs; arrays of one
-    shape and dtype lie in one array.
+    """A graph of objects as a plain tree: each object is written once, as a node, and its number wherever it occurs;
+    arrays with equal shape and dtype are joined into one array.
 
     It may hold numbers, strings, None, numeric arrays and scalars, lists, tuples, dicts (whatever their keys), deques,
     and objects of registered classes, and refer to itself.
@@ -290,9 +299,9 @@ def flatten(value: Any) -> State:
 
 
 def restore(tree: State) -> Any:
-    """The web that ``flatten`` was given, with everything shared that was shared.
+    """The graph of objects that ``flatten`` was given, with the same shared parts.
 
-    :raises CoachError: it holds an object of a class that is not registered
+    :raises CoachError: it contains an object of a class that is not registered
     """
     return _Restorer(tree).restore()
 
@@ -313,7 +322,7 @@ class _Flattener:
 
     def _reference(self, value: Any) -> Any:
         """A plain value as itself, anything else as ``[number of its node]``."""
-        if value is None or type(value) in (bool, int, float, str):
+        if type(value) in _PLAIN:
             return value
         number = self._numbers.get(id(value))
         if number is None:
@@ -323,29 +332,32 @@ class _Flattener:
             self._nodes[number] = self._node(value)
         return [number]
 
+    def _references(self, values: Iterable[Any]) -> list[Any]:
+        return [value if type(value) in _PLAIN else self._reference(value) for value in values]
+
     def _node(self, value: Any) -> list[Any]:
         if isinstance(value, (np.ndarray, np.generic)):
             return self._array_node(value)
         if type(value) in _names:
             return self._object_node(value, _names[type(value)])
         if isinstance(value, dict):
-            return ["dict", *(self._reference(part) for item in value.items() for part in item)]
+            return ["dict", *self._references(itertools.chain.from_iterable(value.items()))]
         for name, cls in (("list", list), ("tuple", tuple)):
             if type(value) is cls:
-                return [name, *map(self._reference, value)]
+                return [name, *self._references(value)]
         if isinstance(value, deque):
-            return ["deque", value.maxlen, *map(self._reference, value)]
+            return ["deque", value.maxlen, *self._references(value)]
         raise UnsavableError(f"a {type(value).__name__} cannot be saved")
 
     def _object_node(self, value: Any, name: str) -> list[Any]:
         registered = _registered[name]
         try:
-            node = [name, *(self._reference(getattr(value, field)) for field in registered.fields)]
+            node = [name, *self._references([getattr(value, field) for field in registered.fields])]
         except AttributeError as error:
             raise UnsavableError(f"a {name} without one of its attributes cannot be saved: {error}") from None
         more = getattr(value, "__dict__", {}) if registered.has_more else {}
-        others = (item for item in more.items() if item[0] not in registered.fields)
-        return node + [self._reference(part) for item in others for part in item]
+        others = [item for item in more.items() if item[0] not in registered.fields]
+        return node + self._references(itertools.chain.from_iterable(others))
 
     def _array_node(self, value: np.ndarray | np.generic) -> list[Any]:
         array = np.asarray(value)
@@ -411,7 +423,7 @@ def _make_deque(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -
 
 def _make_object(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
     if kind not in _registered:
-        raise CoachError(f"the saved data holds a '{kind}', a class that is not registered; import its module first")
+        raise CoachError(f"the saved data contains a '{kind}', a class that is not registered; import its module first")
     registered = _registered[kind]
     made = restorer.keep(number, object.__new__(registered.cls))
     count = len(registered.fields)

@@ -8,7 +8,7 @@ import pathlib
 import stat
 from typing import Any, Union
 
-from rl_coach.utils import CoachError
+from rl_coach.utilities.errors import CoachError
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -18,15 +18,15 @@ MOST_BYTES = 64_000_000
 def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
     """A regular file's text.
 
-    :raises FileNotFoundError: there is none
-    :raises CoachError: it is no regular file, larger than ``most_bytes``, not UTF-8, or cannot be read
+    :raises FileNotFoundError: there is no such file
+    :raises CoachError: it is not a regular file, larger than ``most_bytes``, not UTF-8, or cannot be read
     """
     try:
         file_state = os.stat(path)
         if not stat.S_ISREG(file_state.st_mode):
-            raise CoachError(f"'{path}' is no regular file")
+            raise CoachError(f"'{path}' is not a regular file")
         if file_state.st_size > most_bytes:
-            raise CoachError(f"'{path}' has {file_state.st_size:,} bytes; such a file has no more than {most_bytes:,}")
+            raise CoachError(f"'{path}' has {file_state.st_size:,} bytes; such a file may have at most {most_bytes:,}")
         return pathlib.Path(path).read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"no file '{path}'") from None
@@ -35,14 +35,14 @@ def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
     except CoachError:
         raise
     except ValueError:
-        raise CoachError(f"'{path}' is damaged: it is no text") from None
+        raise CoachError(f"'{path}' is damaged: it is not text") from None
 
 
 def read_json(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     """A regular file's JSON object.
 
-    :raises FileNotFoundError: there is none
-    :raises CoachError: as ``read_text``, or it is no JSON object
+    :raises FileNotFoundError: there is no such file
+    :raises CoachError: as ``read_text``, or it is not a JSON object
     """
     text = read_text(path, most_bytes)
     try:
@@ -50,5 +50,13 @@ def read_json(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise CoachError(f"'{path}' is damaged: it is not the JSON that was written") from None
     if not isinstance(content, dict):
-        raise CoachError(f"'{path}' is damaged: it holds no JSON object")
+        raise CoachError(f"'{path}' is damaged: it does not contain a JSON object")
     return content
+
+
+def read_json_if_whole(path: Path) -> dict[str, Any]:
+    """A regular file's JSON object; empty if there is none, or only a part of one."""
+    try:
+        return read_json(path)
+    except (FileNotFoundError, CoachError):
+        return {}

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def force_list(var: Any) -> list:
-    """``var`` itself if it is a list, otherwise a list that holds it."""
+    """``var`` itself if it is a list, otherwise a list with ``var`` as its only item."""
     return var if isinstance(var, list) else [var]
 
 

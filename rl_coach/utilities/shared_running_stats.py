@@ -8,7 +8,6 @@ import pathlib
 import sys
 import threading
 import time
-from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Sequence, Union
 
 import numpy as np
@@ -25,28 +24,57 @@ _SECONDS_BETWEEN_LOOKS = 0.1  # of a thread, whether it is to end
 _NUMBERS = "biuf"  # kinds of dtype
 
 
-class SharedRunningStats(ABC):
-    """Statistics under a name, which several workers may feed.
+class _Moments(NamedTuple):
+    """Sums of all samples, exchanged as a whole: who reads them while another thread pushes sees none of its half."""
+
+    num_samples: int
+    mean: np.ndarray
+    squared_deviations: np.ndarray
+
+    def merged(self, count: int, mean: np.ndarray, squared_deviations: np.ndarray | None) -> _Moments:
+        """Those of more samples. :param squared_deviations: of the new ones; None for a single one"""
+        total = self.num_samples + count
+        difference = mean - self.mean
+        squared = self.squared_deviations + np.square(difference) * (self.num_samples * count / total)
+        if squared_deviations is not None:
+            squared += squared_deviations
+        return _Moments(total, self.mean + difference * (count / total), squared)
+
+    def var(self, epsilon: float) -> np.ndarray:
+        """The population variance, at least ``epsilon``; 1 as long as nothing was pushed."""
+        if self.num_samples == 0:
+            return np.ones_like(self.mean)
+        return np.maximum(self.squared_deviations / self.num_samples, epsilon)
+
+
+_WRITING = threading.RLock()
+"""Held by who changes statistics: their owner, or the thread of their subscription. All share it, as locks cannot be
+copied."""
+
+
+class SharedRunningStats:
+    """Statistics under a name, which several workers may feed: mean and variance in one pass, exact for single samples
+    and batches alike (Chan, Golub & LeVeque 1983, "Algorithms for Computing the Sample Variance", equation 2.1).
 
     :param name: tells the statistics of one run apart, in messages and file names
     :param pubsub_params: parameters of the memory backend over which processes exchange their samples, those with the
         same ``channel`` and name; None keeps the statistics to this process
-
+    :param epsilon: the smallest variance: an element that hardly moves is not blown up to noise
     :ivar subscription: takes in what all of them push, once it is there
     """
 
-    def __init__(self, name: str = "", pubsub_params: Any = None):
+    def __init__(self, name: str = "", pubsub_params: Any = None, epsilon: float = 1e-2):
         self.name = name
         self.pubsub_params = pubsub_params
         self.subscription: SharedRunningStatsSubscribe | None = None
+        self.epsilon = epsilon
+        self.set_params()
+        if pubsub_params is not None:
+            SharedRunningStatsSubscribe(self).start()
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy makes connections of its own."""
         return {**self.__dict__, "subscription": None}
-
-    @abstractmethod
-    def set_params(self, shape: Shape = (1,), clip_values: Sequence[float] | None = None) -> None:
-        """Start anew for samples of ``shape``; ``normalize`` clips to ``(low, high)`` if given."""
 
     @property
     def channel(self) -> str:
@@ -69,54 +97,100 @@ class SharedRunningStats(ABC):
         assert self.subscription is not None
         self.subscription.publish(np.asarray(x))
 
-    @abstractmethod
-    def push_val(self, x: np.ndarray) -> None:
-        """Add to this process's statistics."""
+    def set_params(self, shape: Shape = (1,), clip_values: Sequence[float] | None = None) -> None:
+        """Start anew for samples of ``shape``; ``normalize`` clips to ``(low, high)`` if given."""
+        with _WRITING:
+            self._moments = _Moments(0, np.zeros(shape), np.zeros(shape))
+            self.clip_values = None if clip_values is None else (float(clip_values[0]), float(clip_values[1]))
+            self._inverse_std: tuple[_Moments, np.ndarray] | None = None
+            self._gathered: SharedRunningStats | None = None
 
-    @abstractmethod
+    def push_val(self, samples: Any) -> None:
+        """Add to this process's statistics."""
+        samples = np.asarray(samples, dtype=np.float64)
+        with _WRITING:
+            if self._gathered is not None:
+                self._gathered.push_val(samples)
+            moments = self._moments
+            shape = moments.mean.shape
+            if samples.shape == shape:
+                self._moments = moments.merged(1, samples, None)
+            elif samples.shape[1:] != shape:
+                raise ValueError(f"the statistics '{self.name}' are of samples of shape {shape}, not {samples.shape}")
+            elif len(samples):
+                mean = samples.mean(axis=0)
+                self._moments = moments.merged(len(samples), mean, np.square(samples - mean).sum(axis=0))
+
     def take_gathered(self) -> State:
         """The statistics of what was pushed since the last call, as ``get_state`` gives them; the first call begins."""
+        with _WRITING:
+            gathered, self._gathered = self._gathered, SharedRunningStats(self.name, epsilon=self.epsilon)
+            self._gathered.set_params(self.shape)
+        return SharedRunningStats(self.name).get_state() if gathered is None else gathered.get_state()
 
-    @abstractmethod
     def merge(self, gathered: State) -> None:
         """Add what ``take_gathered`` gave in another process, as exactly as if it had been pushed here."""
+        if gathered["count"]:
+            mean, deviations = np.asarray(gathered["mean"]), np.asarray(gathered["squared_deviations"])
+            with _WRITING:
+                self._moments = self._moments.merged(gathered["count"], mean, deviations)
 
     @property
-    @abstractmethod
-    def n(self) -> float:
+    def n(self) -> int:
         """The number of samples pushed."""
+        return self._moments.num_samples
 
     @property
-    @abstractmethod
     def mean(self) -> np.ndarray:
         """Their mean, of ``shape``."""
+        return self._moments.mean
 
     @property
-    @abstractmethod
     def var(self) -> np.ndarray:
-        """Their population variance, of ``shape``."""
+        """The population variance, at least ``epsilon``; 1 as long as nothing was pushed."""
+        return self._moments.var(self.epsilon)
 
     @property
-    @abstractmethod
     def std(self) -> np.ndarray:
         """The square root of ``var``."""
+        return np.sqrt(self.var)
 
     @property
-    @abstractmethod
     def shape(self) -> tuple[int, ...]:
         """The shape of one sample."""
+        return self._moments.mean.shape
 
-    @abstractmethod
-    def normalize(self, batch: np.ndarray) -> np.ndarray:
-        """Samples as numbers of standard deviations from the mean, clipped."""
+    def normalize(self, batch: Any) -> np.ndarray:
+        """Samples as numbers of standard deviations from the mean, clipped; float32, of the shape of ``batch``."""
+        moments, inverse = self._moments, self._inverse_std
+        if inverse is None or inverse[0] is not moments:
+            inverse = self._inverse_std = (moments, 1.0 / np.sqrt(moments.var(self.epsilon)))
+        normalized = (batch - moments.mean) * inverse[1]
+        if self.clip_values is not None:
+            normalized = np.minimum(np.maximum(normalized, self.clip_values[0]), self.clip_values[1])
+        return normalized.astype(np.float32)
 
-    @abstractmethod
     def get_state(self) -> State:
         """The statistics as data."""
+        count, mean, squared_deviations = self._moments
+        return {
+            "count": count,
+            "mean": np.array(mean),  # of a scalar it is no array, and a checkpoint would make a float of it
+            "squared_deviations": np.array(squared_deviations),
+        }
 
-    @abstractmethod
     def set_state(self, state: State) -> None:
         """Continue from statistics that ``get_state`` gave."""
+        try:
+            count, mean, squared_deviations = state["count"], state["mean"], state["squared_deviations"]
+        except KeyError as missing:
+            raise CoachError(f"the saved statistics of '{self.name}' lack {missing}") from None
+        if np.shape(mean) != self.shape:
+            raise CoachError(f"the saved statistics of '{self.name}' have shape {np.shape(mean)}, not {self.shape}")
+        with _WRITING:
+            self._moments = _Moments(
+                count, np.array(mean, dtype=np.float64), np.array(squared_deviations, dtype=np.float64)
+            )
 
     def save_state_to_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
         """Write the statistics to ``<prefix>.srs.npz``."""
@@ -135,22 +209,24 @@ class SharedRunningStats(ABC):
 
 
 class SharedRunningStatsSubscribe(threading.Thread):
-    """Takes in what is published of statistics, from the moment that it is made, and adds it to those of this process.
+    """Subscription that receives published samples from its creation on, and adds them to the statistics of this
+    process.
 
-    It ends with ``stop()``, or with its connection: what was published meanwhile is lost, so that the statistics of
-    this process are no longer those of the others. It says so in a line, and ``push`` raises it.
+    It ends with ``stop()``, or when the connection is lost. Samples that are published after that are lost, so the
+    statistics of this process differ from those of the others. It prints a line about this, and ``push`` raises an
+    error.
 
     :param shared_running_stats: the statistics, with ``pubsub_params``
-    :raises CoachError: they have a subscription already, or Redis cannot be reached
+    :raises CoachError: they already have a subscription, or Redis cannot be reached
 
-    :ivar failure: ended the thread; None as long as nothing did
-    :ivar num_refused: number of messages that were no samples; the first is shown
+    :ivar failure: the error that ended the thread; None if there was none
+    :ivar num_refused: number of messages that were not samples; the first one is printed
     """
 
     def __init__(self, shared_running_stats: SharedRunningStats):
         super().__init__(name=f"statistics '{shared_running_stats.name}'", daemon=True)
         if shared_running_stats.subscription is not None:
-            raise CoachError(f"the {self.name} have a subscription already")
+            raise CoachError(f"the {self.name} already have a subscription")
         self.shared_running_stats = shared_running_stats
         self.failure: BaseException | None = None
         self.num_refused = 0
@@ -174,7 +250,7 @@ class SharedRunningStatsSubscribe(threading.Thread):
         return CoachError(f"the {self.name}: the connection to Redis is lost: {_in_a_line(error)}")
 
     def publish(self, sample: np.ndarray) -> None:
-        """Give a sample, or a batch, to all that have subscribed.
+        """Publish a sample, or a batch, to all subscribers.
 
         :raises CoachError: Redis cannot be reached, or could not be since the last sample
         :raises ValueError: it is of another shape
@@ -213,7 +289,7 @@ class SharedRunningStatsSubscribe(threading.Thread):
         if problem:
             self.num_refused += 1
             if self.num_refused == 1:
-                _say(f"the {self.name}: a message on {self.shared_running_stats.channel} is no sample: {problem}")
+                _say(f"the {self.name}: a message on {self.shared_running_stats.channel} is not a sample: {problem}")
             return
         self.shared_running_stats.push_val(sample)
 
@@ -221,10 +297,10 @@ class SharedRunningStatsSubscribe(threading.Thread):
         shape = self.shared_running_stats.shape
         if sample.dtype.kind in _NUMBERS and shape in (sample.shape, sample.shape[1:]):
             return ""
-        return f"it is {sample.dtype}{list(sample.shape)}, samples are of shape {list(shape)}"
+        return f"it is {sample.dtype}{list(sample.shape)}, but samples have the shape {list(shape)}"
 
     def stop(self) -> None:
-        """End the thread, and close its connections. The next sample that is pushed begins anew."""
+        """End the thread, and close its connections. The next sample that is pushed starts a new subscription."""
         self._is_to_end.set()
         if self.is_alive():
             self.join()
@@ -257,139 +333,18 @@ def _from_bytes(data: bytes) -> np.ndarray:
         readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         shape, is_fortran, dtype = readers[version](file)
     except Exception as error:  # the header is parsed as Python, which fails in many ways
-        raise ValueError("it is no array") from error
+        raise ValueError("it is not an array") from error
     if dtype.kind not in _NUMBERS or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
-        raise ValueError(f"it is no array of numbers {dtype}{list(shape)}")
+        raise ValueError(f"it is not an array of numbers {dtype}{list(shape)}")
     array = np.frombuffer(data, dtype, offset=file.tell())
     return array.reshape(shape, order="F" if is_fortran else "C")
 
 
-class _Moments(NamedTuple):
-    """Sums of all samples, exchanged as a whole: who reads them while another thread pushes sees none of its half."""
-
-    num_samples: int
-    mean: np.ndarray
-    squared_deviations: np.ndarray
-
-    def merged(self, count: int, mean: np.ndarray, squared_deviations: np.ndarray | None) -> _Moments:
-        """Those of more samples. :param squared_deviations: of the new ones; None for a single one"""
-        total = self.num_samples + count
-        difference = mean - self.mean
-        squared = self.squared_deviations + np.square(difference) * (self.num_samples * count / total)
-        if squared_deviations is not None:
-            squared += squared_deviations
-        return _Moments(total, self.mean + difference * (count / total), squared)
-
-    def var(self, epsilon: float) -> np.ndarray:
-        """The population variance, at least ``epsilon``; 1 as long as nothing was pushed."""
-        if self.num_samples == 0:
-            return np.ones_like(self.mean)
-        return np.maximum(self.squared_deviations / self.num_samples, epsilon)
-
-
-_WRITING = threading.RLock()
-"""Held by who changes statistics: their owner, or the thread of their subscription. All share it, as locks cannot be
-copied."""
-
-
 class NumpySharedRunningStats(SharedRunningStats):
-    """Mean and variance in one pass, exact for single samples and batches alike (Chan, Golub & LeVeque 1983,
-    "Algorithms for Computing the Sample Variance", equation 2.1).
-
-    :param epsilon: the smallest variance: an element that hardly moves is not blown up to noise
-    """
+    """``SharedRunningStats`` by Coach's name, with its parameters in another order."""
 
     def __init__(self, name: str, epsilon: float = 1e-2, pubsub_params: Any = None):
-        super().__init__(name, pubsub_params)
-        self.epsilon = epsilon
-        self.set_params()
-        if pubsub_params is not None:
-            SharedRunningStatsSubscribe(self).start()
-
-    def set_params(self, shape: Shape = (1,), clip_values: Sequence[float] | None = None) -> None:
-        with _WRITING:
-            self._moments = _Moments(0, np.zeros(shape), np.zeros(shape))
-            self.clip_values = None if clip_values is None else (float(clip_values[0]), float(clip_values[1]))
-            self._inverse_std: tuple[_Moments, np.ndarray] | None = None
-            self._gathered: NumpySharedRunningStats | None = None
-
-    def push_val(self, samples: Any) -> None:
-        samples = np.asarray(samples, dtype=np.float64)
-        with _WRITING:
-            if self._gathered is not None:
-                self._gathered.push_val(samples)
-            moments = self._moments
-            shape = moments.mean.shape
-            if samples.shape == shape:
-                self._moments = moments.merged(1, samples, None)
-            elif samples.shape[1:] != shape:
-                raise ValueError(f"the statistics '{self.name}' are of samples of shape {shape}, not {samples.shape}")
-            elif len(samples):
-                mean = samples.mean(axis=0)
-                self._moments = moments.merged(len(samples), mean, np.square(samples - mean).sum(axis=0))
-
-    def take_gathered(self) -> State:
-        with _WRITING:
-            gathered, self._gathered = self._gathered, NumpySharedRunningStats(self.name, self.epsilon)
-            self._gathered.set_params(self.shape)
-        return NumpySharedRunningStats(self.name).get_state() if gathered is None else gathered.get_state()
-
-    def merge(self, gathered: State) -> None:
-        if gathered["count"]:
-            mean, deviations = np.asarray(gathered["mean"]), np.asarray(gathered["squared_deviations"])
-            with _WRITING:
-                self._moments = self._moments.merged(gathered["count"], mean, deviations)
-
-    @property
-    def n(self) -> int:
-        return self._moments.num_samples
-
-    @property
-    def mean(self) -> np.ndarray:
-        return self._moments.mean
-
-    @property
-    def var(self) -> np.ndarray:
-        """The population variance, at least ``epsilon``; 1 as long as nothing was pushed."""
-        return self._moments.var(self.epsilon)
-
-    @property
-    def std(self) -> np.ndarray:
-        return np.sqrt(self.var)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._moments.mean.shape
-
-    def normalize(self, batch: Any) -> np.ndarray:
-        """:return: float32, of the shape of ``batch``"""
-        moments, inverse = self._moments, self._inverse_std
-        if inverse is None or inverse[0] is not moments:
-            inverse = self._inverse_std = (moments, 1.0 / np.sqrt(moments.var(self.epsilon)))
-        normalized = (batch - moments.mean) * inverse[1]
-        if self.clip_values is not None:
-            normalized = np.minimum(np.maximum(normalized, self.clip_values[0]), self.clip_values[1])
-        return normalized.astype(np.float32)
-
-    def get_state(self) -> State:
-        count, mean, squared_deviations = self._moments
-        return {
-            "count": count,
-            "mean": np.array(mean),  # of a scalar it is no array, and a checkpoint would make a float of it
-            "squared_deviations": np.array(squared_deviations),
-        }
-
-    def set_state(self, state: State) -> None:
-        try:
-            count, mean, squared_deviations = state["count"], state["mean"], state["squared_deviations"]
-        except KeyError as missing:
-            raise CoachError(f"the saved statistics of '{self.name}' lack {missing}") from None
-        if np.shape(mean) != self.shape:
-            raise CoachError(f"the saved statistics of '{self.name}' have shape {np.shape(mean)}, not {self.shape}")
-        with _WRITING:
-            self._moments = _Moments(
-                count, np.array(mean, dtype=np.float64), np.array(squared_deviations, dtype=np.float64)
-            )
+        super().__init__(name, pubsub_params, epsilon)
 
 
 class RunningMeans:

@@ -1,4 +1,4 @@
-"""Numbers gathered while an episode lasts, some of which are still being computed."""
+"""Signals of an episode; some of their numbers may still be being computed."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class Signal:
         self.values.append(sample)
 
     def read(self) -> list:
-        """All samples; waits for those that are still computed."""
+        """All samples; waits for those that are still being computed."""
         self.values = [value.read() if isinstance(value, LazyArray) else value for value in self.values]
         return self.values
 
     def flat(self) -> np.ndarray:
-        """All samples as one column of numbers; waits for those that are still computed."""
+        """All samples as one column of numbers; waits for those that are still being computed."""
         values = self.read()
         if all(type(value) is float for value in values):
             return np.asarray(values, np.float64)

@@ -16,13 +16,24 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import Any
+from typing import Any, Callable, Iterable, Iterator
 
 SECONDS_BETWEEN_LOOKS = 0.1
 
 
+@contextlib.contextmanager
+def handling(numbers: Iterable[int], handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+    """Handle signals of these numbers within a ``with`` block of the main thread; then as before."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, signal.SIG_DFL if earlier is None else earlier)
+
+
 def program(name: str) -> str:
-    """Command that calls a program installed with Coach: its name where that finds it, otherwise its path."""
+    """Command that calls a program installed with Coach: its name if the shell finds it, otherwise its path."""
     installed = pathlib.Path(sys.executable).with_name(name)
     found = shutil.which(name)
     if not installed.exists() or (found and installed.samefile(found)):
@@ -31,6 +42,11 @@ def program(name: str) -> str:
         return str(installed)
     below = installed.relative_to(pathlib.Path.cwd())
     return str(below) if below.parent.name else os.path.join(os.curdir, below)  # a shell finds no bare name here
+
+
+def shown(path: pathlib.Path) -> str:
+    """A path as the user can type it here."""
+    return os.path.relpath(path) if path.is_relative_to(pathlib.Path.cwd()) else str(path)
 
 
 def shell_command(name: str, *arguments: str) -> str:
@@ -115,7 +131,7 @@ def cmd_line_run(result: list, run_cmd: str, id: int = -1) -> None:
 
 
 def threaded_cmd_line_run(run_cmd: str, id: int = -1) -> list:
-    """Run a command line in bash beside this program.
+    """Run a command line in bash in parallel with this program.
 
     :param id: the number by which ``killed_processes`` names it
     :return: a list whose first element is ``[None]`` until the command has ended, then its exit code
@@ -126,7 +142,7 @@ def threaded_cmd_line_run(run_cmd: str, id: int = -1) -> list:
 
 
 class ReaderWriterLock:
-    """Many threads may read at once, one may write when nobody reads.
+    """Lock with which many threads may read at the same time, and one may write when no thread reads.
 
     Readers hold ``lock_writing``, which keeps writers out; a writer holds ``lock_writing_and_reading``.
     """

@@ -23,7 +23,7 @@ def _is_users(filename: str) -> bool:
 
 
 def in_one_line(error: BaseException) -> str:
-    """``file.py:12: ZeroDivisionError: division by zero``; without a place where no line of the user's is to blame."""
+    """``file.py:12: ZeroDivisionError: division by zero``; without a place if no line of the user is involved."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return f"{error.filename}:{error.lineno}: {error.msg}"
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -33,7 +33,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def environment_error(error: BaseException) -> str:
-    """``in_one_line``, with the answers that Gymnasium expects where an environment gave another number of values."""
+    """``in_one_line``, with the values that Gymnasium expects if an environment returned another number of values."""
     text = in_one_line(error)
     is_wrong_answer = isinstance(error, (TypeError, ValueError)) and "unpack" in str(error)
     return f"{text}; {_SHAPE_OF_ANSWERS}" if is_wrong_answer else text

@@ -176,7 +176,7 @@ def fails(capsys, *arguments: str, preset: str = "CartPole_DQN") -> str:
 
 
 def test_what_cannot_be_played_is_said_in_a_line(player, capsys, monkeypatch):
-    assert "cannot be taken with keys" in fails(capsys, "-lvl", "Pendulum-v1")
+    assert "cannot be played with keys" in fails(capsys, "-lvl", "Pendulum-v1")
     assert "leave out --evaluate" in fails(capsys, "--evaluate", "10")
     assert "leave out --checkpoint_restore_dir" in fails(capsys, "-crd", ".")
     monkeypatch.setattr(rendering, "has_display", lambda: False)

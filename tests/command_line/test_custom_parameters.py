@@ -124,19 +124,19 @@ def test_schedules():
     ("text", "part"),
     [
         ("", None),
-        ("improve_steps", "'improve_steps' is not of the form path=value"),
-        ("a=b=1", "not of the form path=value"),
-        ("a+=1", "not of the form path=value"),
-        ("import os", "not of the form path=value"),
-        ("print(1)", "not of the form path=value"),
+        ("improve_steps", "'improve_steps' does not have the form path=value"),
+        ("a=b=1", "does not have the form path=value"),
+        ("a+=1", "does not have the form path=value"),
+        ("import os", "does not have the form path=value"),
+        ("print(1)", "does not have the form path=value"),
         ("a=", "cannot read 'a='"),
         ("a=1 b=2", "cannot read"),
-        ("a(1).b=1", "'a(1)' is no path"),
-        ("a, b = 1, 2", "is no path"),
+        ("a(1).b=1", "'a(1)' is not a path"),
+        ("a, b = 1, 2", "is not a path"),
         ("a.__class__=1", "'__class__' is not a parameter"),
         ("_a=1", "'_a' is not a parameter"),
-        ("a[None]=1", "a key is a string or a whole number"),
-        ("a[1:2]=1", "is not a value"),
+        ("a[None]=1", "a key must be a string or a whole number"),
+        ("a[1:2]=1", "is not an allowed value"),
         ("a=EnvironmentStep(10)", "did you mean 'EnvironmentSteps'"),
         ("a=open('x')", "'open' cannot be called here"),
         ("a=os.system('x')", "'os.system' cannot be called here"),
@@ -149,21 +149,21 @@ def test_schedules():
         ("a=EmbedderScheme.Dep", "did you mean 'Deep'"),
         ("a=EmbedderScheme.__class__", "has no member '__class__'"),
         ("a=EmbederScheme.Deep", "did you mean 'EmbedderScheme'"),
-        ("a=adam", "a text is written in quotes: 'adam'"),
+        ("a=adam", "write a text in quotes: 'adam'"),
         ("a=false", "did you mean 'False'"),
         ("a=1/0", "cannot be computed"),
         ("a='a'*3", "is not a number"),
         ("a=True+1", "is not a number"),
-        ("a=9**9**9", "exponents go up to"),
+        ("a=9**9**9", "an exponent may be at most"),
         ("a=(-8)**0.5", "is not a number that a parameter can have"),
-        ("a=b'x'", "is not a value"),
-        ("a=...", "is not a value"),
-        ("a=lambda: 1", "is not a value"),
-        ("a=[x for x in (1,)]", "is not a value"),
-        ("a=f'{1}'", "is not a value"),
-        ("a=1 if True else 2", "is not a value"),
+        ("a=b'x'", "is not an allowed value"),
+        ("a=...", "is not an allowed value"),
+        ("a=lambda: 1", "is not an allowed value"),
+        ("a=[x for x in (1,)]", "is not an allowed value"),
+        ("a=f'{1}'", "is not an allowed value"),
+        ("a=1 if True else 2", "is not an allowed value"),
         ("a={**{}}", "a key of a dictionary"),
-        ("a=(b:=1)", "is not a value"),
+        ("a=(b:=1)", "is not an allowed value"),
     ],
 )
 def test_refused(text, part):
@@ -199,10 +199,10 @@ def test_nul_is_refused():
         ("env_params.level.x=1", "'env_params.level' has no parameter 'x'"),
         ("env_params.level[0]='x'", "'env_params.level' has no item 0"),
         ("evaluate=1", "no parameter 'evaluate'"),
-        ("improve_steps=100", "takes a number of steps such as TrainingSteps(10), not 100"),
-        ("visualization_parameters.render=2", "takes True or False"),
-        ("agent_params.algorithm.discount='high'", "takes a number such as 0.99"),
-        ("agent_params.algorithm.scheme='Deep'", "takes one of EmbedderScheme.Empty"),
+        ("improve_steps=100", "must be a number of steps such as TrainingSteps(10), not 100"),
+        ("visualization_parameters.render=2", "must be True or False"),
+        ("agent_params.algorithm.discount='high'", "must be a number such as 0.99"),
+        ("agent_params.algorithm.scheme='Deep'", "must be one of EmbedderScheme.Empty"),
         ("agent_params.algorithm.path='x:y'", "can be read but not set"),
     ],
 )
@@ -219,7 +219,7 @@ def test_initial_weights_of_a_network(manager):
     assert isinstance(network.initial_weights, Orthogonal) and network.initial_weights.gain == 2**0.5
     with pytest.raises(CoachError, match=r"-cp: 'Orthogonal\(size=1\)': .*unexpected keyword"):
         parse("x=Orthogonal(size=1)")
-    with pytest.raises(CoachError, match=r"'Orthogonal' is not a value .*; write Orthogonal\(...\)"):
+    with pytest.raises(CoachError, match=r"'Orthogonal' is not an allowed value.*; write Orthogonal\(...\)"):
         parse("x=Orthogonal")
 
 

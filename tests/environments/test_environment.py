@@ -34,7 +34,7 @@ def test_a_level_can_be_selected_later():
 def test_no_selected_level_is_an_error_that_names_the_flag_and_the_choices():
     with pytest.raises(CoachError, match="-lvl"):
         str(LevelSelection(None))
-    with pytest.raises(CoachError, match="-lvl out of breakout, pong"):
+    with pytest.raises(CoachError, match="-lvl from breakout, pong"):
         str(SingleLevelSelection(["pong", "breakout"]))
 
 

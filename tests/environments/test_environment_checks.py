@@ -164,7 +164,7 @@ def test_the_program_names_environment_and_step(capsys, level, name, text):
 
 def test_nothing_is_found_where_nothing_is_wrong(capsys, level):
     code, lines = checked(capsys, level("Walk"))
-    assert (code, lines[-1]) == (DONE, f"level '{level('Walk')}': nothing wrong in 100 steps, 5 episodes")
+    assert (code, lines[-1]) == (DONE, f"level '{level('Walk')}': no problems in 100 steps, 5 episodes")
     code, lines = checked(capsys, "CartPole-v1")
     assert code == DONE and "advice of Gymnasium's checker" in lines[0]
 

@@ -266,7 +266,7 @@ def test_an_environment_is_never_asked_for_a_masked_action(make_environment, lev
 
 
 def test_actions_without_a_counterpart_are_an_error(make_environment, level_file):
-    with pytest.raises(CoachError, match="Strange': actions of the space Tuple"):
+    with pytest.raises(CoachError, match="Strange': the action space Tuple"):
         make_environment(level_file(CUSTOM, "Strange"))
 
 
@@ -276,5 +276,5 @@ def test_no_level_is_an_error(make_environment):
 
 
 def test_a_level_without_images_says_so(make_environment, level_file):
-    with pytest.raises(CoachError, match="gives no images"):
+    with pytest.raises(CoachError, match="returns no images"):
         make_environment("CartPole-v1").get_rendered_image()

@@ -76,8 +76,8 @@ def test_every_mujoco_level_runs_and_says_what_it_is_today(level, caplog):
         simulator = make_simulator(level, {}, 1, None)
     name = level.removesuffix("-v2")
     (record,) = caplog.records
-    assert record.message.startswith(f"level '{level}' no longer runs; this is '{name}-v5'")
-    differs = re.search(r", whose observations are (\d+) numbers, not (\d+)$", record.message)
+    assert record.message.startswith(f"level '{level}' no longer runs; using '{name}-v5'")
+    differs = re.search(r", whose observations have (\d+) numbers instead of (\d+)$", record.message)
     shorter = ("Ant", "Humanoid", "HumanoidStandup", "InvertedDoublePendulum", "Reacher")
     assert (differs is not None) == (name in shorter)
     observation, _ = simulator.reset(seed=1)
@@ -116,7 +116,7 @@ def test_one_line_says_what_an_old_level_is_today(caplog):
         find_specification("CartPole-v0")
         find_specification("CartPole-v0")
     assert len(caplog.records) == 1
-    assert "'CartPole-v0' is today's 'CartPole-v1'" in caplog.text
+    assert "'CartPole-v0': using 'CartPole-v1'" in caplog.text
 
 
 def test_an_unknown_level_is_an_error_that_names_the_nearest():

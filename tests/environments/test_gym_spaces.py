@@ -74,7 +74,7 @@ def test_discrete_observations_become_one_hot_vectors():
 def test_other_spaces_are_errors_that_name_level_and_observation(space):
     with pytest.raises(CoachError, match=r"'level'.*'camera'.*not supported"):
         observation_space_of(space, None, "level", "camera")
-    with pytest.raises(CoachError, match=r"'level': actions of the space .* are not supported"):
+    with pytest.raises(CoachError, match=r"'level': the action space .* is not supported"):
         action_space_of(space, "level")
 
 

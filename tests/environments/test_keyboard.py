@@ -68,7 +68,10 @@ def test_own_keys_may_take_continuous_actions():
 
 @pytest.mark.parametrize(
     ("space", "message"),
-    [(BoxActionSpace(2, -1, 1), "a BoxActionSpace cannot be taken with keys"), (DiscreteActionSpace(40), "40 actions")],
+    [
+        (BoxActionSpace(2, -1, 1), "BoxActionSpace cannot be played with keys"),
+        (DiscreteActionSpace(40), "40 actions"),
+    ],
 )
 def test_actions_without_keys_are_an_error_of_one_line(space, message):
     with pytest.raises(CoachError, match=message) as error:

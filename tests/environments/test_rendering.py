@@ -145,7 +145,7 @@ def test_a_simulator_that_does_not_repeat_is_filmed_while_it_plays(make_environm
     draw = environment.get_rendered_image
     environment.get_rendered_image = lambda: drawn.append(1) or draw()
     _, pictures, _ = play(environment, 3)
-    assert "does not repeat an episode" in capsys.readouterr().out
+    assert "cannot repeat an episode" in capsys.readouterr().out
     assert len(list((tmp_path / "gifs").iterdir())) == 2  # the first was lost
     assert len(drawn) >= sum(pictures[1:])
 
@@ -161,7 +161,7 @@ def test_pictures_that_fail_are_an_error_that_says_so(make_environment, tmp_path
 
     monkeypatch.setattr(environment.env, "render", failing)
     environment.phase = RunPhase.TRAIN
-    with pytest.raises(CoachError, match="'CartPole-v1' cannot be drawn: RuntimeError: no GPU"):
+    with pytest.raises(CoachError, match="'CartPole-v1' cannot be rendered: RuntimeError: no GPU"):
         play(environment, 1)
     environment.close()
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []

@@ -128,7 +128,7 @@ class TestTruncatedNormal:
         assert np.all(actions[:, 0] > 0.999) and np.all(actions[:, 1] < 0.01) and actions.min() >= 0
 
     def test_bounds_in_the_wrong_order_are_refused(self):
-        with pytest.raises(CoachError, match="clip_low 1 lies above clip_high 0"):
+        with pytest.raises(CoachError, match="clip_low 1 is above clip_high 0"):
             TruncatedNormal(BOX, ConstantSchedule(0.1), 0.05, 1, 0)
 
     @pytest.mark.parametrize(

@@ -74,5 +74,5 @@ def test_parameters_take_the_agents_networks():
     "make", [ClippedPPOAgentParameters, ActorCriticAgentParameters, SoftActorCriticAgentParameters]
 )
 def test_agents_that_weigh_what_was_played_by_its_probability_are_refused(make):
-    with pytest.raises(CoachError, match=f"ParameterNoiseParameters is not for {make.__name__}"):
+    with pytest.raises(CoachError, match=f"ParameterNoiseParameters does not work with {make.__name__}"):
         ParameterNoiseParameters(make())

@@ -157,7 +157,7 @@ def test_policies(tmp_path, garbage):
 
 def test_a_policy_that_is_a_link_to_a_device(tmp_path):
     (tmp_path / "policy.json").symlink_to("/dev/zero")
-    with pytest.raises(CoachError, match=r"no regular file|no policy"):
+    with pytest.raises(CoachError, match=r"not a regular file|no policy"):
         Policy.load(tmp_path)
 
 

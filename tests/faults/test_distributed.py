@@ -40,7 +40,7 @@ def test_a_killed_worker_is_replaced_and_a_stopped_one_goes_on(tmp_path):
         wait_until(lambda: run.taken()[sender][0] > last, "it goes on where it was")
         totals = run.stop()
         run.check_totals(totals)
-        assert "worker-0 was killed by SIGKILL: started again" in run.text()
+        assert "worker-0 was killed by SIGKILL: it is restarted" in run.text()
         assert totals["refused"] == {} and len(run.acknowledged()) == 3
 
 

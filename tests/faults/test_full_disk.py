@@ -98,7 +98,7 @@ def test_tensorboards_files_end_and_the_run_goes_on(small_disk, tmp_path, capsys
         logger.dump_output_csv()
     logger.close()
     said = capsys.readouterr().out
-    assert said.count("cannot be written: No space left on device; TensorBoard shows no more") == 1
+    assert said.count("cannot be written: No space left on device; TensorBoard stops here") == 1
     assert len((tmp_path / "signals.csv").read_text().splitlines()) == 3000
 
 
@@ -118,7 +118,7 @@ def test_videos_end_and_the_run_goes_on(small_disk, capfd, kind):
     environment.close()
     gc.collect()
     said = capfd.readouterr()
-    assert said.out.count("from now on there are none") == 1 and "Traceback" not in said.out + said.err
+    assert said.out.count("writing no more videos") == 1 and "Traceback" not in said.out + said.err
     assert [file for file in small_disk.rglob("*.*") if not file.stat().st_size] == [], "of what could not be written"
 
 

@@ -110,7 +110,7 @@ def test_a_copy_that_dies_is_one_line(tmp_path):
     run = start(tmp_path, FAULT="die")
     code, text = run.end()
     assert code == 1, text
-    assert "coach: copy 0 of the environment was killed by signal 9" in text or "coach: copy 1" in text
+    assert "coach: environment copy 0 was killed by signal 9" in text or "coach: environment copy 1" in text
     assert "Traceback" not in text and run.group_is_gone()
 
 

@@ -256,9 +256,9 @@ def test_a_state_of_other_filters_is_refused():
         state = statistics_filter().get_state()
         del state["reward/ewma"]
         statistics_filter().set_state(state)
-    with pytest.raises(CoachError, match="'reward/ewma' is in the checkpoint only"):
+    with pytest.raises(CoachError, match="'reward/ewma' is only in the checkpoint"):
         InputFilter().set_state({"reward/ewma": {}})
-    with pytest.raises(CoachError, match="has a state for the RewardRescaleFilter, which keeps none"):
+    with pytest.raises(CoachError, match="has a state for the RewardRescaleFilter, which has no state"):
         RewardRescaleFilter(2).set_state({"a": 1})
 
 

@@ -109,7 +109,7 @@ def workers_in_summary(text: str) -> list[str]:
 def test_the_evaluation_worker_ends_the_run_at_its_goal(tmp_path):
     code, text = start(tmp_path, "-n", "2", "-ew", "-asc").end()
     assert code == 0, text
-    assert "the stop condition holds" in text and "Traceback" not in text
+    assert "solved: the success rate has reached its target" in text and "Traceback" not in text
     assert workers_in_summary(text) == ["worker 0", "worker 1", "worker 2 (evaluation)"]
     assert state(tmp_path) == "finished"
     trained = signals(tmp_path, "[01]")  # one of them may reach the goal before the other has begun
@@ -156,7 +156,7 @@ def test_a_worker_that_is_killed_is_a_line_and_the_other_goes_on(tmp_path):
     os.kill(max(numbers), signal.SIGKILL)  # started last, so it is not the first worker
     code, text = run.end()
     assert code == 0, text
-    assert "worker 1 was killed by signal 9; the others go on" in text
+    assert "worker 1 was killed by signal 9; the others continue" in text
     assert rows(tmp_path, 0)[-1]["Total steps"] == "1500" and run.group_is_gone()
 
 

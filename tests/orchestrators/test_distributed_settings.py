@@ -63,14 +63,14 @@ def test_the_password_of_a_redis_is_kept_apart_from_its_address(tmp_path):
         ("[coach]\norchestrator = swarm", "[coach] orchestrator = swarm: allowed: local, kubernetes"),
         ("[coach]\ndata_store = ftp", "[coach] data_store = ftp: allowed: redis, nfs, s3"),
         ("[coach]\nnamspace = a", "[coach] namspace = a: no such key; did you mean 'namespace'?"),
-        ("[coach]\nnamespace = A_b", "[coach] namespace = A_b: allowed: at most 63 of a-z, 0-9 and '-'"),
-        ("[trainr]\ncpu = 1", "no section [trainr]; did you mean 'trainer'? (there are [coach], [trainer], [worker],"),
+        ("[coach]\nnamespace = A_b", "[coach] namespace = A_b: allowed: at most 63 characters of a-z, 0-9 and '-'"),
+        ("[trainr]\ncpu = 1", "no section [trainr]; did you mean 'trainer'? (the sections are [coach], [trainer],"),
         ("[worker]\nmemory = lots", "[worker] memory = lots: allowed: a quantity such as 2, 500m, 512Mi or 4Gi"),
         ("[worker]\ncpu = 2\ncpu_limit = 500m", "[worker] cpu_limit = 500m: allowed: at least cpu = 2"),
-        ("[trainer]\ngpus = -1", "[trainer] gpus = -1: allowed: a whole number from 0 up"),
+        ("[trainer]\ngpus = -1", "[trainer] gpus = -1: allowed: a whole number, 0 or more"),
         ("[coach]\ndata_store = s3", "[coach] data_store = s3: s3_bucket_name is missing"),
         ("[coach]\ndata_store = nfs", "[coach] data_store = nfs: nfs_path, a directory that all"),
-        ("[coach]\norchestrator = kubernetes", "[trainer] image is missing, and so is [coach] image"),
+        ("[coach]\norchestrator = kubernetes", "[trainer] image is missing: orchestrator = kubernetes needs"),
         ("[coach]\nimage = a\ndata_store = nfs", "[coach] data_store = nfs: allowed: exactly one of nfs_cl"),
         ("[coach]\ns3_creds_file = /nowhere", "[coach] s3_creds_file = /nowhere: allowed: a file that can be read (No"),
         ("[coach]\nredis_url = redis://:hush@a:b", "[coach] redis_url = redis://...@a:b: allowed: redis://host:port"),
@@ -91,7 +91,7 @@ def test_all_mistakes_are_told_at_once_a_line_each(tmp_path, capsys):
 
 @pytest.mark.parametrize("text", ["image = a", "[coach]\nimage = a\nimage = b", "[coach\n"])
 def test_what_is_no_ini_file_is_one_line(tmp_path, text):
-    with pytest.raises(CoachError, match=r"-dcp: '.*run.ini' is no INI file: .*"):
+    with pytest.raises(CoachError, match=r"-dcp: '.*run.ini' is not an INI file: .*"):
         read(tmp_path, text)
 
 
@@ -103,7 +103,7 @@ def test_a_missing_file_is_said(tmp_path):
 @pytest.mark.parametrize("flag", ["--dry_run", "--attach", "--keep"])
 def test_flags_of_kubernetes_want_kubernetes(flag, capsys):
     assert main(["-p", "CartPole_DQN", "-dc", flag]) == BAD_INPUT
-    assert f"coach: {flag}: only with orchestrator = kubernetes" in capsys.readouterr().err
+    assert f"coach: {flag} works only with orchestrator = kubernetes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("flags", [["-dcp", "a.ini"], ["--dry_run"], ["--attach"], ["--keep"], ["--dump_worker_logs"]])

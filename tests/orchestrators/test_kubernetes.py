@@ -84,8 +84,8 @@ def bring_up(cluster, run: CoachOnCluster) -> tuple[str, list[str]]:
 def test_a_run_is_created_followed_and_removed(cluster, coach):
     run = coach(cluster)
     trainer, workers = bring_up(cluster, run)
-    run.wait_for(f"the trainer runs in pod '{trainer}'")
-    run.wait_for("2 of 2 workers run")
+    run.wait_for(f"the trainer is running in pod '{trainer}'")
+    run.wait_for("2 of 2 workers are running")
     there = cluster.objects()
     for kind in ("config_map", "secret", "service", "stateful_set", "job", "network_policy"):
         assert any(one.startswith(f"{kind}/{NAME}") for one in there), (kind, there)
@@ -114,12 +114,12 @@ def test_the_deletion_of_the_owner_removes_all(cluster, coach):
 def test_a_worker_that_fails_is_replaced_and_the_run_goes_on(cluster, coach):
     run = coach(cluster)
     trainer, workers = bring_up(cluster, run)
-    run.wait_for("2 of 2 workers run")
+    run.wait_for("2 of 2 workers are running")
     cluster.end(workers[0], 137, "OOMKilled")
     run.wait_for(f"{workers[0]}: failed: OOMKilled, exit code 137")
     (replacement,) = cluster.wait_for_fresh("worker")
     cluster.start(replacement)
-    wait_until(lambda: run.text.count("2 of 2 workers run") == 2)
+    wait_until(lambda: run.text.count("2 of 2 workers are running") == 2)
     for pod in (workers[1], replacement, trainer):
         cluster.end(pod)
     assert run.end() == DONE, run.text
@@ -134,7 +134,7 @@ def test_a_trainer_that_is_evicted_is_replaced_and_followed(cluster, coach):
     cluster.end(trainer, 137, "Evicted")
     (replacement,) = cluster.wait_for_fresh("trainer")
     cluster.start(replacement)
-    run.wait_for(f"the trainer runs in pod '{replacement}'")
+    run.wait_for(f"the trainer is running in pod '{replacement}'")
     cluster.end(replacement)
     assert run.end() == DONE, run.text
 
@@ -203,7 +203,7 @@ def test_workers_that_fail_too_often_end_the_run(cluster, coach):
 def test_a_run_that_is_stopped_is_removed(cluster, coach, number, code):
     run = coach(cluster)
     bring_up(cluster, run)
-    run.wait_for("the trainer runs")
+    run.wait_for("the trainer is running")
     run.send(number)
     assert run.end() == code, run.text
     wait_until(cluster.is_empty)
@@ -212,10 +212,10 @@ def test_a_run_that_is_stopped_is_removed(cluster, coach, number, code):
 def test_a_run_of_the_same_name_is_refused_and_leaves_the_first_alone(cluster, coach):
     first = coach(cluster)
     trainer, _ = bring_up(cluster, first)
-    first.wait_for("the trainer runs")
+    first.wait_for("the trainer is running")
     second = coach(cluster)
     assert second.end() == BAD_INPUT
-    assert f"there is a run '{NAME}' in namespace '{cluster.namespace}': --attach follows it" in second.text
+    assert f"a run '{NAME}' in namespace '{cluster.namespace}' already exists: --attach follows it" in second.text
     assert first.process.poll() is None and cluster.job(f"{NAME}-trainer")
     cluster.end(trainer)
     assert first.end() == DONE, first.text
@@ -225,14 +225,14 @@ def test_a_run_of_the_same_name_is_refused_and_leaves_the_first_alone(cluster, c
 def test_who_attaches_follows_to_the_end_and_may_leave(cluster, coach):
     first = coach(cluster, "--keep")
     trainer, _ = bring_up(cluster, first)
-    first.wait_for("the trainer runs")
+    first.wait_for("the trainer is running")
     first.send(signal.SIGTERM)
     assert first.end() == TERMINATED
     second = coach(cluster, "--attach")
-    second.wait_for(f"the trainer runs in pod '{trainer}'")
+    second.wait_for(f"the trainer is running in pod '{trainer}'")
     second.send(signal.SIGINT)
     assert second.end() == STOPPED, second.text
-    assert "the run goes on" in second.text and cluster.job(f"{NAME}-trainer")
+    assert "the run continues" in second.text and cluster.job(f"{NAME}-trainer")
     third = coach(cluster, "--attach")
     third.wait_for("attached to run")
     cluster.end(trainer)
@@ -250,7 +250,7 @@ def test_there_must_be_a_run_to_attach_to(cluster, coach):
 def test_a_run_that_somebody_removes_ends(cluster, coach):
     run = coach(cluster)
     bring_up(cluster, run)
-    run.wait_for("the trainer runs")
+    run.wait_for("the trainer is running")
     cluster.batch.delete_namespaced_job(f"{NAME}-trainer", cluster.namespace, propagation_policy="Background")
     assert run.end() == BAD_INPUT
     assert f"the run '{NAME}' was removed from the cluster" in run.text
@@ -345,4 +345,4 @@ def test_a_missing_kubeconfig_is_one_line(tmp_path, coach):
         tmp_path, pathlib.Path("/nowhere/kubeconfig"), "-p", "CartPole_DQN", "-dc", "-dcp", "empty.ini"
     )
     assert run.end() == BAD_INPUT
-    assert run.text.count("coach: no way to a Kubernetes cluster") == 1 and "Traceback" not in run.text
+    assert run.text.count("coach: found no Kubernetes cluster") == 1 and "Traceback" not in run.text

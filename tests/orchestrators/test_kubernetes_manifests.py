@@ -153,8 +153,10 @@ def test_a_run_of_a_cluster_goes_on_here_with_settings_of_this_machine_alone(tmp
     (tmp_path / "experiment.json").write_text(json.dumps(record))
     assert main(["--resume", "."]) == BAD_INPUT
     error = capsys.readouterr().err
-    assert "--resume: not with orchestrator = kubernetes" in error and error.count("\n") == 1
-    assert "with -dcp FILE that says orchestrator = local it goes on here" in error
+    assert "--resume does not work with orchestrator = kubernetes" in error and error.count("\n") == 1
+    assert "to continue here, use -dcp FILE with orchestrator = local" in error
     (tmp_path / "here.ini").write_text("[coach]\norchestrator = local\n")
     assert main(["--resume", ".", "-dcp", "here.ini", "--keep"]) == BAD_INPUT
-    assert "--keep: only with orchestrator = kubernetes" in capsys.readouterr().err, "the run is one of this machine"
+    assert "--keep works only with orchestrator = kubernetes" in capsys.readouterr().err, (
+        "the run is one of this machine"
+    )

@@ -25,7 +25,7 @@ def test_what_is_read_is_what_was_written(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "is no order"), ("[]", "is no order"), ('{"run": "a"}', "is no order")],
+    [("{", "is not the order"), ("[]", "is not the order"), ('{"run": "a"}', "is not the order")],
 )
 def test_what_is_no_order_is_refused_by_name(tmp_path, text, message):
     path = tmp_path / "order.json"
@@ -41,7 +41,7 @@ def test_a_missing_file_is_said(tmp_path):
 
 def test_an_unknown_data_store_is_refused(tmp_path):
     order(data_store=DataStoreOrder("ftp")).write(tmp_path / "order.json")
-    with pytest.raises(CoachError, match="no data store 'ftp'; there are redis, nfs, s3"):
+    with pytest.raises(CoachError, match="no data store 'ftp'; allowed are redis, nfs, s3"):
         RunOrder.read(tmp_path / "order.json")
 
 
@@ -49,7 +49,7 @@ def test_the_password_stands_in_a_file_of_its_own(tmp_path):
     (tmp_path / "password").write_text("secret\n")
     assert order(redis_password_file=str(tmp_path / "password")).password() == "secret"
     assert order().password() is None
-    with pytest.raises(CoachError, match="no password in"):
+    with pytest.raises(CoachError, match="cannot read the password in"):
         order(redis_password_file=str(tmp_path / "gone")).password()
 
 

@@ -198,7 +198,7 @@ def test_export_names_what_is_wrong_and_leaves_nothing_behind(experiment, tmp_pa
     policy_export.export(experiment, damaged)
     (damaged / "model.onnx").write_bytes((damaged / "model.onnx").read_bytes()[:-1])
     assert "no such file" in fails_with(tmp_path / "nowhere", "-o", tmp_path / "x")
-    assert "no exported folder, no checkpoint" in fails_with(empty, "-o", tmp_path / "x")
+    assert "not an exported folder, checkpoint" in fails_with(empty, "-o", tmp_path / "x")
     assert "model.onnx' has" in fails_with(damaged, "-o", tmp_path / "x")
     assert "not an empty directory" in fails_with(experiment, "-o", damaged)
     assert "-o/--output (see coach export --help)" in fails_with(experiment)
@@ -225,7 +225,7 @@ def test_a_run_whose_policy_cannot_be_described_goes_on_and_says_so_once(tmp_pat
         path = graph.save_checkpoint()
     graph.close()
     assert len(warnings) == 1 and "Opaque does not keep its argument 'factor'" in warnings[0]
-    with pytest.raises(CoachError, match="carries no policy"):
+    with pytest.raises(CoachError, match="has no policy"):
         Policy.load(str(path))
     assert (pathlib.Path(str(path)) / "onnx/main_level/agent/main/model.onnx").is_file()
 
@@ -240,7 +240,7 @@ def test_of_several_agents_one_is_named(tmp_path):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(data)
     assert Policy.load(tmp_path, agent="level.right").about["agent"] == "level.right"
-    with pytest.raises(CoachError, match=r"several agents: choose agent= of 'level.left', 'level.right'"):
+    with pytest.raises(CoachError, match=r"several agents: choose agent= from 'level.left', 'level.right'"):
         Policy.load(tmp_path)
     with pytest.raises(CoachError, match=r"no agent 'level.rihgt'; did you mean 'level.right'"):
         Policy.load(tmp_path, agent="level.rihgt")

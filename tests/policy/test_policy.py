@@ -160,7 +160,7 @@ def test_observations_are_checked(saved):
     assert policy.observation_shapes == {"observation": (3,)}
     assert policy.act([[1.0, 2.0, 3.0]]) == policy.act(np.array([1.0, 2.0, 3.0]))  # Coach's vectors are flat
     assert policy.about["steps"] == 7 and policy.about["preset"] == "a_preset"
-    with pytest.raises(CoachError, match=r"'observation' has the shape \(4,\), the policy was trained on \(3,\)"):
+    with pytest.raises(CoachError, match=r"'observation' has the shape \(4,\), but the policy was trained on \(3,\)"):
         policy.act(np.zeros(4))
     with pytest.raises(CoachError, match="'observation' is missing"):
         policy.act({"observatoin": np.zeros(3)})
@@ -202,12 +202,12 @@ def test_a_newer_version_is_named(saved):
 def test_places_without_a_policy_are_named(tmp_path):
     with pytest.raises(CoachError, match="no such file or directory"):
         Policy.load(tmp_path / "nowhere")
-    with pytest.raises(CoachError, match="it is no exported folder, no checkpoint and no experiment"):
+    with pytest.raises(CoachError, match="it is not an exported folder, checkpoint or experiment"):
         Policy.load(tmp_path)
-    with pytest.raises(CoachError, match="named the best"):
+    with pytest.raises(CoachError, match="there is no best checkpoint"):
         Policy.load(tmp_path / "best")
     (tmp_path / "policy").mkdir()
-    with pytest.raises(CoachError, match="carries no policy"):
+    with pytest.raises(CoachError, match="has no policy"):
         Policy.load(tmp_path)
 
 

@@ -101,7 +101,7 @@ def test_what_only_shows_while_it_is_restored_leaves_everything_as_it_was(dqn, t
     smaller = graph_of("DQN", 100)
     smaller.agent_params.memory.max_size = (MemoryGranularity.Transitions, 20)
     smaller.create_graph(TaskParameters(experiment_path=str(tmp_path), seed=1))
-    assert_refused(smaller, dqn[1], f"'{dqn[1]}' does not fit this graph: the saved memory has room for 300")
+    assert_refused(smaller, dqn[1], f"'{dqn[1]}' does not fit this graph: the saved memory has a capacity of 300")
     other = graph_of("DQN", 100)
     other.agent_params.exploration = BoltzmannParameters()
     other.agent_params.exploration.temperature_schedule = ConstantSchedule(1)
@@ -136,7 +136,7 @@ def test_damaged_files(dqn, tmp_path, name, damage):
 def test_an_empty_directory_and_none(dqn, tmp_path):
     assert_refused(dqn[0], tmp_path, f"no checkpoint in '{tmp_path}'")
     assert_refused(dqn[0], tmp_path / "nowhere", "there is no such file or directory")
-    assert_refused(dqn[0], tmp_path / "best", "is named the best")
+    assert_refused(dqn[0], tmp_path / "best", "there is no best checkpoint")
 
 
 def test_one_from_a_newer_version(dqn, tmp_path):
@@ -180,7 +180,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_save_and_of_a_row(tmp_path, lit
     graph.improve()
     text = capsys.readouterr().out
     assert "no checkpoint was saved in" in text and "File too large; the last one stands" in text
-    assert "its rows are kept for later" in text
+    assert "its rows are written later" in text
     lines = (tmp_path / CSV).read_text().splitlines()
     assert [line.split(",")[0] for line in lines] == ["Episode #", *map(str, range(1, 81))]
     steps = [

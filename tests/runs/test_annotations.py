@@ -50,7 +50,7 @@ def test_the_trash_gives_back(run, tmp_path):
     assert not run.exists() and moved[0][1].is_relative_to(tmp_path / ".trash")
     assert (moved[0][1] / run.name).read_text() == "Episode #\n1\n"
     run.parent.mkdir(parents=True)
-    with pytest.raises(CoachError, match="is there again"):
+    with pytest.raises(CoachError, match="exists again"):
         take_back(moved)
     run.parent.rmdir()
     take_back(moved)

@@ -75,4 +75,4 @@ def test_statistics_of_runs():
     assert str(statistics).startswith("mean 22, standard deviation 43.618, interquartile mean 3 (95% interval ")
     alone = RunStatistics.of([7.0])
     assert (alone.mean, alone.standard_deviation, alone.low) == (7.0, None, None)
-    assert str(alone) == "7 of 1 run: a single one has no spread"
+    assert str(alone) == "7 of 1 run: a single run has no deviation"

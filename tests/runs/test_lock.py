@@ -38,7 +38,7 @@ def holder(tmp_path):
 
 
 def test_a_directory_that_another_process_writes_is_refused(holder, tmp_path):
-    with pytest.raises(CoachError, match=rf"written by another run \(process {holder.pid}\): stop that one first"):
+    with pytest.raises(CoachError, match=rf"another run \(process {holder.pid}\) writes to .*: stop that run first"):
         lock(tmp_path)
 
 

@@ -45,7 +45,7 @@ def test_a_run_shows_itself(tmp_path):
     coach = CoachInterface(
         preset="CartPole_DQN", experiment_path=str(tmp_path), custom_parameter=SETTINGS, no_summary=True
     )
-    assert "nothing written yet" in coach._repr_html_()
+    assert "no results yet" in coach._repr_html_()
     manager = coach.run()
     for shown in (coach._repr_html_(), manager._repr_html_()):
         document = parts(shown)

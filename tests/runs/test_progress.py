@@ -94,12 +94,12 @@ def test_an_evaluation_has_its_own_speed_and_episodes(clock):
 def test_a_run_without_an_end_says_so_and_what_it_counts(clock):
     progress = Progress()
     shown = fields(progress, 7, total=10_000_000_000)
-    assert shown["done"] == "7 of 10,000,000,000 steps" and shown["left"] == "no end: Ctrl-C stops it"
+    assert shown["done"] == "7 of 10,000,000,000 steps" and shown["left"] == "no limit: Ctrl-C stops the run"
     stopping = Status(RunPhase.TRAIN, 0, 0, 0, Goal(3, 10**10, "training steps", may_end_before=True))
     assert dict(progress.fields(stopping))["left"] == "until the stop condition holds"
     unlimited = Status(RunPhase.TEST, 0, 0, 0, Goal(3, None, "episodes"))
     shown = dict(progress.fields(unlimited))
-    assert shown["done"] == "3 episodes" and shown["left"] == "no end: Ctrl-C stops it"
+    assert shown["done"] == "3 episodes" and shown["left"] == "no limit: Ctrl-C stops the run"
 
 
 def test_what_is_left_of_training_is_not_told_by_heatup(clock):

@@ -102,7 +102,7 @@ def test_a_run_that_only_evaluated_has_nothing_to_go_on_with(capsys):
     assert main(["--resume", str(directory)]) == BAD_INPUT
     assert "only evaluated" in capsys.readouterr().err
     assert main(["evaluate", str(directory)]) == BAD_INPUT
-    assert "only evaluated, and has no checkpoint of its own" in capsys.readouterr().err
+    assert "only evaluated, so it has no checkpoint" in capsys.readouterr().err
 
 
 def test_the_directory_alone_says_how_to_evaluate(monkeypatch, tmp_path):
@@ -137,8 +137,8 @@ def test_an_evaluation_may_ask_for_more():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ((), "name the run's directory first"),
-        (("--steps", "5"), "name the run's directory first"),
+        ((), "give the run's directory first"),
+        (("--steps", "5"), "give the run's directory first"),
         (("nowhere",), "no experiment in 'nowhere'"),
         (("here", "--steps", "many"), "'many' is not a whole number"),
         (("here", "--stepz", "5"), "unknown flag '--stepz'"),

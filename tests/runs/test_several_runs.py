@@ -173,7 +173,7 @@ def test_a_seed_that_dies_without_a_word_has_failed(place):
         (7, "!!!! not the last of its words", "ended with exit code 7"),
         (1, "Training - | steps 1,200", "ended with exit code 1"),
         (2, "coach: no such preset", "no such preset"),
-        (-9, "Training - | steps 1,200", "was ended by signal 9"),
+        (-9, "Training - | steps 1,200", "was killed by signal 9"),
     ],
 )
 def test_a_run_that_ends_badly_has_failed_for_a_reason(tmp_path, code, last_line, error):
@@ -192,7 +192,7 @@ def test_seeds_that_are_stopped_say_how_to_go_on_and_do(place):
         end = "\n".join(shown.lines())
         assert not shown.screen.cursor.hidden
     group = group_of(place)
-    assert re.search(r"^go on with all of them: \S*coach --resume experiments/guess/\S+$", end, re.MULTILINE)
+    assert re.search(r"^continue all of them: \S*coach --resume experiments/guess/\S+$", end, re.MULTILINE)
     assert len(re.findall(r"^seed [12]: stopped after [\d,]+ steps", end, re.MULTILINE)) == 2
     assert not (group / "seed_3").exists()
     steps = record_of(group)["runs"][0]["steps"]
@@ -228,7 +228,7 @@ def test_seeds_of_several_workers_that_are_stopped_are_promised_no_resuming(plac
         assert shown.return_code == 130, shown.lines()
         end = "\n".join(shown.lines())
     assert "--resume" not in end
-    assert re.search(r"^runs of workers cannot be gone on with: -crd \S+/seed_0 starts new ones", end, re.MULTILINE)
+    assert re.search(r"^runs with several workers cannot be continued: -crd \S+/seed_0 starts new", end, re.MULTILINE)
     assert re.search(r"^seed 0: stopped after [1-9][\d,]* steps", end, re.MULTILINE)
 
 
@@ -267,11 +267,11 @@ def test_input_that_is_bad_for_all_seeds_is_one_line_and_leaves_nothing(place):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["-p", "guess.py", "--seeds", "0"], "'0' is no seed at all"),
-        (["-p", "guess.py", "--seeds", "1,1"], "'1,1' has seed 1 twice"),
-        (["-p", "guess.py", "--seeds", "5-1"], "'5-1' goes backwards: 1-5"),
-        (["-p", "guess.py", "--seeds", "a"], "'a' are no seeds: give 5"),
-        (["-p", "guess.py", "--seeds", "2", "--seed", "1"], "--seeds and --seed: give the one or the other"),
+        (["-p", "guess.py", "--seeds", "0"], "'0' means no seeds"),
+        (["-p", "guess.py", "--seeds", "1,1"], "'1,1' contains seed 1 twice"),
+        (["-p", "guess.py", "--seeds", "5-1"], "'5-1' goes backwards: write 1-5"),
+        (["-p", "guess.py", "--seeds", "a"], "'a' is not a list of seeds: give 5"),
+        (["-p", "guess.py", "--seeds", "2", "--seed", "1"], "--seeds and --seed: give only one of them"),
         (["-p", "guess.py", "--seeds", "2", "--play"], "--seeds and --play"),
         (["--seeds", "2"], "no preset given"),
         (["evaluate", "nothing", "nowhere"], "no experiment in 'nothing'"),
@@ -318,7 +318,7 @@ def test_what_outlived_the_process_that_began_it_is_told_of(tmp_path):
     ("arguments", "run", "said"),
     [
         ({"evaluate": 500}, {"name": "a", "evaluated": "/runs/a b"}, "coach evaluate '/runs/a b' --steps 500\n"),
-        ({}, {"name": "seed_0"}, "is damaged; go on with its runs one by one"),
+        ({}, {"name": "seed_0"}, "is damaged; continue its runs one by one"),
     ],
 )
 def test_runs_that_are_no_seeds_are_not_gone_on_with(tmp_path, arguments, run, said):
@@ -388,5 +388,5 @@ def test_what_all_are_evaluated_in_makes_no_difference(evaluate):
 
 @pytest.mark.parametrize("flag", ["-crd", "-crf"])
 def test_a_single_checkpoint_does_not_stand_for_several_runs(evaluate, flag):
-    with pytest.raises(CoachError, match=rf"^{flag} names one checkpoint, and there are 2 runs to evaluate"):
+    with pytest.raises(CoachError, match=rf"^{flag} names one checkpoint, but there are 2 runs to evaluate"):
         evaluate([{"preset": "CartPole_DQN"}] * 2, flag, "checkpoint")

@@ -48,7 +48,7 @@ def test_a_run_is_shown_cleanly(preset, columns):
     assert "compiling the training step ... 0 s" in everything
     assert re.search(r"Testing +\d+ +[\d,]+ +[\d,]+ .*\d+ of 300 episodes", everything)
     assert len(re.findall(r"^evaluation \S+ \(best \S+\) over 300 episodes", end, re.MULTILINE)) == 2
-    assert "trained " in end and "heatup before that: " in end
+    assert "trained " in end and "heatup before training: " in end
     assert "Training" not in end and " ... " not in end  # the display is gone
 
 
@@ -66,7 +66,7 @@ def test_start_up_says_what_it_waits_for_within_a_second(preset):
 def test_a_run_without_an_end_says_so_and_stops_by_the_keyboard(preset):
     endless = "improve_steps=TrainingSteps(10000000000); steps_between_evaluation_periods=EnvironmentSteps(100000)"
     with terminal([*COACH, "-p", "small.py", "-cp", endless], 120, preset) as shown:
-        assert shown.watch(120, until="no end: Ctrl-C stops it"), shown.lines()
+        assert shown.watch(120, until="no limit: Ctrl-C stops the run"), shown.lines()
         assert "of 10,000,000,000 training steps" in "\n".join(shown.lines())
         shown.send(signal.SIGINT)
         shown.watch(60)

@@ -69,7 +69,7 @@ def test_an_empty_batch_changes_nothing():
 
 
 def test_a_sample_of_another_shape_is_refused():
-    with pytest.raises(ValueError, match=r"of shape \(2,\), not \(3,\)"):
+    with pytest.raises(ValueError, match=r"need samples of shape \(2,\), not \(3,\)"):
         stats((2,)).push(np.zeros(3))
 
 

@@ -152,7 +152,10 @@ def test_garbage_on_the_channel_is_refused_in_a_line(redis, capsys):
     wait_for(stats, 1)
     assert stats.subscription.num_refused == len(refused) and stats.n == 1
     place = "a message on coach:run:statistics:observations"
-    assert capsys.readouterr().err == f"coach: the statistics 'observations': {place} is no sample: it is no array\n"
+    assert (
+        capsys.readouterr().err
+        == f"coach: the statistics 'observations': {place} is not a sample: it is not an array\n"
+    )
     stats.subscription.stop()
 
 
@@ -187,7 +190,7 @@ def test_an_error_in_the_thread_is_raised_by_the_next_sample(redis):
 
 def test_a_sample_of_another_shape_is_refused_before_others_get_it(redis):
     stats = shared(redis)
-    with pytest.raises(ValueError, match=r"it is float64\[4\], samples are of shape \[3\]"):
+    with pytest.raises(ValueError, match=r"it is float64\[4\], but samples have the shape \[3\]"):
         stats.push(np.ones(4))
     assert stats.subscription.num_refused == 0
     stats.subscription.stop()
@@ -197,7 +200,7 @@ def test_it_ends_when_told_and_begins_anew(redis):
     stats = shared(redis)
     thread = stats.subscription
     assert isinstance(thread, SharedRunningStatsSubscribe) and thread.daemon and thread.is_alive()
-    with pytest.raises(CoachError, match="'observations' have a subscription already"):
+    with pytest.raises(CoachError, match="'observations' already have a subscription"):
         SharedRunningStatsSubscribe(stats)
     thread.stop()
     assert not thread.is_alive() and stats.subscription is None

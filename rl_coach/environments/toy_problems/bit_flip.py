@@ -33,7 +33,7 @@ class BitFlip(gym.Env):
         render_mode: str | None = None,
     ):
         if bit_length < 1:
-            raise ValueError(f"bit_length is at least 1, not {bit_length}")
+            raise ValueError(f"bit_length must be at least 1, not {bit_length}")
         self.bit_length = bit_length
         self.max_steps = bit_length if max_steps is None else max_steps
         self.mean_zero = mean_zero

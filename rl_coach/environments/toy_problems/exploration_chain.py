@@ -47,9 +47,9 @@ class ExplorationChain(gym.Env):
         render_mode: str | None = None,
     ):
         if chain_length <= 3:
-            raise ValueError(f"chain_length is more than 3, not {chain_length}")
+            raise ValueError(f"chain_length must be more than 3, not {chain_length}")
         if not 0 <= start_state < chain_length:
-            raise ValueError(f"start_state is one of the {chain_length} states from 0 on, not {start_state}")
+            raise ValueError(f"start_state must be from 0 to {chain_length - 1}, not {start_state}")
         self.chain_length = chain_length
         self.start_state = start_state
         self.max_steps = chain_length + 9 if max_steps is None else max_steps

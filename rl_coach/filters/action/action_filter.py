@@ -25,7 +25,7 @@ class ActionFilter(Filter):
         self.output_action_space: ActionSpace | None = None
 
     def get_unfiltered_action_space(self, output_action_space: ActionSpace) -> ActionSpace:
-        """The space of the actions that come in, for the space of those that go out."""
+        """The space of the filter's inputs, for the space of its outputs."""
         self.output_action_space = output_action_space
         self.input_action_space = output_action_space
         return output_action_space
@@ -55,10 +55,10 @@ class ActionFilter(Filter):
 
     def _require(self, space: ActionSpace, wanted: type[ActionSpace]) -> None:
         if not isinstance(space, wanted):
-            raise CoachError(f"{type(self).__name__} leads to a {wanted.__name__}, not to {space}; remove the filter")
+            raise CoachError(f"{type(self).__name__} needs a {wanted.__name__}, not {space}; remove the filter")
 
     def _require_bounded(self, space: ActionSpace) -> None:
         if not (np.all(np.isfinite(space.low)) and np.all(np.isfinite(space.high))):
             raise CoachError(
-                f"{type(self).__name__} needs actions with finite bounds, {space} has none; put a BoxMasking before it"
+                f"{type(self).__name__} needs actions with finite bounds, not {space}; put a BoxMasking before it"
             )

@@ -30,7 +30,7 @@ class BoxMasking(ActionFilter):
     def set_masking(self, masked_target_space_low: Bound, masked_target_space_high: Bound) -> None:
         """Allow another part.
 
-        :raises CoachError: it does not lie within the space
+        :raises CoachError: it is not within the space
         """
         self.masked_target_space_low = masked_target_space_low
         self.masked_target_space_high = masked_target_space_high
@@ -46,8 +46,8 @@ class BoxMasking(ActionFilter):
         space = output_action_space
         if np.any(low < space.low) or np.any(high > space.high) or np.any(np.asarray(low) > high):
             raise CoachError(
-                f"BoxMasking: {low} to {high} is not a part of {space.low.tolist()} to {space.high.tolist()}, the "
-                f"bounds of {space}; choose bounds within"
+                f"BoxMasking: {low} to {high} is not within {space.low.tolist()} to {space.high.tolist()}, the "
+                f"bounds of {space}; choose bounds within these"
             )
 
     def get_unfiltered_action_space(self, output_action_space: ActionSpace) -> BoxActionSpace:

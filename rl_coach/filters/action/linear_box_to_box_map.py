@@ -13,7 +13,7 @@ from rl_coach.utils import CoachError
 
 
 class LinearBoxToBoxMap(ActionFilter):
-    """The agent acts in a box of bounds of its own, the environment gets the point that lies likewise in its box.
+    """Linear map from the agent's own box to the corresponding point of the environment's box.
     (From -42 … -10 to 10 … 32: -26, the middle, becomes 21.)
 
     :param input_space_low: the agent's lowest action, a number or one for each element

@@ -58,5 +58,5 @@ class PartialDiscreteActionSpaceMap(ActionFilter):
         same = np.all(np.isclose(targets, np.asarray(action)).reshape(len(targets), -1), axis=1)
         number = int(np.argmax(same))
         if not same[number]:
-            raise CoachError(f"{type(self).__name__}: the action {action} is none of the target actions")
+            raise CoachError(f"{type(self).__name__}: the action {action} is not one of the target actions")
         return number

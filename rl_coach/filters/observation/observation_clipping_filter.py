@@ -12,17 +12,17 @@ from rl_coach.utils import CoachError
 
 
 class ObservationClippingFilter(ObservationFilter):
-    """Moves what lies outside the bounds onto them.
+    """Filter that moves values outside the bounds onto the bounds.
 
-    :param clipping_low: the lowest value that passes; minus infinity lets all pass
-    :param clipping_high: the highest value that passes
+    :param clipping_low: the lowest value; minus infinity sets no limit
+    :param clipping_high: the highest value
     """
 
     def __init__(self, clipping_low: float = -np.inf, clipping_high: float = np.inf):
         super().__init__()
         if clipping_low > clipping_high:
             raise CoachError(
-                f"ObservationClippingFilter: clipping_low {clipping_low} lies above clipping_high {clipping_high}"
+                f"ObservationClippingFilter: clipping_low {clipping_low} is above clipping_high {clipping_high}"
             )
         self.clipping_low = float(clipping_low)
         self.clipping_high = float(clipping_high)

@@ -33,13 +33,15 @@ class ObservationCropFilter(ObservationFilter):
     def _check_limits(self) -> None:
         low, high = self.crop_low, self.crop_high
         if low.shape != high.shape or low.ndim != 1:
-            raise CoachError(f"ObservationCropFilter: crop_low {low} and crop_high {high} are not lists of one length")
+            raise CoachError(
+                f"ObservationCropFilter: crop_low {low} and crop_high {high} must be lists of equal length"
+            )
         if not (np.issubdtype(low.dtype, np.integer) and np.issubdtype(high.dtype, np.integer)):
             raise CoachError(f"ObservationCropFilter: the limits must be ints, not {low.dtype} and {high.dtype}")
         if np.any(low < 0) or np.any(high < -1) or np.any((high <= low) & (high != -1)):
             raise CoachError(
-                f"ObservationCropFilter: nothing lies between crop_low {low.tolist()} and crop_high {high.tolist()}; "
-                "low is at least 0, high above low, or -1 for the end"
+                f"ObservationCropFilter: nothing is between crop_low {low.tolist()} and crop_high {high.tolist()}; "
+                "low must be at least 0, and high above low, or -1 for the end"
             )
 
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
@@ -48,7 +50,7 @@ class ObservationCropFilter(ObservationFilter):
             raise self._refuse(input_observation_space, f"it crops {len(self._box)} dimensions; give a limit for each")
         if np.any(self.crop_low >= shape) or np.any(self.crop_high > shape):
             limits = f"{self.crop_low.tolist()} to {self.crop_high.tolist()}"
-            raise self._refuse(input_observation_space, f"its limits {limits} lie outside; choose smaller ones")
+            raise self._refuse(input_observation_space, f"its limits {limits} are outside; choose smaller ones")
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
         return np.asarray(observation)[self._box]

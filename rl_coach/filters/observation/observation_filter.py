@@ -20,8 +20,8 @@ from rl_coach.utils import CoachError
 class ObservationFilter(Filter):
     """Changes one observation of the state.
 
-    :ivar supports_batching: ``filter`` takes a list of observations and gives a list, as some filters written for
-        Coach do
+    :ivar supports_batching: ``filter`` accepts a list of observations and returns a list, as some filters written for
+        Coach 1.0.1 do
     """
 
     supports_batching = False
@@ -34,7 +34,7 @@ class ObservationFilter(Filter):
         raise NotImplementedError(f"{type(self).__name__} does not filter")
 
     def filter_batch(self, observations: Any, update_internal_state: bool = True) -> Any:
-        """[B, ...] observations, changed: what ``filter`` does to each of them in turn."""
+        """[B, ...] filtered observations: the results of ``filter`` for each of them."""
         if self.supports_batching:
             return self.filter(list(observations), update_internal_state)
         return np.asarray([self.filter(observation, update_internal_state) for observation in observations])
@@ -61,12 +61,12 @@ def similar_space(
     channels_axis: int | None = None,
     measurements_names: Sequence[str] | None = None,
 ) -> ObservationSpace:
-    """A space of other bounds and perhaps another shape, as like to ``space`` as its rank lets it be.
+    """A space with new bounds and possibly another shape, of the same kind as ``space`` if its rank allows it.
 
     :param low: an array of the new shape
-    :param high: likewise
-    :param channels_axis: the axis of the channels now, for planar maps; None where they were
-    :param measurements_names: the elements' names; None takes those of ``space`` if there are as many elements
+    :param high: an array of the new shape
+    :param channels_axis: the new axis of the channels, for planar maps; None keeps their axis
+    :param measurements_names: the elements' names; None keeps those of ``space`` if the number of elements is the same
     """
     shape = np.shape(low)
     if len(shape) == 1:

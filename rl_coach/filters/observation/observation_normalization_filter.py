@@ -1,4 +1,4 @@
-"""Normalises observations with the statistics of all that were seen."""
+"""Filter that normalises observations with the running statistics of all observations so far."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from rl_coach.utils import CoachError, did_you_mean
 
 
 class ObservationReductionBySubPartsNameFilter(ObservationFilter):
-    """Leaves some elements of a vector out. The elements are known by the space's ``measurements_names``; those that
-    remain keep their order.
+    """Filter that removes elements of a vector. The space's ``measurements_names`` name the elements; the remaining
+    elements keep their order.
 
     :param part_names: the names of elements
     :param reduction_method: ``Keep`` these alone, or ``Discard`` them

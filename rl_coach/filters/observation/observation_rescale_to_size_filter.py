@@ -12,7 +12,7 @@ from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace
 
 
 class RescalingFilter(ObservationFilter):
-    """Base of filters that resize images: [H, W] or [H, W, C] images of any size. The channels may lie on another
+    """Base of filters that resize images: [H, W] or [H, W, C] images of any size. The channels may be on another
     axis.
     """
 
@@ -59,16 +59,16 @@ class RescalingFilter(ObservationFilter):
 
 
 class ObservationRescaleToSizeFilter(RescalingFilter):
-    """Resizes images to a size: averages over areas where it shrinks, interpolates linearly where it enlarges.
+    """Filter that resizes images to a size. It averages over areas to shrink, and interpolates linearly to enlarge.
 
-    :param output_observation_space: the space to resize to, with as many channels as the images have
+    :param output_observation_space: the space with the new size and the same number of channels as the images
     """
 
     def __init__(self, output_observation_space: PlanarMapsObservationSpace):
         super().__init__()
         self.output_observation_space = output_observation_space
         if not isinstance(output_observation_space, PlanarMapsObservationSpace):
-            raise self._refuse(output_observation_space, "it cannot be resized to; give the space of an image")
+            raise self._refuse(output_observation_space, "it cannot be the new size; give the space of an image")
         size = output_observation_space.shape
         if output_observation_space.num_dimensions == 3:
             size = np.delete(size, output_observation_space.channels_axis)
@@ -83,7 +83,7 @@ class ObservationRescaleToSizeFilter(RescalingFilter):
             raise self._refuse(space, "it is not an image; use the filter on images or other planar maps only")
         if space.channels != channels:
             raise self._refuse(
-                space, f"it has {space.channels} channels, output_observation_space {channels}; give both as many"
+                space, f"it has {space.channels} channels, output_observation_space has {channels}; use equal numbers"
             )
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:

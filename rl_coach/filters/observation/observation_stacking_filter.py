@@ -21,9 +21,9 @@ from rl_coach.utils import CoachError
 
 @plain_data.register
 class LazyStack:
-    """Several frames that become one array only when it is asked for (``np.asarray(stack)``).
+    """Stack of frames that becomes one array only when it is needed (``np.asarray(stack)``).
 
-    Stacks that follow each other hold the same frames, so that a memory can store each frame once.
+    Consecutive stacks share their frames as objects, so that a memory can store each frame once.
 
     :param history: the frames, oldest first
     :param axis: the axis of the array that counts the frames; None for the first
@@ -63,10 +63,10 @@ class LazyStack:
 
 
 class ObservationStackingFilter(ObservationFilter):
-    """Adds an axis with the last ``stack_size`` observations, oldest first. At the start of an episode the first
-    observation stands for those before it. Stacked vectors are one long vector, element by element.
+    """Adds an axis with the last ``stack_size`` observations, oldest first. At the start of an episode, the first
+    observation replaces the missing ones. Stacked vectors are one long vector, element by element.
 
-    It should be the last filter: what comes out is a ``LazyStack``, which any further filter turns into an array, and
+    It should be the last filter: its output is a ``LazyStack``. Any further filter turns the stack into an array, and
     the memory then stores each frame ``stack_size`` times.
 
     :param stack_size: number of observations; 1 only adds an axis
@@ -87,12 +87,12 @@ class ObservationStackingFilter(ObservationFilter):
         if not -rank - 1 <= self.stacking_axis < rank:
             raise self._refuse(
                 space,
-                f"there is no place for an axis {self.stacking_axis}; choose one from {-rank - 1} to {rank - 1}, "
+                f"an axis {self.stacking_axis} is not possible; choose one from {-rank - 1} to {rank - 1}, "
                 f"-1 to put it last",
             )
         if self.stack and not space.contains(self.stack[-1]):
             raise self._refuse(
-                space, f"it stacks observations of the shape {self.stack[-1].shape} already; reset it first"
+                space, f"it already stacks observations of the shape {self.stack[-1].shape}; reset it first"
             )
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> LazyStack | np.ndarray:

@@ -14,8 +14,8 @@ from rl_coach.utils import CoachError
 class ObservationToUInt8Filter(ObservationFilter):
     """Maps the range of the observation onto the whole numbers from 0 to 255, a quarter of the memory of floats.
 
-    Fractions are dropped. What lies outside the range is moved onto its ends. Bytes with a range of 0 to 255 pass as
-    they are.
+    Fractions are dropped. Values outside the range are moved onto its ends. Bytes with a range of 0 to 255 are not
+    changed.
 
     :param input_low: the value that becomes 0
     :param input_high: the value that becomes 255
@@ -34,7 +34,7 @@ class ObservationToUInt8Filter(ObservationFilter):
             raise self._refuse(
                 input_observation_space,
                 f"its values range from {np.min(low)} to {np.max(high)}, not from {self.input_low} to "
-                f"{self.input_high}; give the filter the space's range",
+                f"{self.input_high}; give the filter the range of the space",
             )
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:

@@ -22,7 +22,7 @@ class RewardClippingFilter(RewardFilter):
         super().__init__()
         if clipping_low > clipping_high:
             raise CoachError(
-                f"RewardClippingFilter: clipping_low {clipping_low} lies above clipping_high {clipping_high}"
+                f"RewardClippingFilter: clipping_low {clipping_low} is above clipping_high {clipping_high}"
             )
         self.clipping_low = float(clipping_low)
         self.clipping_high = float(clipping_high)

@@ -16,7 +16,7 @@ class RewardEwmaNormalizationFilter(RewardFilter):
 
     A reward counts before it is normalised itself; an array of rewards counts once, with its mean.
 
-    :param alpha: the weight of the newest reward; 0 keeps the first one for ever, 1 forgets all but the newest
+    :param alpha: the weight of the newest reward; 0 keeps the first reward forever, 1 uses only the newest
     """
 
     def __init__(self, alpha: float = 0.01):

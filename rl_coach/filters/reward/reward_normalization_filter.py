@@ -1,4 +1,4 @@
-"""Normalises rewards with the statistics of all that were seen."""
+"""Filter that normalises rewards with the running statistics of all rewards so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection to Redis that says what is wrong in one line, and notices when it is a new one."""
+"""Connection to Redis that reports errors in one line and counts how often it had to connect again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECONDS_FOR_AN_ANSWER = 10.0
 def import_redis() -> Any:
     """The package ``redis``.
 
-    :raises CoachError: it is not installed; says what installs it
+    :raises CoachError: it is not installed; the message has the command that installs it
     """
     try:
         import redis
@@ -26,17 +26,17 @@ def import_redis() -> Any:
 
 
 class Connection:
-    """Connection to one Redis, which is made anew whenever it breaks.
+    """Connection to one Redis server. It connects again whenever the connection breaks.
 
-    No command is repeated in secret: who sends it must know that it may have arrived, and that what was there before
-    may be gone.
+    No command is repeated automatically: the caller must know that the command may have arrived, and that
+    earlier data may be lost.
 
     :param url: ``redis://host:port/0``
     :param password: None for none
 
     :ivar client: the client of the package ``redis``
     :ivar times_connected: number of connections made so far
-    :ivar errors: the exceptions by which it says that Redis cannot be reached
+    :ivar errors: the exceptions that mean that Redis cannot be reached
     """
 
     def __init__(self, url: str, password: str | None):
@@ -63,15 +63,15 @@ class Connection:
         self.times_connected += 1
 
     def check(self, seconds: float) -> None:
-        """Wait for the first answer, and look at what Redis does when its memory is full.
+        """Wait for the first answer, and check what Redis does when its memory is full.
 
-        :raises CoachError: there is none, the password is wrong, or Redis throws away what nobody has read
+        :raises CoachError: there is no answer, the password is wrong, or Redis evicts data that nobody has read
         """
         info = self._first_answer(time.monotonic() + seconds)
         policy = str(info.get("maxmemory_policy", "noeviction"))
         if policy != "noeviction":
             raise CoachError(
-                f"Redis at {self.place} evicts ({policy}): it would throw away experience that nobody has read; set "
+                f"Redis at {self.place} evicts ({policy}): it would delete experience that nobody has read; set "
                 f"maxmemory-policy noeviction"
             )
 
@@ -98,7 +98,7 @@ def _reason(error: BaseException) -> str:
 
 
 class Keys:
-    """Names of what a run keeps in Redis. The braces keep all of them on one node of a cluster.
+    """Names of a run's keys in Redis. The braces keep all of them on one node of a Redis cluster.
 
     :param run: the run's id
     """

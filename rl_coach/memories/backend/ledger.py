@@ -1,4 +1,4 @@
-"""The books of both ends of a stream of chunks, which must agree whatever is lost, repeated or reordered on the way.
+"""Records of both ends of a stream of chunks. They must agree even if chunks are lost, repeated or reordered.
 
 Pure bookkeeping: nothing here knows Redis.
 """
@@ -42,10 +42,11 @@ class Account:
 
 
 class Ledger:
-    """Receipts of a trainer.
+    """Chunks that a trainer has accepted, by their numbers.
 
-    A chunk is the next one if its number follows the last, or if the sender says that it misses none from there on
-    (``first``): a trainer that has gone back to a checkpoint does not know of what it took since.
+    A chunk is the next one if its number follows the last one, or if the sender says that no earlier chunk is missing
+    (``first``). The second case is needed by a trainer that went back to a checkpoint: it does not know which chunks
+    it accepted after that.
 
     :ivar refused: number of messages that were refused, by reason
     """
@@ -59,6 +60,8 @@ class Ledger:
         last = self.accounts[sender].last if sender in self.accounts else 0
         if number <= last:
             return Verdict.DUPLICATE
+        # A gap is refused, not stored out of order: the sender then sends everything again in order. If a later chunk
+        # had been accepted first, the earlier ones would look like duplicates and be lost.
         return Verdict.NEXT if number == max(last + 1, first) else Verdict.GAP
 
     def settle(self, sender: str, number: int, stored: int = 0, discarded: int = 0) -> Account:
@@ -80,7 +83,7 @@ class Ledger:
         return sum(account.discarded for account in self.accounts.values())
 
     def get_state(self) -> dict[str, Any]:
-        """The books as plain data, for a checkpoint."""
+        """State as plain data, for a checkpoint."""
         return {sender: [one.last, one.stored, one.discarded] for sender, one in self.accounts.items()}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -89,9 +92,9 @@ class Ledger:
 
 
 class Outbox:
-    """Chunks that a worker has sent, or will send, and has no receipt of.
+    """Chunks that a worker has sent or will send, and that are not acknowledged yet.
 
-    :param window: the number of chunks that may be there at once
+    :param window: the largest number of such chunks
     :ivar acknowledged: steps that the trainer has acknowledged
     """
 
@@ -122,7 +125,7 @@ class Outbox:
         return sum(chunk.played[unit] for chunk in self._outstanding)
 
     def add(self, chunk: EncodedChunk) -> None:
-        """Take a chunk that is to be sent next, whose number is ``next_number``."""
+        """Add the next chunk to send; its number is ``next_number``."""
         assert chunk.number == self.next_number and not self.is_full
         self._last = chunk.number
         self._outstanding.append(chunk)
@@ -130,6 +133,7 @@ class Outbox:
 
     def to_send(self) -> Iterator[dict[bytes, Any]]:
         """The entries to be sent now, in order."""
+        # The first outstanding number tells a trainer that went back to a checkpoint which numbers it will never see.
         first = self._outstanding[0].number if self._outstanding else self.next_number
         for index in range(len(self._outstanding) - self._unsent, len(self._outstanding)):
             yield self._outstanding[index].fields(first)
@@ -144,6 +148,7 @@ class Outbox:
 
     def acknowledge(self, last: int) -> None:
         """Take a receipt. :param last: the number of the last chunk that the trainer has taken"""
+        # One number acknowledges all chunks before it, because the trainer accepts them only in order.
         while self._outstanding and self._outstanding[0].number <= last:
             self.acknowledged += self._outstanding.popleft().steps
         self._unsent = min(self._unsent, len(self._outstanding))

@@ -1,4 +1,4 @@
-"""Base of memory backends: what carries experience from the processes that play to the one that learns."""
+"""Base of memory backends, which transport experience from the processes that act to the process that learns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ class MemoryBackendParameters:
     """Settings of a backend.
 
     :param store_type: its kind, such as ``'redispubsub'``
-    :param orchestrator_type: what starts the processes, such as ``'kubernetes'``
-    :param run_type: the part of this process, such as ``'trainer'``
-    :param deployed: what carries the experience runs already
+    :param orchestrator_type: the orchestrator that starts the processes, such as ``'kubernetes'``
+    :param run_type: the role of this process, such as ``'trainer'``
+    :param deployed: the transport, such as Redis, is already running
     """
 
     def __init__(self, store_type: str, orchestrator_type: str, run_type: str, deployed: bool = False):

@@ -18,17 +18,17 @@ def get_memory_backend(params: MemoryBackendParameters) -> MemoryBackend:
     :raises CoachError: there is no such kind
     """
     if not isinstance(params, RedisPubSubMemoryBackendParameters):
-        raise CoachError(f"no memory backend '{params.store_type}'; there are {', '.join(_KINDS)}")
+        raise CoachError(f"no memory backend '{params.store_type}'; allowed are {', '.join(_KINDS)}")
     return RedisPubSubBackend(params)
 
 
 def construct_memory_params(json: dict[str, Any] | str) -> MemoryBackendParameters:
-    """The parameters that a JSON object (or its text) describes, by their names; ``store_type`` says the kind.
+    """The parameters that a JSON object (or its text) describes, by their names; ``store_type`` is the kind.
 
     :raises CoachError: there is no such kind
     """
     settings = dict(json_format.loads(json) if isinstance(json, str) else json)
     kind = settings.pop("store_type", "redispubsub")
     if kind not in _KINDS:
-        raise CoachError(f"no memory backend '{kind}'; there are {', '.join(_KINDS)}")
+        raise CoachError(f"no memory backend '{kind}'; allowed are {', '.join(_KINDS)}")
     return RedisPubSubMemoryBackendParameters(**settings)

@@ -26,15 +26,15 @@ _SECONDS_TO_CONNECT = 8.0
 
 
 class RedisPubSubMemoryBackendParameters(MemoryBackendParameters):
-    """Settings of a stream in Redis. The name is Coach's; nothing is published to whoever happens to listen.
+    """Settings of a stream in Redis. The name comes from Coach 1.0.1; experience is not sent by publish and subscribe.
 
     :param redis_address: the host; empty for this one
     :param redis_port: its port
     :param channel: the run's id; a new one if not given
-    :param orchestrator_params: settings of what starts the processes
-    :param run_type: the part of this process
-    :param orchestrator_type: what starts the processes
-    :param deployed: Redis runs already
+    :param orchestrator_params: settings of the orchestrator
+    :param run_type: the role of this process
+    :param orchestrator_type: the orchestrator that starts the processes
+    :param deployed: Redis is already running
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class RedisPubSubMemoryBackendParameters(MemoryBackendParameters):
 
 
 class RedisPubSubBackend(MemoryBackend):
-    """Sends what is stored, in chunks, and fetches what others have stored.
+    """Backend that sends stored transitions in chunks and fetches those of other processes.
 
-    :param params: place of Redis
+    :param params: address of Redis
     """
 
     params: RedisPubSubMemoryBackendParameters
@@ -91,7 +91,7 @@ class RedisPubSubBackend(MemoryBackend):
         self.deploy()
 
     def undeploy(self) -> None:
-        """Send what is left."""
+        """Send all transitions that have not been sent."""
         if self._link is not None:
             self.flush()
         self.params.deployed = False
@@ -115,7 +115,7 @@ class RedisPubSubBackend(MemoryBackend):
             self.store(transition)
 
     def flush(self) -> None:
-        """Send all that was stored, and wait until no more than a few chunks are on their way."""
+        """Send all stored transitions, and wait until only a few chunks are unacknowledged."""
         if self._link is None:
             connection = self.params.connect()
             self._link = WorkerLink(connection, self.params.channel, "worker", uuid.uuid4().hex[:8], _WINDOW)
@@ -131,8 +131,8 @@ class RedisPubSubBackend(MemoryBackend):
         link.exchange()
 
     def sample(self, size: int) -> Any:
-        """:raises CoachError: what is on its way cannot be sampled"""
-        raise CoachError("a memory backend carries transitions: sample from the trainer's memory")
+        """:raises CoachError: always, because transitions in transport cannot be sampled"""
+        raise CoachError("a memory backend only transports transitions: sample from the trainer's memory")
 
     def subscribe(self, agent: Any) -> RedisSub:
         """Begin to fetch. :param agent: for whom; of no effect, there is one trainer"""
@@ -142,7 +142,7 @@ class RedisPubSubBackend(MemoryBackend):
         return self._subscription
 
     def fetch(self, num_consecutive_playing_steps: Any = None) -> Iterator[Transition]:
-        """Wait for so many steps, or the ends of so many episodes, and give their transitions."""
+        """Wait for a number of steps or of complete episodes, and return their transitions."""
         return self.subscribe(None).run(num_consecutive_playing_steps)
 
 
@@ -167,7 +167,7 @@ class RedisSub:
         self._link.say(incarnation=self._link.last_incarnation() + 1)
 
     def run(self, num_consecutive_playing_steps: Any) -> Iterator[Transition]:
-        """Wait for so many steps, or the ends of so many episodes, and give their transitions.
+        """Wait for a number of steps or of complete episodes, and return their transitions.
 
         :param num_consecutive_playing_steps: a ``StepMethod``, or a number of steps
         """

@@ -1,7 +1,7 @@
-"""Both ends of a stream of experience in Redis: who plays sends, who learns receives.
+"""Both ends of a stream of experience in Redis: workers send, the trainer receives.
 
-``state`` and ``taken`` are written by the trainer alone. Redis may lose everything at any time: the trainer puts back
-what it wrote, and workers send again what they have no receipt of.
+Only the trainer writes ``state`` and ``taken``. Redis may lose everything at any time: the trainer writes its keys
+again, and workers send again all chunks that were not acknowledged.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _SECONDS_OF_A_RECEIPT = 0.01  # that it may wait for others, while chunks are th
 
 @dataclass(frozen=True)
 class RunState:
-    """The trainer's word on what workers are to do.
+    """Instructions of the trainer to the workers.
 
-    :param incarnation: which start of the trainer this is; a later one is larger
+    :param incarnation: number of this start of the trainer; later starts have larger numbers
     :param version: of the newest policy of that incarnation
     :param phase: the name of the phase that workers play in
-    :param left: number of steps that are still wanted with this policy; None for no bound
+    :param left: number of steps that are still needed with this policy; None for no limit
     :param unit: the name of a ``PlayUnit`` that ``left`` counts instead
-    :param resend: when this changes, workers send again what they have no receipt of
-    :param beat: changes all the time while the trainer lives
+    :param resend: when this changes, workers send all unacknowledged chunks again
+    :param beat: changes continuously while the trainer is alive
     :param is_over: the run has ended
     """
 
@@ -80,10 +80,12 @@ class WorkerLink:
         self._resend: int | None = None
 
     def exchange(self) -> RunState | None:
-        """Send what is to be sent, and hear what the trainer says; one round trip.
+        """Send waiting chunks and read the trainer's state; one round trip.
 
-        :return: None if there is no Redis, or none that knows of this run
+        :return: None if there is no Redis, or Redis does not know this run
         """
+        # A new connection may reach a Redis that was emptied. Sending everything again is harmless: the trainer drops
+        # duplicates by their numbers.
         if self._connection.times_connected != self._times_connected:
             self._send_again()
         keys, pipeline = self._keys, self._connection.client.pipeline(transaction=False)
@@ -94,6 +96,7 @@ class WorkerLink:
         try:
             *_, state, taken = pipeline.execute()
         except self._connection.errors:
+            # It is unknown which commands of the pipeline were executed.
             self.outbox.send_again()
             return None
         self.outbox.sent()
@@ -124,11 +127,11 @@ class TrainerLink:
 
     :param connection: to Redis
     :param run: the run's id
-    :param ledger: the receipts so far
+    :param ledger: the chunks that were accepted so far
 
-    :ivar state: what workers are told
+    :ivar state: the instructions to the workers
     :ivar is_connected: Redis answered the last time
-    :ivar times_restored: number of times that Redis knew nothing of the run and got it back; the first is the start
+    :ivar times_restored: how often the trainer wrote its keys into a Redis that did not know the run; once at the start
     """
 
     def __init__(self, connection: Connection, run: str, ledger: Ledger):
@@ -191,6 +194,7 @@ class TrainerLink:
 
     def _ask_again(self) -> None:
         """Have workers send again what they have no receipt of; once for all gaps that are found together."""
+        # One request serves all gaps: after a lost chunk, every later chunk of its sender is a gap too.
         if not self._has_asked:
             self._has_asked = True
             self.say(resend=self.state.resend + 1)
@@ -198,13 +202,13 @@ class TrainerLink:
     # Redis
 
     def push_soon(self) -> None:
-        """Push if no chunks are left, or the last push was a moment ago: receipts of chunks that arrived together go
-        out together, unless whoever learns from each takes its time."""
+        """Push if no chunks are left, or if the last push was some time ago. So chunks that arrived together are
+        acknowledged together, unless learning from each of them takes long."""
         if not self._entries or time.monotonic() >= self._push_at:
             self.push()
 
     def push(self, reads: bool = True) -> bool:
-        """Send receipts and what has changed, and fetch new chunks if none are left; one round trip.
+        """Send acknowledgements and changes of the state, and fetch new chunks if none are left; one round trip.
 
         :param reads: fetch chunks
         :return: False if there is no Redis
@@ -219,6 +223,7 @@ class TrainerLink:
             self._lose()
             return False
         except self._connection.response_error as error:
+            # Redis answers, but was emptied: its group must be created again.
             if "NOGROUP" not in str(error):
                 raise
             self._lose()
@@ -242,23 +247,29 @@ class TrainerLink:
 
     def _lose(self) -> None:
         """Redis is gone, or has forgotten everything. What was fetched and not decided on comes again."""
+        # Entries that were fetched but not acknowledged stay pending in the group, so they are read again from the
+        # group's start; if Redis was emptied, the workers send them again.
         self._is_group_due = self._reads_pending = True
         self._entries.clear()
 
     def _put_everything_back(self) -> None:
         client, keys = self._connection.client, self._keys
         try:
+            # From the start of the stream: workers may have sent chunks before the group existed.
             client.xgroup_create(keys.experience, keys.GROUP, id="0", mkstream=True)
         except self._connection.response_error as error:
             if "BUSYGROUP" not in str(error):
                 raise
         self._is_group_due = False
+        # Redis may have lost chunks that workers count as sent.
         self.say(resend=self.state.resend + 1)
         self.times_restored += 1
         if self.ledger.accounts:
             client.hset(keys.taken, mapping={name: _taken(one) for name, one in self.ledger.accounts.items()})
 
     def _push(self, reads: bool) -> None:
+        # One transaction: a chunk leaves the stream exactly when its number is recorded as taken. Otherwise a crash in
+        # between could lose a chunk or make it count twice.
         keys, pipeline = self._keys, self._connection.client.pipeline(transaction=True)
         receipts, changed = list(self._receipts), dict(self._changed)
         if receipts:
@@ -276,6 +287,7 @@ class TrainerLink:
             self._read(pipeline, position)
         answers = pipeline.execute()
         self._has_asked = False
+        # Only what was sent is removed, and only now: after an error, the next push sends it again.
         del self._receipts[: len(receipts)]
         for key, document in changed.items():
             if self._changed.get(key) is document:

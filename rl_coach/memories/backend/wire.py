@@ -1,8 +1,8 @@
-"""Chunks of experience as they travel: a small header and one raw buffer for each column.
+"""Encoding of chunks of experience: a small header and one raw buffer for each column.
 
-A column's bytes are never copied into a document: the header says path, type and shape of each, and the buffers follow
-as they lie in memory. Frames that observations share are sent once. Nothing here can run code: what is read is numbers,
-texts, lists and dicts alone.
+A column's bytes are never copied into a document: the header has path, type and shape of each column, and the buffers
+follow exactly as in memory. Frames that observations share are sent once. Nothing here can run code: only numbers,
+texts, lists and dicts are read.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Chunk:
     """Steps that a worker has played, in order.
 
     :param run: the run's id
-    :param sender: the worker, and its life: a worker that is started again is another sender
+    :param sender: the worker and its start: a restarted worker is a new sender
     :param number: of this sender's chunks, from 1
-    :param first: the number of the sender's oldest chunk that it knows no receipt of
+    :param first: the number of the sender's oldest unacknowledged chunk
     :param policy: the name of the policy that played
     :param updates: the trainer's updates when that policy was published
     :param steps: environment steps
@@ -56,9 +56,9 @@ class Chunk:
 
 
 class ChunkError(CoachError):
-    """A message that is no chunk of this run.
+    """Error for a message that is not a chunk of this run.
 
-    :param reason: a word or two, to count by
+    :param reason: one or two words, by which refused messages are counted
     """
 
     def __init__(self, reason: str, message: str):
@@ -67,11 +67,11 @@ class ChunkError(CoachError):
 
 
 class EncodedChunk:
-    """A chunk ready to be sent, as often as it has to be: only ``first`` changes.
+    """Encoded chunk that can be sent several times; only ``first`` changes.
 
     :ivar number: of the chunk
     :ivar steps: environment steps
-    :ivar played: number of steps, of episodes that ended, and of stretches that are stored as episodes
+    :ivar played: number of steps, of episodes that ended, and of segments that are stored as episodes
     :ivar size: bytes of the columns
     """
 
@@ -82,6 +82,7 @@ class EncodedChunk:
             PlayUnit.EPISODES: len(chunk.about.get("reports", ())),
             PlayUnit.SEGMENTS: len(chunk.episode_lengths),
         }
+        # Encoded once, at construction, because a chunk may be sent several times.
         described, buffers = [], []
         for path, array, details in _flat(chunk.columns):
             described.append([path, array.dtype.str, list(array.shape), *details])
@@ -103,8 +104,9 @@ def decode(fields: Mapping[bytes, bytes], run: str) -> Chunk:
     """The chunk in an entry of the stream.
 
     :param run: the id of the run that reads it
-    :raises ChunkError: it is no chunk, one of another run, or too large
+    :raises ChunkError: it is not a chunk, belongs to another run, or is too large
     """
+    # Before anything is unpacked: a chunk must not be able to exhaust the trainer's memory.
     size = sum(map(len, fields.values()))
     if size > MOST_BYTES:
         raise ChunkError("too large", f"{size >> 20} MB, at most {MOST_BYTES >> 20} MB")
@@ -143,9 +145,11 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
             if not isinstance(column, FrameStacks):
                 yield f"{kind}/{name}", column, ()
                 continue
+            # State and next state share their frames as one object: it is sent once, and the second refers to it.
             if id(column.frames) not in frames:
                 frames[id(column.frames)] = name
                 yield f"frames/{name}", column.frames, ()
+            # Unsigned and narrow: two bytes for most chunks, and no negative index that NumPy would accept.
             narrow = np.uint16 if len(column.frames) < 1 << 16 else np.uint32
             yield f"{kind}/{name}", column.indices.astype(narrow), (column.axis, frames[id(column.frames)])
     for name, array in (
@@ -209,6 +213,7 @@ def _stacks(indices: np.ndarray, arrays: dict[str, np.ndarray], axis: int | None
 
 def _array(dtype: str, shape: list[int], buffer: bytes) -> np.ndarray:
     kind = np.dtype(dtype)
+    # Only numbers: the bytes of objects would be read as pointers. No negative extents: reshape would infer -1.
     if kind.kind not in _NUMBERS or len(shape) > _MOST_DIMENSIONS or any(extent < 0 for extent in shape):
         raise ChunkError("garbage", f"a column of {dtype} {shape}")
     return np.frombuffer(buffer, kind).reshape(shape)

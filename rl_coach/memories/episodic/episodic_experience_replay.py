@@ -1,15 +1,15 @@
-"""Replay that knows where episodes begin and end."""
+"""Replay memory that knows where episodes begin and end."""
 
 from __future__ import annotations
 
 import collections
 import os
 import warnings
-from typing import Any, ClassVar, Iterator, Mapping
+from typing import Any, Iterator
 
 import numpy as np
 
-from rl_coach.core_types import Batch, CsvDataset, Episode, Transition, n_step_returns
+from rl_coach.core_types import NO_OLD_VALUE, Batch, CsvDataset, Episode, Transition, n_step_returns
 from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.memory import (
     Memory,
@@ -21,8 +21,8 @@ from rl_coach.memories.memory import (
 )
 from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes
 from rl_coach.memories.transition_store import TransitionStore
-from rl_coach.utilities.constraints import Constraint, check_arguments, exactly, member, number, pair, whole
 from rl_coach.utilities.files import read_data, write_data
+from rl_coach.utilities.requirements import check_arguments, exactly, member, number, pair, whole
 from rl_coach.utils import CoachError
 
 
@@ -34,7 +34,7 @@ class EpisodicExperienceReplayParameters(MemoryParameters):
     :ivar train_to_eval_ratio: the share of a data set to train on; the rest is for evaluation, 1 keeps none back
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "max_size": pair(member(MemoryGranularity), number(1), "(MemoryGranularity.Episodes, 1000)"),
         "n_step": whole(1) | exactly(-1),
         "train_to_eval_ratio": number(above=0, high=1),
@@ -52,18 +52,19 @@ class EpisodicExperienceReplayParameters(MemoryParameters):
 
 
 class EpisodicExperienceReplay(Memory):
-    """Whole episodes, oldest first; the last one may still be open. Only transitions of complete episodes are sampled.
+    """Memory of whole episodes, oldest first. The last one may be incomplete. Only complete episodes are sampled.
 
-    When an episode is complete each of its transitions knows its discounted return.
+    When an episode is complete, each of its transitions has its discounted return.
 
-    :param max_size: ``(MemoryGranularity, number)`` of transitions or of episodes, the open one included; beyond it
-        the oldest episodes go. 0 sets no limit. A single episode that is larger loses its oldest transitions.
+    :param max_size: ``(MemoryGranularity, number)`` of transitions or of episodes, including the incomplete one. When
+        the memory is full, the oldest episodes are removed. 0 sets no limit. A single episode that is larger loses its
+        oldest transitions.
     :param n_step: number of rewards that a return sums, -1 for all up to the end of the episode
-    :param train_to_eval_ratio: the share of the transitions to train on in batch reinforcement learning; the episodes
-        beyond it are for evaluation. 1 keeps none back.
+    :param train_to_eval_ratio: the share of the transitions to train on in batch reinforcement learning; the other
+        episodes are for evaluation. 1 trains on all.
     :ivar discount: the discount of the returns of episodes that are stored transition by transition; an ``Episode``
         brings its own
-    :ivar bootstrap_total_return_from_old_policy: as in ``Episode``, likewise
+    :ivar bootstrap_total_return_from_old_policy: as in ``Episode``, for the same episodes
     """
 
     stores_episodes = True
@@ -179,8 +180,10 @@ class EpisodicExperienceReplay(Memory):
             return
         returns = n_step_returns(rewards, discount, n_step)
         if bootstraps and 0 < n_step < len(rows):
-            values = store.info["max_action_value"].column.values[rows[n_step:]]
-            returns[: len(values)] += discount**n_step * values
+            column, later = store.info.get("max_action_value"), rows[n_step:]
+            if column is None or not all(map(column.has, later)):
+                raise CoachError(NO_OLD_VALUE)
+            returns[: len(later)] += discount**n_step * column.column.values[later]
         store.put_returns(rows, returns)
 
     def _drop_oldest(self, count: int) -> None:
@@ -203,13 +206,13 @@ class EpisodicExperienceReplay(Memory):
     def sample(self, size: int, is_consecutive_transitions: bool = False) -> Batch:
         """``size`` transitions of complete episodes, drawn with replacement.
 
-        :param is_consecutive_transitions: ``size`` transitions in a row of one episode, each such row equally likely;
-            one whole episode, and so fewer, where no complete episode is that long
+        :param is_consecutive_transitions: draw ``size`` consecutive transitions of one episode, all with equal
+            probability; if no complete episode is that long, one whole episode, which is shorter
         :raises CoachError: no episode is complete
         """
         if not self._lengths:
             raise CoachError(
-                f"cannot sample: of {self.length()} episodes with {self._store.length} transitions none is complete"
+                f"cannot sample: none of {self.length()} episodes with {self._store.length} transitions is complete"
             )
         if is_consecutive_transitions:
             positions = self._draw_consecutive(size)
@@ -218,14 +221,14 @@ class EpisodicExperienceReplay(Memory):
         return self._store.batch(self._store.rows(positions))
 
     def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
-        """``count`` stretches of ``length`` transitions of complete episodes, each with the ``burn_in`` before it.
+        """``count`` sequences of ``length`` transitions of complete episodes, each after its ``burn_in`` transitions.
 
-        All stretches are equally likely: those that begin an episode, which need no burn-in and have copies of their
-        first transition instead, and those that have all of it before them. Where an episode is over, copies of its
-        last transition follow.
+        All sequences are equally likely. Sequences at the beginning of an episode need no burn-in and have copies of
+        their first transition instead; all others have the whole burn-in before them. After the end of an episode,
+        copies of its last transition follow.
 
-        :return: ``count`` times ``burn_in + length`` rows; ``info['is_learned']`` is True for those of the stretches
-            that are no copies, ``info['begins_episode']`` for all rows of those that begin one
+        :return: ``count`` times ``burn_in + length`` rows; ``info['is_learned']`` is True for rows of the sequences
+            that are not copies, ``info['begins_episode']`` for all rows of sequences that begin an episode
         :raises CoachError: no episode is complete
         """
         if not self._lengths:
@@ -332,7 +335,7 @@ class EpisodicExperienceReplay(Memory):
         return [self._episode(index, is_complete=True) for index in indices]
 
     def get_all_complete_episodes_transitions(self) -> Batch:
-        """The transitions of the complete episodes in order; ``episode_lengths`` says where they end."""
+        """The transitions of the complete episodes in order; ``episode_lengths`` shows where they end."""
         return self._store.batch_at(np.arange(self._num_complete))
 
     def transitions_at(self, positions: np.ndarray) -> Batch:
@@ -410,7 +413,7 @@ class EpisodicExperienceReplay(Memory):
             self.store_episode(episode)
         if num_read > self._store.length:
             held = self._store.length
-            warnings.warn(f"'{csv_dataset.filepath}' has {num_read} transitions, the newest {held} fit", stacklevel=2)
+            warnings.warn(f"'{csv_dataset.filepath}' has {num_read} transitions; the newest {held} fit", stacklevel=2)
 
     def save(self, file_path: str | os.PathLike) -> None:
         """Write the episodes to one ``.npz`` file of columns.

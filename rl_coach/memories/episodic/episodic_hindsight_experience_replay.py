@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from rl_coach.memories.episodic.episodic_experience_replay import (
 )
 from rl_coach.memories.memory import MemoryGranularity, episode_ends
 from rl_coach.spaces import GoalsSpace
-from rl_coach.utilities.constraints import Constraint, check_arguments, instance, member, whole
+from rl_coach.utilities.requirements import check_arguments, instance, member, whole
 from rl_coach.utils import CoachError
 
 _GOAL = "desired_goal"
@@ -38,7 +38,7 @@ class EpisodicHindsightExperienceReplayParameters(EpisodicExperienceReplayParame
     :ivar goals_space: says which goal a state reaches, and the reward for it
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "hindsight_transitions_per_regular_transition": whole(0),
         "hindsight_goal_selection_method": member(HindsightGoalSelectionMethod),
         "goals_space": instance(GoalsSpace, "a GoalsSpace"),
@@ -100,8 +100,8 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
         """Store a complete episode and its relabelled copies.
 
-        :raises CoachError: a state has no ``desired_goal``, or one of another shape than what states reach, or there
-            is no room for so many copies
+        :raises CoachError: a state has no ``desired_goal``, or the goal has another shape than the goals that states
+            reach, or the copies do not fit into the memory
         """
         for transition in episode.transitions:
             self._check_goal(transition.state or {}, transition.next_state or {})
@@ -115,7 +115,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         super().check_columns(chunk, episode_lengths)
         ends = episode_ends(chunk, episode_lengths)
         if len(chunk) and (not len(ends) or ends[-1] < len(chunk)):
-            raise CoachError(f"{type(self).__name__} stores whole episodes only, the chunk's last one is open")
+            raise CoachError(f"{type(self).__name__} stores whole episodes only, but the chunk's last one is open")
         if len(chunk):
             self._check_goal(*_first_states(chunk))
             self._check_room(len(self._copied(int(np.diff(ends, prepend=0).max()))))
@@ -132,9 +132,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     def _check_room(self, copies: int) -> None:
         granularity, size = self.max_size
         if granularity == MemoryGranularity.Transitions and 0 < size < copies:
-            raise CoachError(
-                f"{copies} relabelled transitions of one episode are more than memory.max_size ({size}) has room for"
-            )
+            raise CoachError(f"{copies} relabelled transitions of one episode do not fit into memory.max_size ({size})")
 
     def _copied(self, length: int) -> np.ndarray:
         """The index of the transition that each copy is made from, of an episode of ``length`` transitions."""

@@ -27,15 +27,15 @@ class EpisodicHRLHindsightExperienceReplayParameters(EpisodicHindsightExperience
 class EpisodicHRLHindsightExperienceReplay(EpisodicHindsightExperienceReplay):
     """Hindsight replay of a level whose actions are goals for the level below.
 
-    Each action is replaced by what the level below reached (hindsight action transitions, section 4.2.1), as if that
-    had been asked for; so this level learns as though those below it were optimal already. Then the goals of this
-    level are relabelled as in ``EpisodicHindsightExperienceReplay``.
+    Each action is replaced by the goal that the level below reached (hindsight action transitions, section 4.2.1), as
+    if this goal had been the action. So this level learns as if the levels below were already optimal. Then the goals
+    of this level are relabelled as in ``EpisodicHindsightExperienceReplay``.
     """
 
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
         """Store a complete episode with the subgoals that were reached as actions; ``episode`` itself is not changed.
 
-        :raises CoachError: an action has another shape than what states reach
+        :raises CoachError: an action has another shape than the goals that states reach
         """
         with_reached_actions = copy.copy(episode)
         with_reached_actions.transitions = [self._with_reached_action(t) for t in episode.transitions]

@@ -1,8 +1,8 @@
-"""Replay whose batches hold as many transitions of each class."""
+"""Replay memory whose batches have the same number of transitions of each class."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from rl_coach.core_types import Batch, Transition
 from rl_coach.memories.columns import FrameObservations, uniform_rows
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay, ExperienceReplayParameters
-from rl_coach.utilities.constraints import Constraint, whole
+from rl_coach.utilities.requirements import whole
 from rl_coach.utils import CoachError
 
 
@@ -20,12 +20,10 @@ class BalancedExperienceReplayParameters(ExperienceReplayParameters):
     :ivar max_size: number of transitions kept
     :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once
     :ivar num_classes: number of classes, at least 2
-    :ivar state_key_with_the_class_index: the observation that says a transition's class, 0 to ``num_classes - 1``
+    :ivar state_key_with_the_class_index: the observation that is a transition's class, 0 to ``num_classes - 1``
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "num_classes": whole(2),
-    }
+    constraints = {"num_classes": whole(2)}
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,12 +68,13 @@ class _SerialQueue:
 
 
 class BalancedExperienceReplay(ExperienceReplay):
-    """Transitions of several classes, each class equally likely to be sampled however many transitions it has.
+    """Memory of transitions of several classes. Each class is sampled with equal probability, whatever its size.
 
-    :param max_size: ``(MemoryGranularity.Transitions, number)`` of all classes together; beyond it the oldest go
+    :param max_size: ``(MemoryGranularity.Transitions, number)`` of all classes together; when it is full, the oldest
+        are removed
     :param allow_duplicates_in_batch_sampling: without it a batch has no transition twice
     :param num_classes: number of classes, at least 2
-    :param state_key_with_the_class_index: the observation that says a transition's class, 0 to ``num_classes - 1``
+    :param state_key_with_the_class_index: the observation that is a transition's class, 0 to ``num_classes - 1``
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class BalancedExperienceReplay(ExperienceReplay):
     def _class_of(self, state: dict[str, Any]) -> int:
         key = self.state_key_with_the_class_index
         if key not in state:
-            raise CoachError(f"the state has no '{key}' to say the transition's class; it has {list(state)}")
+            raise CoachError(f"the state has no '{key}' with the transition's class; it has {list(state)}")
         return self._check_class(np.asarray(state[key]).item())
 
     def _check_class(self, class_index: int) -> int:
@@ -156,9 +155,9 @@ class BalancedExperienceReplay(ExperienceReplay):
         return False
 
     def sample(self, size: int) -> Batch:
-        """``size`` transitions, ``size / num_classes`` of each class; what is left over of random classes.
+        """``size`` transitions: ``size / num_classes`` of each class, and the remainder of random classes.
 
-        :raises CoachError: a class has none or, where duplicates are not allowed, too few
+        :raises CoachError: a class has no transitions or, if duplicates are not allowed, too few
         """
         counts = np.full(self.num_classes, size // self.num_classes)
         counts[self.rng.permutation(self.num_classes)[: size % self.num_classes]] += 1
@@ -168,7 +167,7 @@ class BalancedExperienceReplay(ExperienceReplay):
     def _draw_of_class(self, class_index: int, count: int) -> np.ndarray:
         queue = self._queues[class_index]
         if len(queue) == 0 or (count > len(queue) and not self.allow_duplicates):
-            raise CoachError(f"cannot sample {count} transitions of class {class_index}, {len(queue)} are stored")
+            raise CoachError(f"cannot sample {count} transitions of class {class_index}; only {len(queue)} are stored")
         if self.allow_duplicates:
             return queue.take(uniform_rows(self.rng, len(queue), count))
         return queue.take(self.rng.choice(len(queue), count, replace=False))

@@ -25,7 +25,7 @@ def _faiss() -> ModuleType:
         import faiss
     except ImportError as error:
         raise CoachError(
-            f"a neural dictionary looks neighbours up with faiss, which is not installed: {install_command('nec')}"
+            f"a neural dictionary needs faiss, which is not installed: {install_command('nec')}"
         ) from error
     return faiss
 
@@ -61,9 +61,9 @@ def gradients_of_squared_errors(
 class NearestKeys:
     """Search for the nearest of many vectors that change a few at a time.
 
-    Up to ``EXHAUSTIVE`` vectors all are compared. Beyond, they lie in lists around centres, and those of the nearest
-    centres are compared (faiss's ``IndexIVFFlat``); the centres are found anew whenever the number of vectors has
-    doubled. All of it is determined by the calls alone, and a saved index goes on to the last bit.
+    Up to ``EXHAUSTIVE`` vectors, all are compared. With more vectors, they are stored in lists around centres, and only
+    the lists of the nearest centres are searched (faiss's ``IndexIVFFlat``). The centres are computed again whenever
+    the number of vectors has doubled. The result depends only on the calls, and a saved index continues exactly.
 
     :param keys: [capacity, width] float32, which the caller writes to
     """
@@ -122,17 +122,17 @@ class NearestKeys:
 
 
 class AnnoyDictionary:
-    """Keys and values of one action; when it is full, the entries looked up least recently go.
+    """Keys and values of one action. When it is full, the entries that were looked up least recently are removed.
 
-    It bears Coach's name, though neighbours are found by ``NearestKeys``, not by the Annoy library.
+    The name is Coach's; ``NearestKeys`` finds the neighbours, not the Annoy library.
 
     :param dict_size: number of entries that are kept
     :param key_width: F, the size of a key
-    :param new_value_shift_coefficient: the step towards a new value of a key that is there; 1 replaces the old one
+    :param new_value_shift_coefficient: step size towards a new value of an existing key; 1 replaces the old value
     :param batch_size: not used; new entries are found at once
     :param key_error_threshold: the distance up to which two keys are the same; 0 for equal ones
-    :param num_neighbors: not used; ``query`` says how many it wants
-    :param override_existing_keys: change the value of a key that is there; otherwise it is there twice
+    :param num_neighbors: not used; ``query`` has an argument for it
+    :param override_existing_keys: change the value of an existing key; otherwise the key is added twice
     :param rebuild_on_every_update: not used; new entries are found at once
     """
 
@@ -226,7 +226,7 @@ class AnnoyDictionary:
         :raises CoachError: there are fewer entries
         """
         if not self.has_enough_entries(k):
-            raise CoachError(f"the dictionary has {self.curr_size} entries; {k} neighbours were asked for")
+            raise CoachError(f"the dictionary has {self.curr_size} entries, fewer than the {k} requested neighbours")
         keys = np.ascontiguousarray(keys, np.float32).reshape(-1, self.key_dimension)
         _, rows = self._index.nearest(keys, k, self.curr_size)
         if touch:
@@ -261,7 +261,7 @@ class AnnoyDictionary:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Become what ``get_state`` saw.
+        """Restore the state that ``get_state`` returned.
 
         :raises CoachError: its keys are of another size, or too many
         """
@@ -392,7 +392,7 @@ class QDND:
         return {str(action): dictionary.get_state() for action, dictionary in enumerate(self.dicts)}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Become what ``get_state`` saw."""
+        """Restore the state that ``get_state`` returned."""
         for action, dictionary in enumerate(self.dicts):
             dictionary.set_state(state[str(action)])
 

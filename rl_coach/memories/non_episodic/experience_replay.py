@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import ClassVar, Iterator, Mapping
+from typing import Iterator
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, check_max_size
 from rl_coach.memories.recorded import read_pickled_transitions
 from rl_coach.memories.transition_store import TransitionStore
-from rl_coach.utilities.constraints import FLAG, Constraint, exactly, pair, whole
 from rl_coach.utilities.files import read_data, write_data
+from rl_coach.utilities.requirements import FLAG, exactly, pair, whole
 from rl_coach.utils import CoachError
 
 
@@ -24,7 +24,7 @@ class ExperienceReplayParameters(MemoryParameters):
     :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once, which draws faster
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "max_size": pair(exactly(MemoryGranularity.Transitions), whole(1), "(MemoryGranularity.Transitions, 1000000)"),
         "allow_duplicates_in_batch_sampling": FLAG,
     }
@@ -50,7 +50,7 @@ class ExperienceReplay(Memory):
         super().__init__(check_max_size(max_size))
         granularity, capacity = self.max_size
         if granularity != MemoryGranularity.Transitions or capacity < 1:
-            raise CoachError(f"the size of {type(self).__name__} is a number of transitions from 1 on, not {max_size}")
+            raise CoachError(f"the size of {type(self).__name__} must be at least 1 transition, not {max_size}")
         self.allow_duplicates = allow_duplicates_in_batch_sampling
         self._store = TransitionStore(capacity, self._drop_oldest)
 
@@ -82,7 +82,7 @@ class ExperienceReplay(Memory):
     def sample(self, size: int) -> Batch:
         """``size`` transitions.
 
-        :raises CoachError: the memory is empty or, where duplicates are not allowed, has fewer than ``size``
+        :raises CoachError: the memory is empty or, if duplicates are not allowed, has fewer than ``size``
         """
         return self._store.batch(self._store.rows(self._draw(size)))
 
@@ -96,7 +96,7 @@ class ExperienceReplay(Memory):
 
     def _refuse_sampling(self, size: int) -> None:
         raise CoachError(
-            f"cannot sample {size} of {self._store.length} stored transitions; a longer heatup stores more beforehand"
+            f"cannot sample {size} of {self._store.length} stored transitions; use a longer heatup"
             f"{'' if self.allow_duplicates else ', or set memory.allow_duplicates_in_batch_sampling to True'}"
         )
 
@@ -140,7 +140,7 @@ class ExperienceReplay(Memory):
         write_data(file_path, {"store": self._store.get_state()})
 
     def load(self, file_path: str | os.PathLike) -> None:
-        """Store the transitions that ``save`` wrote; where they are more than fit, the oldest go.
+        """Store the transitions that ``save`` wrote; if not all fit, the oldest are dropped.
 
         :raises CoachError: there is no such file or it is of another kind
         """

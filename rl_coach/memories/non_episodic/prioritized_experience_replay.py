@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from rl_coach.core_types import Batch, Transition
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay, ExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule, Schedule
-from rl_coach.utilities.constraints import Constraint, number, schedule
+from rl_coach.utilities.requirements import number, schedule
 from rl_coach.utils import CoachError
 
 
@@ -24,11 +24,7 @@ class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
     :ivar epsilon: added to the errors, so that a transition without error is sampled too
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "alpha": number(0),
-        "beta": schedule(number(0)),
-        "epsilon": number(0),
-    }
+    constraints = {"alpha": number(0), "beta": schedule(number(0)), "epsilon": number(0)}
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,15 +46,15 @@ class SegmentTree:
 
     Each level holds the totals of blocks of 32 values of the level below, up to a top level that is short enough to
     be summed whole: for a million values three levels, where a binary tree has twenty, and each level is a handful
-    of array operations for a whole batch. Totals are always computed anew from their block, so no error adds up;
-    changes are passed upwards when a total is next asked for.
+    of array operations for a whole batch. Totals are always computed from their whole block, so rounding errors do not
+    add up. Changes are passed upwards when a total is needed.
 
-    :param size: number of values that there is room for
+    :param size: number of values
     :param operation: operation that makes the totals
     """
 
     class Operation(Enum):
-        """Function that makes a total of values; ``identity`` stands where there is no value yet."""
+        """Function that computes a total of values; ``identity`` is used where there is no value yet."""
 
         SUM = "sum"
         MIN = "min"
@@ -78,7 +74,7 @@ class SegmentTree:
 
     def __init__(self, size: int, operation: Operation):
         if size < 1:
-            raise ValueError(f"a SegmentTree has room for at least 1 value, not {size}")
+            raise ValueError(f"a SegmentTree needs a size of at least 1, not {size}")
         self.size = size
         self.operation = operation
         self._is_sum = operation is self.Operation.SUM
@@ -121,8 +117,9 @@ class SegmentTree:
         self._next_leaf = (leaf + 1) % self.size
 
     def update(self, leaf_idx: int | np.ndarray, new_val: float | np.ndarray) -> None:
-        """Change the value of one leaf, or of an array of leaves; where a leaf comes twice the last value stands."""
+        """Change the value of one leaf, or of an array of leaves; if a leaf occurs twice, the last value counts."""
         self._levels[0][leaf_idx] = new_val
+        # Beyond this point all totals are computed again anyway, so the single changes need no record.
         if self._is_mostly_changed():
             return
         if isinstance(leaf_idx, np.ndarray):
@@ -180,6 +177,7 @@ class SegmentTree:
         self._pass_upwards()
         if not self._total > 0:
             raise ValueError("all values are zero")
+        # Strictly below the total, so that a fraction of 1 still finds the last value.
         rests = fractions * (self._total * _JUST_BELOW_ONE)
         leaves = self._top_running.searchsorted(rests, "right")
         values = self._levels[-1].take(leaves)
@@ -214,12 +212,12 @@ class SegmentTree:
 
 
 class SmallestValue:
-    """The smallest of many values that change a few at a time.
+    """Smallest of many values, of which a few change at a time.
 
-    Priorities change where they are large, so the place that holds the smallest is seldom touched: as long as one is
-    left that does, nothing has to be looked through. A tree, which is ready for any change, costs half an update.
+    Priorities change mostly where they are large, so the place with the smallest value rarely changes. As long as one
+    such place is left, no search is needed. A tree, which supports any change, would cost half of an update.
 
-    :param size: number of values that there is room for
+    :param size: number of values
     """
 
     def __init__(self, size: int):
@@ -233,7 +231,7 @@ class SmallestValue:
         self._holders = len(self._values)  # places that hold the smallest: so many or more
 
     def update(self, places: int | np.ndarray, values: float | np.ndarray) -> None:
-        """Change one value or some; infinity stands for none. Where a place comes twice the last value stands."""
+        """Change one or several values; infinity means no value. If a place occurs twice, the last value counts."""
         before = self._values[places]
         self._values[places] = values
         if isinstance(places, np.ndarray):
@@ -300,6 +298,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
 
     def store(self, transition: Transition, lock: bool = True) -> None:
         super().store(transition)
+        # Its error is unknown yet: the largest priority makes sure that it is sampled soon (Schaul et al. 2016).
         self._set_priorities(self._store.rows(self._store.length - 1), self.maximal_priority)
 
     def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
@@ -314,11 +313,11 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         self._minimum.update(rows, weighted if self.epsilon > 0 else np.where(weighted == 0, np.inf, weighted))
 
     def update_priorities(self, indices: np.ndarray, error_values: np.ndarray) -> None:
-        """Set priorities from errors, where an index comes twice from the last.
+        """Set priorities from errors; if an index occurs twice, the last error counts.
 
         :param indices: [B] ``info('idx')`` of a sampled batch
         :param error_values: [B], zero or more
-        :raises CoachError: not as many errors as indices, or an error that is negative or not a number
+        :raises CoachError: the numbers of errors and indices differ, or an error is negative or not a number
         """
         rows, errors = np.asarray(indices, dtype=np.int64), np.asarray(error_values, dtype=np.float64)
         if rows.shape != errors.shape:
@@ -369,10 +368,11 @@ class PrioritizedExperienceReplay(ExperienceReplay):
                 break
             more, _ = self._sums.sample(self.rng.random(len(rows) - len(kept)))
             kept = np.union1d(kept, more)
+        # The drawn rows had no weight while others were drawn; give it back.
         for row, value in values.items():
             self._sums.update(row, value)
         if len(kept) < len(rows):
-            raise CoachError(f"only {len(kept)} transitions have a priority above zero, {len(rows)} were asked for")
+            raise CoachError(f"only {len(kept)} transitions have a priority above zero, not the {len(rows)} requested")
         return kept
 
     def _remove(self, position: int) -> None:

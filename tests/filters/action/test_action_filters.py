@@ -68,7 +68,7 @@ class TestBoxDiscretization:
     @pytest.mark.parametrize(
         "bins, space, message",
         [
-            (2, DiscreteActionSpace(3), "leads to a BoxActionSpace, not to DiscreteActionSpace"),
+            (2, DiscreteActionSpace(3), "needs a BoxActionSpace, not DiscreteActionSpace"),
             (2, BoxActionSpace(1), "needs actions with finite bounds"),
             ([2], BoxActionSpace(2, 0, 1), r"\[2\] does not fit the 2 dimensions"),
             (0, BoxActionSpace(1, 0, 1), "at least one bin"),
@@ -94,7 +94,7 @@ class TestAttentionDiscretization:
             assert discretize.reverse_filter(discretize.filter(number)) == number
 
     def test_other_spaces_are_refused(self):
-        with pytest.raises(CoachError, match="leads to a AttentionActionSpace"):
+        with pytest.raises(CoachError, match="needs a AttentionActionSpace"):
             AttentionDiscretization(2).validate_output_action_space(BoxActionSpace(2, 0, 1))
 
 
@@ -121,7 +121,7 @@ class TestPartialMap:
             PartialDiscreteActionSpaceMap([0, 6]).validate_output_action_space(DiscreteActionSpace(6))
         mapping = PartialDiscreteActionSpaceMap([0, 2])
         prepared(mapping, DiscreteActionSpace(6))
-        with pytest.raises(CoachError, match="the action 1 is none of the target actions"):
+        with pytest.raises(CoachError, match="the action 1 is not one of the target actions"):
             mapping.reverse_filter(1)
         with pytest.raises(CoachError, match="the action 9 does not belong to"):
             mapping.validate_output_action(9)
@@ -164,14 +164,14 @@ class TestBoxMasking:
         prepared(masking, BoxActionSpace(1, 0, 9))
         masking.set_masking(3, 7)
         assert masking.input_action_space.high.tolist() == [4]
-        with pytest.raises(CoachError, match="3 to 12 is not a part of"):
+        with pytest.raises(CoachError, match="3 to 12 is not within"):
             masking.set_masking(3, 12)
 
     @pytest.mark.parametrize("low, high", [(-1, 2), (2, 10), (5, 4)])
     def test_masks_outside_the_box_are_refused(self, low, high):
-        with pytest.raises(CoachError, match="is not a part of"):
+        with pytest.raises(CoachError, match="is not within"):
             BoxMasking(low, high).validate_output_action_space(BoxActionSpace(1, 0, 9))
-        with pytest.raises(CoachError, match="leads to a BoxActionSpace"):
+        with pytest.raises(CoachError, match="needs a BoxActionSpace"):
             BoxMasking(low, high).validate_output_action_space(DiscreteActionSpace(3))
 
 
@@ -194,7 +194,7 @@ class TestLinearBoxToBox:
             LinearBoxToBoxMap(1, 1)
         with pytest.raises(CoachError, match="finite bounds"):
             LinearBoxToBoxMap(0, 1).validate_output_action_space(BoxActionSpace(1))
-        with pytest.raises(CoachError, match="leads to a BoxActionSpace"):
+        with pytest.raises(CoachError, match="needs a BoxActionSpace"):
             LinearBoxToBoxMap(0, 1).validate_output_action_space(DiscreteActionSpace(2))
 
 

@@ -99,7 +99,7 @@ class TestClipping:
         assert filtered.measurements_names == ["x", "y"]
 
     def test_bounds_in_the_wrong_order_are_refused(self):
-        with pytest.raises(CoachError, match="clipping_low 2 lies above clipping_high 1"):
+        with pytest.raises(CoachError, match="clipping_low 2 is above clipping_high 1"):
             ObservationClippingFilter(2, 1)
 
 
@@ -130,11 +130,11 @@ class TestCrop:
         "low, high, message",
         [
             (None, None, "needs crop_low, crop_high or both"),
-            ([2], [1], "nothing lies between"),
-            ([2], [2], "nothing lies between"),
-            ([-1], [3], "nothing lies between"),
-            ([0], [-2], "nothing lies between"),
-            ([0, 0], [1], "not lists of one length"),
+            ([2], [1], "nothing is between"),
+            ([2], [2], "nothing is between"),
+            ([-1], [3], "nothing is between"),
+            ([0], [-2], "nothing is between"),
+            ([0, 0], [1], "must be lists of equal length"),
             ([0.5], [1.5], "must be ints"),
         ],
     )
@@ -221,7 +221,9 @@ class TestToUInt8:
         assert isinstance(space, ImageObservationSpace) and space.high.max() == 255
 
     def test_another_range_is_refused(self):
-        with pytest.raises(CoachError, match="range from 0 to 1, not from 0 to 255; give the filter the space's range"):
+        with pytest.raises(
+            CoachError, match="range from 0 to 1, not from 0 to 255; give the filter the range of the space"
+        ):
             space = ImageObservationSpace(np.array([6, 4, 3]), 1)
             ObservationToUInt8Filter(0, 255).validate_input_observation_space(space)
         with pytest.raises(CoachError, match="input_high 0 is not above input_low 0"):

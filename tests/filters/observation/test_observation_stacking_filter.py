@@ -126,7 +126,7 @@ def test_a_space_other_than_that_of_what_is_stacked_is_refused():
     stacking = ObservationStackingFilter(2)
     stacking.filter(np.zeros((20, 30, 1)))
     stacking.validate_input_observation_space(TensorObservationSpace((20, 30, 1)))
-    with pytest.raises(CoachError, match=r"observations of the shape \(20, 30, 1\) already"):
+    with pytest.raises(CoachError, match=r"already stacks observations of the shape \(20, 30, 1\)"):
         stacking.validate_input_observation_space(TensorObservationSpace((5, 10, 20)))
     stacking.reset()
     stacking.validate_input_observation_space(TensorObservationSpace((5, 10, 20)))
@@ -136,6 +136,6 @@ def test_mistakes():
     for size in (0, 1.5, "4"):
         with pytest.raises(CoachError, match="is not an int of at least 1"):
             ObservationStackingFilter(size)
-    with pytest.raises(CoachError, match="there is no place for an axis 1; choose one from -2 to 0, -1 to put it last"):
+    with pytest.raises(CoachError, match="an axis 1 is not possible; choose one from -2 to 0, -1 to put it last"):
         ObservationStackingFilter(2, 1).validate_input_observation_space(VectorObservationSpace(3))
     ObservationStackingFilter(2, 0).validate_input_observation_space(VectorObservationSpace(3))

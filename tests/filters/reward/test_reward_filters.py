@@ -36,7 +36,7 @@ def test_zero_is_a_bound_as_any_other():
 
 
 def test_clipping_bounds_in_the_wrong_order_are_refused():
-    with pytest.raises(CoachError, match="clipping_low 1 lies above clipping_high 0"):
+    with pytest.raises(CoachError, match="clipping_low 1 is above clipping_high 0"):
         RewardClippingFilter(1, 0)
 
 

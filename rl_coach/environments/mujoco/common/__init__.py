@@ -11,6 +11,6 @@ ASSETS: dict[str, bytes] = {name: (_MODELS / name).read_bytes() for name in _SHA
 
 
 def read_model(model_filename: str) -> str:
-    """The XML of a model that lies beside this package, such as ``'pendulum_with_goals.xml'``; the files it includes
-    are in ``ASSETS``."""
+    """The XML of a model next to this package, such as ``'pendulum_with_goals.xml'``; its included files are in
+    ``ASSETS``."""
     return (_MODELS / model_filename).read_text(encoding="utf-8")
