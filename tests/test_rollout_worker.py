@@ -241,7 +241,7 @@ def check_segments(run: SplitRun) -> None:
 def test_what_arrives_is_what_was_played(kind, redis, tmp_path):
     run = split(kind, redis, tmp_path)
     check_rows(run)
-    if run.learner.segment_steps is not None:
+    if run.learner.learning.segment_steps is not None:
         check_segments(run)
     assert run.learner.total_steps_counter == sum(played.steps for played in run.trainer.received)
     assert min(run.learner.total_steps_counter, run.player[0].acknowledged) >= HEATUP + STEPS[kind]

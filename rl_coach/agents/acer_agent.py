@@ -8,12 +8,12 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.agents.core.requirements import HeadRequirement, MemoryRequirement, NetworkRequirement, Q
+from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentReplay, SegmentSettings
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.rules.acer import TINY, acer_rule, retrace_targets
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import ACERPolicyHeadParameters, QHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.packing import padded
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch
@@ -110,9 +110,16 @@ class ACERAgent(PolicyOptimizationAgent):
     def is_on_policy(self) -> bool:
         return False
 
-    @property
-    def episodes_per_update(self) -> int:
-        return 1
+    def segment_settings(self) -> SegmentSettings:
+        algorithm = self.ap.algorithm
+        rates = {"main": algorithm.rate_for_copying_weights_to_target}  # of the average policy
+        return SegmentSettings(algorithm.num_steps_between_gradient_updates, target_rates=rates)
+
+    def make_learning(self, **parts: Any) -> SegmentLearning:
+        algorithm = self.ap.algorithm
+        steps, begins_at = algorithm.num_steps_between_gradient_updates, algorithm.num_transitions_to_start_replay
+        replay = SegmentReplay(self.memory, self.rng, algorithm.ratio_of_replay, steps, begins_at)
+        return super().make_learning(replay=replay, **parts)
 
     def unmet_by_networks(self) -> Iterator[str]:
         yield from super().unmet_by_networks()
@@ -134,26 +141,9 @@ class ACERAgent(PolicyOptimizationAgent):
             self.spaces.action_mask_name,
         )
 
-    def _learn_segment(self, segment: Batch) -> float:
-        loss = super()._learn_segment(segment)
-        algorithm = self.ap.algorithm
-        if self.memory.num_transitions_in_complete_episodes() > algorithm.num_transitions_to_start_replay:
-            for _ in range(self.rng.poisson(algorithm.ratio_of_replay)):
-                loss += self._replay()
-        return loss
-
-    def _replay(self) -> float:
-        batch = self.memory.sample(self.ap.algorithm.num_steps_between_gradient_updates, True)
-        return self._update(padded(self.learning_columns(self.update_loop.filtered(batch))))
-
-    def _update(self, columns: dict[str, np.ndarray], **how: Any) -> float:
-        """An update, and one of the average policy."""
-        rate = self.ap.algorithm.rate_for_copying_weights_to_target
-        return super()._update(columns, target_rates={"main": rate}, **how)
-
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         behaviour = batch.info("all_action_probabilities")
-        rows = {n: np.concatenate([batch.state_columns[n], batch.next_state_columns[n][-1:]]) for n in self._names}
+        rows = Segment.of(batch).states_and_following(self.update_loop.input_names)
         q_values, probabilities = self.networks["main"].online_network.predict(
             {name: rows[name] for name in self.networks["main"].input_names}
         )
@@ -173,7 +163,3 @@ class ACERAgent(PolicyOptimizationAgent):
             "extra/retrace": targets.astype(np.float32),
             "extra/behaviour": behaviour.astype(np.float32),
         }
-
-    @property
-    def _names(self) -> list[str]:
-        return self.update_loop.input_names

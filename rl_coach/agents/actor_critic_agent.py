@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, V, unknown_rescaler
-from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
+from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings, outputs_of
+from rl_coach.agents.policy_optimization_agent import PolicyAgent, PolicyOptimizationAgent
+from rl_coach.agents.rules.advantages import PolicyGradientRescaler, generalized_advantages, n_step_advantages
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
@@ -89,21 +91,6 @@ class ActorCriticAgentParameters(AgentParameters):
         return "rl_coach.agents.actor_critic_agent:ActorCriticAgent"
 
 
-def generalized_advantages(
-    rewards: np.ndarray, values: np.ndarray, discount: float, gae_lambda: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """A_t = sum_k (discount lambda)^k delta_{t+k} and the lambda-returns A_t + V(s_t) (Schulman et al. 2016, eq. 16).
-
-    :param rewards: [T]
-    :param values: [T + 1], the last one what follows the segment: 0 if it terminated
-    :return: advantages [T] and targets of the critic [T]
-    """
-    assert len(values) == len(rewards) + 1
-    deltas = rewards + discount * values[1:] - values[:-1]
-    advantages = n_step_returns(deltas, discount * gae_lambda)
-    return advantages, advantages + values[:-1]
-
-
 def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: float, mask: str | None) -> UpdateRule:
     """value_weight (R_t - V)^2 - policy_weight (log pi(a_t|s_t) A_t) - beta H(pi), each row by its weight.
 
@@ -125,10 +112,9 @@ def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: f
     return rule
 
 
-class ActorCriticAgent(PolicyOptimizationAgent):
-    """See the module."""
+class AdvantageAgent(PolicyAgent):
+    """Acts by a policy, and learns by advantages that it estimates with a critic."""
 
-    network_requirements = {"main": NetworkRequirement((V, POLICY))}
     rescalers = (PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE)
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
@@ -139,16 +125,6 @@ class ActorCriticAgent(PolicyOptimizationAgent):
     @property
     def is_on_policy(self) -> bool:
         return True
-
-    @property
-    def learns_from_copies_together(self) -> bool:
-        return bool(self.ap.algorithm.learns_from_copies_together)
-
-    def make_update_rule(self) -> UpdateRule:
-        value, policy = self.ap.network_wrappers["main"].heads_parameters
-        return actor_critic_rule(
-            value.loss_weight, policy.loss_weight, self.ap.algorithm.beta_entropy, self.spaces.action_mask_name
-        )
 
     def discount(self, x: np.ndarray, gamma: float) -> np.ndarray:
         """[T], sum_k gamma^k x_{t+k}."""
@@ -162,33 +138,46 @@ class ActorCriticAgent(PolicyOptimizationAgent):
         advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
         return advantages, targets[:, None]
 
+    def _advantages_and_returns(self, rewards: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        algorithm = self.ap.algorithm
+        if algorithm.policy_gradient_rescaler == PolicyGradientRescaler.A_VALUE:
+            return n_step_advantages(rewards, values, algorithm.discount)
+        if algorithm.policy_gradient_rescaler != PolicyGradientRescaler.GAE:
+            raise CoachError(unknown_rescaler(self.name, algorithm.policy_gradient_rescaler, self.rescalers))
+        advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
+        if algorithm.estimate_state_value_using_gae:
+            return advantages, targets
+        return advantages, n_step_advantages(rewards, values, algorithm.discount)[1]
+
+
+class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
+    """See the module."""
+
+    network_requirements = {"main": NetworkRequirement((V, POLICY))}
+
+    def make_update_rule(self) -> UpdateRule:
+        value, policy = self.ap.network_wrappers["main"].heads_parameters
+        return actor_critic_rule(
+            value.loss_weight, policy.loss_weight, self.ap.algorithm.beta_entropy, self.spaces.action_mask_name
+        )
+
+    def segment_settings(self) -> SegmentSettings:
+        settings = super().segment_settings()
+        return replace(settings, per_update=None) if self.ap.algorithm.learns_from_copies_together else settings
+
+    def make_learning(self, **parts: Any) -> SegmentLearning:
+        return super().make_learning(asked=self.networks["main"], **parts)
+
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        values = self._values(batch)
-        advantages, returns = self._advantages_and_returns(batch.rewards(), values)
+        segment = Segment.of(batch)
+        outputs = segment.outputs or outputs_of(self.networks["main"], [segment])[0]
+        values = outputs["output_0_v"]
+        values[-1] *= not segment.terminateds()[-1]
+        advantages, returns = self._advantages_and_returns(segment.rewards(), values)
         self.state_values.add_sample(values[:-1])
         self.action_advantages.add_sample(advantages)
         return {
-            **super().learning_columns(batch),
+            **super().learning_columns(segment),
             "extra/advantages": advantages.astype(np.float32),
             "extra/returns": returns.astype(np.float32),
         }
-
-    def _values(self, batch: Batch) -> np.ndarray:
-        """[T + 1], V of each state and of what follows the segment, 0 if it terminated."""
-        states, next_states = batch.state_columns, batch.next_state_columns
-        names = self.networks["main"].input_names
-        rows = {name: np.concatenate([states[name], next_states[name][-1:]]) for name in names}
-        before = self.episode.state_before_segment
-        values = self.networks["main"].online_network.predict_sequence(rows, "output_0_v", before)
-        values[-1] *= not batch.terminateds()[-1]
-        return values
-
-    def _advantages_and_returns(self, rewards: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        algorithm = self.ap.algorithm
-        returns = n_step_returns(np.append(rewards, values[-1]), algorithm.discount)[:-1]
-        if self.policy_gradient_rescaler == PolicyGradientRescaler.A_VALUE:
-            return returns - values[:-1], returns
-        if self.policy_gradient_rescaler == PolicyGradientRescaler.GAE:
-            advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
-            return advantages, targets if algorithm.estimate_state_value_using_gae else returns
-        raise CoachError(unknown_rescaler(self.name, self.policy_gradient_rescaler, self.rescalers))

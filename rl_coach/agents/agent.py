@@ -14,6 +14,7 @@ from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
 from rl_coach.agents.core.evaluation_snapshot import EvaluationSnapshot
 from rl_coach.agents.core.experience import Experience, Played
+from rl_coach.agents.core.learning import BatchLearning, Learning, Phases
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
 from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
@@ -28,9 +29,7 @@ from rl_coach.core_types import (
     ActionType,
     Batch,
     Directive,
-    EnvironmentEpisodes,
     EnvResponse,
-    PlayUnit,
     PredictionType,
     RunPhase,
     StateType,
@@ -81,7 +80,6 @@ class Agent(CoachNames, AgentInterface):
     :ivar learning_periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
     :ivar parallel: its episodes in several copies of the environment; None where it acts in one
     :ivar is_played_elsewhere: other processes play for it, and it learns from what they send (``take_in``)
-    :ivar num_players: the number of those processes
     """
 
     acting_networks: tuple[str, ...] | None = None
@@ -133,11 +131,11 @@ class Agent(CoachNames, AgentInterface):
         )
         self.batches: BatchSource = MemoryBatches(self.memory)
         self.update_loop: Any = None
+        self.learning: Any = None
         self._snapshot: EvaluationSnapshot | None = None
         self._attributes_of_episode: set[str] = set()
         self._attributes_before_evaluation: dict[str, Any] = {}
         self.is_played_elsewhere = False
-        self.num_players = 1
         self.evaluates_only = getattr(self.ap.task_parameters, "evaluate_only", None) is not None
 
     # building
@@ -192,6 +190,7 @@ class Agent(CoachNames, AgentInterface):
                 self.batch_network, self.most_updates_per_call, self.learning_periods,
             ),
         )  # fmt: skip
+        self.learning = self.make_learning()
         self._warn_of_batch_sizes()
         self.initialize_session_dependent_components()
         if self.ap.visualization.print_networks_summary:
@@ -528,8 +527,9 @@ class Agent(CoachNames, AgentInterface):
         parallel, indices = self.parallel, list(indices)
         assert parallel is not None
         if self.acts_by_networks and not self.is_recurrent:
-            states = parallel.states
-            parallel.ask_together({i: self.run_pre_network_filter_for_inference(states[i]) for i in indices})
+            episodes = parallel.episodes
+            states = {i: self.run_pre_network_filter_for_inference(episodes[i].curr_state) for i in indices}
+            parallel.ask_together(states)
         actions = {}
         for index in indices:
             parallel.enter(index)
@@ -620,43 +620,39 @@ class Agent(CoachNames, AgentInterface):
     def training_iteration(self, value: int) -> None:
         self.clock.updates = value
 
-    @property
-    def needs_newest_policy(self) -> bool:
-        """True if it learns from nothing but what its newest policy has played."""
-        return self.is_on_policy
+    def make_learning(self) -> Learning:
+        """The part that decides when the agent learns, from what, and in how many updates: in phases on batches from
+        the memory by default. Called once, when the networks are there."""
+        return BatchLearning(self.phases(), self.update_loop)
 
-    @property
-    def segment_steps(self) -> int | None:
-        """The longest segment of an episode that it learns from at once; None if it learns out of its memory."""
-        return None
+    def phases(self) -> Phases:
+        """When training phases begin, for a part that learns in phases."""
+        return Phases(
+            self.clock,
+            self.ap.algorithm,
+            self.memory,
+            start=lambda: self.start_phase(),
+            is_in_episode=self._is_in_episode,
+            is_on_policy=lambda: self.is_on_policy,
+        )
 
-    def left_to_play(self) -> tuple[int, PlayUnit]:
-        """Steps or episodes that other processes are still to play before it learns."""
-        period, clock = self.ap.algorithm.num_consecutive_playing_steps, self.clock
-        unit = PlayUnit.EPISODES if isinstance(period, EnvironmentEpisodes) else PlayUnit.STEPS
-        played = clock.episodes if unit is PlayUnit.EPISODES else clock.steps
-        return max(0, period.num_steps - (played - clock.last_phase)), unit
+    def _is_in_episode(self) -> bool:
+        # of what is played in several environments, or by other processes, so much is learned from as is there
+        is_cut = self.is_played_elsewhere or (self.parallel is not None and self.is_on_policy)
+        return not is_cut and not self.episode.buffer.is_complete
 
     def should_train(self) -> bool:
         """True if the next call of ``train`` would learn."""
-        # of what is played in several environments, or by other processes, so much is learned from as is there
-        is_cut = self.is_played_elsewhere or (self.parallel is not None and self.is_on_policy)
-        in_episode = not is_cut and not self.episode.buffer.is_complete
-        return self.clock.is_due(in_episode) and self.has_experience
-
-    @property
-    def has_experience(self) -> bool:
-        """True if there is something to learn from."""
-        return self.memory.length() > 0
+        return self.can_train and self.learning.is_due()
 
     def train(self) -> SupportsFloat:
-        """Make ``num_consecutive_training_steps`` updates on batches from the memory, if it is time.
+        """Learn as ``learning`` does, if it is time.
 
-        :return: the sum of the losses; reading it waits for the updates
+        :return: the loss; reading it waits for the updates
         """
-        if not (self.can_train and self.should_train()):
+        if not self.should_train():
             return 0.0
-        loss = self.update_loop.learn(self.start_phase())
+        loss = self.learning.learn(self.updates_left)
         self.post_training_commands()
         return loss
 
@@ -692,6 +688,7 @@ class Agent(CoachNames, AgentInterface):
 
         :raises CoachError: its columns are not those that the memory holds; nothing has been changed then
         """
+        self.learning.require_fitting(played)
         self.experience.store_played(played, self.filters)
         self.clock.steps_at_once = max(self.clock.steps_at_once, played.steps)  # a step is compiled for the most
         self.count_played(played.steps)
@@ -702,6 +699,8 @@ class Agent(CoachNames, AgentInterface):
             self._write_episode(report)
             if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
                 self._print_episode(report)
+        if self._phase is not RunPhase.HEATUP:
+            self.learning.take_in(played)
 
     def acting_policy(self) -> dict[str, Any]:
         """The policy by which another process acts as this agent does, as plain data."""
@@ -741,6 +740,7 @@ class Agent(CoachNames, AgentInterface):
             "books": self.signals.get_state(),
             "clock": self.clock.get_state(),
             "counters": {name: getattr(self, name) for name in self.counters},
+            **self.learning.get_state(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -758,6 +758,7 @@ class Agent(CoachNames, AgentInterface):
         self.clock.set_state(state["clock"])
         for name in self.counters:
             setattr(self, name, state["counters"][name])
+        self.learning.set_state(state)
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
         """Savers of the networks by themselves. A subclass adds savers of its own, which write into each checkpoint of

@@ -6,9 +6,9 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
 from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
+from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.rules.proximal_policy import clipped_ppo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
@@ -151,11 +151,9 @@ class ClippedPPOAgent(ProximalPolicyAgent):
             return self.train_network(columns, epochs)
         losses = []
         for _ in range(epochs):
-            losses.append(self.make_epochs(columns, 1, self.update_loop.batch_size))
-            if self.divergence > 1.5 * target:
+            losses.append(self.train_network(columns, 1))
+            if self.learning.divergence > 1.5 * target:
                 break
-        self.training_iteration += 1
-        self.update_loop.close_phase()
         return float(np.mean(losses))
 
     def train_network(self, columns: dict[str, np.ndarray], epochs: int) -> float:
@@ -164,10 +162,7 @@ class ClippedPPOAgent(ProximalPolicyAgent):
         :param columns: [N, ...] by name
         :return: the mean loss
         """
-        loss = self.make_epochs(columns, epochs, self.update_loop.batch_size)
-        self.training_iteration += 1
-        self.update_loop.close_phase()
-        return loss
+        return self.learning.make_epochs(columns, epochs)
 
     def get_state(self) -> dict[str, Any]:
         return {**super().get_state(), "clipping_decay": self.ap.algorithm.clipping_decay_schedule.get_state()}

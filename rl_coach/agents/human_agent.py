@@ -9,6 +9,7 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.episode import new_buffer
+from rl_coach.agents.core.learning import NoLearning
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper
@@ -109,9 +110,8 @@ class HumanAgent(Agent):
         steps = self.episode.steps
         screen.print(f"episode {self.clock.episodes}: reward {reward:.5g} in {steps:,} steps")
 
-    def train(self) -> float:
-        """Nothing to do."""
-        return 0.0
+    def make_learning(self) -> NoLearning:
+        return NoLearning(self.phases())
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         """The action of the keys that are held down, as one of the agent's own action space.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from rl_coach.agents.core.requirements import NetworkRequirement, Q
+from rl_coach.agents.core.segments import SegmentSettings
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.rules.q_learning import greedy_by_target, q_learning_rule
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
@@ -92,9 +95,8 @@ class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
             mean=weighted_sum,  # a segment's rows weigh 1 / T each
         )
 
-    def train(self) -> float:
-        self.update_loop.update_targets_if_due()
-        return super().train()
+    def segment_settings(self) -> SegmentSettings:
+        return replace(super().segment_settings(), updates_targets=True)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a segment: for each row its n-step return and the state that it is bootstrapped from."""

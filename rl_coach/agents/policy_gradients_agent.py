@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, unknown_rescaler
+from rl_coach.agents.core.segments import Segment
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
+from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
@@ -118,11 +119,12 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
         return policy_gradient_rule(self.ap.algorithm.beta_entropy, self.spaces.action_mask_name, policy.loss_weight)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        returns = batch.n_step_discounted_rewards()
-        advantages = self.rescaled(returns, self.last_gradient_update_step_idx)
+        segment = Segment.of(batch)
+        returns = segment.n_step_discounted_rewards()
+        advantages = self.rescaled(returns, segment.start.first)
         self.returns_mean.add_sample(returns.mean())
         self.returns_variance.add_sample(returns.std())
-        return {**super().learning_columns(batch), "extra/advantages": advantages.astype(np.float32)}
+        return {**super().learning_columns(segment), "extra/advantages": advantages.astype(np.float32)}
 
     def rescaled(self, returns: np.ndarray, first: int) -> np.ndarray:
         """[T], what each step's log pi(a|s) is weighed with, from the returns [T] from step ``first`` on."""

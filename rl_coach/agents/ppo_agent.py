@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
+from rl_coach.agents.core.epochs import DIVERGENCE
 from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
-from rl_coach.agents.proximal_policy import DIVERGENCE, ProximalPolicyAgent
+from rl_coach.agents.proximal_policy import ProximalPolicyAgent
+from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.rules.proximal_policy import adapted_coefficient, ppo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
@@ -158,8 +159,6 @@ class PPOAgent(ProximalPolicyAgent):
         self.train_value_network(columns, _VALUE_EPOCHS)
         loss = self.train_policy_network(columns, _POLICY_EPOCHS)
         self.update_kl_coefficient()
-        self.training_iteration += 1
-        self.update_loop.close_phase()
         return loss
 
     def train_value_network(self, dataset: dict[str, np.ndarray], epochs: int) -> float:
@@ -168,18 +167,15 @@ class PPOAgent(ProximalPolicyAgent):
         :param dataset: the columns that ``fill_advantages`` gave
         :return: the mean loss
         """
-        how = self._minibatches_of(dataset, epochs)
-        result = self.update_loop.update_alone("critic", signal_names=["Value Loss"], **how)
-        return float(result.losses["critic"].mean())
+        return self._train_alone("critic", ["Value Loss"], dataset, epochs)
 
     def train_policy_network(self, dataset: dict[str, np.ndarray], epochs: int) -> float:
         """Let the policy learn; the critic stays as it is. Parameters as for ``train_value_network``."""
-        how = self._minibatches_of(dataset, epochs)
-        result = self.update_loop.update_alone("actor", signal_names=_POLICY_SIGNALS, **how)
-        return self.note_policy(result, epochs)
+        return self._train_alone("actor", _POLICY_SIGNALS, dataset, epochs)
 
-    def _minibatches_of(self, dataset: dict[str, np.ndarray], epochs: int) -> dict[str, Any]:
-        return self.minibatches(dataset, epochs, max(epochs, _POLICY_EPOCHS), self.update_loop.batch_size)
+    def _train_alone(self, name: str, signals: list[str], dataset: dict[str, np.ndarray], epochs: int) -> float:
+        most = max(epochs, _POLICY_EPOCHS)  # of both, for which one call is compiled
+        return self.learning.make_epochs(dataset, epochs, most, name=name, signal_names=signals)
 
     def concat_state_and_timestep(self, dataset: Batch) -> np.ndarray:
         """[N, D + 1], the flat observation of each row, and the number of its step in its episode, from 0 on.
@@ -195,7 +191,7 @@ class PPOAgent(ProximalPolicyAgent):
     def update_kl_coefficient(self) -> None:
         """Penalise more if the last epoch's policy was too far from the one that played, less if it was too near."""
         target = self.ap.algorithm.target_kl_divergence
-        self.kl_coefficient = adapted_coefficient(self.kl_coefficient, self.divergence, target)
+        self.kl_coefficient = adapted_coefficient(self.kl_coefficient, self.learning.divergence, target)
         self.kl_coefficients.add_sample(self.kl_coefficient)
 
     def get_state(self) -> dict[str, Any]:

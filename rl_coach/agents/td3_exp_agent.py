@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rl_coach.agents.core.learning import NoLearning
 from rl_coach.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 from rl_coach.agents.td3_exploration_agent import TD3ExplorationAgent
 from rl_coach.agents.td3_goal_based_agent import TD3GoalBasedAgent as TD3GoalBasedAgent
@@ -136,5 +137,5 @@ class RandomAgent(TD3ExplorationAgent):
 
     memory_requirement = TD3ExplorationAgent.memory_requirement
 
-    def train(self) -> float:
-        return 0.0
+    def make_learning(self) -> NoLearning:
+        return NoLearning(self.phases())

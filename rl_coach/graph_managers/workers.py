@@ -59,7 +59,7 @@ class Exchange:
 def is_synchronous(agent: Any) -> bool:
     """True if workers wait for the newest policy: for agents that learn from nothing else, and those that say so."""
     chosen = agent.ap.algorithm.distributed_coach_synchronization_type
-    return agent.needs_newest_policy or chosen is DistributedCoachSynchronizationType.SYNC
+    return agent.learning.needs_newest_policy or chosen is DistributedCoachSynchronizationType.SYNC
 
 
 class Workers:
@@ -95,11 +95,11 @@ class Workers:
         graph, agent = self._graph, self._agent
         rows = self._exchange.chunk_rows or self._chunk_rows()
         agent.clock.steps_at_once = max(agent.clock.steps_at_once, rows)
-        agent.num_players = self._exchange.num_workers
+        agent.learning.num_players = self._exchange.num_workers
         blueprint = {
             "networks": blueprints_of(agent.networks), "is_synchronous": self._is_synchronous, "chunk_rows": rows,
             "window": self._exchange.window or (1 if self._is_synchronous else 4),
-            "num_workers": self._exchange.num_workers, "segment_steps": agent.segment_steps,
+            "num_workers": self._exchange.num_workers, "segment_steps": agent.learning.segment_steps,
         }  # fmt: skip
         self._link.say(incarnation=incarnation)
         self._level.source = self
@@ -152,7 +152,7 @@ class Workers:
         """Steps, episodes or segments left to be played with the newest policy."""
         if not self._is_synchronous or self._level.phase is not RunPhase.TRAIN:
             return {"left": None}
-        left, unit = self._agent.left_to_play()
+        left, unit = self._agent.learning.left_to_play()
         return {"left": left, "unit": unit.name}
 
     def _wanted_first(self) -> dict[str, Any]:

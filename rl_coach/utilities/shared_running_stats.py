@@ -345,3 +345,29 @@ class NumpySharedRunningStats(SharedRunningStats):
 
     def __init__(self, name: str, epsilon: float = 1e-2, pubsub_params: Any = None):
         super().__init__(name, pubsub_params, epsilon)
+
+
+class RunningMeans:
+    """The mean of all values seen at each time step, over sequences of any length."""
+
+    def __init__(self) -> None:
+        self.counts: np.ndarray = np.zeros(0)
+        self.means: np.ndarray = np.zeros(0)
+
+    def push(self, values: np.ndarray, first: int = 0) -> None:
+        """Take in one sequence's values [T] from step ``first`` on."""
+        end = first + len(values)
+        longer = end - len(self.means)
+        if longer > 0:
+            self.counts = np.pad(self.counts, (0, longer))
+            self.means = np.pad(self.means, (0, longer))
+        self.counts[first:end] += 1
+        self.means[first:end] += (values - self.means[first:end]) / self.counts[first:end]
+
+    def get_state(self) -> dict[str, Any]:
+        """Counts and means."""
+        return {"counts": self.counts, "means": self.means}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from ``get_state``."""
+        self.counts, self.means = state["counts"].copy(), state["means"].copy()

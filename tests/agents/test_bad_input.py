@@ -7,7 +7,7 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
+from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.td3_exp_agent import RandomAgentParameters, TD3GoalBasedAgentParameters
 from rl_coach.architectures.head_parameters import (
     DDPGVHeadParameters,

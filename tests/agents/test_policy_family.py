@@ -433,8 +433,8 @@ def test_no_further_epoch_once_the_policy_is_too_far(tmp_path):
     manager = graph(parameters, Bandit, tmp_path, schedule(70, heatup=0))
     agent = manager.get_agent()
     epochs: list[float] = []
-    make = agent.make_epochs
-    agent.make_epochs = lambda *given: (make(*given), epochs.append(agent.divergence))[0]
+    make = agent.learning.make_epochs
+    agent.learning.make_epochs = lambda *given: (make(*given), epochs.append(agent.learning.divergence))[0]
     manager.train_and_act(EnvironmentSteps(70))
     assert 1 <= len(epochs) < 10 and agent.training_iteration == 1
     assert epochs[-1] > 1.5e-4 and all(divergence <= 1.5e-4 for divergence in epochs[:-1])

@@ -47,7 +47,7 @@ def play_segment(worker):
     while not agent.memory.num_episodes():
         worker.act(EnvironmentSteps(1))
         steps += 1
-        if agent.episode.buffer.length() >= agent.segment_steps:
+        if agent.episode.buffer.length() >= agent.learning.segment_steps:
             agent.cut_episode()
     reports, stretches = list(agent.signals.reports), unpack(pack(agent.experience.stretches))
     agent.signals.reports.clear()

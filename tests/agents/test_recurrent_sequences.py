@@ -117,7 +117,7 @@ def test_the_ratio_of_ppo_starts_at_one_though_filters_learn(make, tmp_path):
     manager = graph(parameters, Lottery, tmp_path, schedule(200), seed=0)
     manager.train_and_act(EnvironmentSteps(200))
     assert manager.get_agent().training_iteration > 1
-    assert manager.get_agent().divergence < 1e-7
+    assert manager.get_agent().learning.divergence < 1e-7
 
 
 def test_a_step_in_which_the_network_is_not_asked_is_remembered_too(tmp_path):

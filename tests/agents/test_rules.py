@@ -8,11 +8,11 @@ import pytest
 from rl_coach.agents.actor_critic_agent import actor_critic_rule, generalized_advantages
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.policy_gradients_agent import policy_gradient_rule
-from rl_coach.agents.policy_optimization_agent import RunningMeans
 from rl_coach.agents.rules.proximal_policy import clipped_ppo_rule
 from rl_coach.agents.rules.q_learning import greedy_by_target, q_learning_rule
 from rl_coach.agents.rules.soft_actor_critic import soft_actor_critic_rule, squashed_sample
 from rl_coach.architectures.policies import entropy, log_probability, masked
+from rl_coach.utilities.shared_running_stats import RunningMeans
 from tests.agents.numpy_rules import FixedNetwork, batch, gaussian_density, ops, run, softmax_policy
 
 Q = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]], np.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, Protocol
+from typing import Any, Iterator, Protocol
 
 from rl_coach.agents.core.episode import EpisodeInProgress
 from rl_coach.core_types import StateType
@@ -56,20 +56,15 @@ class ParallelEpisodes:
 
     def __iter__(self) -> Iterator[int]:
         """The environments' indices in order, each entered."""
-        return self.those_where(lambda episode: True)
+        for index in range(self.count):
+            self.enter(index)
+            yield index
 
     @property
-    def states(self) -> list[StateType]:
-        """The states to act on, by environment."""
+    def episodes(self) -> list[EpisodeInProgress]:
+        """The episodes in progress, by environment."""
         present = {self.index: self._player.episode}
-        return [present.get(index, episode).curr_state for index, episode in enumerate(self._episodes)]
-
-    def those_where(self, holds: Callable[[Any], bool]) -> Iterator[int]:
-        """The indices of environments in order, each entered, whose episodes ``holds`` is true of."""
-        for index in range(self.count):
-            if holds(self._player.episode if index == self.index else self._episodes[index]):
-                self.enter(index)
-                yield index
+        return [present.get(index, episode) for index, episode in enumerate(self._episodes)]
 
     def put_aside(self) -> list[EpisodeInProgress]:
         """All episodes, by environment."""

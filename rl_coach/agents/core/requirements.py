@@ -10,7 +10,7 @@ from typing import Any, Iterator, Mapping, Sequence
 import numpy as np
 
 from rl_coach.agents.core.overrides import REPLACED_BY, is_replaced
-from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
+from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.memories.memory import Memory, MemoryGranularity

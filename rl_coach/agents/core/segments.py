@@ -1,19 +1,26 @@
-"""Segments of episodes that other processes have played, for agents that learn from each once."""
+"""Learning from segments of episodes: each is learned from once, in the order in which they were played."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from rl_coach.core_types import Batch
+from rl_coach.architectures.network_wrapper import NetworkWrapper
+from rl_coach.architectures.packing import padded, padded_sequences
+from rl_coach.core_types import Batch, PlayUnit
+from rl_coach.memories.memory import Memory
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
+    from rl_coach.agents.core.clock import TrainingClock
+    from rl_coach.agents.core.episode import SegmentedEpisode
     from rl_coach.agents.core.experience import Played
+    from rl_coach.agents.core.update_loop import UpdateLoop
 
+Columns = dict[str, np.ndarray]
 
 _MOST_STEPS = 10_000_000  # of an episode
 
@@ -51,6 +58,81 @@ class SegmentStart:
             raise CoachError(f"a segment does not say where in its episode it is: {error!r}") from error
 
 
+class Segment(Batch):
+    """Steps of one episode in order, and their place in it.
+
+    :param batch: the steps
+    :param start: their place; by default they are a whole episode
+    :param copy: the copy of the environment that they were played in; None if another process played them
+
+    :ivar outputs: a network's outputs for each state and for what follows the last step, [T + 1, ...] by name; None
+        if no network has been asked yet
+    """
+
+    def __init__(self, batch: Batch, start: SegmentStart | None = None, copy: int | None = None):
+        super().__init__(batch)
+        self.start = SegmentStart() if start is None else start
+        self.copy = copy
+        self.outputs: Columns | None = None
+
+    @classmethod
+    def of(cls, batch: Batch) -> Segment:
+        """The batch, as a whole episode if it does not know its place."""
+        return batch if isinstance(batch, cls) else cls(batch)
+
+    def states_and_following(self, names: Iterable[str]) -> Columns:
+        """[T + 1, ...] by name, the observations of each step and those that the last step led to."""
+        states, following = self.state_columns, self.next_state_columns
+        return {name: np.concatenate([states[name], following[name][-1:]]) for name in names}
+
+    def state_before(self, recurrent_state: Mapping[str, np.ndarray]) -> Columns:
+        """[1, size] by name, the state of a recurrent network before the first step.
+
+        :param recurrent_state: one of that network
+        """
+        return {name: self.start.states.get(name, np.zeros_like(state)) for name, state in recurrent_state.items()}
+
+    def columns(self, input_names: Iterable[str], recurrent_state: Mapping[str, np.ndarray]) -> Columns:
+        """The columns that rules need of segments. Each row weighs 1 / T, so that a segment's rows give its mean.
+
+        :param input_names: the observations that networks or the rule look at
+        :param recurrent_state: a state of the recurrent network by the names of its parts; empty where there is none
+        """
+        found = {f"states/{name}": self.state_columns[name] for name in input_names}
+        found["actions"] = self.action_column
+        found["weights"] = np.full(len(self), 1.0 / len(self), np.float32)
+        for name, state in self.state_before(recurrent_state).items():
+            # every row has it, for columns have equal lengths; the first one's is where the network starts
+            found[f"states/{name}"] = np.repeat(state, len(self), axis=0)
+        return found
+
+
+def outputs_of(asked: NetworkWrapper, segments: Sequence[Segment]) -> list[Columns]:
+    """A network's outputs for the states of each segment and for what follows it, [T + 1, ...] by name.
+
+    All segments are asked about in one call; a recurrent network unrolls them side by side.
+    """
+    network = asked.online_network
+    rows = [segment.states_and_following(asked.input_names) for segment in segments]
+    lengths = [len(segment) + 1 for segment in segments]
+    if network.recurrent_state:
+        longest = max(lengths)
+        steps = {name: np.stack([_lengthened(one[name], longest) for one in rows]) for name in rows[0]}
+        before = [segment.state_before(network.recurrent_state) for segment in segments]
+        states = {name: np.concatenate([one[name] for one in before]) for name in network.recurrent_state}
+        found = network.unroll(steps, states)
+        return [{name: found[name][i, :length] for name in network.output_names} for i, length in enumerate(lengths)]
+    together = {name: np.concatenate([one[name] for one in rows]) for name in rows[0]}
+    outputs = network.predict(together, squeeze_output=False)
+    parts = [np.split(output, np.cumsum(lengths)[:-1]) for output in outputs]
+    return [dict(zip(network.output_names, part)) for part in zip(*parts)]
+
+
+def _lengthened(column: np.ndarray, length: int) -> np.ndarray:
+    """The column with its last row repeated up to a length."""
+    return column[np.minimum(np.arange(length), len(column) - 1)]
+
+
 class ReceivedSegments:
     """Segments in the order in which they arrived, until they are learned from."""
 
@@ -67,7 +149,7 @@ class ReceivedSegments:
         """The number of episodes that ended with one of them."""
         return sum(start.is_complete for start in self._starts)
 
-    def starts_of(self, played: Played, recurrent: dict[str, np.ndarray]) -> list[SegmentStart]:
+    def starts_of(self, played: Played, recurrent: Mapping[str, np.ndarray]) -> list[SegmentStart]:
         """The places of the segments in what arrives.
 
         :param recurrent: a state of the network, which those that arrive must be like
@@ -93,13 +175,11 @@ class ReceivedSegments:
             self._lengths += played.episode_lengths
             self._starts += starts
 
-    def take(self) -> list[tuple[Batch, SegmentStart]]:
+    def take(self) -> list[Segment]:
         """All segments; none is left."""
-        if not self._lengths:
-            return []
-        ends = np.cumsum(self._lengths).tolist()
+        ends = np.cumsum(self._lengths, dtype=int).tolist()
         rows = zip([0, *ends], ends)
-        taken = [(self._store.batch_at(np.arange(*span)), start) for span, start in zip(rows, self._starts)]
+        taken = [Segment(self._store.batch_at(np.arange(*span)), start) for span, start in zip(rows, self._starts)]
         self.clear()
         return taken
 
@@ -118,3 +198,230 @@ class ReceivedSegments:
         self._store.set_state(state["store"])
         self._lengths = [int(length) for length in state["lengths"]]
         self._starts = [SegmentStart.of(state["starts"][name]) for name in sorted(state["starts"])]
+
+
+class SegmentReplay:
+    """Draws segments from a memory, some after each new one (Wang et al. 2017, algorithm 1).
+
+    :param memory: keeps whole episodes
+    :param rng: draws how many
+    :param ratio: their mean number
+    :param steps: the longest segment
+    :param begins_at: number of transitions before which nothing is replayed
+    """
+
+    def __init__(self, memory: Memory, rng: np.random.Generator, ratio: float, steps: int, begins_at: int):
+        self._memory: Any = memory
+        self._rng = rng
+        self._ratio, self._steps, self._begins_at = ratio, steps, begins_at
+
+    def draw(self) -> Iterator[Batch]:
+        """Segments to learn from once more, one after the other."""
+        if self._memory.num_transitions_in_complete_episodes() > self._begins_at:
+            for _ in range(self._rng.poisson(self._ratio)):
+                yield self._memory.sample(self._steps, True)
+
+
+@dataclass(frozen=True)
+class SegmentSettings:
+    """How segments make updates.
+
+    :param steps: the longest segment
+    :param per_update: number of segments, the oldest first, that make one update. With 1 each segment makes one. With
+        more, the parts of an episode that is longer than ``steps`` count as one, and the update's gradient is the sum
+        of all. None is one segment of each copy of the environment or each process that plays: what all of them have
+        played since the last update makes one, whose gradient is the mean over all steps
+    :param updates_targets: target networks are updated when the clock says so
+    :param target_rates: after each update these networks' targets move towards them at these rates
+    """
+
+    steps: int
+    per_update: int | None = 1
+    updates_targets: bool = False
+    target_rates: Mapping[str, float] = field(default_factory=dict)
+
+
+class SegmentLearning:
+    """Learns from the newest segment of each episode in progress, or from those that other processes send.
+
+    Weights do not change before an update's last segment is there, so the columns of the others are kept, and the
+    update is made on all of them. Segments that have ended together belong to the same update, even if it becomes
+    larger than it should: what is left over would be of an older policy than the next one. See ``Learning``.
+
+    :param settings: what makes an update
+    :param update_loop: makes the updates
+    :param clock: counts them
+    :param episodes: gives the episodes in progress, one for each copy of the environment
+    :param enter: makes the episode in a copy of the environment the present one
+    :param recurrent_state: gives the recurrent network's state after the present episode's last step
+    :param learns_by_rule: False where ``UpdateLoop.learn_from_batch`` makes an update of each segment
+    :param columns: makes the columns of a segment that the update rule needs
+    :param note_returns: takes in the returns of a segment that ends an episode
+    :param asked: the network that is asked about segments before they become columns, if there is one
+    :param replay: draws segments that are learned from once more after each new one
+    """
+
+    needs_newest_policy = True
+
+    def __init__(
+        self,
+        settings: SegmentSettings,
+        update_loop: UpdateLoop,
+        clock: TrainingClock,
+        *,
+        episodes: Callable[[], Sequence[SegmentedEpisode]],
+        enter: Callable[[int], None],
+        recurrent_state: Callable[[], Mapping[str, np.ndarray]],
+        learns_by_rule: Callable[[], bool],
+        columns: Callable[[Segment], Columns],
+        note_returns: Callable[[Segment], None] | None = None,
+        asked: NetworkWrapper | None = None,
+        replay: SegmentReplay | None = None,
+    ):
+        self.segment_steps: int | None = settings.steps
+        self.num_players = 1
+        self._settings = settings
+        self._update_loop, self._clock = update_loop, clock
+        self._episodes, self._enter, self._recurrent_state = episodes, enter, recurrent_state
+        self._learns_by_rule, self._columns, self._note_returns = learns_by_rule, columns, note_returns
+        self._asked, self._replay = asked, replay
+        self._received = ReceivedSegments()
+        self._waiting: list[Columns] = []
+        self._num_episodes_waiting = 0
+
+    # what is learned from
+
+    def is_due(self) -> bool:
+        return self._settings.updates_targets or self._has_arrived() or bool(self._ended())
+
+    def _has_arrived(self) -> bool:
+        return len(self._received) > 0 and self.left_to_play()[0] == 0
+
+    def left_to_play(self) -> tuple[int, PlayUnit]:
+        """A segment by each process, or the episodes that make one update."""
+        episodes = self._settings.per_update or 1
+        if episodes > 1:
+            return max(0, episodes - self._received.num_complete), PlayUnit.EPISODES
+        return max(0, self.num_players - len(self._received)), PlayUnit.SEGMENTS
+
+    def require_fitting(self, played: Played) -> None:
+        self._received.starts_of(played, self._recurrent_state())
+
+    def take_in(self, played: Played) -> None:
+        self._received.add(played, self._received.starts_of(played, self._recurrent_state()))
+
+    def _ended(self) -> list[int]:
+        """The copies of the environment whose newest segment is to be learned from."""
+        episodes, steps = self._episodes(), self._settings.steps
+        new = [episode.buffer.length() - episode.num_learned for episode in episodes]
+        all_end = self._settings.per_update is None and self._num_rows_waiting + sum(new) >= steps * len(episodes)
+        return [
+            copy
+            for copy, (episode, count) in enumerate(zip(episodes, new))
+            if count > 0 and (count >= steps or all_end or episode.buffer.is_complete)
+        ]
+
+    @property
+    def _num_rows_waiting(self) -> int:
+        return sum(len(columns["weights"]) for columns in self._waiting)
+
+    def _played(self) -> list[Segment]:
+        """The segments that have ended in this process."""
+        found = []
+        for copy in self._ended():
+            episode = self._episodes()[copy]
+            buffer, first = episode.buffer, episode.num_learned
+            if not buffer.is_complete:
+                buffer.update_discounted_rewards(first)
+            start = SegmentStart(first, buffer.is_complete, episode.state_before_segment)
+            found.append(Segment(self._update_loop.filtered(Batch(buffer.transitions[first:])), start, copy))
+        return found
+
+    def _arrived(self) -> list[Segment]:
+        """The segments that other processes have played. The network is asked about all that make one update at once.
+
+        That is not done with ``_played``: networks may round otherwise for another number of rows.
+        """
+        segments = [Segment(self._update_loop.filtered(one), one.start) for one in self._received.take()]
+        if self._asked is not None and self._settings.per_update != 1:
+            for segment, outputs in zip(segments, outputs_of(self._asked, segments)):
+                segment.outputs = outputs
+        return segments
+
+    # learning
+
+    def learn(self, updates_left: int | None = None) -> float:
+        if self._settings.updates_targets:
+            self._update_loop.update_targets_if_due()
+        if updates_left == 0:
+            return 0.0
+        has_arrived = self._has_arrived()
+        segments = self._arrived() if has_arrived else self._played()
+        if has_arrived and self._settings.per_update == 1:
+            segments = segments[:updates_left]
+        loss = sum(map(self._learn_from, segments), 0.0)
+        return loss + self._update() if self._waiting and (has_arrived or self._is_update_full()) else loss
+
+    def _is_update_full(self) -> bool:
+        if self._settings.per_update is None:
+            return self._num_rows_waiting >= self._settings.steps * len(self._episodes())
+        return self._num_episodes_waiting >= self._settings.per_update
+
+    def _learn_from(self, segment: Segment) -> float:
+        """Learn from a segment in its episode, or keep it for an update that it is a part of."""
+        copy = segment.copy or 0
+        episode = self._episodes()[copy]
+        self._enter(copy)
+        if segment.copy is None:  # updates without a rule look at the present episode
+            episode.num_learned, episode.state_before_segment = segment.start.first, segment.start.states
+        if segment.start.is_complete:
+            self._num_episodes_waiting += 1
+            if self._note_returns is not None:
+                self._note_returns(segment)
+        loss = self._learn(segment)
+        for batch in () if self._replay is None else self._replay.draw():
+            loss += self._learn(Segment(self._update_loop.filtered(batch)))
+        episode.num_learned = episode.buffer.length()
+        episode.state_before_segment = dict(self._recurrent_state())
+        return loss
+
+    def _learn(self, segment: Segment) -> float:
+        if not self._learns_by_rule():
+            loss = self._update_loop.learn_from_batch(segment)
+            self._update_loop.close_phase()
+            return loss
+        self._waiting.append(self._columns(segment))
+        return self._update() if self._settings.per_update == 1 else 0.0
+
+    def _update(self) -> float:
+        """Make an update on all segments that wait. :return: the loss"""
+        segments, self._waiting, self._num_episodes_waiting = self._waiting, [], 0
+        if self._settings.per_update is None:
+            rows = sum(len(columns["weights"]) for columns in segments)
+            segments = [{**one, "weights": np.full_like(one["weights"], 1.0 / rows)} for one in segments]
+        how: dict[str, Any] = {}
+        if self._settings.target_rates:
+            how["target_rates"] = self._settings.target_rates
+        if self._recurrent_state() and len(segments) > 1:
+            columns, how["sequence_length"] = padded_sequences(segments)
+        else:
+            columns = padded({name: np.concatenate([one[name] for one in segments]) for name in segments[0]})
+        result = self._update_loop.update(columns, **how)
+        self._clock.updates += 1
+        self._update_loop.close_phase()
+        return float(sum(loss[0] for loss in result.losses.values()))
+
+    # state
+
+    def get_state(self) -> dict[str, Any]:
+        return {
+            "segments": {f"{i:04d}": columns for i, columns in enumerate(self._waiting)},
+            "episodes_waiting": self._num_episodes_waiting,
+            "received": self._received.get_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._waiting = [state["segments"][name] for name in sorted(state["segments"])]
+        before = state["counters"].get("_episodes_gathered", 0)  # in checkpoints of older versions
+        self._num_episodes_waiting = state.get("episodes_waiting", before)
+        self._received.set_state(state["received"])

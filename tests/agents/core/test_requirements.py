@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
 from rl_coach.agents.core.requirements import (
     POLICY,
     AgentRequirements,
@@ -22,6 +21,7 @@ from rl_coach.agents.core.requirements import (
 )
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
+from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.memory import Memory, MemoryGranularity

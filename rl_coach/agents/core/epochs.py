@@ -1,0 +1,244 @@
+"""Learning in epochs of minibatches from all that was played with one policy (Schulman et al. 2017, algorithm 1)."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from rl_coach.agents.core.learning import PhaseLearning, Phases
+from rl_coach.agents.core.sequences import Sequences, rows_of, stored_states
+from rl_coach.agents.core.update_loop import UpdateLoop
+from rl_coach.architectures.learner import LearningResult
+from rl_coach.architectures.network_wrapper import NetworkWrapper
+from rl_coach.architectures.packing import padded
+from rl_coach.core_types import Batch
+from rl_coach.logger import screen
+from rl_coach.runs.event_lines import log_epochs
+from rl_coach.utils import Signal
+
+DIVERGENCE = "Kullback-Leibler Divergence"
+_NAMES_IN_LINES = {"Surrogate loss": "Policy Loss", "KL divergence": DIVERGENCE, "Entropy": "Entropy"}
+Columns = dict[str, np.ndarray]
+
+
+class EpochLearning(PhaseLearning):
+    """Plays for a while with one policy, then makes several epochs of minibatch updates on what it played.
+
+    A phase is one training step, however many minibatches it has. See ``Learning``.
+
+    :param phases: when it learns
+    :param update_loop: makes the updates; its rule gives the signals that ``_NAMES_IN_LINES`` lists
+    :param policy: the network whose policy learns
+    :param rng: draws the order of rows
+    :param can_cut: True if episodes in progress can be cut off, so that steps count before any episode has ended
+    :param cut_episodes: brings what was played of episodes in progress into the memory
+    :param columns: makes the columns of whole episodes that the update rule needs
+    :param make_updates: makes the updates of a phase on columns by ``make_epochs``, and gives the mean loss
+
+    :ivar sequence_length: rows that are learned from together: those of a recurrent network's sequences, otherwise 1
+    :ivar divergence: mean divergence from the policy that played, in the minibatches of the last epoch
+    """
+
+    def __init__(
+        self,
+        phases: Phases,
+        update_loop: UpdateLoop,
+        policy: NetworkWrapper,
+        rng: np.random.Generator,
+        *,
+        can_cut: Callable[[], bool],
+        cut_episodes: Callable[[], None],
+        columns: Callable[[Batch], Columns],
+        make_updates: Callable[[Columns], float],
+    ):
+        super().__init__(phases)
+        self._update_loop, self._policy, self._rng = update_loop, policy, rng
+        self._can_cut, self._cut_episodes = can_cut, cut_episodes
+        self._columns, self._make_updates = columns, make_updates
+        self.sequence_length = sequence_length_of(policy)
+        self.divergence = 0.0
+
+    def is_due(self) -> bool:
+        phases = self._phases
+        return phases.clock.is_due(phases.is_in_episode()) and (self._can_cut() or phases.memory.length() > 0)
+
+    def learn(self, updates_left: int | None = None) -> float:
+        updates, loss = self._phases.start(), 0.0
+        self._cut_episodes()
+        memory: Any = self._phases.memory
+        batch = memory.get_all_complete_episodes_transitions()
+        batch = self._update_loop.filtered(batch if isinstance(batch, Batch) else Batch(batch))
+        for _ in range(updates):
+            columns = self._columns(batch)
+            self._update_loop.update_targets_if_due()
+            loss += self._make_updates(columns)
+            self._phases.clock.updates += 1
+            self._update_loop.close_phase()
+        return loss
+
+    def make_epochs(self, columns: Columns, epochs: int, most: int | None = None, **alone: Any) -> float:
+        """All minibatches of some epochs in one compiled call. A recurrent network's are of whole sequences.
+
+        :param columns: [N, ...] by name
+        :param most: the epochs for which the call is compiled; as many as are made if not given
+        :param alone: the network that learns and its signals, if others do not learn; see ``UpdateLoop.update_alone``
+        :return: the mean loss
+        """
+        how = self.minibatches(columns, epochs, most or epochs, self._update_loop.batch_size)
+        how["training_step"] = self._phases.clock.updates
+        result = self._update_loop.update_alone(**alone, **how) if alone else self._update_loop.update(**how)
+        if DIVERGENCE in result.signal_names:
+            self._note_policy(result, epochs)
+        return float(result.losses[alone.get("name", self._policy.name)].mean())
+
+    def minibatches(self, columns: Columns, epochs: int, most: int, size: int) -> dict[str, Any]:
+        """The columns and the rows of each update, as ``UpdateLoop.update`` takes them.
+
+        :param size: rows of a minibatch
+        """
+        length = self.sequence_length
+        size, sequences = max(1, size // length), len(columns["weights"]) // length
+        per_epoch = -(-sequences // size)
+        indices = np.full((epochs, per_epoch * size), -1, np.int32)
+        for epoch in range(epochs):
+            indices[epoch, :sequences] = self._rng.permutation(sequences)
+        columns = padded(columns)
+        # a step is compiled for as many rows as the columns are padded to, of which -1 fills up the last minibatches
+        compiled = np.full((most * -(-len(columns["weights"]) // (length * size)), size), -1, np.int32)
+        compiled[: epochs * per_epoch] = indices.reshape(-1, size)
+        return {
+            "columns": columns,
+            "indices": compiled if length == 1 else rows_of(compiled, length),
+            "num_updates": len(compiled),
+            "count": epochs * per_epoch,
+            "sequence_length": length if self._policy.is_recurrent else None,
+        }
+
+    def _note_policy(self, result: LearningResult, epochs: int) -> None:
+        divergences = result.signals[DIVERGENCE]
+        self.divergence = float(divergences[-(len(divergences) // epochs) :].mean())
+        if screen.is_read_by_programs:
+            signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
+            log_epochs(epochs, signals, self._policy.optimizer.learning_rate(self._phases.clock.updates))
+
+
+def sequence_length_of(network: NetworkWrapper) -> int:
+    """Rows that a network learns from together: those of a recurrent network's sequences, otherwise 1."""
+    return network.network_parameters.middleware_parameters.sequence_length if network.is_recurrent else 1
+
+
+class EpisodeColumns:
+    """Makes columns for PPO's rules of whole episodes: advantages, returns, and the policy that played.
+
+    :param policy: the network that has the policy; it may be the critic's too
+    :param critic: the network that has the critic
+    :param input_names: the observations that networks or the rule look at
+    :param mask_name: the observation that says which actions are possible, None for none
+    :param estimate: advantages and returns [T] of rewards [T] and values [T + 1]
+    :param values: takes in the critic's values
+    :param advantages: takes in the advantages
+    """
+
+    def __init__(
+        self,
+        policy: NetworkWrapper,
+        critic: NetworkWrapper,
+        input_names: Sequence[str],
+        mask_name: str | None,
+        estimate: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
+        values: Signal,
+        advantages: Signal,
+    ):
+        self._policy, self._critic = policy, critic
+        self._is_recurrent, self._sequence_length = policy.is_recurrent, sequence_length_of(policy)
+        self._output_names = {one.name: one.online_network.output_names for one in (policy, critic)}
+        self._policy_outputs = policy.outputs_named("probabilities", "mean", "standard_deviation")
+        self._value_output = critic.outputs_named("v")[0]
+        self._input_names, self._mask_name = input_names, mask_name
+        self._estimate = estimate
+        self._values, self._advantages = values, advantages
+
+    def of(self, batch: Batch, behaviour: Callable[[np.ndarray, np.ndarray, list[np.ndarray]], Columns]) -> Columns:
+        """The columns of whole episodes, one after the other.
+
+        :param behaviour: makes the columns that tell of the policy that played, of the critic's values [N], the
+            logarithms of the probabilities of actions [N], and the policy's outputs [N, ...]
+        """
+        ends = np.flatnonzero(batch.game_over_column)
+        sequences = Sequences(ends, self._sequence_length) if self._is_recurrent else None
+        outputs = self._outputs(self._policy, batch, sequences)
+        policy = [outputs[name] for name in self._policy_outputs]
+        if self._critic is not self._policy:
+            outputs = self._outputs(self._critic, batch, sequences)
+        values = outputs[self._value_output]
+        following = self._values_after(batch, ends, outputs) * ~batch.terminated_column[ends]
+        advantages, returns = self._estimates(batch.reward_column, values, ends, following)
+        self._values.add_sample(values)
+        self._advantages.add_sample(advantages)
+        states = batch.state_columns
+        mask = None if self._mask_name is None else states[self._mask_name] > 0
+        normalized = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        columns = {f"states/{name}": states[name] for name in self._input_names}
+        columns["actions"] = batch.action_column
+        columns["weights"] = np.ones(len(batch), np.float32)
+        columns["extra/advantages"] = normalized.astype(np.float32)
+        columns["extra/returns"] = returns.astype(np.float32)
+        columns |= behaviour(values, log_probabilities(policy, batch.action_column, mask), policy)
+        if sequences is None:
+            return columns
+        before = stored_states(batch, self._policy.online_network.recurrent_state)
+        return sequences.learning_columns(columns | {f"states/{name}": state for name, state in before.items()})
+
+    def _outputs(self, network: NetworkWrapper, batch: Batch, sequences: Sequences | None) -> Columns:
+        """[N, ...] by name, the outputs of a network; the state after each row is among those of a recurrent one, which
+        is unrolled as learning does it: from the state before each sequence's first step."""
+        online = network.online_network
+        inputs = {name: batch.state_columns[name] for name in network.input_names}
+        if sequences is None or not network.is_recurrent:
+            return dict(zip(self._output_names[network.name], online.predict(inputs, squeeze_output=False)))
+        before = stored_states(batch, online.recurrent_state)
+        first = {name: state[sequences.starts] for name, state in before.items()}
+        return {name: sequences.joined(column) for name, column in online.unroll(sequences.cut(inputs), first).items()}
+
+    def _values_after(self, batch: Batch, rows: np.ndarray, outputs: Columns) -> np.ndarray:
+        """The critic's values of the states that some rows led to. :param outputs: its outputs for all rows"""
+        network = self._critic.online_network
+        inputs = {name: batch.next_state_columns[name][rows] for name in self._critic.input_names}
+        if not self._is_recurrent or self._critic is not self._policy:
+            return network.predict(inputs, outputs=[self._value_output])
+        state = {name: outputs[output][rows] for name, output in network.recurrent_outputs.items()}
+        one_step = {name: column[:, None] for name, column in inputs.items()}
+        return network.unroll(one_step, state)[self._value_output][:, 0]
+
+    def _estimates(
+        self, rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, following: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Advantages and returns [N], estimated episode by episode. :param following: [E] what follows each"""
+        starts = np.append(0, ends[:-1] + 1)
+        found = [
+            self._estimate(rewards[start : end + 1], np.append(values[start : end + 1], after))
+            for start, end, after in zip(starts, ends, following)
+        ]
+        advantages, returns = zip(*found)
+        return np.concatenate(advantages), np.concatenate(returns)
+
+
+def log_probabilities(policy: Sequence[np.ndarray], actions: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """[B] float32, log pi(a|s) under the policy that played.
+
+    :param policy: probabilities [B, A], or mean and standard deviation [B, D] of a Gaussian
+    :param mask: [B, A] True for actions that are possible, None if all are
+    """
+    if len(policy) == 1:
+        probabilities = policy[0]
+        if mask is not None:
+            probabilities = probabilities * mask
+            probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
+        chosen = probabilities[np.arange(len(actions)), actions]
+        # a random action of the heatup may have a probability that rounds to 0
+        return np.log(np.maximum(chosen, np.finfo(np.float32).tiny)).astype(np.float32)
+    mean, deviation = policy
+    standardised = (actions - mean) / deviation
+    densities = -0.5 * (standardised**2 + 2 * np.log(deviation) + np.log(2 * np.pi))
+    return densities.sum(axis=1).astype(np.float32)

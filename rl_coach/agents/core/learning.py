@@ -1,0 +1,140 @@
+"""How an agent learns, as a part that it holds: in phases on batches from its memory, unless it chooses another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Protocol, SupportsFloat
+
+from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.update_loop import UpdateLoop
+from rl_coach.base_parameters import AlgorithmParameters
+from rl_coach.core_types import EnvironmentEpisodes, PlayUnit
+from rl_coach.memories.memory import Memory
+
+
+class Learning(Protocol):
+    """Decides when an agent learns, from what, and in how many updates.
+
+    :ivar segment_steps: the longest segment of an episode that it learns from at once; None if it learns out of the
+        memory
+    :ivar needs_newest_policy: True if it learns from nothing but what the newest policy has played
+    :ivar num_players: the number of other processes that play; 1 where this process plays
+    """
+
+    num_players: int
+
+    @property
+    def segment_steps(self) -> int | None: ...
+
+    @property
+    def needs_newest_policy(self) -> bool: ...
+
+    def is_due(self) -> bool:
+        """True if ``learn`` would find something to do. Asking changes nothing."""
+
+    def learn(self, updates_left: int | None = None) -> SupportsFloat:
+        """Make the updates that are due.
+
+        :param updates_left: the most updates that the run still wants, None for no limit
+        :return: the loss; reading it may wait for the updates
+        """
+
+    def left_to_play(self) -> tuple[int, PlayUnit]:
+        """Steps, episodes or segments that other processes are still to play before it learns."""
+
+    def require_fitting(self, played: Played) -> None:
+        """
+        :raises CoachError: what another process has played does not say what is needed to learn from it
+        """
+
+    def take_in(self, played: Played) -> None:
+        """Learn from what another process has played, which the memory has already, when its time comes."""
+
+    def get_state(self) -> dict[str, Any]:
+        """What waits to be learned from, as plain data."""
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from ``get_state``. :param state: the whole state of the agent"""
+
+
+@dataclass(frozen=True)
+class Phases:
+    """When training phases begin, and what they have to learn from.
+
+    :param clock: says when a phase is due
+    :param algorithm: the settings; they are read at each question, so that they may change while a run goes on
+    :param memory: what is learned from
+    :param start: begins the phase that is due, and gives the number of its updates
+    :param is_in_episode: True while an episode is in progress that a phase would have to wait for, if the algorithm
+        acts for full episodes
+    :param is_on_policy: True if only what the newest policy has played is of use
+    """
+
+    clock: TrainingClock
+    algorithm: AlgorithmParameters
+    memory: Memory
+    start: Callable[[], int]
+    is_in_episode: Callable[[], bool]
+    is_on_policy: Callable[[], bool]
+
+
+class PhaseLearning:
+    """Learns from the memory in phases, each of which follows so many steps or episodes. See ``Learning``.
+
+    A subclass makes the updates of a phase (``learn``).
+
+    :param phases: when they begin
+    """
+
+    segment_steps: int | None = None
+
+    def __init__(self, phases: Phases):
+        self._phases = phases
+        self.num_players = 1
+
+    @property
+    def needs_newest_policy(self) -> bool:
+        return self._phases.is_on_policy()
+
+    def is_due(self) -> bool:
+        return self._phases.clock.is_due(self._phases.is_in_episode()) and self._phases.memory.length() > 0
+
+    def left_to_play(self) -> tuple[int, PlayUnit]:
+        clock, period = self._phases.clock, self._phases.algorithm.num_consecutive_playing_steps
+        unit = PlayUnit.EPISODES if isinstance(period, EnvironmentEpisodes) else PlayUnit.STEPS
+        played = clock.episodes if unit is PlayUnit.EPISODES else clock.steps
+        return max(0, period.num_steps - (played - clock.last_phase)), unit
+
+    def require_fitting(self, played: Played) -> None:
+        """Anything that the memory takes can be learned from."""
+
+    def take_in(self, played: Played) -> None:
+        """It is in the memory, where phases find it."""
+
+    def get_state(self) -> dict[str, Any]:
+        return {}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Nothing waits outside of the memory."""
+
+
+class BatchLearning(PhaseLearning):
+    """Learns from batches that the memory samples. :param update_loop: makes the updates"""
+
+    def __init__(self, phases: Phases, update_loop: UpdateLoop):
+        super().__init__(phases)
+        self._update_loop = update_loop
+
+    def learn(self, updates_left: int | None = None) -> SupportsFloat:
+        return self._update_loop.learn(self._phases.start())
+
+
+class NoLearning(PhaseLearning):
+    """Learns nothing, and so is never due."""
+
+    def is_due(self) -> bool:
+        return False
+
+    def learn(self, updates_left: int | None = None) -> SupportsFloat:
+        return 0.0
