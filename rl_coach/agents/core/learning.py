@@ -98,7 +98,7 @@ class PhaseLearning:
         return self._phases.is_on_policy()
 
     def is_due(self) -> bool:
-        return self._phases.clock.is_due(self._phases.is_in_episode()) and self._phases.memory.length() > 0
+        return self._phases.clock.is_due(self._phases.is_in_episode) and self._phases.memory.length() > 0
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
         clock, period = self._phases.clock, self._phases.algorithm.num_consecutive_playing_steps

@@ -50,9 +50,9 @@ def test_phases_follow_the_playing_steps(playing, last, steps, episodes, is_due)
 
 def test_a_phase_waits_for_the_end_of_the_episode_where_the_algorithm_does():
     one = clock(EnvironmentSteps(4), act_for_full_episodes=True)
-    assert not at(one, 6).is_due(in_episode=True)
-    assert at(one, 6, 1).is_due(in_episode=False)
-    assert at(clock(EnvironmentSteps(4), act_for_full_episodes=False), 6).is_due(in_episode=True)
+    assert not at(one, 6).is_due(in_episode=lambda: True)
+    assert at(one, 6, 1).is_due(in_episode=lambda: False)
+    assert at(clock(EnvironmentSteps(4), act_for_full_episodes=False), 6).is_due(in_episode=lambda: True)
 
 
 @pytest.mark.parametrize(
