@@ -127,8 +127,8 @@ def _flag(names: str, help: str, **options: Any) -> tuple[list[str], dict[str, A
 _FLAGS = {
     "the experiment": [
         _flag(
-            "-p --preset", "what to run: the name of a preset (case does not matter), path.py, path.py:variable or package.module",
-              metavar="PRESET"),
+            "-p --preset", metavar="PRESET",
+            help="what to run: the name of a preset (case does not matter), path.py, path.py:variable or package.module"),
         _flag("-l --list", "list the presets with environment and algorithm", action="store_true"),
         _flag("-e --experiment_name", "the experiment's name (default: the preset's name)", metavar="NAME", default=""),
         _flag("-ep --experiment_path", "where experiments are written (default: ./experiments)",
@@ -209,8 +209,8 @@ _FLAGS = {
         _flag("-ew --evaluation_worker", "with -n: start one more worker, which only evaluates", action="store_true"),
     ],
     "distributed runs": [
-        _flag(
-            "-dc --distributed_coach", "train with rollout workers (-n), on this machine or on a cluster", action="store_true"),
+        _flag("-dc --distributed_coach", "train with rollout workers (-n), on this machine or on a cluster",
+              action="store_true"),
         _flag("-dcp --distributed_coach_config_path",
               "the settings of -dc: an INI file with orchestrator, image, data_store, resources", metavar="FILE"),
         _flag("--dry_run", "on Kubernetes: print the manifests as YAML and do nothing else", action="store_true"),

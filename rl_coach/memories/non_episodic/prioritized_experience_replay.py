@@ -48,10 +48,10 @@ _JUST_BELOW_ONE = 1 - 2**-52
 class SegmentTree:
     """Values and their sum, minimum or maximum, kept up to date block by block.
 
-    Each level holds the totals of blocks of 32 values of the level below, up to a top level that is short enough to
-    be summed whole: for a million values three levels, where a binary tree has twenty, and each level is a handful
-    of array operations for a whole batch. Totals are always computed from their whole block, so rounding errors do not add up.
-    Changes are passed upwards when a total is needed.
+    Each level holds the totals of blocks of 32 values of the level below, up to a top level that is short enough to be
+    summed whole: for a million values three levels, where a binary tree has twenty, and each level is a handful of
+    array operations for a whole batch. Totals are always computed from their whole block, so rounding errors do not add
+    up. Changes are passed upwards when a total is needed.
 
     :param size: number of values
     :param operation: operation that makes the totals
