@@ -106,7 +106,7 @@ class DistributedSettings:
     redis: PodSettings = PodSettings(image=REDIS_IMAGE)
 
     def unmet(self) -> Iterator[str]:
-        """What settings require of each other and do not get, a line each."""
+        """Requirements of settings on each other that are not met, one line each."""
         for name, pod in (("trainer", self.trainer), ("worker", self.worker), ("redis", self.redis)):
             for key, request, limit in (("cpu", pod.cpu, pod.cpu_limit), ("memory", pod.memory, pod.memory_limit)):
                 if request and limit and quantity(limit) < quantity(request):
