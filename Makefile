@@ -1,11 +1,12 @@
 # make run     trains CartPole_DQN until it holds its pole up
-# make test    lint, type check, import contracts, unit tests
+# make test    lint, type check, import contracts, unit tests: of agents on JAX, of the rest on TensorFlow
 # make faults  kills, stops, starves and deceives runs and their parts in every way (four minutes)
 # make soak    interrupts, resumes and damages runs in every way (half an hour)
 # make golden  trains every preset that has a reward to reach (hours)
 # make golden-table  trains them with three seeds each and writes the tables in docs; goes on if interrupted
 # make mxnet   runs the tests of networks and agents on MXNet, in an environment of its own (Python 3.10 to 3.12)
 # make bench   measures speed
+# make digests  compares the weights and CSVs of short runs of 16 presets with those on record (ten minutes)
 # make lint    ruff, mypy, import-linter
 # make thin    makes .venv-thin, which acts with exported policies and holds no training framework (0.2 GB, not 2.5)
 # make thin-jax  makes .venv-thin-jax, which also trains with -f jax, without TensorFlow
@@ -30,7 +31,7 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test faults soak golden golden-table mxnet bench lint format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
+.PHONY: help run test faults soak golden golden-table mxnet bench digests lint style types format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
@@ -69,8 +70,19 @@ $(VENV)/.test-installed: $(BIN)/python $(METADATA)
 run: $(VENV)/.run-installed
 	$(BIN)/coach -p CartPole_DQN --apply_stop_condition
 
-test: lint
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not slow and not install and not cluster" -q
+# mypy computes on one core and pytest waits in between: both go on together, and what mypy found is printed at the end.
+# Agents are tested on JAX, which compiles in half of the time, the rest on TensorFlow; tests/frameworks.py says which.
+QUICK := $(BIN)/python -m pytest -n auto --maxprocesses 8 -q --split-by-framework \
+  -m "not golden and not slow and not install and not cluster"
+ON_JAX := tests/agents tests/architectures tests/exploration_policies tests/resume
+
+test: style
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	$(MAKE) --no-print-directory types >"$$log" 2>&1 & typing=$$!; \
+	COACH_TEST_FRAMEWORK=jax KERAS_BACKEND=jax $(QUICK) $(ON_JAX); on_jax=$$?; \
+	$(QUICK); on_tensorflow=$$?; \
+	wait $$typing; typed=$$?; cat "$$log"; \
+	exit $$(( on_jax || on_tensorflow || typed ))
 
 soak: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "resume or faults or slow" -q
@@ -126,9 +138,16 @@ $(VENV)/.bench-installed: $(BIN)/python $(METADATA)
 bench: $(VENV)/.bench-installed
 	$(BIN)/python -m benchmarks
 
-lint: $(VENV)/.test-installed
+digests: $(VENV)/.test-installed
+	$(BIN)/python -m benchmarks.digests compare
+
+lint: style types
+
+style: $(VENV)/.test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.test-installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -1,7 +1,9 @@
 """The functions that one step goes through, by file: ``python -m benchmarks.step [--work W2] [--list]``.
 
 Every call of a function of rl_coach in a steady step of training is counted: acting, observing, storing, and one
-update. What a reader has to follow to understand a step is what this prints.
+update. What a reader has to follow to understand a step is what this prints. For the works of PPO it is one training
+phase, from the beginning of the graph's ``train`` to its end. A change of file is a call of a function that is in
+another file than the function that was called before it.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import argparse
 import collections
 import contextlib
 import inspect
+import itertools
 import pathlib
 import sys
 from typing import Any, Callable
@@ -26,18 +29,22 @@ Call = tuple[str, str]
 def main() -> None:
     """Print the calls of one step, and the longest classes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.step", description=__doc__)
-    parser.add_argument("--work", default="W2", choices=[w.name for w in WORKS.values() if w.algorithm == "dqn"])
+    parser.add_argument(
+        "--work", default="W2", choices=[w.name for w in WORKS.values() if w.algorithm in ("dqn", "ppo")]
+    )
     parser.add_argument("--framework", default="tensorflow", choices=["tensorflow", "jax"])
     parser.add_argument("--list", action="store_true", help="name each function")
     options = parser.parse_args()
-    calls = calls_of_a_step(options.work, options.framework)
+    find_calls = calls_of_a_phase if WORKS[options.work].algorithm == "ppo" else calls_of_a_step
+    calls = find_calls(options.work, options.framework)
     by_file = collections.Counter(file for file, _ in set(calls))
     for file, count in by_file.most_common():
         print(f"{count:5}  {file}")
         if options.list:
             for name, times in collections.Counter(name for f, name in calls if f == file).items():
                 print(f"         {times} {name}")
-    print(f"{len(set(calls)):5}  functions in {len(by_file)} files, {len(calls)} calls")
+    changes = changes_of_file(calls)
+    print(f"{len(set(calls)):5}  functions in {len(by_file)} files, {len(calls)} calls, {changes} changes of file")
     print()
     for name, lines, methods in longest_classes():
         print(f"{lines:5} lines, {methods:3} methods of its own: {name}")
@@ -48,30 +55,67 @@ def calls_of_a_step(work: str, framework: str) -> list[Call]:
     to the next."""
     run = runner(WORKS[work], framework)
     run(600)
-    steps = [_traced(run) for _ in range(8)]
+    steps = [_step(run) for _ in range(8)]
     rare = ("handle_episode_ended", "attend")
     return max((s for s in steps if not any(name.endswith(rare) for _, name in s)), key=len)
 
 
-def _traced(run: Callable[[int], None]) -> list[Call]:
+def calls_of_a_phase(work: str, framework: str) -> list[Call]:
+    """The calls of a training phase, in order, from the beginning of the graph's ``train`` to its end."""
+    run = runner(WORKS[work], framework)
+    run(2 * WORKS[work].rollout)
+    phases: list[list[Call]] = []
+    training = None  # the frame of the outermost ``train``
+
+    def on_event(frame: Any, event: str, call: Call) -> None:
+        nonlocal training
+        if event == "return":
+            training = None if frame is training else training
+            return
+        if training is None and call[1].rpartition(".")[2] == "train":
+            training = frame
+            phases.append([])
+        if training is not None:
+            phases[-1].append(call)
+
+    _trace(on_event, lambda: run(WORKS[work].rollout))
+    return max(phases, key=len)  # in most steps there is nothing to learn from yet
+
+
+def changes_of_file(calls: list[Call]) -> int:
+    """How often a call is of a function in another file than the call before it."""
+    return sum(file != next_file for (file, _), (next_file, _) in itertools.pairwise(calls))
+
+
+def _step(run: Callable[[int], None]) -> list[Call]:
     steps: list[list[Call]] = [[]]
 
-    def on_event(frame: Any, event: str, argument: Any) -> None:
-        path = frame.f_code.co_filename
-        # comprehensions are functions before Python 3.12 only
-        if event != "call" or not path.startswith(ROOT) or frame.f_code.co_name.startswith("<"):
-            return
-        name = frame.f_code.co_qualname if sys.version_info >= (3, 11) else frame.f_code.co_name
-        if name.endswith("LevelManager.step") or (name == "step" and path.endswith("level_manager.py")):
-            steps.append([])
-        steps[-1].append((path[len(ROOT) + 1 :], name))
+    def on_event(frame: Any, event: str, call: Call) -> None:
+        if event == "call":
+            path, name = call
+            if name.endswith("LevelManager.step") or (name == "step" and path.endswith("level_manager.py")):
+                steps.append([])
+            steps[-1].append(call)
 
-    sys.setprofile(on_event)
+    _trace(on_event, lambda: run(3))
+    return steps[2]
+
+
+def _trace(on_event: Callable[[Any, str, Call], None], run: Callable[[], None]) -> None:
+    """Run, and give each call and return of a function of rl_coach to ``on_event``, with its frame."""
+
+    def on_any_event(frame: Any, event: str, argument: Any) -> None:
+        path, name = frame.f_code.co_filename, frame.f_code.co_name
+        # comprehensions are functions before Python 3.12 only
+        if event in ("call", "return") and path.startswith(ROOT) and not name.startswith("<"):
+            name = frame.f_code.co_qualname if sys.version_info >= (3, 11) else name
+            on_event(frame, event, (path[len(ROOT) + 1 :], name))
+
+    sys.setprofile(on_any_event)
     try:
-        run(3)
+        run()
     finally:
         sys.setprofile(None)
-    return steps[2]
 
 
 def longest_classes(count: int = 6) -> list[tuple[str, int, int]]:

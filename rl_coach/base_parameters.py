@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Iterable, Mapping, Union
+from typing import Any, Iterable, Union
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, GradientClippingMethod, TrainingSteps
 from rl_coach.filters.filter import NoInputFilter
-from rl_coach.utilities.constraints import (
-    FLAG,
+from rl_coach.utilities.requirements import (
     FRACTION,
     TEXT,
     Constrained,
-    Constraint,
     exactly,
+    flags,
     instance,
     limit,
     member,
@@ -185,24 +184,20 @@ class AlgorithmParameters(Parameters):
     :ivar update_pre_network_filters_state_on_inference: update them when acting
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "use_accumulated_reward_as_measurement": FLAG,
+    constraints = {
+        **flags("use_accumulated_reward_as_measurement", "heatup_using_network_decisions"),
+        **flags("store_transitions_only_when_episodes_are_terminated", "share_statistics_between_workers"),
+        **flags("act_for_full_episodes", "supports_parameter_noise"),
+        **flags("override_episode_rewards_with_the_last_transition_reward"),
+        **flags("update_pre_network_filters_state_on_train", "update_pre_network_filters_state_on_inference"),
         "num_consecutive_playing_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
         "num_consecutive_training_steps": whole(1),
-        "heatup_using_network_decisions": FLAG,
         "discount": FRACTION,
         "apply_gradients_every_x_episodes": whole(1),
         "num_steps_between_copying_online_weights_to_target": steps(EnvironmentSteps, TrainingSteps),
         "rate_for_copying_weights_to_target": FRACTION,
-        "store_transitions_only_when_episodes_are_terminated": FLAG,
-        "share_statistics_between_workers": FLAG,
         "n_step": whole(1) | exactly(-1),
         "distributed_coach_synchronization_type": optional(member(DistributedCoachSynchronizationType)),
-        "act_for_full_episodes": FLAG,
-        "supports_parameter_noise": FLAG,
-        "override_episode_rewards_with_the_last_transition_reward": FLAG,
-        "update_pre_network_filters_state_on_train": FLAG,
-        "update_pre_network_filters_state_on_inference": FLAG,
     }
 
     def __init__(self) -> None:
@@ -258,13 +253,12 @@ class PresetValidationParameters(Parameters):
     :param read_csv_tries: number of times to look for a CSV that is not there yet
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "test": FLAG,
+    constraints = {
+        **flags("test", "test_using_a_trace_test"),
         "min_reward_threshold": limit(low=-math.inf),
         "max_episodes_to_achieve_reward": number(0),
         "num_workers": whole(1),
         "reward_test_level": optional(TEXT),
-        "test_using_a_trace_test": FLAG,
         "trace_max_env_steps": number(0),
         "read_csv_tries": whole(0),
     }
@@ -315,11 +309,10 @@ class NetworkParameters(Parameters):
     :ivar blueprint: a ``NetworkBlueprint``, which networks that only act are made from; None elsewhere
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "force_cpu": FLAG,
-        "async_training": FLAG,
-        "shared_optimizer": FLAG,
-        "scale_down_gradients_by_number_of_workers_for_sync_training": FLAG,
+    constraints = {
+        **flags("force_cpu", "async_training", "shared_optimizer"),
+        **flags("scale_down_gradients_by_number_of_workers_for_sync_training", "use_separate_networks_per_head"),
+        **flags("replace_mse_with_huber_loss", "create_target_network", "output_embedding", "tensorflow_support"),
         "clip_gradients": optional(limit(0)),
         "gradients_clipping_method": member(GradientClippingMethod),
         "l2_regularization": number(0),
@@ -329,17 +322,12 @@ class NetworkParameters(Parameters):
         "input_embedders_parameters": instance(dict, "a dictionary of embedders by the observations' names"),
         "embedding_merger_type": member(EmbeddingMergerType),
         "heads_parameters": instance((list, tuple, Parameters), "a list of heads"),
-        "use_separate_networks_per_head": FLAG,
         "optimizer_type": one_of("Adam", "RMSProp", "SGD", any_case=True),
         "optimizer_epsilon": number(0),
         "adam_optimizer_beta1": number(0, below=1),
         "adam_optimizer_beta2": number(0, below=1),
         "rms_prop_optimizer_decay": FRACTION,
         "batch_size": whole(1),
-        "replace_mse_with_huber_loss": FLAG,
-        "create_target_network": FLAG,
-        "output_embedding": FLAG,
-        "tensorflow_support": FLAG,
         "softmax_temperature": number(above=0),
     }
 
@@ -414,19 +402,12 @@ class VisualizationParameters(Parameters):
     :param add_rendered_image_to_env_response: put the rendered frame into each step's info
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "print_networks_summary": FLAG,
-        "dump_csv": FLAG,
+    constraints = {
+        **flags("print_networks_summary", "dump_csv", "dump_gifs", "dump_mp4", "dump_in_episode_signals"),
+        **flags("dump_parameters_documentation", "render", "native_rendering", "tensorboard"),
+        **flags("add_rendered_image_to_env_response"),
         "dump_signals_to_csv_every_x_episodes": whole(1),
-        "dump_gifs": FLAG,
-        "dump_mp4": FLAG,
-        "dump_in_episode_signals": FLAG,
-        "dump_parameters_documentation": FLAG,
-        "render": FLAG,
-        "native_rendering": FLAG,
         "max_fps_for_human_control": number(0),
-        "tensorboard": FLAG,
-        "add_rendered_image_to_env_response": FLAG,
     }
 
     def __init__(
@@ -479,15 +460,13 @@ class AgentParameters(Parameters):
     :ivar full_name_id: ``level/agent``, set when the graph is built
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("is_a_highest_level_agent", "is_a_lowest_level_agent", "is_batch_rl_training"),
         "visualization": instance(VisualizationParameters, "VisualizationParameters"),
         "algorithm": instance(AlgorithmParameters, "AlgorithmParameters"),
         "network_wrappers": instance(dict, "a dictionary of NetworkParameters by name"),
         "name": optional(TEXT),
         "full_name_id": optional(TEXT),
-        "is_a_highest_level_agent": FLAG,
-        "is_a_lowest_level_agent": FLAG,
-        "is_batch_rl_training": FLAG,
     }
 
     def __init__(
@@ -573,22 +552,18 @@ class TaskParameters(Parameters):
     :param role: the part of the control loop that this process runs
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("use_cpu", "export_onnx_graph", "apply_stop_condition", "checkpoint_memory", "resume"),
         "framework_type": member(Frameworks),
         "task_index": whole(0),
         "evaluate_only": optional(whole(0)),
-        "use_cpu": FLAG,
         "seed": optional(whole(0)),
         "checkpoint_save_secs": optional(number(0)),
-        "export_onnx_graph": FLAG,
-        "apply_stop_condition": FLAG,
         "num_gpu": whole(0),
-        "checkpoint_memory": FLAG,
         "checkpoint_save_steps": optional(whole(1)),
         "checkpoint_save_episodes": optional(whole(1)),
         "checkpoint_keep": optional(whole(0)),
         "num_threads": optional(whole(1)),
-        "resume": FLAG,
         "preset": optional(TEXT),
         "role": member(TaskRole),
     }

@@ -1,6 +1,6 @@
 """Checkpoints: written so that a kill at any moment leaves the last good one, read so that nothing bad is loaded.
 
-A checkpoint is a directory, ``<num>_Step-<steps>.ckpt``, with these files:
+A checkpoint is a directory, ``<num>_Step-<steps>.ckpt``, or named after another unit that has advanced. Its files:
 
 - ``arrays.safetensors``: all arrays, in the safetensors format, so that any tool reads them;
 - ``state.json``: the plain values, and where each array belongs among them;
@@ -224,9 +224,13 @@ def get_checkpoint_state(checkpoint_dir: str, all_checkpoints: bool = False) -> 
     return CheckpointStateUpdater(checkpoint_dir, read_all=all_checkpoints).get_checkpoint_state()
 
 
-def checkpoint_name(num: int, steps: int) -> str:
-    """``12_Step-3400.ckpt``."""
-    return f"{num}_Step-{steps}.ckpt"
+def checkpoint_name(num: int, count: int, unit: str = "Step") -> str:
+    """``12_Step-3400.ckpt``.
+
+    :param count: how far the run is
+    :param unit: what has been counted, in the singular: ``Step``, ``Epoch`` or ``Update``
+    """
+    return f"{num}_{unit}-{count}.ckpt"
 
 
 def save_checkpoint(
@@ -246,6 +250,12 @@ def save_checkpoint(
     :raises OSError: the disk is full, the directory can't be written, or there is a checkpoint of that name; what was
         there before stands
     """
+    plain, arrays = plain_data.separate(state)
+    contents: dict[str, Iterable[Any]] = {
+        ARRAYS_FILE: plain_data.safetensors_chunks(arrays),
+        STATE_FILE: [json.dumps(plain).encode()],
+        **{path: [data] for path, data in (attachments or {}).items()},
+    }
     os.makedirs(directory, exist_ok=True)
     remove_unfinished(directory)
     final = os.path.join(directory, name)
@@ -254,7 +264,7 @@ def save_checkpoint(
     temporary = os.path.join(directory, f"{_TEMPORARY_PREFIX}{os.getpid()}")
     try:
         os.mkdir(temporary)
-        _write_contents(temporary, state, manifest, attachments or {})
+        _write_contents(temporary, contents, manifest)
         os.replace(temporary, final)
         files.sync_directory(directory)
     except BaseException:
@@ -393,18 +403,15 @@ def remove_unfinished(directory: Path) -> None:
             shutil.rmtree(os.path.join(directory, entry), ignore_errors=True)
 
 
-def _write_contents(
-    directory: str, state: dict[str, Any], manifest: dict[str, Any], attachments: Mapping[str, bytes]
-) -> None:
-    plain, arrays = plain_data.separate(state)
-    chunks = {ARRAYS_FILE: plain_data.safetensors_chunks(arrays), STATE_FILE: [json.dumps(plain).encode()]}
-    written = {name: files.write_synced(os.path.join(directory, name), chunks[name]) for name in chunks}
-    for name, data in attachments.items():
-        path = os.path.join(directory, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        written[name] = files.write_synced(path, [data])
-    for folder in {parent for name in attachments for parent in pathlib.PurePath(name).parents}:
-        files.sync_directory(os.path.join(directory, folder))
+def _write_contents(directory: str, contents: Mapping[str, Iterable[Any]], manifest: dict[str, Any]) -> None:
+    """Write files and a manifest of them. :param contents: their chunks, by their path within the directory"""
+    parents = {parent for name in contents for parent in pathlib.PurePath(name).parents}
+    folders = sorted(os.path.join(directory, parent) for parent in parents - {pathlib.PurePath()})
+    for folder in folders:
+        os.mkdir(folder)
+    written = {name: files.write_synced(os.path.join(directory, name), contents[name]) for name in contents}
+    for folder in folders:
+        files.sync_directory(folder)
     text = json.dumps({**manifest, "format_version": FORMAT_VERSION, "files": written}, indent=1)
     files.write_synced(os.path.join(directory, MANIFEST_FILE), [text.encode()])
     files.sync_directory(directory)

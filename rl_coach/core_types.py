@@ -11,6 +11,7 @@ from typing import Any, Iterable, Iterator, Sequence, Union
 import numpy as np
 
 from rl_coach.utilities import plain_data
+from rl_coach.utilities.errors import CoachError
 
 ActionType = Union[int, float, np.ndarray, list]
 GoalType = Union[None, np.ndarray]
@@ -228,9 +229,9 @@ class ActionInfo:
 
     :param action: the action, in the agent's own action space
     :param all_action_probabilities: [A], the policy over all actions, where there is one
-    :param action_value: Q(s, a)
+    :param action_value: Q(s, a); None where no network was asked, as ``state_value`` and ``max_action_value``
     :param state_value: V(s)
-    :param max_action_value: the largest Q(s, .)
+    :param max_action_value: the largest Q(s, .); ``action_value`` if not given
     """
 
     __slots__ = ("action", "all_action_probabilities", "action_value", "state_value", "max_action_value")
@@ -239,8 +240,8 @@ class ActionInfo:
         self,
         action: ActionType,
         all_action_probabilities: Any = 0,
-        action_value: float = 0.0,
-        state_value: float = 0.0,
+        action_value: float | None = None,
+        state_value: float | None = None,
         max_action_value: float | None = None,
     ):
         self.action = action
@@ -251,6 +252,29 @@ class ActionInfo:
 
     def __repr__(self) -> str:
         return f"ActionInfo({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+
+class Directive:
+    """What the agent of one level asks of the agent of the level below.
+
+    :param goal: what to reach, or another choice of the lower agent's ``in_action_space``
+    :param is_tested: the lower agent acts without exploring, so that the level above learns what it can reach (Levy et
+        al. 2019, section 4.3, subgoal testing)
+    """
+
+    __slots__ = ("goal", "is_tested")
+
+    def __init__(self, goal: Any, is_tested: bool = False):
+        self.goal = goal
+        self.is_tested = is_tested
+
+    @classmethod
+    def of(cls, action: Any) -> Directive:
+        """The directive itself, or one that asks for a plain action of the level above."""
+        return action if isinstance(action, cls) else cls(action)
+
+    def __repr__(self) -> str:
+        return f"Directive({self.goal!r}, is_tested={self.is_tested})"
 
 
 def _another_name(attribute: str) -> Any:
@@ -623,7 +647,9 @@ class Episode:
         rewards = np.asarray([t.reward for t in transitions], dtype=np.float64)
         returns = n_step_returns(rewards, self.discount, self.n_step)
         if self.bootstrap_total_return_from_old_policy and 0 < self.n_step < len(transitions):
-            values = [t.info["max_action_value"] for t in transitions[self.n_step :]]
+            values = [t.info.get("max_action_value") for t in transitions[self.n_step :]]
+            if any(value is None for value in values):
+                raise CoachError(NO_OLD_VALUE)
             returns[: len(values)] += self.discount**self.n_step * np.asarray(values, dtype=np.float64)
         for transition, value in zip(transitions, returns):
             transition.n_step_discounted_rewards = value
@@ -672,6 +698,11 @@ class Episode:
             return []
         return list(map(operator.attrgetter(attribute_name), self.transitions))
 
+
+NO_OLD_VALUE = (
+    "bootstrap_total_return_from_old_policy needs the values of later steps, and some of their actions were chosen "
+    "without asking a network: set info['max_action_value'] before the episode ends, or set it to False"
+)
 
 _EPISODE_FIELDS = ("transitions", "discount", "bootstrap_total_return_from_old_policy", "n_step", "is_complete")
 plain_data.register(Episode, _EPISODE_FIELDS)

@@ -10,7 +10,7 @@ from typing import Any, Callable, Mapping, Union, cast
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
-from rl_coach.core_types import ActionInfo, ActionType, EnvironmentSteps, EnvResponse, RunPhase, Transition
+from rl_coach.core_types import ActionInfo, ActionType, Directive, EnvironmentSteps, EnvResponse, RunPhase, Transition
 from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.environments.environment_protocols import SimulatedEnvironment, Simulator, SteppedEnvironment
 from rl_coach.saver import SaverCollection
@@ -57,8 +57,8 @@ class LevelManager(EnvironmentInterface):
         evaluates in the training environment, which then abandons its episode.
 
     :ivar agent: the agent that acts here
-    :ivar ended_rewards: the total rewards of the episodes that ended within the last step while others went on. Their
-        books are closed already; whoever steps the level counts them.
+    :ivar ended_rewards: the total rewards of the episodes that ended while others went on, and that the graph has not
+        counted yet
     :cvar is_fed: other processes play, and what they send is taken in
     :ivar training_steps: environment steps of heatup and training, told before each evaluation
     """
@@ -151,11 +151,12 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def action_space(self) -> ActionSpace:
-        """The directives that the level above may choose: the incoming action space of the agent."""
+        """The directives that the level above may choose: the incoming action space of the agent; of goals, a box with
+        their bounds."""
         space = self.agent.in_action_space
         if space is None:
             raise CoachError(f"level '{self.name}' takes no directives: its agent has no in_action_space")
-        return space
+        return space.for_the_level_above
 
     def get_random_action(self) -> ActionType:
         return self.action_space.sample()
@@ -218,15 +219,15 @@ class LevelManager(EnvironmentInterface):
 
         :param force_environment_reset: begin anew even where the simulator would go on (a game with lives left)
         """
-        if self.has_real_environment:
+        if self.has_real_environment and self.has_one_episode:
             self.active_environment.reset_internal_state(force_environment_reset)
 
     def reset_internal_state(self, force_environment_reset: bool = False) -> None:
         """Begin an episode for the agent."""
-        self.episode_over = False
-        self._observation_due = True
-        self._reset_due = False
-        self.agent.begin_episode()
+        self.episode_over = self._reset_due = False
+        if self.has_one_episode:
+            self._observation_due = True
+            self.agent.begin_episode()
 
     @property
     def last_env_response(self) -> EnvResponse | None:
@@ -236,20 +237,42 @@ class LevelManager(EnvironmentInterface):
     def step(self, action: Any) -> EnvResponse:
         """Act until ``steps_limit`` is reached or the episode is over for the agent.
 
-        :param action: a directive for the agent, None if there is no level above
+        :param action: a directive for the agent, a goal or a ``Directive``; None if there is no level above
         :return: the environment's last answer; over several steps, with the sum of their rewards
         """
-        agent = self.agent
-        environment = self.active_environment
-        if action is not None:
-            self._pass_down(action)
-        if self._observation_due:
-            self._observation_due = False
-            self.episode_over = agent.observe(self._last_answer())
-        response = self._act_in_turns() if self._acts_in_turns else self._act_once(agent, environment)
+        if action is not None or self._observation_due:
+            self.look(action)
+        response = self._act_in_turns() if self._acts_in_turns else self._act_once()
         if self.should_reset_agent_state_after_time_limit_passes:
             self._reset_due = True
         return response
+
+    # A step in two halves: between them, anybody may ask the environment. ``look`` and ``choose`` come before it,
+    # ``take_in`` after it.
+
+    def look(self, directive: ActionType | Directive | None = None) -> None:
+        """Show the agent the first state of its episode, if it has not seen it yet.
+
+        :param directive: what the level above has chosen for the agent; None if there is no level above
+        """
+        if directive is not None:
+            self.agent.set_incoming_directive(directive)
+            # an agent that has reached its goal begins anew, though the environment's episode goes on
+            if self._reset_due or self.episode_over:
+                self.reset_internal_state()
+        if self._observation_due:
+            self._observation_due = False
+            self.episode_over = self.agent.observe(self._last_answer())
+
+    def choose(self) -> ActionInfo | None:
+        """Return the agent's action for the environment; None if the environment must stand still: the agent's episode
+        is over, or the agent only learns from its memory."""
+        return None if self.episode_over else self.agent.act()
+
+    def take_in(self, response: EnvResponse) -> None:
+        """Show the agent how the environment answered its action; ``episode_over`` tells whether its episode ended."""
+        self.environment_steps += 1
+        self.episode_over = self.agent.observe(response) or response.game_over
 
     def emulate_step_on_trainer(self, transition: Transition) -> bool:
         """Give the level's agent a step that another process has played. :return: True if it ended the episode"""
@@ -267,30 +290,19 @@ class LevelManager(EnvironmentInterface):
             raise CoachError(f"level '{self.name}' cannot act before its environment has begun an episode")
         return response
 
-    def _pass_down(self, directive: ActionType) -> None:
-        self.agent.set_incoming_directive(directive)
-        # an agent that has reached its goal begins anew, though the environment's episode goes on
-        if self._reset_due or self.episode_over:
-            self.reset_internal_state()
-
-    def _act_once(self, agent: AgentInterface, environment: SteppedEnvironment) -> EnvResponse:
-        if self.episode_over:
+    def _act_once(self) -> EnvResponse:
+        chosen = self.choose()
+        if chosen is None:
             return self._last_answer()
-        action_info = agent.act()
-        if action_info is None:
-            # imitating agents learn from what is in their memory; the environment stands still
-            return self._last_answer()
-        response = environment.step(action_info.action)
-        self.environment_steps += 1
-        self.episode_over = agent.observe(response) or response.game_over
+        response = self.active_environment.step(chosen.action)
+        self.take_in(response)
         return response
 
     def _act_in_turns(self) -> EnvResponse:
-        agent, environment = self.agent, self.active_environment
         total_reward: Any = 0.0
         for _ in range(self.steps_limit.num_steps):
             before = self.environment_steps
-            response = self._act_once(agent, environment)
+            response = self._act_once()
             if self.environment_steps > before:
                 total_reward += response.reward
             if self.episode_over:
@@ -301,7 +313,8 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def has_one_episode(self) -> bool:
-        """True if there is one episode in progress at a time, which ``episode_over`` tells of."""
+        """True if there is one episode in progress at a time, which ``episode_over`` tells of; otherwise several,
+        here or in other processes, which begin and end by themselves."""
         return True
 
     @property

@@ -52,30 +52,15 @@ class RemoteLevelManager(LevelManager):
         return self.source is not None
 
     @property
-    def _is_elsewhere(self) -> bool:
-        return self._phase is not RunPhase.TEST
-
-    @property
     def has_one_episode(self) -> bool:
-        return not self._is_elsewhere
-
-    def reset_environment(self, force_environment_reset: bool = False) -> None:
-        if not self._is_elsewhere:
-            super().reset_environment(force_environment_reset)
-
-    def reset_internal_state(self, force_environment_reset: bool = False) -> None:
-        if self._is_elsewhere:
-            self.episode_over = False
-        else:
-            super().reset_internal_state(force_environment_reset)
+        return self._phase is RunPhase.TEST
 
     def step(self, action: Any) -> EnvResponse:
         """Take in the next chunk, waiting for it.
 
         :return: an answer that says nothing
         """
-        self.ended_rewards = []
-        if not self._is_elsewhere:
+        if self.has_one_episode:
             return super().step(action)
         assert self.source is not None
         played = self.source.receive(self.agent.take_in)

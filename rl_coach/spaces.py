@@ -286,6 +286,11 @@ class ActionSpace(Space):
         """
         return ActionInfo(self.sample())
 
+    @property
+    def for_the_level_above(self) -> ActionSpace:
+        """The space in which the agent of a level above chooses one of these as a directive."""
+        return self
+
     clips_actions = False
 
     def __init_subclass__(cls) -> None:
@@ -604,6 +609,12 @@ class GoalsSpace(VectorObservationSpace, ActionSpace):
         self.target_space = target_space
         self.max_abs_range = np.maximum(np.abs(self.low), np.abs(self.high))
         self.default_action = np.zeros(tuple(self.shape))
+        self._box = BoxActionSpace(self.shape, self.low, self.high)
+
+    @property
+    def for_the_level_above(self) -> ActionSpace:
+        """A box with the goals' bounds: agents of continuous actions can choose them, and the metric stays here."""
+        return self if self.target_space is None else self._box
 
     def goal_from_state(self, state: StateType) -> np.ndarray:
         """The goal that ``state`` has reached."""

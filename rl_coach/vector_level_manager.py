@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Iterable, Mapping, cast
 
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.core_types import EnvResponse, RunPhase
+from rl_coach.core_types import ActionInfo, EnvResponse, RunPhase
 from rl_coach.environments.environment_protocols import CopiedEnvironment, SimulatedEnvironment
 from rl_coach.level_manager import LevelManager
 from rl_coach.utilities import plain_data
@@ -37,6 +37,8 @@ class VectorLevelManager(LevelManager):
     closed as they end. Evaluation takes place in one environment, as on any level.
 
     :param environment: an ``EnvironmentCopies``
+
+    :ivar due: the copies whose next episode has to begin, and whether by force (see ``reset_environment``)
     """
 
     agent: Agent
@@ -48,74 +50,76 @@ class VectorLevelManager(LevelManager):
         if self._acts_in_turns or not isinstance(self.agent, Agent):
             raise CoachError(f"level '{name}' cannot act in several environments: set env_params.num_environments to 1")
         self._parallel = self.agent.play_in_copies(environment.num_copies)
-        # copies whose next episode is to begin, and whether by force
-        self._due = dict.fromkeys(range(environment.num_copies), True)
-
-    @property
-    def _in_parallel(self) -> bool:
-        return self._phase is not RunPhase.TEST
+        self.due = dict.fromkeys(range(environment.num_copies), True)
 
     @property
     def has_one_episode(self) -> bool:
-        return not self._in_parallel
+        return self._phase is RunPhase.TEST
 
     @property
     def total_reward_in_current_episode(self) -> Any:
-        if not self._in_parallel:
+        if self.has_one_episode:
             return super().total_reward_in_current_episode
         agent: Any = self.agent
         return agent.total_reward_in_current_episode
 
     def reset_environment(self, force_environment_reset: bool = False) -> None:
-        if self._in_parallel:
-            self._due = dict.fromkeys(range(self._parallel.count), force_environment_reset)
-        else:
-            super().reset_environment(force_environment_reset)
-
-    def reset_internal_state(self, force_environment_reset: bool = False) -> None:
-        if self._in_parallel:
-            self.episode_over = False
-        else:
-            super().reset_internal_state(force_environment_reset)
+        super().reset_environment(force_environment_reset)
+        if not self.has_one_episode:
+            self.due = dict.fromkeys(range(self._parallel.count), force_environment_reset)
 
     def step(self, action: Any) -> EnvResponse:
         """Act once in each copy.
 
         :return: the answer of the last one
         """
-        self.ended_rewards = []
-        if not self._in_parallel:
+        if self.has_one_episode:
             return super().step(action)
-        if self._due:
-            self._begin_episodes()
-        actions = [chosen.action for chosen in self.agent.act_in_copies() if chosen is not None]
-        if len(actions) < self._parallel.count:
+        indices = range(self._parallel.count)
+        self.look_in(indices)
+        chosen = self.choose_in(indices)
+        responses = self._copies.step_all([chosen[index].action for index in indices])
+        self.take_in_from(dict(enumerate(responses)))
+        return responses[-1]
+
+    # A step in two halves, in some of the copies: the answers of the others may come later.
+
+    def look_in(self, indices: Iterable[int]) -> None:
+        """Begin an episode in those of the copies where the last one has ended, and show the agent its first state."""
+        forced = {index: self.due.pop(index) for index in indices if index in self.due}
+        if forced:
+            for index, response in self._copies.begin_episodes(forced).items():
+                self._parallel.enter(index)
+                self.agent.begin_episode()
+                self.agent.observe(response)
+
+    def choose_in(self, indices: Iterable[int]) -> dict[int, ActionInfo]:
+        """Return the agent's action in each of the copies, by index; the networks are called once for all of them.
+
+        :param indices: copies whose episode has begun (``look_in``) and whose last action has been answered
+        """
+        chosen = self.agent.act_in_copies(indices)
+        if None in chosen.values():
             raise CoachError(f"agent '{self.agent.name}' does not act: set env_params.num_environments to 1")
-        responses = self._copies.step_all(actions)
-        for index, response in enumerate(responses):
+        return cast(dict[int, ActionInfo], chosen)
+
+    def take_in_from(self, responses: Mapping[int, EnvResponse]) -> None:
+        """Show the agent how copies answered its actions.
+
+        :param responses: the answers, by the copy's index
+        """
+        for index, response in responses.items():
             self._parallel.enter(index)
             self.environment_steps += 1
             if self.agent.observe(response) or response.game_over:
-                self._due[index] = not response.game_over
-                self._end_episode()
-        return responses[-1]
-
-    def _end_episode(self) -> None:
-        self.ended_rewards.append(float(np.sum(self.total_reward_in_current_episode)))
-        self.agent.handle_episode_ended()
-
-    def _begin_episodes(self) -> None:
-        responses = self._copies.begin_episodes(self._due)
-        self._due = {}
-        for index, response in responses.items():
-            self._parallel.enter(index)
-            self.agent.begin_episode()
-            self.agent.observe(response)
+                self.due[index] = not response.game_over
+                self.ended_rewards.append(float(np.sum(self.total_reward_in_current_episode)))
+                self.agent.handle_episode_ended()
 
     def put_episode_aside(self) -> VectorEpisode:
-        return VectorEpisode(self._parallel.put_aside(), dict(self._due))
+        return VectorEpisode(self._parallel.put_aside(), dict(self.due))
 
     def take_up_episode(self, episode: VectorEpisode, is_restored: bool = False) -> None:
         self._parallel.take_up(episode.agent, is_restored)
-        self._due = dict(episode.due)
+        self.due = dict(episode.due)
         self.episode_over = False

@@ -20,6 +20,7 @@ from rl_coach.checkpoint import (
     CheckpointStateUpdater,
     SingleCheckpoint,
     _filter_checkpoint_files,
+    checkpoint_name,
     find_checkpoint,
     get_checkpoint_state,
     keep_checkpoints,
@@ -272,3 +273,11 @@ def test_without_a_state_file_a_reader_may_insist_on_one(tmp_path):
     (tmp_path / "3_Step-5.ckpt").mkdir()
     assert CheckpointStateReader(str(tmp_path)).get_latest().num == 3
     assert CheckpointStateReader(str(tmp_path), checkpoint_state_optional=False).get_latest() is None
+
+
+@pytest.mark.parametrize("unit", ["Step", "Epoch", "Update"])
+def test_a_checkpoint_is_named_after_what_advanced(unit, tmp_path):
+    name = checkpoint_name(12, 3400, unit)
+    assert name == f"12_{unit}-3400.ckpt" and CheckpointFilenameParser().parse(name) == SingleCheckpoint(12, name)
+    path = save_checkpoint(tmp_path, name, {"a": 1}, {})
+    assert find_checkpoint(tmp_path) == path

@@ -26,6 +26,7 @@ from rl_coach.core_types import (
     VideoDumpFilter,
     n_step_returns,
 )
+from rl_coach.utils import CoachError
 
 
 def transition(number=0, reward=0.0, game_over=False, terminated=None, info=None):
@@ -78,6 +79,10 @@ class TestActionInfo:
     def test_the_largest_value_is_the_actions_own_unless_given(self):
         assert ActionInfo(1, action_value=3.0).max_action_value == 3.0
         assert ActionInfo(1, action_value=3.0, max_action_value=5.0).max_action_value == 5.0
+
+    def test_there_are_no_values_where_no_network_was_asked(self):
+        info = ActionInfo(1)
+        assert info.action_value is info.state_value is info.max_action_value is None
 
     def test_no_attribute_is_added_by_mistake(self):
         with pytest.raises(AttributeError):
@@ -287,6 +292,15 @@ class TestEpisode:
         made = episode([1, 2, 4], discount=0.5, n_step=2, bootstrap_total_return_from_old_policy=True)
         made.update_discounted_rewards()
         assert made.get_transitions_attribute("n_step_discounted_rewards") == [2 + 0.25 * 200, 4, 4]
+
+    def test_a_step_without_the_old_policys_value_is_no_value_of_zero(self):
+        made = episode([1, 2, 4], discount=0.5, n_step=2, bootstrap_total_return_from_old_policy=True)
+        del made.transitions[0].info["max_action_value"]  # no return reaches it
+        made.update_discounted_rewards()
+        assert made.get_transitions_attribute("n_step_discounted_rewards") == [2 + 0.25 * 200, 4, 4]
+        del made.transitions[2].info["max_action_value"]
+        with pytest.raises(CoachError, match="chosen without asking a network: set info"):
+            made.update_discounted_rewards()
 
     def test_n_step_transitions_reach_to_the_last_step_summed(self):
         made = episode([1, 2, 4, 8], discount=0.5, n_step=2)

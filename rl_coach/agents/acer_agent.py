@@ -3,11 +3,11 @@ discrete actions."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Iterator, Mapping
+from typing import Any, Iterator
 
 import numpy as np
 
-from rl_coach.agents.core.requirements import HeadNeed, MemoryNeed, NetworkNeed, Q
+from rl_coach.agents.core.requirements import HeadRequirement, MemoryRequirement, NetworkRequirement, Q
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.rules.acer import TINY, acer_rule, retrace_targets
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -20,7 +20,7 @@ from rl_coach.core_types import Batch
 from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.spaces import DiscreteActionSpace
-from rl_coach.utilities.constraints import FLAG, Constraint, number, whole
+from rl_coach.utilities.requirements import FLAG, number, whole
 
 
 class ACERAlgorithmParameters(AlgorithmParameters):
@@ -38,7 +38,7 @@ class ACERAlgorithmParameters(AlgorithmParameters):
     :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "num_steps_between_gradient_updates": whole(1),
         "ratio_of_replay": number(0),
         "num_transitions_to_start_replay": whole(0),
@@ -91,14 +91,14 @@ class ACERAgentParameters(AgentParameters):
         return "rl_coach.agents.acer_agent:ACERAgent"
 
 
-PROBABILITIES = HeadNeed("ACERPolicyHeadParameters", ("probabilities", "log_probabilities"))
+PROBABILITIES = HeadRequirement("ACERPolicyHeadParameters", ("probabilities", "log_probabilities"))
 
 
 class ACERAgent(PolicyOptimizationAgent):
     """Learns from each new segment, and then from some of the memory."""
 
-    memory_need = MemoryNeed.EPISODES
-    network_needs = {"main": NetworkNeed((Q, PROBABILITIES), has_target=True)}
+    memory_requirement = MemoryRequirement.EPISODES
+    network_requirements = {"main": NetworkRequirement((Q, PROBABILITIES), has_target=True)}
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)

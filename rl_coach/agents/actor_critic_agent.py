@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
 from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
-from rl_coach.agents.core.requirements import POLICY, NetworkNeed, V, unknown_rescaler
+from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, V, unknown_rescaler
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters, VHeadParameters
@@ -20,7 +20,7 @@ from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
-from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, whole
+from rl_coach.utilities.requirements import FRACTION, flags, member, number, whole
 from rl_coach.utils import CoachError
 
 
@@ -38,12 +38,11 @@ class ActorCriticAlgorithmParameters(AlgorithmParameters):
         then has no effect. Beyond Coach.
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("estimate_state_value_using_gae", "learns_from_copies_together"),
         "policy_gradient_rescaler": member(PolicyGradientRescaler),
         "beta_entropy": number(),
         "gae_lambda": FRACTION,
-        "estimate_state_value_using_gae": FLAG,
-        "learns_from_copies_together": FLAG,
         "num_steps_between_gradient_updates": whole(1),
     }
 
@@ -129,7 +128,7 @@ def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: f
 class ActorCriticAgent(PolicyOptimizationAgent):
     """See the module."""
 
-    network_needs = {"main": NetworkNeed((V, POLICY))}
+    network_requirements = {"main": NetworkRequirement((V, POLICY))}
     rescalers = (PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE)
 
     def __init__(self, agent_parameters: Any, parent: Any = None):

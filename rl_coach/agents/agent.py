@@ -27,6 +27,7 @@ from rl_coach.core_types import (
     ActionInfo,
     ActionType,
     Batch,
+    Directive,
     EnvironmentEpisodes,
     EnvResponse,
     PlayUnit,
@@ -41,8 +42,8 @@ from rl_coach.logger import screen
 from rl_coach.runs.event_lines import log_episode
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import GoalsSpace, SpacesDefinition
-from rl_coach.utilities.constraints import check
 from rl_coach.utilities.errors import refuse
+from rl_coach.utilities.requirements import check
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
 
@@ -220,7 +221,7 @@ class Agent(CoachNames, AgentInterface):
         raise NotImplementedError(f"{type(self).__name__} has no update rule: give it one, or a learn_from_batch")
 
     def _warn_of_batch_sizes(self) -> None:
-        read = [name for name in requirements_of(self).network_needs if name in self.networks]
+        read = [name for name in requirements_of(self).network_requirements if name in self.networks]
         if not read or any(self.networks[name].head_outputs is None for name in read):
             return
         counts, sizes = self.update_loop.batch_size, {name: self.ap.network_wrappers[name].batch_size for name in read}
@@ -379,8 +380,8 @@ class Agent(CoachNames, AgentInterface):
     def reset_internal_state(self) -> None:
         """Forget the episode before."""
         self.signals.begin_episode(self.clock.episodes, self._writes_steps)
-        goal, self.episode = self.episode.incoming_goal, self.episode_class(self.ap.algorithm)
-        self.episode.incoming_goal = goal
+        before, self.episode = self.episode, self.episode_class(self.ap.algorithm)
+        self.episode.incoming_goal, self.episode.is_tested = before.incoming_goal, before.is_tested
         self.input_filter.reset()
         self.output_filter.reset()
         self.exploration_policy.reset()
@@ -407,6 +408,8 @@ class Agent(CoachNames, AgentInterface):
         for name, state in (episode.recurrent_states or {}).items():
             self.networks[name].online_network.recurrent_state = state
         vars(self).update(episode.attributes)
+        if episode.is_tested:
+            self.exploration_policy.change_phase(RunPhase.TEST)
         if is_restored:
             self._attributes_of_episode |= set(episode.attributes)
             self.signals.resume_steps(self.clock.episodes)
@@ -481,10 +484,13 @@ class Agent(CoachNames, AgentInterface):
         """Remember what the environment got instead of this agent's choice, as an action of the agent's own space."""
         self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
 
-    def set_incoming_directive(self, action: ActionType) -> None:
+    def set_incoming_directive(self, action: ActionType | Directive) -> None:
         """Take a goal from the level above: until the next one it is the ``desired_goal`` of the agent's states. The
         environment's own state, which others see too, stays as it is."""
-        self.episode.incoming_goal = np.asarray(action)
+        directive = Directive.of(action)
+        if directive.is_tested is not self.episode.is_tested:
+            self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._phase)
+        self.episode.incoming_goal, self.episode.is_tested = np.asarray(directive.goal), directive.is_tested
         self.episode.curr_state = {**self.episode.curr_state, "desired_goal": self.episode.incoming_goal}
 
     # acting
@@ -517,14 +523,17 @@ class Agent(CoachNames, AgentInterface):
         episode.last_action_info = chosen
         return self.output_filter.filter(chosen)
 
-    def act_in_copies(self) -> list[ActionInfo | None]:
-        """An action for each copy of the environment. Networks are asked once for all of them."""
-        parallel = self.parallel
+    def act_in_copies(self, indices: Iterable[int]) -> dict[int, ActionInfo | None]:
+        """An action for some of the copies of the environment, by index. Networks are asked once for all of them."""
+        parallel, indices = self.parallel, list(indices)
         assert parallel is not None
         if self.acts_by_networks and not self.is_recurrent:
-            states = enumerate(parallel.states)
-            parallel.ask_together({i: self.run_pre_network_filter_for_inference(state) for i, state in states})
-        actions = [self.act() for _ in parallel]
+            states = parallel.states
+            parallel.ask_together({i: self.run_pre_network_filter_for_inference(states[i]) for i in indices})
+        actions = {}
+        for index in indices:
+            parallel.enter(index)
+            actions[index] = self.act()
         parallel.ask_together({})
         return actions
 

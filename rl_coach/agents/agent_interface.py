@@ -6,7 +6,7 @@ from typing import Any, Callable, SupportsFloat
 
 import numpy as np
 
-from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, PredictionType, RunPhase
+from rl_coach.core_types import ActionInfo, ActionType, Directive, EnvResponse, PredictionType, RunPhase
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import ActionSpace
@@ -167,7 +167,7 @@ class AgentInterface:
         """Predictions of the agent's networks about states, for another agent."""
         raise NotImplementedError(f"{type(self).__name__} gives no predictions")
 
-    def set_incoming_directive(self, action: ActionType) -> None:
+    def set_incoming_directive(self, action: ActionType | Directive) -> None:
         """Take a goal or a choice from the level above."""
         raise NotImplementedError(f"{type(self).__name__} takes no directives")
 

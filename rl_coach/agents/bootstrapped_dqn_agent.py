@@ -8,7 +8,7 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeInProgress
-from rl_coach.agents.core.requirements import NetworkNeed, Q
+from rl_coach.agents.core.requirements import NetworkRequirement, Q
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNNetworkParameters
 from rl_coach.agents.rules.q_learning import allowed_values
@@ -88,7 +88,7 @@ def bootstrapped_rule(is_huber: bool, mask_name: str | None, loss_weight: float 
 class BootstrappedDQNAgent(ValueOptimizationAgent):
     """See the module."""
 
-    network_needs = {"main": NetworkNeed((Q,), has_target=True)}
+    network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     predicts_values = True
     learns_from_stored_states = True
     episode_class = EpisodeInProgress  # the head of an episode is the exploration policy's

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Iterator, Mapping
+from typing import Iterator
 
 import numpy as np
 
-from rl_coach.agents.core.requirements import HeadNeed, NetworkNeed
+from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters, DQNNetworkParameters
 from rl_coach.agents.rules.categorical_dqn import categorical_rule
 from rl_coach.agents.rules.q_learning import SelectActions, greedy_by_target
@@ -16,9 +16,9 @@ from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.schedules import LinearSchedule
-from rl_coach.utilities.constraints import Constraint, number, whole
+from rl_coach.utilities.requirements import number, whole
 
-DISTRIBUTION = HeadNeed("CategoricalQHeadParameters", ("distribution", "log_distribution", "q"))
+DISTRIBUTION = HeadRequirement("CategoricalQHeadParameters", ("distribution", "log_distribution", "q"))
 
 
 class CategoricalDQNNetworkParameters(DQNNetworkParameters):
@@ -37,11 +37,7 @@ class CategoricalDQNAlgorithmParameters(DQNAlgorithmParameters):
     :ivar atoms: number of returns from ``v_min`` to ``v_max`` that the distribution is over
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "v_min": number(),
-        "v_max": number(),
-        "atoms": whole(2),
-    }
+    constraints = {"v_min": number(), "v_max": number(), "atoms": whole(2)}
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +76,7 @@ class CategoricalDQNAgentParameters(DQNAgentParameters):
 class CategoricalDQNAgent(ValueOptimizationAgent):
     """See the module."""
 
-    network_needs = {"main": NetworkNeed((DISTRIBUTION,), has_target=True)}
+    network_requirements = {"main": NetworkRequirement((DISTRIBUTION,), has_target=True)}
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
     learns_from_stored_states = True
 

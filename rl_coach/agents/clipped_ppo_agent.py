@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Iterator, Mapping
+from typing import Any, Iterator
 
 import numpy as np
 
 from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
-from rl_coach.agents.core.requirements import PPO_POLICY, NetworkNeed, V
+from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
 from rl_coach.agents.rules.proximal_policy import clipped_ppo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -21,7 +21,7 @@ from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
-from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, optional, schedule, whole
+from rl_coach.utilities.requirements import FRACTION, flags, member, number, optional, schedule, whole
 
 
 class ClippedPPONetworkParameters(NetworkParameters):
@@ -60,13 +60,12 @@ class ClippedPPOAlgorithmParameters(AlgorithmParameters):
         times this, in nats; None makes all epochs. Beyond Coach, as in Spinning Up and SB3.
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("estimate_state_value_using_gae", "use_kl_regularization"),
         "policy_gradient_rescaler": member(PolicyGradientRescaler),
         "beta_entropy": number(),
         "gae_lambda": FRACTION,
-        "estimate_state_value_using_gae": FLAG,
         "num_episodes_in_experience_replay": whole(1),
-        "use_kl_regularization": FLAG,
         "clip_likelihood_ratio_using_epsilon": number(above=0),
         "optimization_epochs": whole(1),
         "clipping_decay_schedule": schedule(number(0)),
@@ -120,7 +119,7 @@ class ClippedPPOAgentParameters(AgentParameters):
 class ClippedPPOAgent(ProximalPolicyAgent):
     """See the module."""
 
-    network_needs = {"main": NetworkNeed((V, PPO_POLICY))}
+    network_requirements = {"main": NetworkRequirement((V, PPO_POLICY))}
 
     def make_update_rule(self) -> UpdateRule:
         algorithm = self.ap.algorithm

@@ -12,7 +12,7 @@ import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.base_parameters import AgentParameters, VisualizationParameters
-from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase
+from rl_coach.core_types import ActionInfo, ActionType, Directive, EnvResponse, RunPhase
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import ActionSpace, AgentSelection, GoalsSpace, SpacesDefinition
 from rl_coach.utilities import plain_data
@@ -328,9 +328,9 @@ class CompositeAgent(AgentInterface):
     def set_incoming_directive(self, action: Any) -> None:
         """With ``AgentSelection`` and a ``SingleDecider``, the directive names the agent that decides from now on;
         anything else is handed to every agent."""
-        self.incoming_action = action
+        self.incoming_action = Directive.of(action).goal
         if isinstance(self.decision_policy, SingleDecider) and isinstance(self.in_action_space, AgentSelection):
-            self.decision_policy.decision_maker = list(self.agents)[int(action)]
+            self.decision_policy.decision_maker = list(self.agents)[int(self.incoming_action)]
             return
         for agent in self.agents.values():
             agent.set_incoming_directive(action)

@@ -7,7 +7,7 @@ from typing import Any, Mapping
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.core.requirements import ACTOR, Q_OF_ACTION, NetworkNeed
+from rl_coach.agents.core.requirements import ACTOR, Q_OF_ACTION, NetworkRequirement
 from rl_coach.agents.deterministic_policy import (
     DeterministicPolicyAlgorithmParameters,
     DeterministicPolicyNetworkParameters,
@@ -91,9 +91,9 @@ class DDPGAgentParameters(AgentParameters):
 class DDPGAgent(Agent):
     """See the module. Actions that exploration carries out of bounds are remembered as they are played: clipped."""
 
-    network_needs: Mapping[str, NetworkNeed] = {
-        "actor": NetworkNeed((ACTOR,), has_target=True),
-        "critic": NetworkNeed((Q_OF_ACTION,), has_target=True),
+    network_requirements: Mapping[str, NetworkRequirement] = {
+        "actor": NetworkRequirement((ACTOR,), has_target=True),
+        "critic": NetworkRequirement((Q_OF_ACTION,), has_target=True),
     }
     acting_networks: tuple[str, ...] = ("actor",)
     needs_bounded_actions = True

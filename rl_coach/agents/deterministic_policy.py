@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Mapping, Sequence
+from typing import Sequence
 
 from rl_coach.base_parameters import AlgorithmParameters, NetworkParameters
-from rl_coach.utilities.constraints import FLAG, Constraint, bounds, number, optional
+from rl_coach.utilities.requirements import bounds, flags, number, optional
 
 
 class DeterministicPolicyNetworkParameters(NetworkParameters):
@@ -37,11 +37,10 @@ class DeterministicPolicyAlgorithmParameters(AlgorithmParameters):
     :ivar use_non_zero_discount_for_terminal_states: bootstrap after termination as everywhere, for tasks without an end
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "use_target_network_for_evaluation": FLAG,
+    constraints = {
+        **flags("use_target_network_for_evaluation", "use_non_zero_discount_for_terminal_states"),
         "action_penalty": number(0),
         "clip_critic_targets": optional(bounds("[-50, 0]")),
-        "use_non_zero_discount_for_terminal_states": FLAG,
     }
 
     def __init__(self) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Mapping
-
 import numpy as np
 
 from rl_coach.agents.core.overrides import is_replaced
-from rl_coach.agents.core.requirements import NetworkNeed, Q
+from rl_coach.agents.core.requirements import NetworkRequirement, Q
 from rl_coach.agents.rules.q_learning import SelectActions, greedy_by_target, q_learning_rule, selected_before
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -20,7 +18,7 @@ from rl_coach.core_types import Batch, EnvironmentSteps
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
-from rl_coach.utilities.constraints import FLAG, Constraint
+from rl_coach.utilities.requirements import FLAG
 
 
 class DQNAlgorithmParameters(AlgorithmParameters):
@@ -42,9 +40,7 @@ class DQNAlgorithmParameters(AlgorithmParameters):
 class DQNNetworkParameters(NetworkParameters):
     """A Q-network."""
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "should_get_softmax_probabilities": FLAG,
-    }
+    constraints = {"should_get_softmax_probabilities": FLAG}
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,7 +75,7 @@ class DQNAgentParameters(AgentParameters):
 class DQNAgent(ValueOptimizationAgent):
     """See the module."""
 
-    network_needs = {"main": NetworkNeed((Q,), has_target=True)}
+    network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
     learns_from_stored_states = True
 

@@ -118,7 +118,7 @@ class HumanAgent(Agent):
 
         :raises KeyboardInterrupt: the player has left
         """
-        return self.output_filter.reverse_filter(ActionInfo(self._wait_for_action(), action_value=0))
+        return self.output_filter.reverse_filter(ActionInfo(self._wait_for_action()))
 
     def _wait_for_action(self) -> ActionType:
         while True:

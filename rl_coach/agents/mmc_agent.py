@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.core.requirements import MemoryNeed, NetworkNeed, Q
+from rl_coach.agents.core.requirements import MemoryRequirement, NetworkRequirement, Q
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from rl_coach.agents.rules.q_learning import allowed_values, q_learning_update
@@ -14,7 +14,7 @@ from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, select
 from rl_coach.core_types import Batch
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
-from rl_coach.utilities.constraints import FRACTION, Constraint
+from rl_coach.utilities.requirements import FRACTION
 
 
 class MixedMonteCarloAlgorithmParameters(DQNAlgorithmParameters):
@@ -23,9 +23,7 @@ class MixedMonteCarloAlgorithmParameters(DQNAlgorithmParameters):
     :ivar monte_carlo_mixing_rate: the return's share of the target; 0 is double DQN, 1 learns the returns alone
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "monte_carlo_mixing_rate": FRACTION,
-    }
+    constraints = {"monte_carlo_mixing_rate": FRACTION}
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,8 +78,8 @@ def columns_with_returns(columns: dict[str, np.ndarray], batch: Batch) -> dict[s
 class MixedMonteCarloAgent(ValueOptimizationAgent):
     """See the module."""
 
-    memory_need = MemoryNeed.RETURNS
-    network_needs = {"main": NetworkNeed((Q,), has_target=True)}
+    memory_requirement = MemoryRequirement.RETURNS
+    network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     learns_from_stored_states = True
     max_n_step = 0
 

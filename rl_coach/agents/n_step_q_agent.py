@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Mapping
-
 import numpy as np
 
-from rl_coach.agents.core.requirements import NetworkNeed, Q
+from rl_coach.agents.core.requirements import NetworkRequirement, Q
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.rules.q_learning import greedy_by_target, q_learning_rule
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
@@ -18,7 +16,7 @@ from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, Netwo
 from rl_coach.core_types import Batch, EnvironmentSteps, n_step_returns
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
-from rl_coach.utilities.constraints import Constraint, one_of, whole
+from rl_coach.utilities.requirements import one_of, whole
 
 N_STEP, ONE_STEP = "N-Step", "1-Step"
 
@@ -46,10 +44,7 @@ class NStepQAlgorithmParameters(AlgorithmParameters):
     :ivar targets_horizon: ``'N-Step'`` sums rewards up to the end of the segment, ``'1-Step'`` bootstraps at once
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "num_steps_between_gradient_updates": whole(1),
-        "targets_horizon": one_of(N_STEP, ONE_STEP),
-    }
+    constraints = {"num_steps_between_gradient_updates": whole(1), "targets_horizon": one_of(N_STEP, ONE_STEP)}
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +73,7 @@ class NStepQAgentParameters(AgentParameters):
 class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
     """Learns the segment that was just played: y_t = r_t + ... + discount^(T - t) max_a Q_target(s_T, a)."""
 
-    network_needs = {"main": NetworkNeed((Q,), has_target=True)}
+    network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     learns_from_sequences = False
     explores_by_parameter = True
 

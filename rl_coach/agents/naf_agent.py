@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.core.requirements import HeadNeed, NetworkNeed
+from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import NAFHeadParameters
@@ -26,7 +26,7 @@ from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.policy.action_choice import DeterministicChoice, PolicyDescription
 
-QUADRATIC = HeadNeed("NAFHeadParameters", ("mean", "v", "factor"))
+QUADRATIC = HeadRequirement("NAFHeadParameters", ("mean", "v", "factor"))
 
 
 class NAFNetworkParameters(NetworkParameters):
@@ -106,7 +106,7 @@ def normalized_advantage_rule(is_huber: bool, loss_weight: float = 1.0) -> Updat
 class NAFAgent(ValueOptimizationAgent):
     """See the module."""
 
-    network_needs = {"main": NetworkNeed((QUADRATIC,), has_target=True)}
+    network_requirements = {"main": NetworkRequirement((QUADRATIC,), has_target=True)}
     learns_from_stored_states = True
     needs_bounded_actions = True
 

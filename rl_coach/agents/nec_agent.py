@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Iterator, Mapping
+from typing import Any, Iterator
 
 import numpy as np
 
-from rl_coach.agents.core.requirements import HeadNeed, MemoryNeed, NetworkNeed
+from rl_coach.agents.core.requirements import HeadRequirement, MemoryRequirement, NetworkRequirement
 from rl_coach.agents.rules.nec import neural_episodic_control_rule
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -21,15 +21,13 @@ from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperi
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.differentiable_neural_dictionary import QDND, gradients_of_squared_errors
 from rl_coach.schedules import ConstantSchedule
-from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, number, whole
+from rl_coach.utilities.requirements import FLAG, FRACTION, flags, number, whole
 
 
 class NECNetworkParameters(NetworkParameters):
     """A network of embeddings."""
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "should_get_softmax_probabilities": FLAG,
-    }
+    constraints = {"should_get_softmax_probabilities": FLAG}
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,14 +51,13 @@ class NECAlgorithmParameters(AlgorithmParameters):
     :ivar bootstrap_total_return_from_old_policy: bootstrap at all; otherwise returns sum ``n_step`` rewards alone
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("propagate_updates_to_DND", "bootstrap_total_return_from_old_policy"),
         "dnd_size": whole(1),
         "l2_norm_added_delta": number(above=0),
         "new_value_shift_coefficient": FRACTION,
         "number_of_knn": whole(1),
         "DND_key_error_threshold": number(0),
-        "propagate_updates_to_DND": FLAG,
-        "bootstrap_total_return_from_old_policy": FLAG,
     }
 
     def __init__(self) -> None:
@@ -109,8 +106,8 @@ class NECAgentParameters(AgentParameters):
 class NECAgent(ValueOptimizationAgent):
     """See the module. Each episode's embeddings and returns are added when it ends, under the newest weights."""
 
-    memory_need = MemoryNeed.RETURNS
-    network_needs = {"main": NetworkNeed((HeadNeed("DNDQHeadParameters", ("embedding",)),))}
+    memory_requirement = MemoryRequirement.RETURNS
+    network_requirements = {"main": NetworkRequirement((HeadRequirement("DNDQHeadParameters", ("embedding",)),))}
     predicts_values = True
     learns_one_by_one = True  # which entries are nearest depends on the weights
     reason_to_act_alone = "it acts out of its memory: run it without -dc"

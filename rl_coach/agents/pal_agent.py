@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.core.requirements import MemoryNeed, NetworkNeed, Q
+from rl_coach.agents.core.requirements import MemoryRequirement, NetworkRequirement, Q
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from rl_coach.agents.mmc_agent import columns_with_returns
@@ -15,7 +15,7 @@ from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, select
 from rl_coach.core_types import Batch
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
-from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint
+from rl_coach.utilities.requirements import FLAG, FRACTION
 
 
 class PALAlgorithmParameters(DQNAlgorithmParameters):
@@ -26,11 +26,7 @@ class PALAlgorithmParameters(DQNAlgorithmParameters):
     :ivar monte_carlo_mixing_rate: the return's share of the target; 0 takes none
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "pal_alpha": FRACTION,
-        "persistent_advantage_learning": FLAG,
-        "monte_carlo_mixing_rate": FRACTION,
-    }
+    constraints = {"pal_alpha": FRACTION, "persistent_advantage_learning": FLAG, "monte_carlo_mixing_rate": FRACTION}
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,8 +86,8 @@ def advantage_learning_rule(
 class PALAgent(ValueOptimizationAgent):
     """See the module."""
 
-    memory_need = MemoryNeed.RETURNS
-    network_needs = {"main": NetworkNeed((Q,), has_target=True)}
+    memory_requirement = MemoryRequirement.RETURNS
+    network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     learns_from_stored_states = True
     max_n_step = 0
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
 from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
-from rl_coach.agents.core.requirements import POLICY, NetworkNeed, unknown_rescaler
+from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, unknown_rescaler
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters
@@ -20,7 +20,7 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
-from rl_coach.utilities.constraints import Constraint, member, number, whole
+from rl_coach.utilities.requirements import member, number, whole
 from rl_coach.utils import CoachError
 
 
@@ -44,7 +44,7 @@ class PolicyGradientAlgorithmParameters(AlgorithmParameters):
     :ivar num_steps_between_gradient_updates: the longest segment of an episode that is learned from at once
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "policy_gradient_rescaler": member(PolicyGradientRescaler),
         "beta_entropy": number(),
         "num_steps_between_gradient_updates": whole(1),
@@ -96,7 +96,7 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
     """See the module."""
 
     max_n_step = 0
-    network_needs = {"main": NetworkNeed((POLICY,))}
+    network_requirements = {"main": NetworkRequirement((POLICY,))}
     rescalers = (
         PolicyGradientRescaler.TOTAL_RETURN,
         PolicyGradientRescaler.FUTURE_RETURN,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
 from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
-from rl_coach.agents.core.requirements import PPO_POLICY, NetworkNeed, V
+from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
 from rl_coach.agents.proximal_policy import DIVERGENCE, ProximalPolicyAgent
 from rl_coach.agents.rules.proximal_policy import adapted_coefficient, ppo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -20,7 +20,7 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
-from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, member, number, optional
+from rl_coach.utilities.requirements import FRACTION, flags, member, number, optional
 
 
 class PPOCriticNetworkParameters(NetworkParameters):
@@ -69,7 +69,8 @@ class PPOAlgorithmParameters(AlgorithmParameters):
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("estimate_state_value_using_gae", "use_kl_regularization"),
         "policy_gradient_rescaler": member(PolicyGradientRescaler),
         "gae_lambda": FRACTION,
         "target_kl_divergence": number(above=0),
@@ -77,8 +78,6 @@ class PPOAlgorithmParameters(AlgorithmParameters):
         "high_kl_penalty_coefficient": number(0),
         "clip_likelihood_ratio_using_epsilon": optional(number(above=0)),
         "value_targets_mix_fraction": FRACTION,
-        "estimate_state_value_using_gae": FLAG,
-        "use_kl_regularization": FLAG,
         "beta_entropy": number(),
     }
 
@@ -124,7 +123,7 @@ _POLICY_SIGNALS = ["Policy Loss", "Entropy", DIVERGENCE]
 class PPOAgent(ProximalPolicyAgent):
     """See the module."""
 
-    network_needs = {"actor": NetworkNeed((PPO_POLICY,)), "critic": NetworkNeed((V,))}
+    network_requirements = {"actor": NetworkRequirement((PPO_POLICY,)), "critic": NetworkRequirement((V,))}
     batch_network = "actor"
     acting_networks = ("actor",)
     policy_network, value_network = "actor", "critic"

@@ -10,7 +10,7 @@ import numpy as np
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgent
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.core.requirements import MemoryNeed
+from rl_coach.agents.core.requirements import MemoryRequirement
 from rl_coach.agents.core.sequences import Sequences, rows_of, stored_states
 from rl_coach.architectures.architecture import Architecture
 from rl_coach.architectures.learner import LearningResult
@@ -38,7 +38,7 @@ class ProximalPolicyAgent(ActorCriticAgent):
     :ivar divergence: mean divergence from the policy that played, in the minibatches of the last epoch
     """
 
-    memory_need = MemoryNeed.EPISODES
+    memory_requirement = MemoryRequirement.EPISODES
     rescalers = ActorCriticAgent.rescalers
     learns_from_sequences = False
     learns_from_stored_states = True

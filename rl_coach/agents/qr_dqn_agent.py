@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.core.requirements import HeadNeed, NetworkNeed
+from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters, DQNNetworkParameters
 from rl_coach.agents.rules.q_learning import allowed_values, greedy_by_target
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
@@ -21,9 +21,9 @@ from rl_coach.architectures.update import (
     select_rows,
     weighted_mean,
 )
-from rl_coach.utilities.constraints import Constraint, number, whole
+from rl_coach.utilities.requirements import number, whole
 
-QUANTILES = HeadNeed("QuantileRegressionQHeadParameters", ("quantiles", "q"))
+QUANTILES = HeadRequirement("QuantileRegressionQHeadParameters", ("quantiles", "q"))
 
 
 class QuantileRegressionDQNNetworkParameters(DQNNetworkParameters):
@@ -43,10 +43,7 @@ class QuantileRegressionDQNAlgorithmParameters(DQNAlgorithmParameters):
     :ivar huber_loss_interval: kappa, within which errors are squared; 0 is plain quantile regression
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "atoms": whole(1),
-        "huber_loss_interval": number(0),
-    }
+    constraints = {"atoms": whole(1), "huber_loss_interval": number(0)}
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +103,7 @@ def quantile_regression_rule(atoms: int, kappa: float, mask_name: str | None, lo
 class QuantileRegressionDQNAgent(ValueOptimizationAgent):
     """See the module."""
 
-    network_needs = {"main": NetworkNeed((QUANTILES,), has_target=True)}
+    network_requirements = {"main": NetworkRequirement((QUANTILES,), has_target=True)}
     learns_from_stored_states = True
 
     @property

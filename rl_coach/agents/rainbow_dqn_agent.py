@@ -8,7 +8,7 @@ from rl_coach.agents.categorical_dqn_agent import (
     CategoricalDQNAgentParameters,
     CategoricalDQNAlgorithmParameters,
 )
-from rl_coach.agents.core.requirements import HeadNeed, NetworkNeed
+from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNNetworkParameters
 from rl_coach.architectures.head_parameters import RainbowQHeadParameters
@@ -60,6 +60,8 @@ class RainbowDQNAgent(CategoricalDQNAgent):
     """The online network chooses the next action, whose distribution the target network gives (section 3); the rest
     stands in the parameters."""
 
-    network_needs = {"main": NetworkNeed((HeadNeed("RainbowQHeadParameters", *DISTRIBUTION.outputs),), has_target=True)}
+    network_requirements = {
+        "main": NetworkRequirement((HeadRequirement("RainbowQHeadParameters", *DISTRIBUTION.outputs),), has_target=True)
+    }
     bootstrap_actions = (greedy_by_online, True)
     learns_from_stored_states = True

@@ -4,12 +4,12 @@ TQC, REDQ, DroQ and CrossQ are settings of it."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Iterator, Mapping
+from typing import Any, Iterator
 
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.core.requirements import HeadNeed, NetworkNeed, V
+from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement, V
 from rl_coach.agents.rules.soft_actor_critic import (
     MaximumEntropySettings,
     maximum_entropy_rule,
@@ -31,7 +31,7 @@ from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, RunPhase, S
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.policy.action_choice import PolicyDescription, SquashedGaussianChoice
-from rl_coach.utilities.constraints import FLAG, Constraint, number, optional, whole
+from rl_coach.utilities.requirements import flags, number, optional, whole
 from rl_coach.utils import force_list
 
 
@@ -103,13 +103,12 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
         none, and overestimates the most
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "use_deterministic_for_evaluation": FLAG,
+    constraints = {
+        **flags("use_deterministic_for_evaluation", "policy_uses_mean_of_critics"),
         "temperature": optional(number(0)),
         "target_entropy": optional(number()),
         "update_policy_every_x_training_steps": whole(1),
         "num_critics_in_target": optional(whole(1)),
-        "policy_uses_mean_of_critics": FLAG,
         "top_quantiles_to_drop": whole(0),
     }
 
@@ -196,10 +195,10 @@ def has_value_network(parameters: AgentParameters) -> bool:
 class SoftActorCriticAgent(Agent):
     """See the module. Networks see actions scaled to -1 and 1; the environment gets them in its own range."""
 
-    network_needs = {
-        "policy": NetworkNeed((HeadNeed("SACPolicyHeadParameters", ("mean", "log_deviation")),)),
-        "q": NetworkNeed((HeadNeed("SACQHeadParameters", ("quantiles",), ("q1", "q2")),)),
-        "v": NetworkNeed((V,), has_target=True),
+    network_requirements = {
+        "policy": NetworkRequirement((HeadRequirement("SACPolicyHeadParameters", ("mean", "log_deviation")),)),
+        "q": NetworkRequirement((HeadRequirement("SACQHeadParameters", ("quantiles",), ("q1", "q2")),)),
+        "v": NetworkRequirement((V,), has_target=True),
     }
     acting_networks = ("policy",)
     needs_bounded_actions = True

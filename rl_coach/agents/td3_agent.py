@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Iterator, Mapping
+from typing import Iterator
 
 import numpy as np
 
-from rl_coach.agents.core.requirements import ACTOR, HeadNeed, NetworkNeed
+from rl_coach.agents.core.requirements import ACTOR, HeadRequirement, NetworkRequirement
 from rl_coach.agents.ddpg_agent import DDPGAgent
 from rl_coach.agents.deterministic_policy import (
     DeterministicPolicyAlgorithmParameters,
@@ -21,7 +21,7 @@ from rl_coach.base_parameters import AgentParameters, EmbedderScheme
 from rl_coach.core_types import Batch, TrainingSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
-from rl_coach.utilities.constraints import Constraint, number, whole
+from rl_coach.utilities.requirements import number, whole
 
 
 class TD3CriticNetworkParameters(DeterministicPolicyNetworkParameters):
@@ -62,7 +62,7 @@ class TD3AlgorithmParameters(DeterministicPolicyAlgorithmParameters):
     :ivar num_q_networks: number of critics, of which the smallest value counts
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "update_policy_every_x_episode_steps": whole(1),
         "policy_noise": number(0),
         "noise_clipping": number(0),
@@ -110,16 +110,16 @@ class TD3AgentParameters(AgentParameters):
         return "rl_coach.agents.td3_agent:TD3Agent"
 
 
-TWIN_CRITICS = HeadNeed("TD3VHeadParameters", ("critics", "q", "first"))
+TWIN_CRITICS = HeadRequirement("TD3VHeadParameters", ("critics", "q", "first"))
 UPDATES_OF_A_CALL = 50
 
 
 class TD3Agent(DDPGAgent):
     """See the module."""
 
-    network_needs = {
-        "actor": NetworkNeed((ACTOR,), has_target=True),
-        "critic": NetworkNeed((TWIN_CRITICS,), has_target=True),
+    network_requirements = {
+        "actor": NetworkRequirement((ACTOR,), has_target=True),
+        "critic": NetworkRequirement((TWIN_CRITICS,), has_target=True),
     }
 
     def unmet_by_settings(self) -> Iterator[str]:

@@ -5,8 +5,6 @@ Agents and their settings, by the module that Coach has them in.
 
 from __future__ import annotations
 
-from typing import ClassVar, Mapping
-
 import numpy as np
 
 from rl_coach.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
@@ -19,13 +17,13 @@ from rl_coach.base_parameters import MiddlewareScheme, NetworkParameters
 from rl_coach.core_types import Batch
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.schedules import ConstantSchedule
-from rl_coach.utilities.constraints import FLAG, FRACTION, TEXT, Constraint, number, optional, whole
+from rl_coach.utilities.requirements import FLAG, FRACTION, TEXT, number, optional, whole
 
 
 class RNDNetworkParameters(NetworkParameters):
     """Features of an observation: of the predictor, or of the constant network that it predicts."""
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {"should_get_softmax_probabilities": FLAG}
+    constraints = {"should_get_softmax_probabilities": FLAG}
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +53,7 @@ class TD3ExplorationAlgorithmParameters(TD3AlgorithmParameters):
     :ivar replay_buffer_save_path: directory that it is saved in; None does not save
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "rnd_sample_size": whole(1),
         "rnd_batch_size": whole(1),
         "rnd_optimization_epochs": whole(1),
@@ -136,7 +134,7 @@ class TD3IntrinsicRewardAgent(TD3ExplorationAgent):
 class RandomAgent(TD3ExplorationAgent):
     """Acts as its exploration policy does, at random by default, and learns nothing but novelty."""
 
-    memory_need = TD3ExplorationAgent.memory_need
+    memory_requirement = TD3ExplorationAgent.memory_requirement
 
     def train(self) -> float:
         return 0.0

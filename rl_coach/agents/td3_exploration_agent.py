@@ -8,7 +8,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from rl_coach.agents.core.requirements import MemoryNeed
+from rl_coach.agents.core.requirements import MemoryRequirement
 from rl_coach.agents.td3_agent import TD3Agent
 from rl_coach.core_types import Batch, RunPhase
 from rl_coach.logger import tiled, write_picture
@@ -25,7 +25,7 @@ class TD3ExplorationAgent(TD3Agent):
     :ivar rnd_obs_stats: statistics of observations, which both networks see normalized
     """
 
-    memory_need = MemoryNeed.EPISODES
+    memory_requirement = MemoryRequirement.EPISODES
     reason_to_act_alone = "it learns what is new from the episode that it has just played: run it without -dc"
     counters = (*TD3Agent.counters, "intrinsic_returns_estimate", "last_rnd_training", "last_replay_buffer_save")
 

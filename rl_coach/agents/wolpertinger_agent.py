@@ -4,7 +4,7 @@ learning in large discrete action spaces")."""
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar, Iterator, Mapping
+from typing import Iterator
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from rl_coach.filters.action.partial_discrete_action_space_map import PartialDis
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, SpacesDefinition
-from rl_coach.utilities.constraints import Constraint, whole
+from rl_coach.utilities.requirements import whole
 
 
 class WolpertingerCriticNetworkParameters(DDPGCriticNetworkParameters):
@@ -46,7 +46,7 @@ class WolpertingerAlgorithmParameters(DDPGAlgorithmParameters):
         them make it greedy by the critic
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {"action_embedding_width": whole(1), "k": whole(1)}
+    constraints = {"action_embedding_width": whole(1), "k": whole(1)}
 
     def __init__(self) -> None:
         super().__init__()

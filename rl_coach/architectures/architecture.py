@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NoReturn, Sequence
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
 from rl_coach.architectures.network_saver import NetworkSaver
 from rl_coach.architectures.onnx_model import with_weights
 from rl_coach.architectures.onnx_predictor import OnnxPredictor
+from rl_coach.architectures.target_learning import Fitted, TargetLearning
 from rl_coach.architectures.threads import num_acting_threads
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.saver import SaverCollection
@@ -16,8 +17,14 @@ from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError
 
 
+def refuse(additional_fetches: Any) -> None:
+    """:raises CoachError: tensors of TensorFlow 1 are asked for"""
+    if additional_fetches:
+        raise CoachError("additional_fetches named TensorFlow 1 tensors, which are gone: use predict()")
+
+
 class Architecture:
-    """Predicts with one set of a network's weights, and reads and writes them; ``OnlineNetwork`` learns, too.
+    """Predicts with one set of a network's weights, and reads and writes them; the online network learns, too.
 
     :param agent_parameters: the agent's parameters
     :param spaces: the agent's spaces
@@ -26,6 +33,7 @@ class Architecture:
     :param group: ``'weights'`` for the online network, ``'target_weights'`` for the target
     :param export: gives the network as an ONNX graph; called at the first prediction
     :param rng: draws the noise of NoisyNet layers
+    :param target_learning: makes the updates of the online network; None for a target
     """
 
     def __init__(
@@ -38,6 +46,7 @@ class Architecture:
         group: str,
         export: Any,
         rng: np.random.Generator,
+        target_learning: TargetLearning | None = None,
     ):
         self.ap = agent_parameters
         self.spaces = spaces
@@ -48,6 +57,7 @@ class Architecture:
         self._groups = (group, "buffers" if group == "weights" else "target_buffers")
         self._export = export
         self._rng = rng
+        self._target_learning = target_learning
         self._predictor: OnnxPredictor | None = None
         self._version = -1
         self._noise = state.function.noise_buffers
@@ -216,6 +226,14 @@ class Architecture:
         found = (network.predict(inputs, squeeze_output=False) for network, inputs in network_input_tuples)
         return [output for outputs in found for output in outputs]
 
+    @property
+    def _learning(self) -> TargetLearning:
+        if self._target_learning is None:
+            raise CoachError(
+                f"network '{self.name}' does not learn: train the online network, and update_target_network()"
+            )
+        return self._target_learning
+
     def train_on_batch(
         self,
         inputs: dict[str, np.ndarray],
@@ -223,9 +241,13 @@ class Architecture:
         scaler: float = 1.0,
         additional_fetches: Any = None,
         importance_weights: np.ndarray | None = None,
-    ) -> tuple[float, list[float], float, list]:
-        """Make an update towards targets; see ``OnlineNetwork``."""
-        self._does_not_learn()
+    ) -> Fitted:
+        """Make an update towards targets that the caller computed; see ``TargetLearning.train``.
+
+        :param scaler: divides the gradients
+        """
+        refuse(additional_fetches)
+        return self._learning.train(inputs, targets, importance_weights, scaler)
 
     def accumulate_gradients(
         self,
@@ -234,25 +256,32 @@ class Architecture:
         additional_fetches: Any = None,
         importance_weights: np.ndarray | None = None,
         no_accumulation: bool = False,
-    ) -> tuple[float, list[float], float, list]:
-        """Add a batch's gradients to those that wait; see ``OnlineNetwork``."""
-        self._does_not_learn()
+    ) -> Fitted:
+        """Add a batch's gradients to those that ``apply_gradients_and_sync_networks`` applies.
+
+        :param no_accumulation: forget those before
+        :return: as ``train_on_batch``, for this batch alone
+        """
+        refuse(additional_fetches)
+        return self._learning.accumulate(inputs, targets, importance_weights, no_accumulation)
 
     def reset_accumulated_gradients(self) -> None:
         """Forget the gradients that wait to be applied."""
-        self._does_not_learn()
+        self._learning.accumulated = []
 
-    def apply_gradients(self, gradients: Sequence[np.ndarray], scaler: float = 1.0) -> None:
-        """Make an update with given gradients; see ``OnlineNetwork``."""
-        self._does_not_learn()
+    def apply_gradients(self, gradients: Sequence[np.ndarray] | None, scaler: float = 1.0) -> None:
+        """Make an update of the optimizer with gradients that the caller computed.
+
+        :param gradients: one for each weight, in the order of ``get_weights``; they are not clipped. None: the sum of
+            those accumulated, which stay
+        :param scaler: divides the gradients
+        """
+        self._learning.apply(gradients, scaler)
 
     def apply_and_reset_gradients(self, gradients: Sequence[np.ndarray], scaler: float = 1.0) -> None:
         """Make an update with given gradients, and forget those that wait."""
         self.apply_gradients(gradients, scaler)
         self.reset_accumulated_gradients()
-
-    def _does_not_learn(self) -> NoReturn:
-        raise CoachError(f"network '{self.name}' does not learn: train the online network, and update_target_network()")
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
         """A saver of the weights by themselves; a graph's checkpoint holds them without it.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from rl_coach.base_parameters import EmbedderScheme, NetworkComponentParameters
-from rl_coach.utilities.constraints import FLAG, TEXT, Constraint, instance, limit, number, optional, pair
+from rl_coach.utilities.requirements import TEXT, flags, instance, limit, number, optional, pair
 
 INPUT_RESCALING = {"image": 255.0, "vector": 1.0, "tensor": 1.0}
 INPUT_OFFSET = {"image": 0.0, "vector": 0.0, "tensor": 0.0}
 
 
+@dataclass(eq=False, repr=False)
 class InputEmbedderParameters(NetworkComponentParameters):
     """Settings of what makes a vector of features of one input.
 
@@ -26,43 +28,32 @@ class InputEmbedderParameters(NetworkComponentParameters):
     :param flatten: give a vector for each input, whatever its shape
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("batchnorm", "is_training", "flatten"),
         "activation_function": optional(TEXT),
-        "batchnorm": FLAG,
         "dropout_rate": number(0, below=1),
         "name": TEXT,
-        "is_training": FLAG,
         "input_rescaling": instance(dict, "a dictionary of numbers by kind of input"),
         "input_offset": instance(dict, "a dictionary of numbers by kind of input"),
         "input_clipping": optional(pair(limit(-math.inf), limit(-math.inf), "(-5, 5)")),
-        "flatten": FLAG,
     }
 
-    def __init__(
-        self,
-        activation_function: str = "relu",
-        scheme: Any = EmbedderScheme.Medium,
-        batchnorm: bool = False,
-        dropout_rate: float = 0.0,
-        name: str = "embedder",
-        input_rescaling: dict[str, float] | None = None,
-        input_offset: dict[str, float] | None = None,
-        input_clipping: tuple[float, float] | None = None,
-        dense_layer: Any = None,
-        is_training: bool = False,
-        flatten: bool = True,
-    ):
-        super().__init__(dense_layer=dense_layer)
-        self.activation_function = activation_function
-        self.scheme = scheme
-        self.batchnorm = batchnorm
-        self.dropout_rate = dropout_rate
-        self.input_rescaling = dict(INPUT_RESCALING) if input_rescaling is None else input_rescaling
-        self.input_offset = dict(INPUT_OFFSET) if input_offset is None else input_offset
-        self.input_clipping = input_clipping
-        self.name = name
-        self.is_training = is_training
-        self.flatten = flatten
+    activation_function: str = "relu"
+    scheme: Any = EmbedderScheme.Medium
+    batchnorm: bool = False
+    dropout_rate: float = 0.0
+    name: str = "embedder"
+    input_rescaling: Any = None
+    input_offset: Any = None
+    input_clipping: tuple[float, float] | None = None
+    dense_layer: Any = None
+    is_training: bool = False
+    flatten: bool = True
+
+    def __post_init__(self) -> None:
+        super().__init__(self.dense_layer)
+        self.input_rescaling = dict(INPUT_RESCALING) if self.input_rescaling is None else self.input_rescaling
+        self.input_offset = dict(INPUT_OFFSET) if self.input_offset is None else self.input_offset
 
     @property
     def path(self) -> str:

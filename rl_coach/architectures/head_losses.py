@@ -12,7 +12,7 @@ from rl_coach.utils import CoachError
 
 def value_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
     """[B], the squared (or Huber) errors of a row's outputs added up; an output that equals its target adds none."""
-    predicted = next(outputs[name] for name in ("critics", "q", "v") if name in outputs)
+    predicted = next(outputs[name] for name in ("critics", "q", "v", "values") if name in outputs)
     predicted = predicted if len(predicted.shape) > 1 else predicted[:, None]
     errors = ops.reshape(target, (ops.shape(predicted)[0], -1)) - predicted
     return ops.sum(huber(ops, errors) if is_huber else errors * errors, axis=-1)
@@ -31,6 +31,22 @@ def feature_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is
     return ops.mean(huber(ops, errors) if is_huber else errors * errors, axis=-1)
 
 
+def classification_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
+    """[B], the cross entropy of the predicted classes and the true ones: labels [B], or probabilities [B, A]."""
+    log_probabilities = outputs["log_probabilities"]
+    if len(target.shape) == 1:
+        target = ops.one_hot(ops.cast(target, "int32"), log_probabilities.shape[-1], dtype="float32")
+    return -ops.sum(target * log_probabilities, axis=-1)
+
+
+def measurements_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
+    """[B], the squared errors of a row's measurements [B, A, offsets * M] added up. Targets that are not a number, such
+    as those of actions not taken and of offsets after the episode's end, add none."""
+    errors = target - outputs["measurements"]
+    errors = ops.where(ops.isnan(target), ops.zeros_like(errors), errors)
+    return ops.sum(errors * errors, axis=(1, 2))
+
+
 HEAD_LOSSES: dict[str, Callable] = {
     "QHead": value_loss,
     "DuelingQHead": value_loss,
@@ -39,6 +55,9 @@ HEAD_LOSSES: dict[str, Callable] = {
     "TD3VHead": value_loss,
     "RNDHead": feature_loss,
     "PolicyHead": policy_loss,
+    "ClassificationHead": classification_loss,
+    "RegressionHead": value_loss,
+    "MeasurementsPredictionHead": measurements_loss,
 }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from rl_coach.base_parameters import NetworkComponentParameters
-from rl_coach.utilities.constraints import FLAG, TEXT, Constraint, list_of, number, optional, whole
+from rl_coach.utilities.requirements import FLAG, TEXT, flags, instance, list_of, number, optional, whole
 
 
 class HeadParameters(NetworkComponentParameters):
@@ -19,7 +20,7 @@ class HeadParameters(NetworkComponentParameters):
     :param dense_layer: the class of fully connected layers; None for ``Dense``
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "activation_function": optional(TEXT),
         "name": TEXT,
         "num_output_head_copies": whole(1),
@@ -54,91 +55,60 @@ class HeadParameters(NetworkComponentParameters):
         return self.parameterized_class_name
 
 
+@dataclass(eq=False, repr=False)
 class _NamedHead(HeadParameters):
     """A head whose class says its name and defaults; None as an argument takes the class's default."""
+
+    activation_function: Any = None
+    name: Any = None
+    num_output_head_copies: int = 1
+    rescale_gradient_from_head_by_factor: float = 1.0
+    loss_weight: float = 1.0
+    dense_layer: Any = None
 
     head = ""
     default_name = ""
     default_activation = "relu"
 
-    def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
-        dense_layer: Any = None,
-    ):
+    def __post_init__(self) -> None:
         super().__init__(
-            parameterized_class_name=self.head,
-            activation_function=self.default_activation if activation_function is None else activation_function,
-            name=self.default_name if name is None else name,
-            num_output_head_copies=num_output_head_copies,
-            rescale_gradient_from_head_by_factor=rescale_gradient_from_head_by_factor,
-            loss_weight=loss_weight,
-            dense_layer=dense_layer,
+            self.head,
+            self.default_activation if self.activation_function is None else self.activation_function,
+            self.default_name if self.name is None else self.name,
+            self.num_output_head_copies,
+            self.rescale_gradient_from_head_by_factor,
+            self.loss_weight,
+            self.dense_layer,
         )
 
 
+@dataclass(eq=False, repr=False)
 class _HeadWithOutputBias(_NamedHead):
     """A head whose output bias can be given an initial value.
 
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
 
-    def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
-        dense_layer: Any = None,
-        output_bias_initializer: Any = None,
-    ):
-        super().__init__(
-            activation_function,
-            name,
-            num_output_head_copies,
-            rescale_gradient_from_head_by_factor,
-            loss_weight,
-            dense_layer,
-        )
-        self.output_bias_initializer = output_bias_initializer
+    output_bias_initializer: Any = None
 
 
+@dataclass(eq=False, repr=False)
 class _ValueHead(_NamedHead):
     """A head with one output.
 
     :param initializer: ``'normalized_columns'`` (the output kernel's columns have norm 1) or ``'xavier'`` (the
-        network's ``initial_weights``, which are Glorot's unless it says otherwise)
+        network's ``initial_weights``, which are Glorot's unless it says otherwise); None for the class's default
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
 
+    initializer: str | None = None
+    output_bias_initializer: Any = None
+
     default_initializer = "normalized_columns"
 
-    def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
-        dense_layer: Any = None,
-        initializer: str | None = None,
-        output_bias_initializer: Any = None,
-    ):
-        super().__init__(
-            activation_function,
-            name,
-            num_output_head_copies,
-            rescale_gradient_from_head_by_factor,
-            loss_weight,
-            dense_layer,
-        )
-        self.initializer = self.default_initializer if initializer is None else initializer
-        self.output_bias_initializer = output_bias_initializer
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.initializer = self.default_initializer if self.initializer is None else self.initializer
 
 
 class _ActorHead(_NamedHead):
@@ -148,10 +118,7 @@ class _ActorHead(_NamedHead):
     :ivar state_dependent_noise: the features are an output too; ``StateDependentNoiseParameters`` sets it
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "batchnorm": FLAG,
-        "state_dependent_noise": FLAG,
-    }
+    constraints = {**flags("batchnorm", "state_dependent_noise")}
 
     def __init__(
         self,
@@ -194,11 +161,7 @@ class _Support(HeadParameters):
     :ivar v_min: the smallest; ``v_max`` the largest
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "atoms": whole(2),
-        "v_min": number(),
-        "v_max": number(),
-    }
+    constraints = {"atoms": whole(2), "v_min": number(), "v_max": number()}
 
     atoms = 51
     v_min = -10.0
@@ -217,9 +180,7 @@ class QuantileRegressionQHeadParameters(_HeadWithOutputBias):
     :ivar atoms: number of quantiles; the agent fills it in from its algorithm's parameters
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "atoms": whole(1),
-    }
+    constraints = {"atoms": whole(1)}
 
     head, default_name = "QuantileRegressionQHead", "quantile_regression_q_head_params"
     atoms = 200
@@ -275,27 +236,12 @@ class PolicyHeadParameters(_NamedHead):
     :ivar initial_log_scale: logarithm of the deviation of that function's weights at first
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {"state_dependent_noise": FLAG, "initial_log_scale": number()}
+    constraints = {"state_dependent_noise": FLAG, "initial_log_scale": number()}
 
     head, default_name, default_activation = "PolicyHead", "policy_head_params", "tanh"
 
-    def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
-        dense_layer: Any = None,
-    ):
-        super().__init__(
-            activation_function,
-            name,
-            num_output_head_copies,
-            rescale_gradient_from_head_by_factor,
-            loss_weight,
-            dense_layer,
-        )
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.state_dependent_noise = False
         self.initial_log_scale = -2.0
 
@@ -325,46 +271,37 @@ class WolpertingerActorHeadParameters(_ActorHead):
 
 
 class MeasurementsPredictionHeadParameters(_NamedHead):
-    """Future measurements for each action (Dosovitskiy & Koltun 2017)."""
+    """Future measurements for each action (Dosovitskiy & Koltun 2017).
+
+    :ivar num_predicted_steps_ahead: number of offsets in time; the agent fills it in from its algorithm's parameters
+    """
+
+    constraints = {"num_predicted_steps_ahead": whole(1)}
 
     head, default_name = "MeasurementsPredictionHead", "measurements_prediction_head_params"
+    num_predicted_steps_ahead = 6
 
 
 class ClassificationHeadParameters(_NamedHead):
-    """Probabilities of classes."""
+    """Probabilities of classes, one for each discrete action."""
 
     head, default_name = "ClassificationHead", "classification_head_params"
 
 
-class RegressionHeadParameters(_HeadWithOutputBias):
-    """A number for each action.
+@dataclass(eq=False, repr=False)
+class RegressionHeadParameters(_NamedHead):
+    """A number for each discrete action, or for each element of a continuous one.
 
-    :param scheme: layers before the output; None for one of 256 units
+    :param scheme: a list of layers before the output, with the activation after each; None for one of 256 units
+    :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
 
-    head, default_name = "RegressionHead", "q_head_params"
+    constraints = {"scheme": optional(instance((list, tuple), "a list of layers"))}
 
-    def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
-        dense_layer: Any = None,
-        scheme: Any = None,
-        output_bias_initializer: Any = None,
-    ):
-        super().__init__(
-            activation_function,
-            name,
-            num_output_head_copies,
-            rescale_gradient_from_head_by_factor,
-            loss_weight,
-            dense_layer,
-            output_bias_initializer,
-        )
-        self.scheme = scheme
+    scheme: Any = None
+    output_bias_initializer: Any = None
+
+    head, default_name = "RegressionHead", "q_head_params"
 
 
 class SACPolicyHeadParameters(_NamedHead):
@@ -376,7 +313,7 @@ class SACPolicyHeadParameters(_NamedHead):
     :ivar mean_limit: the mean before squashing lies between plus and minus that; None leaves it free
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "state_dependent_noise": FLAG, "initial_log_scale": number(), "mean_limit": optional(number(above=0)),
     }  # fmt: skip
 
@@ -401,13 +338,12 @@ class SACQHeadParameters(_NamedHead):
     :param batchnorm: batch normalisation of the input and after each hidden layer
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("layernorm", "batchnorm"),
         "network_layers_sizes": list_of(whole(1)),
         "num_critics": whole(1),
         "num_quantiles": whole(1),
         "dropout_rate": number(0, below=1),
-        "layernorm": FLAG,
-        "batchnorm": FLAG,
     }
 
     head, default_name = "SACQHead", "sac_q_head_params"
@@ -441,9 +377,7 @@ class RNDHeadParameters(_NamedHead):
     :param is_predictor: the trained half; the other stays as it was initialised
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "is_predictor": FLAG,
-    }
+    constraints = {"is_predictor": FLAG}
 
     head, default_name = "RNDHead", "rnd_head_params"
 

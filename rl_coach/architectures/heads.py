@@ -8,7 +8,8 @@ import numpy as np
 
 from rl_coach.architectures.components import component_class
 from rl_coach.architectures.initializers import Constant, Initializer, NormalizedColumns, output_bias
-from rl_coach.architectures.layers import Layers
+from rl_coach.architectures.layers import BatchnormActivationDropout, Dense, Layers
+from rl_coach.architectures.schemes import with_activations
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, SpacesDefinition
 from rl_coach.utils import CoachError
 
@@ -31,6 +32,7 @@ class Head:
     public: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     takes_streams = False
+    HIDDEN_UNITS = 512
     supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace)
 
     def __init__(self, parameters: Any, spaces: SpacesDefinition, temperature: float = 1.0):
@@ -52,6 +54,17 @@ class Head:
         :param inputs: all inputs of the network by name
         """
         raise NotImplementedError(f"{type(self).__name__} does not say what it computes")
+
+    def _hidden_and_output(self, layers: Layers, features: Any, units: int) -> Any:
+        """[B, units], from a layer of ``HIDDEN_UNITS`` of its own."""
+        hidden = layers.dense(features, self.HIDDEN_UNITS)
+        return layers.dense(layers.activate(self.parameters.activation_function, hidden), units)
+
+    def _in_bounds(self, layers: Layers, squashed: Any) -> Any:
+        """Numbers from -1 to 1 as actions between their bounds."""
+        low, high = self.spaces.action.low, self.spaces.action.high
+        centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
+        return squashed * radius + centre
 
     def require_streams(self, network: str) -> None:
         """
@@ -92,15 +105,10 @@ class DuelingQHead(Head):
 
     public = ("q",)
     supported_actions = (DiscreteActionSpace,)
-    HIDDEN_UNITS = 512
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        value, advantage = (self._stream(layers, features, units) for units in (1, self.num_actions))
+        value, advantage = (self._hidden_and_output(layers, features, units) for units in (1, self.num_actions))
         return {"q": value + advantage - layers.ops.mean(advantage, axis=1, keepdims=True)}
-
-    def _stream(self, layers: Layers, features: Any, units: int) -> Any:
-        hidden = layers.dense(features, self.HIDDEN_UNITS)
-        return layers.dense(layers.activate(self.parameters.activation_function, hidden), units)
 
 
 class CategoricalQHead(Head):
@@ -135,17 +143,11 @@ class RainbowQHead(CategoricalQHead):
     """A categorical head whose logits are those of a state's value and of the actions' advantages, less the mean of
     these, each from 512 hidden units (Hessel et al. 2018, section 3)."""
 
-    HIDDEN_UNITS = 512
-
     def _logits(self, layers: Layers, features: Any) -> Any:
         atoms = self.parameters.atoms
-        value = layers.ops.reshape(self._stream(layers, features, atoms), (-1, 1, atoms))
-        advantage = self._per_action(layers, self._stream(layers, features, self.num_actions * atoms))
+        value = layers.ops.reshape(self._hidden_and_output(layers, features, atoms), (-1, 1, atoms))
+        advantage = self._per_action(layers, self._hidden_and_output(layers, features, self.num_actions * atoms))
         return value + advantage - layers.ops.mean(advantage, axis=1, keepdims=True)
-
-    def _stream(self, layers: Layers, features: Any, units: int) -> Any:
-        hidden = layers.dense(features, self.HIDDEN_UNITS)
-        return layers.dense(layers.activate(self.parameters.activation_function, hidden), units)
 
 
 class QuantileRegressionQHead(Head):
@@ -180,11 +182,9 @@ class NAFHead(Head):
     supported_actions = (BoxActionSpace,)
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        low, high = self.spaces.action.low, self.spaces.action.high
-        centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
         value = layers.ops.squeeze(layers.dense(features, 1), -1)
         squashed = layers.activate(self.parameters.activation_function, layers.dense(features, self.num_actions))
-        return {"mean": squashed * radius + centre, "v": value, "factor": self._factor(layers, features)}
+        return {"mean": self._in_bounds(layers, squashed), "v": value, "factor": self._factor(layers, features)}
 
     def _factor(self, layers: Layers, features: Any) -> Any:
         size = self.num_actions
@@ -251,9 +251,7 @@ class DDPGActor(Head):
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         pre_activation = layers.dense(features, self.num_actions)
         normalized = layers.batchnorm(pre_activation) if self.parameters.batchnorm else pre_activation
-        low, high = self.spaces.action.low, self.spaces.action.high
-        centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
-        action = layers.activate(self.parameters.activation_function, normalized) * radius + centre
+        action = self._in_bounds(layers, layers.activate(self.parameters.activation_function, normalized))
         outputs = {"action": action, "pre_activation": pre_activation}
         return {**outputs, "features": features} if self.parameters.state_dependent_noise else outputs
 
@@ -301,8 +299,7 @@ class PolicyHead(Head):
         low, high = self.spaces.action.low, self.spaces.action.high
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high))):
             return mean
-        centre, radius = layers.constant((high + low) / 2), layers.constant((high - low) / 2)
-        return layers.ops.tanh(mean) * radius + centre
+        return self._in_bounds(layers, layers.ops.tanh(mean))
 
     def _small_dense(self, layers: Layers, features: Any) -> Any:
         """An output for each action that starts near zero."""
@@ -321,6 +318,12 @@ class PPOHead(PolicyHead):
 
     def _standard_deviation(self, layers: Layers, features: Any) -> Any:
         return layers.trained_row(features, self.num_actions, Constant(0.0), layers.ops.exp)
+
+
+class ACERPolicyHead(PolicyHead):
+    """``probabilities`` [B, A] and ``log_probabilities``: a policy over discrete actions (Wang et al. 2017)."""
+
+    supported_actions = (DiscreteActionSpace,)
 
 
 class SACPolicyHead(Head):
@@ -388,6 +391,63 @@ class RNDHead(Head):
         return {"features": layers.dense(x, self.UNITS)}
 
 
+class ClassificationHead(Head):
+    """``probabilities`` [B, A] of classes, one for each discrete action, and ``log_probabilities``."""
+
+    public = ("probabilities",)
+    supported_actions = (DiscreteActionSpace,)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        logits = layers.dense(features, self.num_actions)
+        return {"probabilities": layers.ops.softmax(logits), "log_probabilities": layers.ops.log_softmax(logits)}
+
+
+class RegressionHead(Head):
+    """``values`` [B, A]: a number for each discrete action or element of a continuous one."""
+
+    public = ("values",)
+    SCHEME = (Dense(256),)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        parameters = self.parameters
+        scheme = list(self.SCHEME if parameters.scheme is None else parameters.scheme)
+        activation = BatchnormActivationDropout(activation_function=parameters.activation_function)
+        for layer in with_activations(scheme, activation, parameters.dense_layer):
+            features = layers.apply(layer, features)
+        bias = output_bias(parameters.output_bias_initializer)
+        return {"values": layers.dense(features, self.num_actions, bias=bias)}
+
+
+class MeasurementsPredictionHead(Head):
+    """``measurements`` [B, A, offsets * M]: how much each of M measurements will have changed at each of several
+    offsets in time, for each action (Dosovitskiy & Koltun 2017, section 3).
+
+    It is the sum of an expectation over the actions and of each action's difference from it, each computed from 256
+    hidden units. The measurements of one offset stand next to each other.
+    """
+
+    public = ("measurements",)
+    supported_actions = (DiscreteActionSpace,)
+    HIDDEN_UNITS = 256
+    MEASUREMENTS = "measurements"
+
+    def __init__(self, parameters: Any, spaces: SpacesDefinition, temperature: float = 1.0):
+        super().__init__(parameters, spaces, temperature)
+        if self.MEASUREMENTS not in spaces.state:
+            raise CoachError(
+                f"a {type(self).__name__} predicts the observation '{self.MEASUREMENTS}', which the environment does "
+                f"not have: choose another agent or environment"
+            )
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        size = int(np.prod(self.spaces.state[self.MEASUREMENTS].shape)) * self.parameters.num_predicted_steps_ahead
+        expectation = layers.ops.reshape(self._hidden_and_output(layers, features, size), (-1, 1, size))
+        action = self._hidden_and_output(layers, features, self.num_actions * size)
+        action = layers.ops.reshape(action, (-1, self.num_actions, size))
+        # without the mean the sum would not say which stream an offset common to all actions belongs to
+        return {"measurements": expectation + action - layers.ops.mean(action, axis=1, keepdims=True)}
+
+
 HEADS: dict[str, type[Head]] = {
     "QHead": QHead,
     "DuelingQHead": DuelingQHead,
@@ -406,19 +466,14 @@ HEADS: dict[str, type[Head]] = {
     "PolicyHead": PolicyHead,
     "PPOHead": PPOHead,
     "SACPolicyHead": SACPolicyHead,
+    "ACERPolicyHead": ACERPolicyHead,
     "SACQHead": SACQHead,
+    "ClassificationHead": ClassificationHead,
+    "RegressionHead": RegressionHead,
+    "MeasurementsPredictionHead": MeasurementsPredictionHead,
 }
 
 
 def make_head(parameters: Any, spaces: SpacesDefinition, temperature: float) -> Head:
     """The head that ``parameters.path`` names: one of ``HEADS``, ``'module:Class'`` or a subclass of ``Head``."""
     return component_class(parameters.path, HEADS, Head)(parameters, spaces, temperature)
-
-
-class ACERPolicyHead(PolicyHead):
-    """``probabilities`` [B, A] and ``log_probabilities``: a policy over discrete actions (Wang et al. 2017)."""
-
-    supported_actions = (DiscreteActionSpace,)
-
-
-HEADS["ACERPolicyHead"] = ACERPolicyHead

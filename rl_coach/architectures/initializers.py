@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping, Sequence
+from typing import Any, Sequence
 
 import numpy as np
 
-from rl_coach.utilities.constraints import Constrained, Constraint, number
+from rl_coach.utilities.requirements import Constrained, number
 from rl_coach.utils import CoachError, did_you_mean
 
 
@@ -137,7 +137,7 @@ class Orthogonal(InitialWeights):
         policy's output is often given 0.01, which keeps it near uniform at first
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {"gain": number(above=0)}
+    constraints = {"gain": number(above=0)}
 
     def __init__(self, gain: float = 2**0.5):
         self.gain = gain

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Callable, ClassVar, Mapping
+from typing import Any, Callable
 
 import numpy as np
 
 from rl_coach.architectures.initializers import Constant, Initializer, InitialWeights
-from rl_coach.utilities.constraints import FLAG, TEXT, Constrained, Constraint, list_of, number, optional, whole
+from rl_coach.utilities.requirements import FLAG, TEXT, Constrained, list_of, number, optional, whole
 from rl_coach.utils import CoachError, did_you_mean
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "selu", "leaky_relu", "softplus")
@@ -48,11 +48,7 @@ class Conv2d(Layer):
     :param strides: steps between two applications
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "num_filters": whole(1),
-        "kernel_size": _EXTENT,
-        "strides": _EXTENT,
-    }
+    constraints = {"num_filters": whole(1), "kernel_size": _EXTENT, "strides": _EXTENT}
 
     def __init__(self, num_filters: int, kernel_size: int, strides: int):
         self.num_filters = num_filters
@@ -79,11 +75,7 @@ class BatchnormActivationDropout(Layer):
     :param dropout_rate: the share of activations set to zero in training; 0 is off
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "batchnorm": FLAG,
-        "activation_function": optional(TEXT),
-        "dropout_rate": number(0, below=1),
-    }
+    constraints = {"batchnorm": FLAG, "activation_function": optional(TEXT), "dropout_rate": number(0, below=1)}
 
     def __init__(self, batchnorm: bool = False, activation_function: Any = None, dropout_rate: float = 0):
         self.batchnorm = batchnorm
@@ -100,9 +92,7 @@ class BatchnormActivationDropout(Layer):
 class Dense(Layer):
     """A fully connected layer."""
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "units": whole(1),
-    }
+    constraints = {"units": whole(1)}
 
     def __init__(self, units: int):
         self.units = units
@@ -117,9 +107,7 @@ class Dense(Layer):
 class NoisyNetDense(Layer):
     """A fully connected layer whose weights carry learned factorised Gaussian noise (Fortunato et al. 2018)."""
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "units": whole(1),
-    }
+    constraints = {"units": whole(1)}
 
     def __init__(self, units: int):
         self.units = units
@@ -129,6 +117,13 @@ class NoisyNetDense(Layer):
 
     def multiply_adds(self, width: int) -> tuple[float, int]:
         return float(width * self.units), self.units
+
+
+class LayerNorm(Layer):
+    """Layer normalisation over the last dimension (Ba et al. 2016); a scheme puts the activation behind it."""
+
+    def applied(self, layers: Layers, x: Any) -> Any:
+        return layers.layernorm(x)
 
 
 class Flatten(Layer):
@@ -225,7 +220,8 @@ class Layers:
         raise NotImplementedError(f"{type(self).__name__} has no NoisyNet layer")
 
     def layernorm(self, x: Any) -> Any:
-        """Each row [F] with mean 0 and deviation 1, times a trained scale, plus a trained offset (Ba et al. 2016)."""
+        """[..., F] with mean 0 and deviation 1 over F, times a trained scale, plus a trained offset (Ba et al. 2016,
+        equation 4)."""
         centred = x - self.ops.mean(x, axis=-1, keepdims=True)
         normalized = centred / self.ops.sqrt(self.ops.mean(self.ops.square(centred), axis=-1, keepdims=True) + 1e-5)
         scale, offset = (self.trained_row(x, x.shape[-1], Constant(first), lambda row: row) for first in (1.0, 0.0))
@@ -264,6 +260,6 @@ class Layers:
         :raises CoachError: it is none
         """
         raise CoachError(
-            f"a network cannot have a layer {layer!r}: use Dense, Conv2d, NoisyNetDense, Flatten, "
-            f"BatchnormActivationDropout or a subclass of rl_coach.architectures.layers.Layer"
+            f"a network cannot have a layer {layer!r}: use Dense, Conv2d, NoisyNetDense, LayerNorm, "
+            f"Flatten, BatchnormActivationDropout or a subclass of rl_coach.architectures.layers.Layer"
         )

@@ -17,8 +17,8 @@ from rl_coach.utils import TrainingError
 
 OPTIMIZER_SCALARS = 3
 Masks = Mapping[str, Sequence[bool]]
-CompiledStep = Callable[[np.ndarray, "list[np.ndarray]", "np.ndarray | None"], Any]
-CompiledGradients = Callable[[np.ndarray, "list[np.ndarray]"], "tuple[dict[str, np.ndarray], Any]"]
+CompiledStep = Callable[[np.ndarray, "list[np.ndarray]", "np.ndarray | None"], "list[Any]"]
+Variables = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class StepLayout:
     :param learning: networks that some updates may leave out
     :param moving: networks whose targets some updates may leave where they are
     :param sequence_length: rows of each sequence that recurrent networks get; None if all are one
+    :param changes_weights: False for a step that only gives gradients
     """
 
     packing: Packing
@@ -43,6 +44,7 @@ class StepLayout:
     learning: tuple[str, ...] = ()
     moving: tuple[str, ...] = ()
     sequence_length: int | None = None
+    changes_weights: bool = True
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ class Learner:
         self.networks = networks
         self.num_compilations = 0
         self._compiled: dict[Any, tuple[Packing, CompiledStep]] = {}
-        self._compiled_gradients: dict[Any, tuple[Packing, CompiledGradients]] = {}
+        self._compiled_gradients: dict[Any, tuple[Packing, CompiledStep]] = {}
         self._unread: LearningResult | None = None
         self._output_names = _OutputNames([], [], [], False)
 
@@ -223,13 +225,14 @@ class Learner:
                 packing, batch_size, indices is not None, target_rates, tuple(scalars), tuple(learning), tuple(moving),
                 sequence_length,
             )  # fmt: skip
-            self._compiled[key] = packing, self._compile(made_for)
+            self._compiled[key] = packing, self._compile(made_for, self.all_updates)
         packing, compiled = self._compiled[key]
+        # one vector, because each argument of a compiled call costs as much as a small update
         vector = packing.pack(columns, self._scalars(scalars, learning, moving, num_updates, training_step), count)
         for network in self.networks.values():
             network.finish()  # a failure stops the run before another update is made of it
         with _first_call() if is_new else contextlib.nullcontext():
-            outputs = compiled(vector, [columns[name] for name in packing.large], indices)
+            (outputs,) = compiled(vector, [columns[name] for name in packing.large], indices)
         names = self._output_names
         for name in names.losses:
             self.networks[name].updates += int(np.sum(learning[name][:count])) if name in learning else count
@@ -259,17 +262,19 @@ class Learner:
         if is_new:
             packing = Packing(columns, len(self.networks) * OPTIMIZER_SCALARS + len(scalars), 1)
             self.num_compilations += 1
-            made_for = StepLayout(packing, packing.rows, False, {}, tuple(scalars), sequence_length=sequence_length)
-            self._compiled_gradients[key] = packing, self._compile_gradients(made_for)
+            made_for = StepLayout(
+                packing, packing.rows, False, {}, tuple(scalars), sequence_length=sequence_length, changes_weights=False
+            )
+            self._compiled_gradients[key] = packing, self._compile(made_for, self.gradients_of_call)
         packing, compiled = self._compiled_gradients[key]
         vector = packing.pack(columns, self._scalars(scalars, {}, {}, 1, None), 1)
         with _first_call() if is_new else contextlib.nullcontext():
-            found, outputs = compiled(vector, [columns[name] for name in packing.large])
+            *found, outputs = compiled(vector, [columns[name] for name in packing.large], None)
         names = self._output_names
         updates = {name: self.networks[name].updates + 1 for name in names.losses}
         result = LearningResult(partial(self._read, outputs, 1, updates), names.signals)
         result.wait()
-        return found, result
+        return {name: np.asarray(gradient) for name, gradient in zip(names.losses, found)}, result
 
     def finish(self) -> None:
         """Wait for the updates under way.
@@ -279,14 +284,13 @@ class Learner:
         if self._unread is not None:
             self._unread.wait()
 
-    def _compile(self, layout: StepLayout) -> CompiledStep:
-        """A function of (packed vector, large columns, indices) that updates the networks and returns [K, outputs]."""
-        raise NotImplementedError(f"{type(self).__name__} does not compile steps")
+    def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
+        """A function of (packed vector, large columns, indices) that replaces the networks' variables.
 
-    def _compile_gradients(self, layout: StepLayout) -> CompiledGradients:
-        """A function of (packed vector, large columns) that gives each network's gradients in one vector and
-        [1, outputs], and replaces the networks' buffers."""
-        raise NotImplementedError(f"{type(self).__name__} does not compile gradients")
+        :param compute: ``all_updates`` or ``gradients_of_call``: ``compute(layout, variables, vector, large, indices)``
+            gives the new variables and the results, which the function returns
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not compile steps")
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
         """Each network's loss differentiated by that network's own weights, and auxiliary values.
@@ -318,12 +322,12 @@ class Learner:
         return self.step.apply(self.ops, state, gradients, buffers, optimizer_scalars)
 
     def all_updates(
-        self, layout: StepLayout, variables: dict[str, list], vector: Any, large: list, indices: Any
-    ) -> tuple[dict[str, list], Any]:
+        self, layout: StepLayout, variables: Variables, vector: Any, large: list, indices: Any
+    ) -> tuple[Variables, list]:
         """The updates of one call as a pure function; traced by the framework.
 
         :param variables: the values of each network's variables
-        :return: their new values, and [K, outputs]
+        :return: their new values, and [K, outputs] in a list
         """
         packing, ops = layout.packing, self.ops
         state = {name: network.layout.unpack(ops, variables[name]) for name, network in self.networks.items()}
@@ -340,24 +344,27 @@ class Learner:
         else:
             state, row = update(0, state)
             outputs = row[None]
-        return {name: network.layout.pack(ops, state[name]) for name, network in self.networks.items()}, outputs
+        return {name: network.layout.pack(ops, state[name]) for name, network in self.networks.items()}, [outputs]
 
     def gradients_of_call(
-        self, layout: StepLayout, variables: dict[str, list], vector: Any, large: list
-    ) -> tuple[dict[str, list], dict[str, Any], Any]:
+        self, layout: StepLayout, variables: Variables, vector: Any, large: list, indices: Any
+    ) -> tuple[Variables, list]:
         """The gradients of one batch as a pure function; traced by the framework.
 
         :param variables: the values of each network's variables
-        :return: their new values, which differ in the buffers; each network's gradients in one vector; [1, outputs]
+        :return: their new values, which differ in the buffers; the gradients in one vector of each network that learns,
+            in the order of its losses, then [1, outputs]
         """
         packing, ops = layout.packing, self.ops
         state = {name: network.layout.unpack(ops, variables[name]) for name, network in self.networks.items()}
         rows, scalars = packing.unpack_rows(ops, vector), packing.unpack_scalars(ops, vector)
         columns = self._columns(layout, rows, dict(zip(packing.large, large)), 0, None)
         found, buffers, outputs = self._one_gradient(layout, state, columns, scalars[0])
-        flat = {name: ops.concatenate([ops.reshape(g, (-1,)) for g in group]) for name, group in found.items()}
+        names = self._output_names.losses
+        flat = [ops.concatenate([ops.reshape(gradient, (-1,)) for gradient in found[name]]) for name in names]
         after = {name: {**groups, "buffers": buffers[name]} for name, groups in state.items()}
-        return {name: network.layout.pack(ops, after[name]) for name, network in self.networks.items()}, flat, outputs
+        packed = {name: network.layout.pack(ops, after[name]) for name, network in self.networks.items()}
+        return packed, [*flat, outputs]
 
     def _one_gradient(
         self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 from rl_coach.base_parameters import MiddlewareScheme, NetworkComponentParameters
-from rl_coach.utilities.constraints import FLAG, TEXT, Constraint, number, optional, whole
+from rl_coach.utilities.requirements import TEXT, flags, number, optional, whole
 
 
 class MiddlewareParameters(NetworkComponentParameters):
@@ -20,12 +20,11 @@ class MiddlewareParameters(NetworkComponentParameters):
 
     sequence_length = 16
     burn_in = 8
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("batchnorm", "is_training"),
         "activation_function": optional(TEXT),
-        "batchnorm": FLAG,
         "dropout_rate": number(0, below=1),
         "name": TEXT,
-        "is_training": FLAG,
     }
 
     def __init__(
@@ -60,9 +59,7 @@ class FCMiddlewareParameters(MiddlewareParameters):
     :param num_streams: number of such stacks side by side, each with weights of its own
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "num_streams": whole(1),
-    }
+    constraints = {"num_streams": whole(1)}
 
     def __init__(
         self,
@@ -90,11 +87,7 @@ class LSTMMiddlewareParameters(MiddlewareParameters):
         (Kapturowski et al. 2019); 0 takes it as it was stored
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "number_of_lstm_cells": whole(1),
-        "sequence_length": whole(1),
-        "burn_in": whole(0),
-    }
+    constraints = {"number_of_lstm_cells": whole(1), "sequence_length": whole(1), "burn_in": whole(0)}
 
     def __init__(
         self,

@@ -1,45 +1,45 @@
-"""The seams between networks, the frameworks that hold them, and those who use them."""
+"""Networks as pure functions of their weights: what frameworks, learners and agents know of a network."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Sequence
+from typing import Any, Sequence
 
 import numpy as np
+
+from rl_coach.base_parameters import NetworkParameters
 
 Outputs = list[dict[str, Any]]
 
 
-class NetworkFunction(Protocol):
-    """A network as a pure function of its weights; ``KerasNetwork``, ``MXNetNetwork`` and ``ValuesFunction`` are some.
+class NetworkFunction:
+    """Base of networks, which hold no weights: they are handed in at each call.
 
-    :ivar parameters: the network's parameters
+    So one network serves the online weights, the target's, and those that a compiled step has in the middle of its
+    updates. ``weights`` are trained; ``buffers`` are not (batch normalisation's statistics, noise, the state of random
+    generators) and come back from a call with their new values.
+
+    :param parameters: the network's parameters
+    :param name: its name, for messages
+
     :ivar input_shapes: the shape of one row of each input, by name
     :ivar recurrent_sizes: size of each part of the state that the network carries from step to step
     :ivar public_outputs: results of ``predict``, as numbers of heads and names of their outputs
     :ivar head_outputs: the names of each head's outputs, public or not; None where only those that act are known
     :ivar noise_buffers: the buffers that hold NoisyNet's noise, by their position among the float buffers
     :ivar kept_names: the names of buffers that an update rule may replace, which are all or none of them
-    :ivar is_decayed: for each weight, that l2 regularisation counts it
     """
 
-    parameters: Any
-    input_shapes: dict[str, tuple[int, ...]]
-    recurrent_sizes: dict[str, int]
-    public_outputs: list[tuple[int, str]]
-    head_outputs: list[tuple[str, ...]] | None
-    kept_names: tuple[str, ...]
-    is_decayed: list[bool]
-
-    @property
-    def noise_buffers(self) -> list[int]: ...
-
-    def initial_weights(self) -> list[np.ndarray]:
-        """The trained weights as they were drawn."""
-        ...
-
-    def initial_buffers(self) -> list[np.ndarray]:
-        """The untrained state as it begins."""
-        ...
+    def __init__(self, parameters: NetworkParameters, name: str):
+        self.parameters = parameters
+        self.name = name
+        self.input_shapes: dict[str, tuple[int, ...]] = {}
+        self.recurrent_sizes: dict[str, int] = {}
+        self.public_outputs: list[tuple[int, str]] = []
+        self.head_outputs: list[tuple[str, ...]] | None = None
+        self.noise_buffers: list[int] = []
+        self.kept_names: tuple[str, ...] = ()
+        self._weights: Sequence[Any] = []
+        self._buffers: Sequence[Any] = []
 
     def __call__(
         self,
@@ -58,12 +58,28 @@ class NetworkFunction(Protocol):
         :param draws_noise: NoisyNet layers draw new noise; otherwise they use that of the buffers
         :return: a dict of outputs for each head, the new recurrent state, the new buffers
         """
-        ...
+        raise NotImplementedError(f"{type(self).__name__} does not say what it computes")
 
-    def with_random_state(self, buffers: list, source: list) -> list:
-        """The buffers with the state of random generators taken from other ones."""
-        ...
+    def initial_weights(self) -> list[np.ndarray]:
+        """The trained weights as they were drawn."""
+        return [np.array(weight) for weight in self._weights]
+
+    def initial_buffers(self) -> list[np.ndarray]:
+        """The untrained state as it begins."""
+        return [np.array(buffer) for buffer in self._buffers]
+
+    @property
+    def is_decayed(self) -> list[bool]:
+        """For each weight, that l2 regularisation counts it: kernels alone, as is usual, not biases and scales."""
+        return [len(weight.shape) > 1 for weight in self._weights]
+
+    def with_random_state(self, buffers: Sequence, source: Sequence) -> list:
+        """The buffers with the state of random generators, which is no float, taken from other ones."""
+        own = [np.dtype(buffer.dtype) == np.float32 for buffer in self._buffers]
+        return [mine if is_own else other for mine, other, is_own in zip(buffers, source, own)]
 
     def summary(self) -> str:
-        """The layers with their shapes and numbers of parameters, as text."""
-        ...
+        """The weights' shapes and the number of parameters, as text."""
+        lines = [f"network '{self.name}'"]
+        lines += [f"  weight_{i:<4} {'x'.join(map(str, weight.shape))}" for i, weight in enumerate(self._weights)]
+        return "\n".join([*lines, f"  {sum(weight.size for weight in self._weights):,} parameters"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import logging
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 from rl_coach.architectures import schemes
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.base_parameters import EmbeddingMergerType, NetworkParameters
+from rl_coach.base_parameters import NetworkParameters
 from rl_coach.spaces import (
     ActionMaskSpace,
     PlanarMapsObservationSpace,
@@ -105,13 +105,6 @@ def embedded_names(parameters: NetworkParameters, network: str) -> list[str]:
     if not parameters.input_embedders_parameters:
         raise CoachError(f"network '{network}' has no inputs: set input_embedders_parameters")
     return sorted(parameters.input_embedders_parameters)
-
-
-def merged(parameters: NetworkParameters, embeddings: list, concatenate: Callable, add: Callable) -> Any:
-    """The middleware's input. :param concatenate: joins a list of embeddings; :param add: adds them up"""
-    if len(embeddings) == 1:
-        return embeddings[0]
-    return (concatenate if parameters.embedding_merger_type == EmbeddingMergerType.Concat else add)(embeddings)
 
 
 def _space(name: str, spaces: SpacesDefinition, network: str) -> Space:

@@ -1,4 +1,4 @@
-"""The parts of a network and how they are joined, the same on every framework."""
+"""Networks made of parts, the same on every framework: embedders, a middleware and heads."""
 
 from __future__ import annotations
 
@@ -6,43 +6,47 @@ import operator
 from functools import partial, reduce
 from typing import Any, Callable
 
+import numpy as np
+
 from rl_coach.architectures.embedders import make_embedder
 from rl_coach.architectures.heads import make_head
 from rl_coach.architectures.initializers import initial_weights
 from rl_coach.architectures.layers import Layers, LayerSettings
 from rl_coach.architectures.middlewares import make_middleware
-from rl_coach.architectures.network_inputs import NetworkInput, embedded_names, merged
-from rl_coach.base_parameters import NetworkComponentParameters, NetworkParameters
+from rl_coach.architectures.network_function import NetworkFunction, Outputs
+from rl_coach.architectures.network_inputs import NetworkInput, embedded_names
+from rl_coach.base_parameters import EmbeddingMergerType, NetworkComponentParameters, NetworkParameters
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError, force_list
 
 EMBEDDING = "embedding"
-Outputs = list[dict[str, Any]]
 MakeLayers = Callable[[LayerSettings], Layers]
 
 
-class NetworkStructure:
-    """Embedders, middleware and heads of one network.
+class StructuredNetwork(NetworkFunction):
+    """Base of a framework's networks: the parts that the parameters name, and how they are joined.
 
     :param parameters: the network's parameters
     :param spaces: the spaces of its agent
     :param name: its name, for messages
-    :ivar inputs: the inputs, by name; a recurrent network's state comes besides
-    :ivar recurrent_sizes: size of each part of the state that the network carries from step to step
+    :param rng: the source of initial weights
     :raises CoachError: the network has no heads or inputs, or a part of it does not exist or fit
     """
 
-    def __init__(self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str):
-        self.parameters = parameters
+    def __init__(self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator):
+        super().__init__(parameters, name)
+        self.spaces = spaces
+        self.rng = rng
         heads = [head for head in force_list(parameters.heads_parameters) for _ in range(head.num_output_head_copies)]
         if not heads:
             raise CoachError(f"network '{name}' has no heads: set heads_parameters")
         self._heads = [make_head(head, spaces, parameters.softmax_temperature) for head in heads]
         embedded = embedded_names(parameters, name)
         names = dict.fromkeys([*embedded, *(wanted for head in self._heads for wanted in head.inputs)])
-        self.inputs = {one: NetworkInput.named(one, spaces, name) for one in names}
+        inputs = {one: NetworkInput.named(one, spaces, name) for one in names}
+        self.input_shapes = {one: given.shape for one, given in inputs.items()}
         self._embedders = {
-            one: make_embedder(parameters.input_embedders_parameters[one], self.inputs[one]) for one in embedded
+            one: make_embedder(parameters.input_embedders_parameters[one], inputs[one]) for one in embedded
         }
         self._middleware = make_middleware(parameters.middleware_parameters)
         if getattr(parameters.middleware_parameters, "num_streams", 1) > 1:
@@ -56,16 +60,11 @@ class NetworkStructure:
                 f"set use_separate_networks_per_head to False"
             )
 
-    @property
-    def input_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of one row of each input."""
-        return {name: given.shape for name, given in self.inputs.items()}
-
     def outputs(self, make_layers: MakeLayers, inputs: dict[str, Any]) -> tuple[Outputs, dict[str, Any]]:
         """A dict of outputs for each head, and the new recurrent state.
 
         :param make_layers: makes the layers of a part with given settings
-        :param inputs: [B, ...] by name, all of ``inputs`` and of ``recurrent_sizes``
+        :param inputs: [B, ...] by name, all of ``input_shapes`` and of ``recurrent_sizes``
         """
         outputs: Outputs = []
         features: Any = None
@@ -82,9 +81,10 @@ class NetworkStructure:
                 outputs[-1] = {**outputs[-1], EMBEDDING: layers.ops.stack(features, 1) if has_streams else features}
         return outputs, state
 
-    def public_outputs(self, outputs: Outputs) -> list[tuple[int, str]]:
-        """The outputs that ``predict`` returns, as numbers of heads and names of their outputs."""
-        return [
+    def _name_outputs(self, outputs: Outputs) -> None:
+        """Note what the heads give. :param outputs: those of any call"""
+        self.head_outputs = [tuple(head) for head in outputs]
+        self.public_outputs = [
             (index, name)
             for index, head in enumerate(self._heads)
             for name in dict.fromkeys((*head.public, EMBEDDING))
@@ -98,9 +98,10 @@ class NetworkStructure:
         ]
         middleware = self._middleware
         layers = make_layers(self._settings(middleware.parameters))
-        concatenate, add = partial(layers.ops.concatenate, axis=-1), partial(reduce, operator.add)
         state = {name: inputs[name] for name in self.recurrent_sizes}
-        return middleware(layers, merged(self.parameters, embeddings, concatenate, add), state)
+        if len(embeddings) > 1 and self.parameters.embedding_merger_type == EmbeddingMergerType.Concat:
+            return middleware(layers, layers.ops.concatenate(embeddings, axis=-1), state)
+        return middleware(layers, reduce(operator.add, embeddings), state)
 
     def _settings(self, part: NetworkComponentParameters) -> LayerSettings:
         own = part.initial_weights

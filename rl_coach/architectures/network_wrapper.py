@@ -8,7 +8,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from rl_coach.architectures.architecture import Architecture
+from rl_coach.architectures.architecture import Architecture, refuse
 from rl_coach.architectures.blueprint import NetworkBlueprint
 from rl_coach.architectures.frameworks import load_framework
 from rl_coach.architectures.network_inputs import embed_what_is_there
@@ -22,63 +22,6 @@ from rl_coach.core_types import ActionProbabilities, PredictionType, QActionStat
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError
-
-
-class OnlineNetwork(Architecture):
-    """The network that learns: from targets and from gradients that an agent computes itself.
-
-    :param target_learning: makes the updates
-    """
-
-    def __init__(self, target_learning: TargetLearning, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self._target_learning = target_learning
-
-    def train_on_batch(
-        self,
-        inputs: dict[str, np.ndarray],
-        targets: Any,
-        scaler: float = 1.0,
-        additional_fetches: Any = None,
-        importance_weights: np.ndarray | None = None,
-    ) -> Fitted:
-        """Make an update towards targets that the caller computed; see ``NetworkWrapper.train_and_sync_networks``.
-
-        :param scaler: divides the gradients
-        """
-        _refuse(additional_fetches)
-        return self._target_learning.train(inputs, targets, importance_weights, scaler)
-
-    def accumulate_gradients(
-        self,
-        inputs: dict[str, np.ndarray],
-        targets: Any,
-        additional_fetches: Any = None,
-        importance_weights: np.ndarray | None = None,
-        no_accumulation: bool = False,
-    ) -> Fitted:
-        """Add a batch's gradients to those that ``apply_gradients_and_sync_networks`` applies.
-
-        :param no_accumulation: forget those before
-        """
-        _refuse(additional_fetches)
-        return self._target_learning.accumulate(inputs, targets, importance_weights, no_accumulation)
-
-    def reset_accumulated_gradients(self) -> None:
-        self._target_learning.accumulated = []
-
-    def apply_gradients(self, gradients: Sequence[np.ndarray], scaler: float = 1.0) -> None:
-        """Make an update of the optimizer with gradients that the caller computed.
-
-        :param gradients: one for each weight, in the order of ``get_weights``; they are not clipped
-        :param scaler: divides the gradients
-        """
-        self._target_learning.apply(gradients, scaler)
-
-
-def _refuse(additional_fetches: Any) -> None:
-    if additional_fetches:
-        raise CoachError("additional_fetches named TensorFlow 1 tensors, which are gone: use predict()")
 
 
 class NetworkWrapper:
@@ -124,16 +67,11 @@ class NetworkWrapper:
         self._target_learning = TargetLearning(name, self.network_parameters, self.framework, self.state)
         self._spaces = spaces
         self.input_names = list(self.state.function.input_shapes)
-        self.online_network = OnlineNetwork(
-            self._target_learning, agent_parameters, spaces, f"{name}/online",
-            state=self.state, group="weights", export=self.exported, rng=self.rng,
-        )  # fmt: skip
-        self._target: Architecture | None = None
-        if has_target:
-            self._target = Architecture(
-                agent_parameters, spaces, f"{name}/target",
-                state=self.state, group="target_weights", export=self.exported, rng=self.rng,
-            )  # fmt: skip
+        architecture = functools.partial(
+            Architecture, agent_parameters, spaces, state=self.state, export=self.exported, rng=self.rng
+        )
+        self.online_network = architecture(f"{name}/online", group="weights", target_learning=self._target_learning)
+        self._target = architecture(f"{name}/target", group="target_weights") if has_target else None
 
     @property
     def target_network(self) -> Architecture:
@@ -152,8 +90,9 @@ class NetworkWrapper:
         """
         if not self.state.function.input_shapes:
             raise CoachError(f"network '{self.name}' holds values and predicts nothing: read get_weights()")
+        # its weights are inputs: an update changes numbers that are bound already, and nothing is exported again
         if self._exported is None:
-            self._exported = self.framework.export_network(self.state)
+            self._exported = self.framework.export_network(self.state.function)
         return self._exported
 
     def blueprint(self) -> NetworkBlueprint:
@@ -202,7 +141,7 @@ class NetworkWrapper:
         :param importance_weights: [B], each row's weight in the loss; ones if not given
         :return: the loss, each head's loss, the gradients' norm before clipping, and an empty list
         """
-        _refuse(additional_fetches)
+        refuse(additional_fetches)
         return self._target_learning.train(inputs, targets, importance_weights)
 
     def accumulate_gradients(
@@ -227,7 +166,7 @@ class NetworkWrapper:
         self, gradients: Sequence[np.ndarray] | None = None, additional_inputs: Any = None
     ) -> None:
         """Make an update with given gradients, otherwise with the sum of those accumulated, which stay."""
-        self._target_learning.apply(gradients)
+        self.online_network.apply_gradients(gradients)
 
     def apply_gradients_to_global_network(
         self, gradients: Sequence[np.ndarray] | None = None, additional_inputs: Any = None

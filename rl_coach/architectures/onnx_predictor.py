@@ -6,7 +6,7 @@ graph is exported once; after an update only the numbers in the weights' buffers
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Sequence
 
 import numpy as np
@@ -31,7 +31,7 @@ class ExportedNetwork:
     weight_names: list[str]
     input_shapes: dict[str, tuple[int, ...]]
     output_shapes: dict[str, tuple[int, ...]]
-    weight_axes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    weight_axes: dict[str, tuple[int, ...]]
 
     def arranged(self, weights: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """The weights as the graph wants them, as views. :param weights: in the order of ``weight_names``"""
@@ -45,9 +45,9 @@ class _BoundBatch:
     """Buffers for one batch size, bound to the session once."""
 
     def __init__(self, session: Any, exported: ExportedNetwork, weights: list[np.ndarray], size: int):
-        self.session = session
         self.inputs = {name: np.zeros((size, *shape), np.float32) for name, shape in exported.input_shapes.items()}
         self.outputs = {name: np.zeros((size, *shape), np.float32) for name, shape in exported.output_shapes.items()}
+        # the session reads and writes at these addresses from now on: arrays are filled in place, never replaced
         self.binding = session.io_binding()
         known = {graph_input.name for graph_input in session.get_inputs()}
         for name, array in [*zip(exported.weight_names, weights), *self.inputs.items()]:
@@ -55,12 +55,6 @@ class _BoundBatch:
                 self.binding.bind_input(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
         for name, array in self.outputs.items():
             self.binding.bind_output(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
-
-    def run(self, inputs: dict[str, Any]) -> list[np.ndarray]:
-        for name, buffer in self.inputs.items():
-            buffer[...] = inputs[name]
-        self.session.run_with_iobinding(self.binding)
-        return [output.copy() for output in self.outputs.values()]
 
 
 class OnnxPredictor:
@@ -95,4 +89,7 @@ class OnnxPredictor:
             if len(self._bound) >= MAX_BOUND_BATCH_SIZES:
                 self._bound.pop(next(iter(self._bound)))
             bound = self._bound[size] = _BoundBatch(self.session, self.exported, self.weights, size)
-        return bound.run(inputs)
+        for name, buffer in bound.inputs.items():
+            buffer[...] = inputs[name]
+        self.session.run_with_iobinding(bound.binding)
+        return [output.copy() for output in bound.outputs.values()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rl_coach.architectures.layers import BatchnormActivationDropout, Conv2d, Dense
+from rl_coach.architectures.layers import BatchnormActivationDropout, Conv2d, Dense, LayerNorm
 from rl_coach.base_parameters import EmbedderScheme, MiddlewareScheme
 from rl_coach.utils import CoachError
 
@@ -42,7 +42,8 @@ def resolve_layers(parameters: Any, schemes: dict) -> list:
     """The layers of an embedder or a middleware, activations and the like put in.
 
     After each layer comes what ``parameters`` say of batch normalisation, activation and dropout, unless the scheme
-    itself puts a ``BatchnormActivationDropout`` there. ``Dense`` gives way to ``parameters.dense_layer``.
+    itself puts a ``BatchnormActivationDropout`` or a ``LayerNorm`` there; they come after the latter then. ``Dense``
+    gives way to ``parameters.dense_layer``.
 
     :raises CoachError: the scheme has no layers of that name for this kind of input
     """
@@ -54,11 +55,17 @@ def resolve_layers(parameters: Any, schemes: dict) -> list:
     else:
         raise CoachError(f"{parameters.name} has no scheme {scheme}: give a list of layers instead")
     default = BatchnormActivationDropout(parameters.batchnorm, parameters.activation_function, parameters.dropout_rate)
+    return with_activations(layers, default, parameters.dense_layer)
+
+
+def with_activations(layers: list, default: BatchnormActivationDropout, dense_layer: Any) -> list:
+    """The layers of a scheme with ``default`` after each, and ``dense_layer`` for ``Dense``; see ``resolve_layers``."""
     resolved: list = []
     for layer, following in zip(layers, [*layers[1:], None]):
-        if isinstance(layer, Dense) and parameters.dense_layer is not None:
-            layer = parameters.dense_layer(layer.units)
+        if isinstance(layer, Dense) and dense_layer is not None:
+            layer = dense_layer(layer.units)
         resolved.append(layer)
-        if not isinstance(layer, BatchnormActivationDropout) and not isinstance(following, BatchnormActivationDropout):
+        is_activation = isinstance(layer, BatchnormActivationDropout)
+        if not is_activation and not isinstance(following, (BatchnormActivationDropout, LayerNorm)):
             resolved.append(default)
     return resolved

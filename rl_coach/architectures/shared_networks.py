@@ -205,6 +205,7 @@ class SharedNetworks:
             self._file.arrived[self.worker] = 1
         while True:
             with self._locked():
+                # one lock for looking and applying: whoever finds all gradients there applies them, and nobody again
                 if self._file.joint_updates[0] != before:
                     return
                 if np.array_equal(self._file.arrived & self._file.present, self._file.present):

@@ -41,28 +41,17 @@ class ValuesParameters(NetworkParameters):
         return ValuesFunction(self, name)
 
 
-class ValuesFunction:
-    """Values as a network: no inputs, one head, whose outputs are the values. See ``NetworkFunction``."""
+class ValuesFunction(NetworkFunction):
+    """Values as a network: no inputs, one head, whose outputs are the values."""
+
+    parameters: ValuesParameters
 
     def __init__(self, parameters: ValuesParameters, name: str):
-        self.parameters = parameters
-        self.name = name
-        self.input_shapes: dict[str, tuple[int, ...]] = {}
-        self.recurrent_sizes: dict[str, int] = {}
-        self.public_outputs: list[tuple[int, str]] = []
-        self.head_outputs: list[tuple[str, ...]] | None = [(*parameters.trained, *parameters.kept)]
-        self.noise_buffers: list[int] = []
+        super().__init__(parameters, name)
+        self.head_outputs = [(*parameters.trained, *parameters.kept)]
         self.kept_names = tuple(parameters.kept)
-        self.is_decayed = [np.ndim(value) > 1 for value in parameters.trained.values()]
-
-    def initial_weights(self) -> list[np.ndarray]:
-        return [np.array(value, np.float32) for value in self.parameters.trained.values()]
-
-    def initial_buffers(self) -> list[np.ndarray]:
-        return [np.array(value, np.float32) for value in self.parameters.kept.values()]
-
-    def with_random_state(self, buffers: list, source: list) -> list:
-        return buffers
+        self._weights = [np.array(value, np.float32) for value in parameters.trained.values()]
+        self._buffers = [np.array(value, np.float32) for value in parameters.kept.values()]
 
     def __call__(
         self,
@@ -77,6 +66,5 @@ class ValuesFunction:
         return [values], {}, list(buffers)
 
     def summary(self) -> str:
-        """The values as they begin, as text."""
         values = {**self.parameters.trained, **self.parameters.kept}
         return "\n".join([f"values '{self.name}'", *(f"  {name} = {value}" for name, value in values.items())])

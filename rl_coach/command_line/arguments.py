@@ -126,9 +126,9 @@ def _flag(names: str, help: str, **options: Any) -> tuple[list[str], dict[str, A
 # fmt: off
 _FLAGS = {
     "the experiment": [
-        _flag(
-            "-p --preset", metavar="PRESET",
-            help="what to run: a preset's name (case does not matter), path.py, path.py:variable or package.module"),
+        _flag("-p --preset",
+              "what to run: the name of a preset (case does not matter), path.py, path.py:variable or package.module",
+              metavar="PRESET"),
         _flag("-l --list", "list the presets with environment and algorithm", action="store_true"),
         _flag("-e --experiment_name", "the experiment's name (default: the preset's name)", metavar="NAME", default=""),
         _flag("-ep --experiment_path", "where experiments are written (default: ./experiments)",

@@ -36,6 +36,7 @@ CONSTRUCTORS = {
     "Conv2d": "rl_coach.architectures.layers",
     "BatchnormActivationDropout": "rl_coach.architectures.layers",
     "NoisyNetDense": "rl_coach.architectures.layers",
+    "LayerNorm": "rl_coach.architectures.layers",
     "Flatten": "rl_coach.architectures.layers",
     "Orthogonal": "rl_coach.architectures.initializers",
     "InputEmbedderParameters": "rl_coach.architectures.embedder_parameters",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
-from typing import Any, ClassVar, Iterator, Mapping, Sequence, Union
+from typing import Any, Iterator, Sequence, Union
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from rl_coach.environments.keyboard import Keyboard
 from rl_coach.environments.rendering import EpisodeVideo, Window, has_display
 from rl_coach.logger import screen
 from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpace
-from rl_coach.utilities.constraints import FLAG, FRACTION, Constraint, limit, one_of, optional, whole
+from rl_coach.utilities.requirements import FLAG, FRACTION, limit, one_of, optional, whole
 from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, TrainingError, did_you_mean, force_list
 
@@ -122,7 +122,7 @@ class EnvironmentParameters(Parameters):
     :ivar vectorization: ``"sync"`` steps the copies one after the other, ``"async"`` steps each in its own process
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "frame_skip": whole(1),
         "seed": optional(whole(0)),
         "human_control": FLAG,

@@ -6,7 +6,7 @@ Gymnasium and the simulators are imported when an environment is made, not with 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Callable, ClassVar, Mapping, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Union, cast
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
-from rl_coach.utilities.constraints import FLAG, Constraint, instance, member, optional, whole
+from rl_coach.utilities.requirements import flags, instance, member, optional, whole
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
@@ -72,13 +72,12 @@ class GymEnvironmentParameters(EnvironmentParameters):
     :ivar life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
+        **flags("no_ops_last_single_frames", "life_loss_ends_training_episode"),
         "random_initialization_steps": whole(0),
         "max_over_num_frames": whole(1),
         "additional_simulator_parameters": optional(instance(dict, "a dictionary")),
         "observation_space_type": optional(member(ObservationSpaceType)),
-        "no_ops_last_single_frames": FLAG,
-        "life_loss_ends_training_episode": FLAG,
     }
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):

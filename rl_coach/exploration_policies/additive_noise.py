@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from rl_coach.exploration_policies.exploration_policy import ContinuousActionExp
 from rl_coach.policy.action_choice import GaussianChoice
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace
-from rl_coach.utilities.constraints import FLAG, Constraint, number, schedule
+from rl_coach.utilities.requirements import FLAG, number, schedule
 
 
 class AdditiveNoiseParameters(ExplorationParameters):
@@ -23,7 +23,7 @@ class AdditiveNoiseParameters(ExplorationParameters):
         of it), not absolute
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "noise_schedule": schedule(number(0)),
         "evaluation_noise": number(0),
         "noise_as_percentage_from_action_space": FLAG,

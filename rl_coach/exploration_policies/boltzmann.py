@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from rl_coach.policy.action_choice import SoftmaxChoice
 from rl_coach.policy.drawing import allowed_actions, sample_action
 from rl_coach.schedules import Schedule
 from rl_coach.spaces import ActionSpace
-from rl_coach.utilities.constraints import Constraint, number, schedule
+from rl_coach.utilities.requirements import number, schedule
 
 COLDEST = 1e-30
 
@@ -27,9 +27,7 @@ class BoltzmannParameters(ExplorationParameters):
     :ivar temperature_schedule: towards 0 the policy becomes greedy, towards infinity uniform; must be set
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "temperature_schedule": schedule(number(above=0)),
-    }
+    constraints = {"temperature_schedule": schedule(number(above=0))}
 
     def __init__(self) -> None:
         super().__init__()

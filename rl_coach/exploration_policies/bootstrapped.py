@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from rl_coach.exploration_policies.exploration_policy import ExplorationParamete
 from rl_coach.policy.action_choice import VotingChoice, votes
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace
-from rl_coach.utilities.constraints import FRACTION, Constraint, whole
+from rl_coach.utilities.requirements import FRACTION, whole
 
 
 class BootstrappedParameters(EGreedyParameters):
@@ -22,10 +22,7 @@ class BootstrappedParameters(EGreedyParameters):
     :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "architecture_num_q_heads": whole(1),
-        "bootstrapped_data_sharing_probability": FRACTION,
-    }
+    constraints = {"architecture_num_q_heads": whole(1), "bootstrapped_data_sharing_probability": FRACTION}
 
     def __init__(self) -> None:
         super().__init__()

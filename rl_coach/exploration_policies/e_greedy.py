@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from rl_coach.policy.action_choice import ActionChoice, GreedyChoice
 from rl_coach.policy.drawing import sample_action
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
-from rl_coach.utilities.constraints import FRACTION, Constraint, schedule
+from rl_coach.utilities.requirements import FRACTION, schedule
 from rl_coach.utils import dynamic_import_and_instantiate_module_from_params
 
 
@@ -33,10 +33,7 @@ class EGreedyParameters(ExplorationParameters):
         if actions are continuous
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "epsilon_schedule": schedule(FRACTION),
-        "evaluation_epsilon": FRACTION,
-    }
+    constraints = {"epsilon_schedule": schedule(FRACTION), "evaluation_epsilon": FRACTION}
 
     def __init__(self) -> None:
         super().__init__()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
 from rl_coach.core_types import RunPhase
 from rl_coach.exploration_policies.exploration_policy import ContinuousActionExplorationPolicy, ExplorationParameters
 from rl_coach.spaces import ActionSpace
-from rl_coach.utilities.constraints import Constraint, number
+from rl_coach.utilities.requirements import number
 
 
 class OUProcessParameters(ExplorationParameters):
@@ -21,12 +21,7 @@ class OUProcessParameters(ExplorationParameters):
     :ivar dt: the time of one step
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "mu": number(),
-        "theta": number(0),
-        "sigma": number(0),
-        "dt": number(above=0),
-    }
+    constraints = {"mu": number(), "theta": number(0), "sigma": number(0), "dt": number(above=0)}
 
     def __init__(self) -> None:
         super().__init__()

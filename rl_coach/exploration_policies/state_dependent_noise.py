@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from rl_coach.core_types import RunPhase
 from rl_coach.exploration_policies.exploration_policy import ContinuousActionExplorationPolicy, ExplorationParameters
 from rl_coach.policy.action_choice import GaussianChoice
 from rl_coach.spaces import ActionSpace
-from rl_coach.utilities.constraints import Constraint, number, optional, whole
+from rl_coach.utilities.requirements import number, optional, whole
 from rl_coach.utils import CoachError
 
 
@@ -26,7 +26,7 @@ class StateDependentNoiseParameters(ExplorationParameters):
     :ivar network_params: the networks; their policy computes the features that the noise depends on
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {"steps_between_draws": optional(whole(1)), "scale": number(0)}
+    constraints = {"steps_between_draws": optional(whole(1)), "scale": number(0)}
 
     def __init__(self, agent_params: AgentParameters):
         super().__init__()

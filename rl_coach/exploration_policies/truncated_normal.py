@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from rl_coach.exploration_policies.exploration_policy import ExplorationParamete
 from rl_coach.policy.action_choice import GaussianChoice
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace
-from rl_coach.utilities.constraints import FLAG, Constraint, number, schedule
+from rl_coach.utilities.requirements import FLAG, number, schedule
 
 
 class TruncatedNormalParameters(ExplorationParameters):
@@ -25,7 +25,7 @@ class TruncatedNormalParameters(ExplorationParameters):
     :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "noise_schedule": schedule(number(0)),
         "evaluation_noise": number(0),
         "noise_as_percentage_from_action_space": FLAG,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from rl_coach.exploration_policies.exploration_policy import ExplorationParamete
 from rl_coach.policy.action_choice import EnsembleMeanChoice
 from rl_coach.schedules import LinearSchedule, PieceWiseSchedule, Schedule
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace
-from rl_coach.utilities.constraints import FRACTION, Constraint, number, whole
+from rl_coach.utilities.requirements import FRACTION, number, whole
 
 
 class UCBParameters(EGreedyParameters):
@@ -23,7 +23,7 @@ class UCBParameters(EGreedyParameters):
     :ivar lamb: weight of the standard deviation over the heads; 0 uses the mean alone
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "architecture_num_q_heads": whole(1),
         "bootstrapped_data_sharing_probability": FRACTION,
         "lamb": number(),

@@ -6,7 +6,7 @@ import functools
 import os
 import pathlib
 import tempfile
-from typing import Any, NoReturn
+from typing import Any, Callable, NoReturn
 
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.checkpoint import (
@@ -22,6 +22,7 @@ from rl_coach.checkpoint import (
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter, TrainingSteps
 from rl_coach.graph_managers.checkpoint_fit import fits_of, unmet_by
 from rl_coach.graph_managers.checkpoint_schedule import CheckpointSchedule
+from rl_coach.graph_managers.graph_state import lost_episode
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.policy.export import checkpoint_files, newest_model
@@ -42,20 +43,27 @@ class GraphCheckpoints:
     :param task: says how often and where; and what the checkpoints are of
     :param counter: the training counters
     :param levels: the graph's levels
+    :param advanced: gives what the run counts and how far it is, for the checkpoints' names; see ``checkpoint_name``
 
     :ivar schedule: knows when the next checkpoint is due
     :ivar last_path: the checkpoint that was written last, None before the first
     """
 
-    def __init__(self, graph: str, task: TaskParameters, counter: TotalStepsCounter, levels: list[LevelManager]):
+    def __init__(
+        self,
+        graph: str,
+        task: TaskParameters,
+        counter: TotalStepsCounter,
+        levels: list[LevelManager],
+        advanced: Callable[[], tuple[str, int]],
+    ):
         self.schedule = CheckpointSchedule(task, counter)
         self.last_path: str | None = None
-        self._graph = graph
-        self._task = task
-        self._counter = counter
-        self._levels = levels
+        self._graph, self._task, self._counter, self._levels = graph, task, counter, levels
+        self._advanced = advanced
+        # what a checkpoint holds besides the state: each gives files by their path
+        self._attachments: list[Callable[[dict[str, Any]], dict[str, bytes]]] = [self._exported, self._saved]
         self._next_number = 0
-        self._warned_of_lost_episodes = False
         self._told: set[str] = set()
 
     @property
@@ -76,19 +84,22 @@ class GraphCheckpoints:
         :param failed: training has failed: keep the state for a look at it, but never as the newest checkpoint
         :return: its path; None if it could not be written
         """
-        manifest = self._manifest(reward)
         try:
-            attachments = {} if failed else self._attachments(manifest)
-            path = save_checkpoint(self.directory, self._name(failed), state, manifest, attachments)
+            path, attached = self._write(self.directory, state, reward, failed)
             if not failed:
+                name = os.path.basename(path)
                 for level in self._levels:
-                    level.save_checkpoint(os.path.basename(path))
-                self._write_newest_model(attachments)
-                self._tidy(os.path.basename(path), is_best, keep)
+                    level.save_checkpoint(name)
+                self._write_newest_model(attached)
+                if is_best:
+                    mark_best(self.directory, name)
+                keep_checkpoints(self.directory, keep)
         except OSError as error:
             screen.warning(f"no checkpoint was saved in '{self.directory}': {error.strerror}; the last one stands")
             return None
         self.last_path = path
+        if lost_episode(state):
+            self._warn_once("this episode cannot be saved half-way: a run resumed from here begins a new one")
         return path
 
     def save_elsewhere(self, state: dict[str, Any], reward: float | None) -> NoReturn:
@@ -96,13 +107,11 @@ class GraphCheckpoints:
 
         :param state: the graph's ``get_state``
         :param reward: the last evaluation's; None before the first
-        :raises CheckpointError: always; it says where the checkpoint lies, or that it could not be written there either
+        :raises CheckpointError: always; it says where the checkpoint is, or that it could not be written there either
         """
         trouble = f"no checkpoint could be written to '{self.directory}'"
-        manifest = self._manifest(reward)
         try:
-            directory = tempfile.mkdtemp(prefix="coach-checkpoint-")
-            path = save_checkpoint(directory, self._name(False), state, manifest, self._attachments(manifest))
+            path, _ = self._write(tempfile.mkdtemp(prefix="coach-checkpoint-"), state, reward)
         except OSError as error:
             raise CheckpointError(
                 f"{trouble}, nor to '{tempfile.gettempdir()}': {error.strerror}; what was trained since the last "
@@ -110,11 +119,15 @@ class GraphCheckpoints:
             ) from error
         raise CheckpointError(f"{trouble}; what was trained lies in '{path}': make room, and start from it with -crd")
 
-    def warn_of_lost_episode(self) -> None:
-        """Tell the user, once, that the episode in progress is not part of the checkpoint."""
-        if not self._warned_of_lost_episodes:
-            self._warned_of_lost_episodes = True
-            screen.warning("this episode cannot be saved half-way: a run resumed from here begins a new one")
+    def _write(
+        self, directory: str, state: dict[str, Any], reward: float | None, failed: bool = False
+    ) -> tuple[str, dict[str, bytes]]:
+        """Write a checkpoint. :return: its path, and what is attached to it"""
+        about, attached = self._about(reward), dict[str, bytes]()
+        for attachment in [] if failed else self._attachments:
+            attached |= attachment(about)
+        manifest = {**about, "fits": fits_of(self._levels, self._task)}
+        return save_checkpoint(directory, self._name(failed), state, manifest, attached), attached
 
     def load(self, path: str | None) -> tuple[str, dict[str, Any]]:
         """Read a checkpoint that fits the graph.
@@ -144,8 +157,23 @@ class GraphCheckpoints:
     def save_onnx_graph(self) -> None:
         """Write the first agent's first network to the directory of checkpoints, as it is now."""
         os.makedirs(self.directory, exist_ok=True)
-        about = {name: value for name, value in self._manifest(None).items() if name != "fits"}
-        self._write_newest_model(checkpoint_files(self._levels, about, with_networks=True)[0])
+        self._write_newest_model(checkpoint_files(self._levels, self._about(None), with_networks=True)[0])
+
+    def _exported(self, about: dict[str, Any]) -> dict[str, bytes]:
+        """Policies, and networks if they are asked for, for those who deploy what was trained."""
+        exported, troubles = checkpoint_files(self._levels, about, self._task.export_onnx_graph)
+        for trouble in troubles:
+            self._warn_once(trouble)
+        return exported
+
+    def _saved(self, about: dict[str, Any]) -> dict[str, bytes]:
+        """The files of savers."""
+        if not list(self._savers):
+            return {}
+        with tempfile.TemporaryDirectory() as folder:
+            self._savers.save(None, os.path.join(folder, _SAVERS_PREFIX))
+            written = [file for file in pathlib.Path(folder).rglob("*") if file.is_file()]
+            return {f"{SAVERS_DIRECTORY}/{file.relative_to(folder).as_posix()}": file.read_bytes() for file in written}
 
     @functools.cached_property
     def _savers(self) -> SaverCollection:
@@ -156,46 +184,29 @@ class GraphCheckpoints:
                 found.add(saver)
         return found
 
-    def _written_by_savers(self) -> dict[str, bytes]:
-        """The files of all savers by their path within the checkpoint."""
-        if not list(self._savers):
-            return {}
-        with tempfile.TemporaryDirectory() as folder:
-            self._savers.save(None, os.path.join(folder, _SAVERS_PREFIX))
-            written = [file for file in pathlib.Path(folder).rglob("*") if file.is_file()]
-            return {f"{SAVERS_DIRECTORY}/{file.relative_to(folder).as_posix()}": file.read_bytes() for file in written}
-
-    def _attachments(self, manifest: dict[str, Any]) -> dict[str, bytes]:
-        """The files that a checkpoint carries for those who deploy what was trained."""
-        about = {name: value for name, value in manifest.items() if name != "fits"}
-        attachments, troubles = checkpoint_files(self._levels, about, self._task.export_onnx_graph)
-        for trouble in troubles:
-            if trouble not in self._told:
-                screen.warning(trouble)
-                self._told.add(trouble)
-        return attachments | self._written_by_savers()
-
-    def _write_newest_model(self, attachments: dict[str, bytes]) -> None:
+    def _write_newest_model(self, attached: dict[str, bytes]) -> None:
         """Write the network's ONNX model to where programs written for Coach look for it."""
-        model = newest_model(attachments)
+        model = newest_model(attached)
         if model is not None:
             with files.replaced(os.path.join(self.directory, MODEL_FILE)) as file:
                 file.write(model)
 
     def _name(self, failed: bool) -> str:
-        """A name with a number above that of any checkpoint that is there."""
+        """A name with a number above that of any checkpoint that is there, and with what has advanced."""
         there = CheckpointStateReader(self.directory).get_all()
         number = self._next_number = max([self._next_number, *(c.num + 1 for c in there)])
         self._next_number += 1
-        name = checkpoint_name(number, self._counter[EnvironmentSteps])
+        unit, count = self._advanced()
+        name = checkpoint_name(number, count, unit)
         return name.replace(".ckpt", ".failed") if failed else name
 
-    def _tidy(self, name: str, is_best: bool, keep: int) -> None:
-        if is_best:
-            mark_best(self.directory, name)
-        keep_checkpoints(self.directory, keep)
+    def _warn_once(self, warning: str) -> None:
+        if warning not in self._told:
+            self._told.add(warning)
+            screen.warning(warning)
 
-    def _manifest(self, reward: float | None) -> dict[str, Any]:
+    def _about(self, reward: float | None) -> dict[str, Any]:
+        """The run's description of itself. :param reward: the last evaluation's"""
         return {
             "graph": self._graph,
             "preset": self._task.preset,
@@ -204,5 +215,4 @@ class GraphCheckpoints:
             "episodes": self._counter[EnvironmentEpisodes],
             "updates": self._counter[TrainingSteps],
             "evaluation_reward": reward,
-            "fits": fits_of(self._levels, self._task),
         }

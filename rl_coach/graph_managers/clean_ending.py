@@ -4,102 +4,106 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Iterator
+from dataclasses import dataclass
+from typing import Callable, Iterator, NoReturn
 
+from rl_coach.graph_managers.stop_signals import StopSignals
 from rl_coach.logger import screen
-from rl_coach.runs.status import FINISHED, RUNNING
+from rl_coach.runs.progress import Progress
+from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
 from rl_coach.utils import CheckpointError, TrainingError
-
-if TYPE_CHECKING:
-    from rl_coach.graph_managers.graph_manager import GraphManager
 
 _PAUSES_BETWEEN_TRIES = (0.5, 2.0)  # seconds, before the last checkpoint of a run is written elsewhere
 
 
-class CleanEnding:
-    """Ends a run cleanly: the display closed, signals written, a checkpoint saved, and its end in ``status.json``.
+@dataclass(frozen=True)
+class LastCheckpoint:
+    """The checkpoint that a run leaves when it ends.
 
-    :param graph: the graph that runs
+    :param write: writes one, and returns its path, None if it could not; called with ``failed=True`` where training
+        has failed
+    :param write_elsewhere: writes one where there is room, and raises CheckpointError, which says where it is
+    :param resume_hint: how the user can go on with an interrupted run; None if nobody knows
     """
 
-    def __init__(self, graph: GraphManager):
-        self._graph = graph
+    write: Callable[..., str | None]
+    write_elsewhere: Callable[[], NoReturn]
+    resume_hint: str | None = None
 
-    @contextlib.contextmanager
-    def running(self, saves_checkpoints: bool, is_played: bool) -> Iterator[None]:
-        """Be running.
+    def save(self) -> str:
+        """Save the last checkpoint of a run: try again where it cannot be written, and at last write it elsewhere.
 
-        :param saves_checkpoints: keep the state of a run that is interrupted, or that fails
-        :param is_played: a person acts, who leaves with Ctrl-C
+        :return: its path
+        :raises CheckpointError: it was written elsewhere, or nowhere
         """
-        graph = self._graph
-        graph.checkpoints.schedule.restart()
-        graph.progress.start()
-        graph.run_status.set(RUNNING)
-        try:
-            with self._whatever_happens(saves_checkpoints, is_played):
-                yield
-        except BaseException as error:
-            graph.run_status.set_by(error)
-            raise
-        graph.run_status.set(FINISHED)
+        for pause in (0.0, *_PAUSES_BETWEEN_TRIES):
+            time.sleep(pause)
+            path = self.write()
+            if path is not None:
+                return path
+        self.write_elsewhere()
 
-    @contextlib.contextmanager
-    def _whatever_happens(self, saves_checkpoints: bool, is_played: bool) -> Iterator[None]:
-        graph = self._graph
+    def save_after_interrupt(self) -> None:
+        """Save it, and tell the user where it is and how to go on."""
         try:
-            with graph.stop_signals.listening(announces=not is_played):
-                yield
-        except (KeyboardInterrupt, SystemExit) as stop:
-            # a second signal comes in the middle of a step: what lies in memory then is not worth keeping
-            graph.progress.stop()
-            if saves_checkpoints and graph.stop_signals.stopped_between_steps:
-                self._save_after_interrupt()
-            if not (is_played and isinstance(stop, KeyboardInterrupt)):
-                raise
-        except CheckpointError:
-            raise
-        except TrainingError:
-            if saves_checkpoints:
-                self._save_after_failure()
-            raise
-        finally:
-            graph.improvement.clear_end()
-            graph.progress.stop()
-            graph.flush()
-
-    def _save_after_interrupt(self) -> None:
-        try:
-            path = self.save_last()
+            path = self.save()
         except CheckpointError as error:
             screen.warning(f"interrupted; {error}")
             return
-        if path is not None:
-            screen.warning(f"interrupted; saved {path}")
-            if self._graph.resume_hint:
-                screen.print(f"go on with it: {self._graph.resume_hint}")
+        screen.warning(f"interrupted; saved {path}")
+        if self.resume_hint:
+            screen.print(f"go on with it: {self.resume_hint}")
 
-    def save_last(self) -> str | None:
-        """Save the last checkpoint of a run: try again where it cannot be written, and at last write it elsewhere.
-
-        :return: its path; None if another worker writes checkpoints
-        :raises CheckpointError: it lies elsewhere, or nowhere
-        """
-        graph = self._graph
-        if not graph.writes_checkpoints:
-            return None
-        for pause in (0.0, *_PAUSES_BETWEEN_TRIES):
-            time.sleep(pause)
-            path = graph.save_checkpoint()
-            if path is not None:
-                return path
-        graph.checkpoints.save_elsewhere(graph.get_state(), graph.progress.last_evaluation)
-
-    def _save_after_failure(self) -> None:
-        graph = self._graph
+    def save_after_failure(self) -> None:
+        """Save the state of a run whose training has failed, for a look at it."""
         try:
-            graph.save_checkpoint(failed=True)
+            self.write(failed=True)
         except TrainingError as error:
             # what failed cannot even say its state, such as a copy of the environment whose process is gone
-            graph.progress.stop()
             screen.warning(f"the state of the failed run cannot be saved: {error}")
+
+
+@contextlib.contextmanager
+def ending_cleanly(
+    progress: Progress,
+    status: RunStatus,
+    signals: StopSignals,
+    leave: Callable[[], None],
+    checkpoint: LastCheckpoint | None = None,
+    is_played: bool = False,
+) -> Iterator[None]:
+    """Run with a display, and end cleanly: the display closed, signals written, a checkpoint saved where the run was
+    interrupted or has failed, and its end in ``status.json``.
+
+    :param progress: the display
+    :param status: writes ``status.json``
+    :param signals: hears Ctrl-C and SIGTERM
+    :param leave: called at the end, whatever ended the run
+    :param checkpoint: None saves none
+    :param is_played: a person acts, who leaves with Ctrl-C
+    """
+    progress.start()
+    status.set(RUNNING)
+    try:
+        try:
+            with signals.listening(announces=not is_played):
+                yield
+        except (KeyboardInterrupt, SystemExit) as stop:
+            progress.stop()
+            # a second signal comes in the middle of a step: what is in memory then is not worth keeping
+            if checkpoint is not None and signals.stopped_between_steps:
+                checkpoint.save_after_interrupt()
+            if not (is_played and isinstance(stop, KeyboardInterrupt)):
+                raise
+        except TrainingError as error:
+            if checkpoint is not None and not isinstance(error, CheckpointError):
+                progress.stop()
+                checkpoint.save_after_failure()
+            raise
+        finally:
+            progress.stop()
+            leave()
+    except BaseException as error:
+        status.set_by(error)
+        raise
+    status.set(FINISHED)

@@ -24,16 +24,12 @@ class CoachMethods:
     top_level_manager: Any
     checkpoints: GraphCheckpoints
     create_graph: Callable[..., Any]
+    verify_graph_was_created: Callable[[], None]
     agent_params: Any
     current_step_counter: Any
     task_parameters: Any
     data_store: DataStore | None
     memory_backend: MemoryBackend | None = None
-
-    def verify_graph_was_created(self) -> None:
-        """Create the graph with the default task parameters, if nobody has created it."""
-        if self.top_level_manager is None:
-            self.create_graph()
 
     def create_session(self, task_parameters: TaskParameters) -> None:
         """Create the graph, if nobody has created it; there is no session beside it."""

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import time
-from typing import Any, Callable, ClassVar, Iterator, Mapping
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
@@ -23,14 +23,13 @@ from rl_coach.core_types import (
 )
 from rl_coach.data_stores.data_store import DataStore
 from rl_coach.graph_managers.checkpointing import GraphCheckpoints
-from rl_coach.graph_managers.clean_ending import CleanEnding
+from rl_coach.graph_managers.clean_ending import LastCheckpoint, ending_cleanly
 from rl_coach.graph_managers.coach_methods import CoachMethods
-from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
-from rl_coach.graph_managers.graph_state import lost_episode, restore, restore_episode, state_of
+from rl_coach.graph_managers.graph_state import GraphState
 from rl_coach.graph_managers.improvement import Improvement
-from rl_coach.graph_managers.memory_needs import network_needs, replay_need, total_memory, unmet_by
+from rl_coach.graph_managers.memory_requirements import network_requirements, replay_requirement, total_memory, unmet_by
 from rl_coach.graph_managers.reports import Reports
-from rl_coach.graph_managers.run_seeds import RunSeeds
+from rl_coach.graph_managers.run_seeds import RunSeeds, evaluation_seed
 from rl_coach.graph_managers.schedule_parameters import (
     PARTS,
     HumanPlayScheduleParameters,
@@ -44,11 +43,11 @@ from rl_coach.memories.backend.wire import pack, unpack
 from rl_coach.runs.evaluation import EvaluationStatistics
 from rl_coach.runs.live_region import Fields
 from rl_coach.runs.notebook import directory_html
-from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress
+from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status
 from rl_coach.runs.status import RunStatus
-from rl_coach.runs.summary import Counts
-from rl_coach.utilities.constraints import Constrained, Constraint, check, settings_below, steps, whole
+from rl_coach.runs.summary import Counts, Summary
 from rl_coach.utilities.errors import refuse
+from rl_coach.utilities.requirements import Constrained, check, settings_below, steps, whole
 from rl_coach.utils import CoachError
 
 __all__ = [
@@ -86,7 +85,7 @@ class GraphManager(CoachMethods, Constrained):
     :ivar can_train: there is something to train, and it is trained in this process
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "heatup_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
         "evaluation_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
         "steps_between_evaluation_periods": steps(EnvironmentSteps, EnvironmentEpisodes, TrainingSteps, low=1),
@@ -126,8 +125,7 @@ class GraphManager(CoachMethods, Constrained):
         self.can_train = True
         self.data_store: DataStore | None = None
         self._is_played = False
-        self._reports = Reports(self)
-        self._ending = CleanEnding(self)
+        self._reports = Reports(self.total_steps_counters, self.improvement)
         self._continues = False
         self._is_episode_kept = False
         self._warned_of_endless_episode = False
@@ -165,16 +163,23 @@ class GraphManager(CoachMethods, Constrained):
         self.top_level_manager = self.level_managers[0]
         refuse(self._unmet_by_replay())
         self.checkpoints = self._make_checkpoints()
+        self._reports.stops_early = self.task_parameters.apply_stop_condition
+        self._reports.is_endless = self.task_parameters.evaluate_only == 0
         self.task_parameters.checkpoint_save_dir = self.checkpoints.directory
         self.can_train = self.task_parameters.role.trains and any(level.can_train for level in self.level_managers)
         self._is_played = any(level.agent.is_person for level in self.level_managers)
         for level in self.level_managers:
             level.connect(self.name, self.documentation, self.stop_signals.stop_if_asked)
-        self.phase = RunPhase.UNDEFINED
+            level.phase = self._phase
         self.setup_logger()
         if self.task_parameters.checkpoint_restore_path is not None:
             self.restore_checkpoint(continue_run=self.task_parameters.resume)
         return self
+
+    def verify_graph_was_created(self) -> None:
+        """Create the graph with the default task parameters, if nobody has created it."""
+        if self.top_level_manager is None:
+            self.create_graph()
 
     @property
     def _agents_parameters(self) -> dict[str, AgentParameters]:
@@ -184,7 +189,7 @@ class GraphManager(CoachMethods, Constrained):
     def unmet(self) -> Iterator[str]:
         """The memory that networks and batches take and the machine has not."""
         for path, parameters in self._agents_parameters.items():
-            yield from unmet_by(total_memory(), network_needs(parameters, path))
+            yield from unmet_by(total_memory(), network_requirements(parameters, path))
 
     def _unmet_by_replay(self) -> Iterator[str]:
         """The memory that replay takes once it is full and the machine has not."""
@@ -192,11 +197,13 @@ class GraphManager(CoachMethods, Constrained):
         for agent in (agent for level in self.level_managers for agent in level.agents.values()):
             path = paths.get(id(getattr(agent, "ap", None)))
             if path is not None:
-                yield from unmet_by(total_memory(), replay_need(agent, (self.heatup_steps, self.improve_steps), path))
+                yield from unmet_by(
+                    total_memory(), replay_requirement(agent, (self.heatup_steps, self.improve_steps), path)
+                )
 
     def _make_checkpoints(self) -> GraphCheckpoints:
         counter = self.total_steps_counters[RunPhase.TRAIN]
-        return GraphCheckpoints(self.name, self.task_parameters, counter, self.level_managers)
+        return GraphCheckpoints(self.name, self.task_parameters, counter, self.level_managers, self.advanced)
 
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
         """Build the levels, the topmost first, and their environments."""
@@ -218,7 +225,7 @@ class GraphManager(CoachMethods, Constrained):
         is_told = self.visualization_parameters.dump_csv and not self.task_parameters.task_index
         self.run_status = RunStatus(
             self.task_parameters.experiment_path if is_told else None,
-            lambda: self.progress.report(self._reports.status()),
+            lambda: self.progress.report(self.status()),
         )
         for level in self.level_managers:
             level.setup_logger()
@@ -248,15 +255,17 @@ class GraphManager(CoachMethods, Constrained):
 
     @phase.setter
     def phase(self, value: RunPhase) -> None:
+        if value is self._phase:
+            return
         evaluated = self._phase is RunPhase.TEST
-        if value is RunPhase.TEST and not evaluated:
+        if value is RunPhase.TEST:
             self._training_episode_is_over = self.reset_required
             self.require_reset()
         trained = sum(self.total_steps_counters[phase][EnvironmentSteps] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
         for level in self.level_managers:
             level.training_steps = trained
             level.phase = value
-        if evaluated and value is not RunPhase.TEST:
+        if evaluated:
             shared = any(level.shares_environment_with_evaluation for level in self.level_managers)
             self.reset_required = self.force_next_reset = self._training_episode_is_over or shared
         self._phase = value
@@ -336,44 +345,63 @@ class GraphManager(CoachMethods, Constrained):
     def _is_episode_endless(self) -> bool:
         return self.level_managers[-1].active_environment.current_episode_steps_counter >= ENDLESS_EPISODE
 
-    def _step(self) -> EnvResponse:
-        """Step the top level; at an episode's start reset it first, at its end do the bookkeeping too."""
+    def _step(self) -> None:
+        """Step the top level, at an episode's start after a reset."""
         if self.reset_required:
-            self._check_that_it_acts()
-            self.reset_internal_state(self.force_next_reset)
-        top, bottom = self.top_level_manager, self.level_managers[-1]
+            self.begin_step()
+        bottom = self.level_managers[-1]
         before = bottom.environment_steps
-        response = top.step(None)
+        response = self.top_level_manager.step(None)
+        self.end_step(response, bottom.environment_steps - before)
+
+    # A step in two halves: a loop of the user's own calls ``begin_step``, has the levels choose an action, asks its
+    # environment, has the levels take in the answer, and calls ``end_step``.
+
+    def begin_step(self) -> None:
+        """Begin an episode, in the environment and for the agents, if the last one has ended.
+
+        :raises CoachError: this process only trains
+        """
+        self.verify_graph_was_created()
+        if self.reset_required:
+            role = self.task_parameters.role
+            if not (role.acts or self.top_level_manager.is_fed):
+                raise CoachError(f"graph '{self.name}' does not act: its task's role is {role.value}")
+            self.reset_internal_state(self.force_next_reset)
+
+    def end_step(self, response: EnvResponse, steps: int) -> None:
+        """Count a step that the levels have taken in, and close the episodes that ended with it.
+
+        :param response: the environment's answer; any of them if several copies have answered
+        :param steps: number of environment steps
+        """
+        top = self.top_level_manager
         # where an agent only imitates no step is taken; it counts as one, so that a schedule in steps has an end
-        self._counts[EnvironmentSteps] += (bottom.environment_steps - before) or 1
-        for reward in top.ended_rewards:
-            self._count_episode(reward)
+        self._counts[EnvironmentSteps] += steps or 1
+        if top.ended_rewards:
+            for reward in top.ended_rewards:
+                self._count_episode(reward)
+            top.ended_rewards = []
         if top.episode_over:
-            self._end_episode(response)
+            self.handle_episode_ended()
+            self.reset_required = True
+            # where the agent, not the environment, ended the episode, the environment would only go on
+            self.force_next_reset = not response.game_over
         if time.monotonic() >= self._attention_at:
             self.attend()
-        return response
-
-    def _check_that_it_acts(self) -> None:
-        """:raises CoachError: this process is there for training alone"""
-        role = self.task_parameters.role
-        if not (role.acts or self.top_level_manager.is_fed):
-            raise CoachError(f"graph '{self.name}' does not act: its task's role is {role.value}")
-
-    def _end_episode(self, response: EnvResponse) -> None:
-        self.handle_episode_ended()
-        self.reset_required = True
-        # where the agent, not the environment, ended the episode, the environment would only go on
-        self.force_next_reset = not response.game_over
 
     def attend(self) -> None:
         """Show the progress, on the screen and to others. Steps do a few times a second; a loop that waits between two
         steps calls it itself."""
         self._attention_at, self._shown_phase = time.monotonic() + SECONDS_BETWEEN_REDRAWS, self._phase
-        self.progress.update(self._reports.status())
+        self.progress.update(self.status())
         self._warn_of_endless_episode()
         if self.progress.is_running:
             self.run_status.keep_alive()
+
+    def status(self) -> Status:
+        """Progress of the run so far."""
+        return self._reports.status(self._phase, self.can_train, self.other_fields())
 
     def _warn_of_endless_episode(self) -> None:
         if self._warned_of_endless_episode or not self._is_episode_endless():
@@ -419,23 +447,23 @@ class GraphManager(CoachMethods, Constrained):
 
     def train_and_act(self, steps: StepMethod) -> None:
         """Act and learn in turn for exactly ``steps``, at most as long as ``improve`` wants. An episode that is in
-        progress goes on."""
+        progress goes on, and the graph stays in the training phase."""
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
             return
-        with self.phase_context(RunPhase.TRAIN):
-            counts, unit = self._counts, type(steps)
-            end = counts[unit] + steps.num_steps
-            last = self.improvement.end or type(steps)(end)
-            last_unit, last_end = type(last), last.num_steps
-            saves, signals = self.checkpoints.schedule.is_regular, self.stop_signals
-            while counts[unit] < end and counts[last_unit] < last_end:
-                self._step()
-                self.train()
-                if saves:
-                    self.occasionally_save_checkpoint()
-                if signals.asked is not None:
-                    signals.stop_if_asked()
+        self.phase = RunPhase.TRAIN
+        counts, unit = self._counts, type(steps)
+        end = counts[unit] + steps.num_steps
+        last = self.improvement.end or unit(end)
+        last_unit, last_end = type(last), last.num_steps
+        saves, signals = self.checkpoints.schedule.is_regular, self.stop_signals
+        while counts[unit] < end and counts[last_unit] < last_end:
+            self._step()
+            self.train()
+            if saves:
+                self.occasionally_save_checkpoint()
+            if signals.asked is not None:
+                signals.stop_if_asked()
 
     def sync(self) -> None:
         """Have the agents take the newest weights."""
@@ -454,11 +482,15 @@ class GraphManager(CoachMethods, Constrained):
         rewards: list[float] = []
         before = [level.evaluation_state() for level in self.level_managers]
         counts_before = dict(self.total_steps_counters[RunPhase.TEST].counters)
+        assert self.seed is not None
         with self.phase_context(RunPhase.TEST):
             self.sync()
-            self._seed_evaluation()
+            trained = self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
+            seed = evaluation_seed(self.seed, trained, self._evaluations_in_place)
+            for level, child in zip(self.level_managers, seed.spawn(len(self.level_managers))):
+                level.seed_evaluation(child)
             self._reports.expect(RunPhase.TEST, steps)
-            self.progress.begin_evaluation(self._reports.status())
+            self.progress.begin_evaluation(self.status())
             try:
                 self._evaluation_episodes(steps, rewards)
             except BaseException:
@@ -468,28 +500,13 @@ class GraphManager(CoachMethods, Constrained):
                 self.progress.end_evaluation()
             best = self.progress.best_evaluation
             reward = float(np.mean(rewards))
-            self.progress.add_evaluation(reward, len(rewards), self._reports.status())
+            self.progress.add_evaluation(reward, len(rewards), self.status())
         self.evaluation_rewards = rewards
         self.improvement.evaluation_held()
         is_best = best is None or reward > best
         if is_best and self.improvement.end is not None and self.checkpoints.schedule.is_regular:
             self.save_checkpoint()
         return self.should_stop()
-
-    def _seed_evaluation(self) -> None:
-        """Give the evaluation streams of its own."""
-        assert self.seed is not None
-        trained = self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
-        seed = evaluation_seed(self.seed, trained, self._evaluations_in_place)
-        for level, child in zip(self.level_managers, seed.spawn(len(self.level_managers))):
-            level.seed_evaluation(child)
-
-    def _undo_evaluation(self, before: list[Any], counts_before: dict[type[StepMethod], int]) -> None:
-        """Leave no trace of an evaluation that was broken off, so that it can be held again."""
-        self.total_steps_counters[RunPhase.TEST].counters.update(counts_before)
-        for level, state in zip(self.level_managers, before):
-            level.discard_evaluation()
-            level.undo_evaluation(state)
 
     def _evaluation_episodes(self, steps: StepMethod, rewards: list[float]) -> None:
         counts, unit = self._counts, type(steps)
@@ -499,6 +516,13 @@ class GraphManager(CoachMethods, Constrained):
             rewards.append(self._episode_reward())
             self.progress.add_evaluation_episode(rewards[-1])
             self.sync()
+
+    def _undo_evaluation(self, before: list[Any], counts_before: dict[type[StepMethod], int]) -> None:
+        """Leave no trace of an evaluation that was broken off, so that it can be held again."""
+        self.total_steps_counters[RunPhase.TEST].counters.update(counts_before)
+        for level, state in zip(self.level_managers, before):
+            level.discard_evaluation()
+            level.undo_evaluation(state)
 
     def should_stop(self) -> bool:
         """True if the stop condition applies and holds: every agent's success rate has reached the target."""
@@ -525,7 +549,8 @@ class GraphManager(CoachMethods, Constrained):
             good checkpoints
         """
         self.verify_graph_was_created()
-        with self._ending.running(not self._is_played, self._is_played):
+        checkpoint = None if self._is_played else self._last_checkpoint()
+        with self._ending_cleanly(checkpoint):
             self.sync()
             self._heat_up_and_begin()
             screen.announce(f"Starting to improve {self.name} task index {self.task_parameters.task_index or 0}")
@@ -539,11 +564,33 @@ class GraphManager(CoachMethods, Constrained):
                     screen.success("the stop condition holds: every agent's success rate has reached its target")
                     break
                 self.improvement.evaluation_held()
-            if not self._is_played:
-                self._ending.save_last()
+            if checkpoint is not None:
+                checkpoint.save()
         trained = Counts.of(self.total_steps_counters[RunPhase.TRAIN])
         # where nothing is trained, the calls count as training steps: no updates
         self._print_summary(trained if self.can_train else dataclasses.replace(trained, updates=0))
+
+    def _last_checkpoint(self) -> LastCheckpoint | None:
+        """The checkpoint that a run of training leaves; None if another process writes checkpoints."""
+        if not self.writes_checkpoints:
+            return None
+        return LastCheckpoint(
+            write=self.save_checkpoint,
+            write_elsewhere=lambda: self.checkpoints.save_elsewhere(self.get_state(), self.progress.last_evaluation),
+            resume_hint=self.resume_hint,
+        )
+
+    def _ending_cleanly(self, checkpoint: LastCheckpoint | None = None) -> contextlib.AbstractContextManager[None]:
+        self.checkpoints.schedule.restart()
+        return ending_cleanly(
+            self.progress, self.run_status, self.stop_signals, self._leave, checkpoint, self._is_played
+        )
+
+    def _leave(self) -> None:
+        """Leave no trace of a run that has ended, and write what the agents have not written yet."""
+        self.improvement.clear_end()
+        self.phase = RunPhase.UNDEFINED
+        self.flush()
 
     def _heat_up_and_begin(self) -> None:
         """Heatup, or what is left of it where a run goes on."""
@@ -567,11 +614,11 @@ class GraphManager(CoachMethods, Constrained):
 
     def _evaluate_only(self, num_steps: int) -> None:
         """:param num_steps: environment steps, in whole episodes; 0 goes on until interrupted"""
-        self._reports.show_only_evaluation()
+        self._show_only_evaluation()
         rewards: list[float] = []
         steps_before = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps]
         try:
-            with self._ending.running(saves_checkpoints=False, is_played=self._is_played):
+            with self._ending_cleanly():
                 while True:
                     self.evaluate(EnvironmentSteps(num_steps) if num_steps else EnvironmentEpisodes(1))
                     rewards += self.evaluation_rewards
@@ -584,20 +631,35 @@ class GraphManager(CoachMethods, Constrained):
                 steps = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps] - steps_before
                 self._print_summary(Counts(len(rewards), steps, 0), EvaluationStatistics.of(rewards))
 
+    def _show_only_evaluation(self) -> None:
+        """Count evaluation alone; what came with the checkpoint is of the run that trained."""
+        self._reports.shown = (RunPhase.TEST,)
+        self.progress.set_state(Progress().get_state())
+        self.run_status.evaluation = {}
+
     def keep_evaluating(self) -> None:
         """Evaluate the newest weights again and again, as a worker that does nothing else, until the stop condition
         holds."""
         self.verify_graph_was_created()
-        self._reports.show_only_evaluation()
-        with self._ending.running(saves_checkpoints=False, is_played=False):
+        self._show_only_evaluation()
+        with self._ending_cleanly():
             while not self.evaluate(self.evaluation_steps):
                 self._evaluations_in_place += 1
                 self.attend()
                 self.stop_signals.stop_if_asked()
 
     def _print_summary(self, counted: Counts, evaluation: EvaluationStatistics | None = None) -> None:
+        """Say what came of the run. :param counted: what it trained; or evaluated, if it did nothing else"""
         if self.prints_summary:
-            self._reports.print_summary(counted, evaluation)
+            Summary(
+                progress=self.progress,
+                counted=counted,
+                heatup=Counts.of(self.total_steps_counters[RunPhase.HEATUP]),
+                evaluation=evaluation,
+                experiment_path=str(self.task_parameters.experiment_path),
+                has_tensorboard=self.visualization_parameters.tensorboard,
+                playback_hint=self.playback_hint,
+            ).print()
 
     def _repr_html_(self) -> str:
         return directory_html(self.task_parameters.experiment_path)
@@ -626,6 +688,11 @@ class GraphManager(CoachMethods, Constrained):
     def writes_checkpoints(self) -> bool:
         """True if it is this process that saves the run's state; of several workers, the first that trains does."""
         return not self.task_parameters.task_index and self.task_parameters.role.trains
+
+    def advanced(self) -> tuple[str, int]:
+        """What the run has advanced by, for the names of its checkpoints: environment steps of training. A graph that
+        takes no steps names another unit, such as ``("Epoch", 3)``."""
+        return "Step", self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
 
     @property
     def checkpoint_dir(self) -> str:
@@ -657,32 +724,33 @@ class GraphManager(CoachMethods, Constrained):
             state, last, best = self.get_state(), self.progress.last_evaluation, self.progress.best_evaluation
             is_best = last is not None and best is not None and last >= best
             path = self.checkpoints.save(state, last, is_best, self.checkpoints_to_keep, failed)
-        if path is not None and lost_episode(state):
-            self.checkpoints.warn_of_lost_episode()
-        self._bring_into_store()
+        if self.data_store is not None:
+            try:
+                self.data_store.save_to_store()
+            except OSError as error:
+                screen.warning(f"{error}; the next checkpoint brings it there")
         return path
 
-    def _bring_into_store(self) -> None:
-        """Bring checkpoints and signals to where they outlive this machine, if there is such a place."""
-        if self.data_store is None:
-            return
-        try:
-            self.data_store.save_to_store()
-        except OSError as error:
-            screen.warning(f"{error}; the next checkpoint brings it there")
+    @property
+    def _state(self) -> GraphState:
+        assert self.seeds is not None
+        counters = self.total_steps_counters
+        return GraphState(counters, self.level_managers, self.progress, self.improvement, self.seeds)
 
     def get_state(self) -> dict[str, Any]:
         """All that is needed to go on exactly."""
-        return state_of(self)
+        return self._state.get(self.reset_required, self.force_next_reset)
 
     def set_state(self, state: dict[str, Any], with_episode: bool = False) -> None:
         """Go on from ``get_state``.
 
         :param with_episode: in the middle of the episode, if there was one; otherwise with a new one
         """
-        restore(self, state)
+        self._state.set(state)
+        self.require_reset()
         if with_episode:
-            self._is_episode_kept = restore_episode(self, state)
+            self.reset_required, self.force_next_reset = self._state.resume_episode(state)
+            self._is_episode_kept = not self.reset_required
         self.checkpoints.schedule.restart()
 
     def restore_checkpoint(self, path: str | None = None, continue_run: bool = False) -> None:
@@ -696,15 +764,11 @@ class GraphManager(CoachMethods, Constrained):
         """
         self.verify_graph_was_created()
         path, state = self.checkpoints.load(path)
-        self._set_state_or_nothing(path, state, continue_run)
-        self.checkpoints.restore_additions(path)
-        self._continues = continue_run
-
-    def _set_state_or_nothing(self, path: str, state: dict[str, Any], with_episode: bool) -> None:
-        """Take a state, or stay as before if any part of it cannot be taken."""
         before = self.get_state()
         try:
-            self.set_state(state, with_episode)
+            self.set_state(state, continue_run)
         except (ArithmeticError, LookupError, ValueError, TypeError, AttributeError) as error:
             self.set_state(before)
             raise CoachError(f"the checkpoint '{path}' does not fit this graph: {error}") from error
+        self.checkpoints.restore_additions(path)
+        self._continues = continue_run

@@ -2,65 +2,81 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, Mapping, Sequence
 
-from rl_coach.core_types import RunPhase
+from rl_coach.core_types import RunPhase, TotalStepsCounter
+from rl_coach.graph_managers.improvement import Improvement
+from rl_coach.graph_managers.run_seeds import RunSeeds
 from rl_coach.graph_managers.schedule_parameters import UNITS
+from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
-
-if TYPE_CHECKING:
-    from rl_coach.graph_managers.graph_manager import GraphManager
+from rl_coach.runs.progress import Progress
 
 
-def state_of(graph: GraphManager) -> dict[str, Any]:
-    """Counters, levels, progress and random streams, as nested dicts of arrays and plain values."""
-    assert graph.seeds is not None
-    return {
-        "counters": {
-            phase.name: {unit.__name__: count for unit, count in counter.counters.items()}
-            for phase, counter in graph.total_steps_counters.items()
-        },
-        "reset_required": [graph.reset_required, graph.force_next_reset],
-        "levels": {level.name: level.get_state() for level in graph.level_managers},
-        "progress": graph.progress.get_state(),
-        **graph.improvement.get_state(),
-        **graph.seeds.get_state(),
-    }
+@dataclass
+class GraphState:
+    """The parts of a run that have a state.
+
+    :param counters: the counters of each phase
+    :param levels: the graph's levels, the topmost first
+    :param progress: the evaluations so far
+    :param improvement: the part of the run in which training and evaluation take turns
+    :param seeds: the random streams
+    """
+
+    counters: Mapping[RunPhase, TotalStepsCounter]
+    levels: Sequence[LevelManager]
+    progress: Progress
+    improvement: Improvement
+    seeds: RunSeeds
+
+    def get(self, reset_required: bool, force_next_reset: bool) -> dict[str, Any]:
+        """The state of all parts, as nested dicts of arrays and plain values.
+
+        :param reset_required: the next step begins an episode
+        :param force_next_reset: it does so where the simulator would go on, too
+        """
+        return {
+            "counters": {
+                phase.name: {unit.__name__: count for unit, count in counter.counters.items()}
+                for phase, counter in self.counters.items()
+            },
+            "reset_required": [reset_required, force_next_reset],
+            "levels": {level.name: level.get_state() for level in self.levels},
+            "progress": self.progress.get_state(),
+            **self.improvement.get_state(),
+            **self.seeds.get_state(),
+        }
+
+    def set(self, state: dict[str, Any]) -> None:
+        """Give all parts the state of another run; a new episode has to begin next."""
+        for phase, counts in state["counters"].items():
+            for unit, count in counts.items():
+                self.counters[RunPhase[phase]][UNITS[unit]] = count
+        for level in self.levels:
+            level.set_state(state["levels"][level.name])
+        self.improvement.set_state(state)
+        self.progress.set_state(state["progress"])
+        self.seeds.set_state(state)
+
+    def resume_episode(self, state: dict[str, Any]) -> tuple[bool, bool]:
+        """Go on in the middle of the episode in which the state was taken; ``set`` came before.
+
+        :return: ``reset_required`` and ``force_next_reset``; no reset is required if the episode goes on
+        """
+        is_over, is_forced = state["reset_required"]
+        if is_over:
+            return True, is_forced
+        # the environment stands at the bottom; if it cannot go on, no level does
+        levels = reversed(self.levels)
+        is_resumed = all(level.resume_saved_episode(state["levels"][level.name]) for level in levels)
+        if not is_resumed:
+            screen.warning("the episode in which the checkpoint was saved cannot be taken up again: a new one begins")
+        return not is_resumed, not is_resumed
 
 
 def lost_episode(state: dict[str, Any]) -> bool:
     """True if an episode was in progress that the state does not hold."""
     is_over, _ = state["reset_required"]
     return not is_over and any(level["episode"] is None for level in state["levels"].values())
-
-
-def restore(graph: GraphManager, state: dict[str, Any]) -> None:
-    """Give a graph the state of another run; a new episode begins next."""
-    assert graph.seeds is not None
-    for phase, counts in state["counters"].items():
-        for unit, count in counts.items():
-            graph.total_steps_counters[RunPhase[phase]][UNITS[unit]] = count
-    for level in graph.level_managers:
-        level.set_state(state["levels"][level.name])
-    graph.improvement.set_state(state)
-    graph.progress.set_state(state["progress"])
-    graph.seeds.set_state(state)
-    graph.require_reset()
-
-
-def restore_episode(graph: GraphManager, state: dict[str, Any]) -> bool:
-    """Go on in the middle of the episode in which the state was taken; ``restore`` came before.
-
-    :return: True if there was one and it goes on
-    """
-    is_over, is_forced = state["reset_required"]
-    if is_over:
-        graph.force_next_reset = is_forced
-        return False
-    levels = {level: state["levels"][level.name] for level in graph.level_managers}
-    # the environment stands at the bottom; if it cannot go on, no level does
-    resumed = all(level.resume_saved_episode(saved) for level, saved in reversed(levels.items()))
-    graph.reset_required = graph.force_next_reset = not resumed
-    if not resumed:
-        screen.warning("the episode in which the checkpoint was saved cannot be taken up again: a new one begins")
-    return resumed

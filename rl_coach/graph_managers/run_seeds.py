@@ -7,6 +7,20 @@ from typing import Any
 
 import numpy as np
 
+_EVALUATION = 0x6576616C  # apart from the numbers that a seed's own children get
+
+
+def evaluation_seed(seed: int, training_steps: int, before: int = 0) -> np.random.SeedSequence:
+    """The seed of the evaluation that is held after some steps of training. It depends on nothing else, so that holding
+    one evaluation more or fewer changes no other.
+
+    :param seed: the run's
+    :param training_steps: environment steps of training so far
+    :param before: evaluations that a run which does nothing else has held already
+    """
+    key = (_EVALUATION, training_steps, before) if before else (_EVALUATION, training_steps)
+    return np.random.SeedSequence(seed, spawn_key=key)
+
 
 class RunSeeds:
     """Gives each component of a run a seed of its own, and seeds Python's and NumPy's global generators for the user's
@@ -35,9 +49,10 @@ class RunSeeds:
 
     def get_state(self) -> dict[str, Any]:
         """The seed, and where the global generators stand."""
+        version, internal, gauss_next = random.getstate()
         return {
             "seed": self.seed,
-            "python_random": _plain_lists(random.getstate()),
+            "python_random": [version, list(internal), gauss_next],
             "numpy_random": np.random.get_state(legacy=False),
         }
 
@@ -47,7 +62,3 @@ class RunSeeds:
         version, internal, gauss_next = state["python_random"]
         random.setstate((version, tuple(internal), gauss_next))
         np.random.set_state(state["numpy_random"])
-
-
-def _plain_lists(value: Any) -> Any:
-    return [_plain_lists(item) for item in value] if isinstance(value, tuple) else value

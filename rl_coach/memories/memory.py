@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 from enum import Enum
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
 from rl_coach.base_parameters import Parameters
 from rl_coach.core_types import Batch, CsvDataset, Episode, Transition
 from rl_coach.memories.transition_store import TransitionStore
-from rl_coach.utilities.constraints import FLAG, Constraint
+from rl_coach.utilities.requirements import FLAG
 from rl_coach.utils import CoachError
 
 
@@ -31,9 +31,7 @@ class MemoryParameters(Parameters):
     :ivar load_memory_from_file_path: a file to fill the memory from before training
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "shared_memory": FLAG,
-    }
+    constraints = {"shared_memory": FLAG}
 
     def __init__(self) -> None:
         self.max_size: Any = None

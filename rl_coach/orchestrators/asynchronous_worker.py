@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from rl_coach.agents.core.state import FILTERS
+from rl_coach.agents.core.transport import FILTERS
 from rl_coach.architectures.shared_networks import SharedBlock, SharedFile, SharedNetworks
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.core_types import EnvironmentEpisodes, RunPhase

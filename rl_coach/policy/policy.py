@@ -118,7 +118,7 @@ class Policy:
         self._inputs = [name for name in shapes if name not in self._recurrent_shapes]
         self._num_outputs = len(outputs) - len(self._recurrent_shapes)
         try:
-            self._predictor = OnnxPredictor(ExportedNetwork(model, [], shapes, outputs), [], num_threads)
+            self._predictor = OnnxPredictor(ExportedNetwork(model, [], shapes, outputs, {}), [], num_threads)
         except Exception as error:  # ONNX Runtime's errors have no base of their own
             raise CoachError(f"ONNX Runtime cannot read the policy's {policy_files.MODEL_FILE}: {error}") from error
 

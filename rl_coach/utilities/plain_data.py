@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import itertools
 import json
 import math
 import struct
@@ -36,6 +37,8 @@ _MARKS = frozenset({_ARRAY, _CONSTANT, _ARRAY_IN_OLD_MEMORIES})
 _TREE = "tree"
 _TREE_IN_OLD_FILTERS = "rest"
 _NUMERIC_KINDS = "biufc"
+# most leaves are of these types: they stay as they are, without a call for each
+_PLAIN = frozenset({type(None), bool, int, float, str})
 
 _SAFETENSORS_TYPES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32", "int32": "I32",
@@ -74,7 +77,7 @@ class _Separator:
         self._fold_constants = fold_constants
 
     def plain(self, value: Any, path: str) -> Any:
-        if value is None or type(value) in (bool, int, float, str):
+        if type(value) in _PLAIN:
             return value
         if isinstance(value, np.ndarray):
             return self._array(value, path)
@@ -83,11 +86,17 @@ class _Separator:
         if isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, (list, tuple)):
-            return [self.plain(item, f"{path}/{index}") for index, item in enumerate(value)]
+            return [
+                item if type(item) in _PLAIN else self.plain(item, f"{path}/{index}")
+                for index, item in enumerate(value)
+            ]
         if isinstance(value, dict):
-            if not all(isinstance(key, str) and key not in _MARKS for key in value):
+            if not (_MARKS.isdisjoint(value) and all(isinstance(key, str) for key in value)):
                 raise UnsavableError(f"the state's '{path}' has keys that are not plain strings: {list(value)}")
-            return {key: self.plain(item, _below(path, key)) for key, item in value.items()}
+            return {
+                key: item if type(item) in _PLAIN else self.plain(item, _below(path, key))
+                for key, item in value.items()
+            }
         raise UnsavableError(f"the state's '{path}' is a {type(value).__name__}, which cannot be saved")
 
     def _array(self, array: np.ndarray, path: str) -> dict[str, Any]:
@@ -313,7 +322,7 @@ class _Flattener:
 
     def _reference(self, value: Any) -> Any:
         """A plain value as itself, anything else as ``[number of its node]``."""
-        if value is None or type(value) in (bool, int, float, str):
+        if type(value) in _PLAIN:
             return value
         number = self._numbers.get(id(value))
         if number is None:
@@ -323,29 +332,32 @@ class _Flattener:
             self._nodes[number] = self._node(value)
         return [number]
 
+    def _references(self, values: Iterable[Any]) -> list[Any]:
+        return [value if type(value) in _PLAIN else self._reference(value) for value in values]
+
     def _node(self, value: Any) -> list[Any]:
         if isinstance(value, (np.ndarray, np.generic)):
             return self._array_node(value)
         if type(value) in _names:
             return self._object_node(value, _names[type(value)])
         if isinstance(value, dict):
-            return ["dict", *(self._reference(part) for item in value.items() for part in item)]
+            return ["dict", *self._references(itertools.chain.from_iterable(value.items()))]
         for name, cls in (("list", list), ("tuple", tuple)):
             if type(value) is cls:
-                return [name, *map(self._reference, value)]
+                return [name, *self._references(value)]
         if isinstance(value, deque):
-            return ["deque", value.maxlen, *map(self._reference, value)]
+            return ["deque", value.maxlen, *self._references(value)]
         raise UnsavableError(f"a {type(value).__name__} cannot be saved")
 
     def _object_node(self, value: Any, name: str) -> list[Any]:
         registered = _registered[name]
         try:
-            node = [name, *(self._reference(getattr(value, field)) for field in registered.fields)]
+            node = [name, *self._references([getattr(value, field) for field in registered.fields])]
         except AttributeError as error:
             raise UnsavableError(f"a {name} without one of its attributes cannot be saved: {error}") from None
         more = getattr(value, "__dict__", {}) if registered.has_more else {}
-        others = (item for item in more.items() if item[0] not in registered.fields)
-        return node + [self._reference(part) for item in others for part in item]
+        others = [item for item in more.items() if item[0] not in registered.fields]
+        return node + self._references(itertools.chain.from_iterable(others))
 
     def _array_node(self, value: np.ndarray | np.generic) -> list[Any]:
         array = np.asarray(value)

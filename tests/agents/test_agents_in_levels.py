@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+import pytest
+
+from rl_coach.agents.agent import Agent
 from rl_coach.agents.composite_agent import CompositeAgent, SingleDecider
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import TaskParameters, VisualizationParameters
-from rl_coach.core_types import EnvironmentSteps, RunPhase
+from rl_coach.core_types import ActionInfo, Directive, EnvironmentSteps, RunPhase
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.level_manager import LevelManager
-from rl_coach.spaces import DiscreteActionSpace
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, GoalsSpace, ReachingGoal, VectorObservationSpace
+from rl_coach.utils import short_dynamic_import
 from tests.frameworks import FRAMEWORK
-from tests.zoo.environments import Bandit
+from tests.zoo.continuous import ddpg
+from tests.zoo.environments import Bandit, SmallEnvironment
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import dqn
 
@@ -62,3 +70,106 @@ def test_a_directive_stays_out_of_the_environments_own_state(tmp_path):
         for step in agent.current_episode_buffer.transitions
     ]
     assert goals == [(6.0, 6.0), (7.0, 7.0)]
+
+
+class Walk(SmallEnvironment):
+    """A walk on a line from 0, in steps of 0.1 to the left or to the right, towards a goal that is seen."""
+
+    def observations(self) -> dict[str, Any]:
+        place = VectorObservationSpace(1, -1.0, 2.0)
+        return {"observation": place, "desired_goal": place}
+
+    def actions(self) -> DiscreteActionSpace:
+        return DiscreteActionSpace(2)
+
+    def first_state(self) -> dict[str, np.ndarray]:
+        return {"observation": np.zeros(1, np.float32), "desired_goal": np.ones(1, np.float32)}
+
+    def outcome(self, action: Any) -> tuple[float, bool, bool]:
+        place = self.state["observation"] + np.float32(0.2 * action - 0.1)
+        self.state = {**self.state, "observation": place}
+        return -abs(float(place[0]) - 1.0), False, self.steps >= 12
+
+
+class GoalsForWalks(GraphManager):
+    """DDPG chooses goals for DQN, which takes three steps towards each."""
+
+    def _create_graph(self, task_parameters):
+        settings = {"frame_skip": 1, "human_control": False, "custom_reward_threshold": None}
+        environment = Walk(level="walk", seed=0, visualization_parameters=VisualizationParameters(), **settings)
+        walker, chooser = dqn(), ddpg()
+        goals = GoalsSpace("observation", ReachingGoal(0.1), GoalsSpace.DistanceMetric.Euclidean)
+        walker.algorithm.in_action_space = goals
+        seen = ("observation", "desired_goal")
+        walker.network_wrappers["main"].input_embedders_parameters = {
+            name: InputEmbedderParameters(scheme=[Dense(8)]) for name in seen
+        }
+        self.walker, self.chooser = (self.agent_of(one, task_parameters) for one in (walker, chooser))
+        self.walker.name, self.chooser.name = "walker", "chooser"
+        bottom = LevelManager("bottom", self.walker, environment, steps_limit=EnvironmentSteps(3))
+        top = LevelManager("top", self.chooser, bottom, real_environment=environment)
+        return [top, bottom], [environment]
+
+    @staticmethod
+    def agent_of(parameters: Any, task_parameters: Any) -> Agent:
+        parameters.task_parameters = task_parameters
+        parameters.input_filter, parameters.output_filter = NoInputFilter(), NoOutputFilter()
+        agent = short_dynamic_import(parameters.path)(parameters)
+        agent.seed(np.random.SeedSequence(1))
+        return agent
+
+
+@pytest.fixture
+def walks(tmp_path) -> Any:
+    manager = GoalsForWalks("walks", schedule(20), VisualizationParameters())
+    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=1))
+    yield manager
+    manager.close()
+
+
+def test_an_agent_of_continuous_actions_chooses_goals_for_another(walks):
+    chooser, walker = walks.chooser, walks.walker
+    space = chooser.spaces.action
+    assert isinstance(space, BoxActionSpace) and (space.low.item(), space.high.item()) == (-1.0, 2.0)
+    assert isinstance(walker.in_action_space, GoalsSpace)
+    networks = [chooser.networks["actor"].online_network, walker.networks["main"].online_network]
+    before = [network.get_weights() for network in networks]
+    walks.heatup(EnvironmentSteps(48))
+    with walks.phase_context(RunPhase.TRAIN):
+        walks.train_and_act(EnvironmentSteps(48))
+    chosen = [step for row in range(chooser.memory.length()) for step in chooser.memory.get(row).transitions]
+    pursued = [walker.memory.get(i) for i in range(walker.memory.num_transitions())]
+    assert len(pursued) == 3 * len(chosen)
+    for row, choice in enumerate(chosen):
+        assert -1.0 <= choice.action.item() <= 2.0
+        for step in pursued[3 * row : 3 * row + 3]:
+            assert step.state["desired_goal"].item() == pytest.approx(choice.action.item())
+    assert chooser.training_iteration > 0 and walker.training_iteration > 0
+    for network, old in zip(networks, before):
+        assert not all(np.array_equal(*pair) for pair in zip(old, network.get_weights()))
+
+
+def test_a_goal_that_is_tested_is_pursued_without_exploring(walks):
+    bottom, walker = walks.level_managers[1], walks.walker
+    with walks.phase_context(RunPhase.TRAIN):
+        walks.reset_internal_state(True)
+        for directive, phase in (
+            (Directive(np.array([0.5]), is_tested=True), RunPhase.TEST),
+            (np.array([0.7]), RunPhase.TRAIN),
+        ):
+            bottom.step(directive)
+            assert walker.exploration_policy.phase is phase and walker.phase is RunPhase.TRAIN
+            assert walker.curr_state["desired_goal"] == Directive.of(directive).goal
+        bottom.step(Directive(np.array([0.5]), is_tested=True))
+        with walks.phase_context(RunPhase.TEST):
+            pass
+        assert walker.episode.is_tested and walker.exploration_policy.phase is RunPhase.TEST
+
+
+def test_the_level_above_may_pass_on_that_it_tests(walks):
+    chooser, act = walks.chooser, walks.chooser.act
+    chooser.act = lambda: ActionInfo(Directive(act().action, is_tested=True))
+    with walks.phase_context(RunPhase.TRAIN):
+        walks.act(EnvironmentSteps(3))
+    assert walks.walker.episode.is_tested
+    assert isinstance(chooser.last_action_info.action, np.ndarray)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
-from rl_coach.graph_managers.evaluation_seeds import evaluation_seed
+from rl_coach.graph_managers.run_seeds import evaluation_seed
 from tests.zoo.runs import created, run_names
 
 

@@ -18,7 +18,7 @@ from rl_coach.policy.export import policy_of
 from rl_coach.policy.policy import Policy
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
-from tests.zoo.environments import Bandit, Target
+from tests.zoo.environments import Bandit, MaskedChain, Target
 from tests.zoo.graphs import graph
 from tests.zoo.parameters import (
     bootstrapped,
@@ -164,3 +164,12 @@ def test_the_entries_of_an_episode_are_its_embeddings_and_returns(tmp_path):
 def rewards_of(states: np.ndarray, played: list, t: int) -> list[float]:
     """The four rewards from step t on, by the problem's own rule: the arm whose light is on pays."""
     return [float(states[i][played[i].action]) for i in range(t, min(t + 4, 10))]
+
+
+def test_a_step_that_no_network_was_asked_about_is_stored_without_values(tmp_path):
+    agent_parameters = neural_episodic_control()
+    agent_parameters.algorithm.n_step = 1
+    manager = graph(agent_parameters, MaskedChain, tmp_path)
+    agent = manager.get_agent()
+    manager.heatup(EnvironmentSteps(2))
+    assert not {"action_value", "state_value", "max_action_value"} & set(agent.episode.buffer[0].info)

@@ -44,24 +44,20 @@ def test_mxnet_beside_a_numpy_that_is_too_new_says_so(monkeypatch):
         importlib.import_module(COMPATIBLE_MXNET)
 
 
+@pytest.mark.slow  # make test runs on JAX what differs between the frameworks
 @pytest.mark.parametrize("framework", [pytest.param(name, marks=where_installed(name)) for name in ("jax", "mxnet")])
 @pytest.mark.parametrize(
     "tests",
     [
-        pytest.param(["tests/architectures/test_predictions.py"], marks=pytest.mark.slow),
+        ["tests/architectures/test_predictions.py"],
         ["tests/architectures/test_update.py", "tests/architectures/test_learner.py"],
         ["tests/architectures/test_agreement.py"],
         ["tests/agents/test_learning.py", "-k", f"{SEEDS} and not {LONG} or between_episodes", "-m", "not slow"],
-        pytest.param(
-            ["tests/agents/test_going_on.py", "tests/agents/test_masks_and_ends.py", "-m", "not slow"],
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(["tests/agents/test_learning.py", "-k", SEEDS, "-m", "slow"], marks=pytest.mark.slow),
-        pytest.param(
-            ["tests/agents/test_learning.py", "-k", f"{SEEDS} and {LONG}", "-m", "not slow"], marks=pytest.mark.slow
-        ),
-        pytest.param(["tests/exploration_policies/test_state_dependent_noise.py"], marks=pytest.mark.slow),
-        pytest.param(["tests/resume", "-k", CONTINUOUS_RUNS], marks=pytest.mark.slow),
+        ["tests/agents/test_going_on.py", "tests/agents/test_masks_and_ends.py", "-m", "not slow"],
+        ["tests/agents/test_learning.py", "-k", SEEDS, "-m", "slow"],
+        ["tests/agents/test_learning.py", "-k", f"{SEEDS} and {LONG}", "-m", "not slow"],
+        ["tests/exploration_policies/test_state_dependent_noise.py"],
+        ["tests/resume", "-k", CONTINUOUS_RUNS],
     ],
     ids=[
         "predictions",

@@ -1,4 +1,4 @@
-"""What kind of input a space is, how an embedder scales it, and how embeddings become one."""
+"""What kind of input a space is, how an embedder scales it, and in which order embeddings are merged."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.architectures.network_inputs import NetworkInput, embed_what_is_there, embedded_names, merged
-from rl_coach.base_parameters import EmbeddingMergerType, NetworkParameters
+from rl_coach.architectures.network_inputs import NetworkInput, embed_what_is_there, embedded_names
+from rl_coach.base_parameters import NetworkParameters
 from rl_coach.spaces import (
     ActionMaskSpace,
     DiscreteActionSpace,
@@ -31,10 +31,9 @@ def spaces(goal: ObservationSpace | None = None) -> SpacesDefinition:
     return SpacesDefinition(StateSpace(state), goal, DiscreteActionSpace(3), RewardSpace(1))
 
 
-def network_parameters(merger: EmbeddingMergerType = EmbeddingMergerType.Concat, **embedders) -> NetworkParameters:
+def network_parameters(**embedders) -> NetworkParameters:
     parameters = NetworkParameters()
     parameters.input_embedders_parameters = embedders
-    parameters.embedding_merger_type = merger
     return parameters
 
 
@@ -113,16 +112,3 @@ def test_embeddings_are_merged_in_the_order_of_their_names():
 def test_a_network_without_inputs():
     with pytest.raises(CoachError, match="network 'main' has no inputs"):
         embedded_names(network_parameters(), "main")
-
-
-@pytest.mark.parametrize(
-    ("merger", "embeddings", "expected"),
-    [
-        (EmbeddingMergerType.Concat, ["a", "b"], "concatenated"),
-        (EmbeddingMergerType.Sum, ["a", "b"], "added"),
-        (EmbeddingMergerType.Concat, ["a"], "a"),
-        (EmbeddingMergerType.Sum, ["a"], "a"),
-    ],
-)
-def test_several_embeddings_are_merged_and_one_is_left_alone(merger, embeddings, expected):
-    assert merged(network_parameters(merger), embeddings, lambda _: "concatenated", lambda _: "added") == expected

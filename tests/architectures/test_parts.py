@@ -14,16 +14,19 @@ from rl_coach.architectures.head_parameters import (
     PolicyHeadParameters,
     QHeadParameters,
     TD3VHeadParameters,
+    VHeadParameters,
 )
 from rl_coach.architectures.heads import Head
 from rl_coach.architectures.initializers import KaimingUniform, Orthogonal
-from rl_coach.architectures.layers import Dense, Layer
+from rl_coach.architectures.layers import BatchnormActivationDropout, Conv2d, Dense, Layer, LayerNorm
 from rl_coach.architectures.middleware_parameters import (
     FCMiddlewareParameters,
     LSTMMiddlewareParameters,
     MiddlewareParameters,
 )
 from rl_coach.architectures.middlewares import Middleware
+from rl_coach.base_parameters import EmbeddingMergerType
+from rl_coach.spaces import ImageObservationSpace
 from rl_coach.utils import CoachError
 from tests.architectures.networks import (
     BOX,
@@ -171,6 +174,28 @@ def test_initial_weights_that_are_none_are_named():
         kernels_and_biases(initial_weights=[1])
 
 
+@pytest.mark.parametrize(
+    ("merger", "observations", "merged"),
+    [
+        (EmbeddingMergerType.Concat, TWO_VECTORS, lambda embeddings: np.concatenate(embeddings, axis=1)),
+        (EmbeddingMergerType.Sum, TWO_VECTORS, lambda embeddings: embeddings[0] + embeddings[1]),
+        (EmbeddingMergerType.Concat, VECTOR, lambda embeddings: embeddings[0]),
+        (EmbeddingMergerType.Sum, VECTOR, lambda embeddings: embeddings[0]),
+    ],
+)
+def test_several_embeddings_are_merged_and_one_is_left_alone(merger, observations, merged):
+    network = network_parameters([VHeadParameters()], observations, embedding_merger_type=merger, output_embedding=True)
+    network.middleware_parameters = FCMiddlewareParameters(scheme=[])
+    wrapper = wrap(network, spaces(observations, DISCRETE))
+    inputs = random_inputs(wrapper, 3, np.random.default_rng(0))
+    weights, names = wrapper.online_network.get_weights(), sorted(observations)
+    kernels = {w.shape[0]: (w, b) for w, b in zip(weights[:-2:2], weights[1:-2:2])}  # the two inputs differ in width
+    layers = [kernels[inputs[name].shape[1]] for name in names]
+    expected = merged([np.maximum(inputs[name] @ w + b, 0) for name, (w, b) in zip(names, layers)])
+    embedding = wrapper.online_network.predict(inputs, outputs=["output_0_embedding"])
+    np.testing.assert_allclose(embedding, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_the_body_gives_its_output_as_an_embedding():
     network = network_parameters([QHeadParameters(), QHeadParameters()], TWO_VECTORS, output_embedding=True)
     network.middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=6, scheme=[])
@@ -242,3 +267,73 @@ def test_layers_have_coachs_names_for_each_framework():
 
     assert of_mxnet.Dense is of_tensorflow.Dense is Dense
     assert {"Conv2d", "BatchnormActivationDropout", "NoisyNetDense"} <= set(of_tensorflow.__all__)
+
+
+LAYERNORM = [Dense(6), LayerNorm(), Dense(5), LayerNorm(), BatchnormActivationDropout(activation_function="tanh")]
+
+
+def layernorm_by_hand(weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
+    """V(s) through a middleware of ``LAYERNORM``, after an embedder of one layer."""
+    x, weights = x.astype(weights[0].dtype), list(weights)
+    embedding, bias, *middle, kernel, last = weights
+    x = np.maximum(x @ embedding + bias, 0)
+    for activation in (lambda y: np.maximum(y, 0), np.tanh):
+        kernel_1, bias_1, scale, offset, *middle = middle
+        x = x @ kernel_1 + bias_1
+        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+        x = activation(x * scale + offset)
+    return (x @ kernel + last)[:, 0]
+
+
+def test_layer_normalisation_stands_before_the_activation_and_acts_as_computed_by_hand():
+    network = network_parameters([VHeadParameters()], middleware_parameters=FCMiddlewareParameters(scheme=LAYERNORM))
+    wrapper, rng = wrap(network, spaces(VECTOR, DISCRETE)), np.random.default_rng(0)
+    weights = [rng.normal(size=w.shape) for w in wrapper.online_network.get_weights()]
+    wrapper.online_network.set_weights(weights)
+    x = rng.normal(size=(4, 3))
+    found = wrapper.online_network.predict({"observation": x})
+    np.testing.assert_allclose(found, layernorm_by_hand(weights, x), rtol=1e-5, atol=1e-5)
+    assert_predicts_what_the_framework_computes(wrapper)
+
+
+def test_gradients_of_layer_normalisation_are_those_of_finite_differences():
+    network = network_parameters(
+        [VHeadParameters()], middleware_parameters=FCMiddlewareParameters(scheme=LAYERNORM),
+        optimizer_type="SGD", learning_rate=1.0,
+    )  # fmt: skip
+    wrapper, rng = wrap(network, spaces(VECTOR, DISCRETE)), np.random.default_rng(1)
+    before = [rng.normal(size=w.shape) for w in wrapper.online_network.get_weights()]
+    wrapper.online_network.set_weights(before)
+    x, targets = rng.normal(size=(5, 3)), rng.normal(size=5)
+    wrapper.train_and_sync_networks({"observation": x}, targets)
+
+    def loss(weights: list[np.ndarray]) -> float:
+        return np.mean((layernorm_by_hand(weights, x.astype(np.float32).astype(float)) - targets) ** 2)
+
+    for index, (old, new) in enumerate(zip(before, wrapper.online_network.get_weights())):
+        slope = np.zeros_like(old)
+        for place in np.ndindex(old.shape):
+            values = []
+            for move in (1e-6, -1e-6):
+                moved = [weight.copy() for weight in before]
+                moved[index][place] += move
+                values.append(loss(moved))
+            slope[place] = (values[0] - values[1]) / 2e-6
+        np.testing.assert_allclose(old - new, slope, rtol=2e-4, atol=2e-5)
+
+
+def test_layer_normalisation_of_an_image_is_over_the_channels_of_each_pixel():
+    image = {"observation": ImageObservationSpace(np.array([9, 9, 3]), high=255)}
+    embedders = {"observation": InputEmbedderParameters(scheme=[Conv2d(4, 3, 2), LayerNorm()])}
+    wrapper = wrap(
+        network_parameters([VHeadParameters()], input_embedders_parameters=embedders), spaces(image, DISCRETE)
+    )
+    assert [w.shape for w in wrapper.online_network.get_weights()[2:4]] == [(4,), (4,)]
+    teach(wrapper, 1, np.random.default_rng(0))
+    assert_predicts_what_the_framework_computes(wrapper)
+
+
+def test_layer_normalisation_is_set_on_the_command_line():
+    from rl_coach.command_line.custom_parameters import parse
+
+    assert parse("middleware_parameters.scheme=[Dense(6), LayerNorm()]")[0].value == [Dense(6), LayerNorm()]

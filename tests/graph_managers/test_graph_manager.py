@@ -197,6 +197,17 @@ def test_phases_reach_everyone_and_return(tmp_path):
     assert {graph.phase, agent.phase, environment.phase} == {RunPhase.UNDEFINED}
 
 
+def test_a_phase_changes_only_when_it_changes(tmp_path, monkeypatch):
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(1)))
+    agent, told = graph.get_agent(), []
+    monkeypatch.setattr(agent, "reset_evaluation_state", told.append)
+    for _ in range(3):
+        graph.train_and_act(EnvironmentSteps(1))
+    graph.evaluate(EnvironmentEpisodes(1))
+    graph.train_and_act(EnvironmentSteps(1))
+    assert told == [RunPhase.TRAIN, RunPhase.TEST, RunPhase.TRAIN]
+
+
 def test_phases_return_after_an_error(tmp_path):
     graph = counting_graph(tmp_path, schedule(EnvironmentSteps(9)), fails_at_update=3)
     with pytest.raises(TrainingError):
@@ -529,6 +540,15 @@ def test_a_full_disk_is_no_reason_to_stop_before_the_end(tmp_path, monkeypatch, 
     assert "No space left on device" in capsys.readouterr().out
     assert os.listdir(tmp_path / "checkpoint").count(os.path.basename(good)) == 1
     load_checkpoint(good)
+
+
+def test_a_graph_whose_unit_is_another_one_names_its_checkpoints_after_it(tmp_path):
+    graph = counting_graph(tmp_path, schedule(EnvironmentSteps(10)))
+    graph.checkpoints._advanced = lambda: ("Epoch", 3)
+    assert os.path.basename(graph.save_checkpoint()) == "0_Epoch-3.ckpt"
+    again = counting_graph(tmp_path, schedule(EnvironmentSteps(10)))
+    again.restore_checkpoint(str(tmp_path))
+    assert os.path.basename(again.save_checkpoint()) == "1_Step-0.ckpt"
 
 
 def test_a_checkpoint_of_something_else_is_refused_with_the_mismatch(tmp_path):

@@ -197,6 +197,18 @@ def test_returns_bootstrap_from_the_old_policy():
     assert [t.n_step_discounted_rewards for t in held] == [t.n_step_discounted_rewards for t in expected.transitions]
 
 
+@pytest.mark.parametrize("known", [(), (0, 1, 3, 4, 5)], ids=["none", "all but one"])
+def test_returns_do_not_bootstrap_from_values_that_nobody_predicted(known):
+    transitions = Steps().episode(6)
+    for step in known:
+        transitions[step].info = {"max_action_value": 1.0}
+    memory = episodic(n_step=2)
+    memory.bootstrap_total_return_from_old_policy = True
+    with pytest.raises(CoachError, match="chosen without asking a network"):
+        for transition in transitions:
+            memory.store(transition)
+
+
 def test_returns_that_are_known_are_kept():
     episode = as_episode(Steps().episode(5), discount=0.3, n_step=2)
     episode.update_transitions_rewards_and_bootstrap_data()

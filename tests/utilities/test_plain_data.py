@@ -152,7 +152,7 @@ class TestWebs:
         assert before.history[1] is after.history[0] and before.axis == -1
         np.testing.assert_array_equal(np.asarray(after), np.asarray(following["observation"]))
         assert (back["episode"].discount, back["episode"].n_step, transition.info) == (0.9, 3, {"weight": 1.0})
-        assert back["last"].max_action_value == 0.0
+        assert back["last"].max_action_value is None
         with pytest.raises(ValueError, match="known only once"):
             transition.n_step_discounted_rewards  # noqa: B018
 

@@ -44,6 +44,7 @@ class EpisodeInProgress:
 
     :ivar curr_state: the observations to act on, filtered
     :ivar incoming_goal: the goal that the level above set, if there is one
+    :ivar is_tested: the agent pursues it without exploring; see ``Directive``
     :ivar last_action_info: the last action, as the agent chose it
     :ivar acted_from: the recurrent network's state before the last action, where it is stored with each step
     :ivar buffer: the transitions so far, or since the episode was last cut
@@ -57,6 +58,8 @@ class EpisodeInProgress:
         ``exploration`` (the exploration policy's part), ``recurrent_states`` (by network) and ``attributes`` (those
         of the agent that its ``reset_internal_state`` changes)
     """
+
+    is_tested = False  # of the class: checkpoints of earlier releases have episodes without it
 
     def __init__(self, algorithm: AlgorithmParameters):
         self.curr_state: StateType = {}

@@ -96,9 +96,9 @@ class Experience:
         assert action_info is not None
         if np.ndim(action_info.all_action_probabilities):
             transition.info["all_action_probabilities"] = action_info.all_action_probabilities
-        transition.info["action_value"] = action_info.action_value
-        transition.info["state_value"] = action_info.state_value
-        transition.info["max_action_value"] = action_info.max_action_value
+        for name in ("action_value", "state_value", "max_action_value"):
+            if (value := getattr(action_info, name)) is not None:
+                transition.info[name] = value
 
     def finish(self, episode: EpisodeInProgress) -> float | None:
         """Store what is left of an episode that has ended.

@@ -20,8 +20,8 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     # the class that holds what belongs to an episode, by attributes of the agent that are set when one begins
     "episode_class": ("reset_internal_state",),
     # requirements, by whatever replaces the code that has them
-    "network_needs": ("make_update_rule", "learn_from_batch"),
-    "memory_need": ("learn_from_batch", "train"),
+    "network_requirements": ("make_update_rule", "learn_from_batch"),
+    "memory_requirement": ("learn_from_batch", "train"),
     "rescalers": ("learn_from_batch", "learning_columns", "fill_advantages", "_advantages_and_returns", "rescaled"),
     "predicts_values": ("choose_action", "predict_states", "get_all_q_values_for_states"),
 }

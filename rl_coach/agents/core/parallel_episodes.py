@@ -90,7 +90,7 @@ class ParallelEpisodes:
 
     @property
     def are_asked_together(self) -> bool:
-        """True while the states in all environments are known, so that networks can be asked for all of them."""
+        """True while the states to act in are known, so that networks can be asked for all of them."""
         return bool(self._states)
 
     @property

@@ -17,7 +17,7 @@ from rl_coach.memories.memory import Memory, MemoryGranularity
 from rl_coach.spaces import ActionSpace, BoxActionSpace
 
 
-class MemoryNeed(Enum):
+class MemoryRequirement(Enum):
     """Knowledge that the memory must have of what it holds: none, each transition's return up to its episode's end, or
     the complete episodes in order."""
 
@@ -26,7 +26,7 @@ class MemoryNeed(Enum):
     EPISODES = 2
 
 
-class HeadNeed:
+class HeadRequirement:
     """A head that an update rule reads, whatever its class.
 
     :param settings: a class of settings whose head suits, for messages
@@ -43,7 +43,7 @@ class HeadNeed:
 
 
 @dataclass(frozen=True)
-class NetworkNeed:
+class NetworkRequirement:
     """Parts of a network that an update rule reads. It takes several heads apart one by one, so that there must be just
     as many; where it reads the first one, others may follow.
 
@@ -51,7 +51,7 @@ class NetworkNeed:
     :param has_target: it reads the target network too
     """
 
-    heads: tuple[HeadNeed, ...]
+    heads: tuple[HeadRequirement, ...]
     has_target: bool = False
 
     def unmet_by(self, network: str, heads: Sequence[Sequence[str]], has_target: bool) -> Iterator[str]:
@@ -77,8 +77,8 @@ class NetworkNeed:
 class AgentRequirements:
     """What an agent requires. It declares each of these as a class attribute of the same name, or does without.
 
-    :param network_needs: what the update rule reads of the networks that the agent has, by name
-    :param memory_need: what it must find in its memory
+    :param network_requirements: what the update rule reads of the networks that the agent has, by name
+    :param memory_requirement: what it must find in its memory
     :param max_n_step: the most rewards (``algorithm.n_step``) that its rule can learn as one; 0 where it learns returns
         of whole episodes besides
     :param rescalers: the values of ``policy_gradient_rescaler`` that it knows; empty: it has no such parameter
@@ -86,8 +86,8 @@ class AgentRequirements:
     :param needs_bounded_actions: its actions are points between finite bounds
     """
 
-    network_needs: Mapping[str, NetworkNeed] = field(default_factory=dict)
-    memory_need: MemoryNeed = MemoryNeed.NOTHING
+    network_requirements: Mapping[str, NetworkRequirement] = field(default_factory=dict)
+    memory_requirement: MemoryRequirement = MemoryRequirement.NOTHING
     max_n_step: float = math.inf
     rescalers: tuple[PolicyGradientRescaler, ...] = ()
     predicts_values: bool = False
@@ -115,11 +115,11 @@ class AgentRequirements:
         waits = parameters.algorithm.store_transitions_only_when_episodes_are_terminated
         is_recorded = parameters.algorithm.load_memory_from_file_path or parameters.memory.load_memory_from_file_path
         knows_returns = memory.stores_episodes or waits or is_recorded
-        for need, is_met, learned, lacks in (
-            (MemoryNeed.EPISODES, memory.knows_episodes, "complete episodes", "keep"),
-            (MemoryNeed.RETURNS, knows_returns, "the returns of complete episodes", "know"),
+        for requirement, is_met, learned, lacks in (
+            (MemoryRequirement.EPISODES, memory.knows_episodes, "complete episodes", "keep"),
+            (MemoryRequirement.RETURNS, knows_returns, "the returns of complete episodes", "know"),
         ):
-            if self.memory_need is need and not is_met:
+            if self.memory_requirement is requirement and not is_met:
                 yield (
                     f"agent '{agent}' learns from {learned}, which its memory, {type(memory).__name__}, does not "
                     f"{lacks}: set memory to EpisodicExperienceReplayParameters()"
@@ -144,9 +144,11 @@ class AgentRequirements:
                 f"exploration of agent '{agent}' draws by probabilities, and it predicts values of actions: "
                 f"set exploration to EGreedyParameters() or BoltzmannParameters()"
             )
-        for name, need in self.network_needs.items():
+        for name, requirement in self.network_requirements.items():
             if name in networks and (heads := networks[name].head_outputs) is not None:
-                yield from need.unmet_by(f"network '{name}' of agent '{agent}'", heads, networks[name].has_target)
+                yield from requirement.unmet_by(
+                    f"network '{name}' of agent '{agent}'", heads, networks[name].has_target
+                )
 
 
 def requirements_of(declarer: Any) -> AgentRequirements:
@@ -192,9 +194,9 @@ def unknown_rescaler(agent: str, rescaler: Any, known: Sequence[PolicyGradientRe
 
 
 POLICY_OUTPUTS: Any = (("probabilities", "log_probabilities"), ("mean", "standard_deviation"))
-Q = HeadNeed("QHeadParameters", ("q",))
-V = HeadNeed("VHeadParameters", ("v",))
-POLICY = HeadNeed("PolicyHeadParameters", *POLICY_OUTPUTS)
-PPO_POLICY = HeadNeed("PPOHeadParameters", *POLICY_OUTPUTS)
-Q_OF_ACTION = HeadNeed("DDPGVHeadParameters", ("q",))
-ACTOR = HeadNeed("DDPGActorHeadParameters", ("action", "pre_activation"))
+Q = HeadRequirement("QHeadParameters", ("q",))
+V = HeadRequirement("VHeadParameters", ("v",))
+POLICY = HeadRequirement("PolicyHeadParameters", *POLICY_OUTPUTS)
+PPO_POLICY = HeadRequirement("PPOHeadParameters", *POLICY_OUTPUTS)
+Q_OF_ACTION = HeadRequirement("DDPGVHeadParameters", ("q",))
+ACTOR = HeadRequirement("DDPGActorHeadParameters", ("action", "pre_activation"))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, NoReturn, Sequence
 
 import numpy as np
 
 from rl_coach.architectures.blueprint import NetworkBlueprint
 from rl_coach.architectures.framework import Framework
-from rl_coach.architectures.learner import Learner
-from rl_coach.architectures.network_function import NetworkFunction, Outputs
+from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.network_state import NetworkState
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
 from rl_coach.architectures.update import TrainingStep
@@ -17,49 +16,26 @@ from rl_coach.base_parameters import NetworkParameters
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError
 
-CANNOT_LEARN = "this process only acts: networks learn in the trainer, on another framework"
 
+class BlueprintNetwork(NetworkFunction):
+    """A network made from its blueprint; its weights are zeros until they are set."""
 
-class BlueprintNetwork:
-    """A network made from its blueprint; its weights are zeros until they are set. See ``NetworkFunction``."""
-
-    def __init__(self, parameters: NetworkParameters, blueprint: NetworkBlueprint):
-        self.parameters = parameters
-        self.exported = blueprint.exported
+    def __init__(self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator):
+        super().__init__(parameters, name)
+        blueprint: NetworkBlueprint | None = parameters.blueprint
+        if blueprint is None:
+            raise CoachError(
+                f"this process only acts and needs a blueprint of network '{name}': set the network's parameters' "
+                f"blueprint to what NetworkWrapper.blueprint() gives in the trainer"
+            )
+        self.blueprint = blueprint
         self.recurrent_sizes = blueprint.recurrent_sizes
-        self.input_shapes = {
-            name: shape for name, shape in self.exported.input_shapes.items() if name not in self.recurrent_sizes
-        }
-        self.public_outputs = list(blueprint.public_outputs)
-        self.head_outputs: list[tuple[str, ...]] | None = None
-        self.noise_buffers = list(blueprint.noise_buffers)
-        self.kept_names: tuple[str, ...] = ()
-        self._shapes = blueprint.weight_shapes, blueprint.buffer_shapes
-        self.is_decayed = [len(shape) > 1 for shape in blueprint.weight_shapes]
-
-    def initial_weights(self) -> list[np.ndarray]:
-        return [np.zeros(shape, np.float32) for shape in self._shapes[0]]
-
-    def initial_buffers(self) -> list[np.ndarray]:
-        return [np.zeros(shape, np.float32) for shape in self._shapes[1]]
-
-    def with_random_state(self, buffers: list, source: list) -> list:
-        return buffers
-
-    def __call__(
-        self,
-        weights: Sequence,
-        buffers: Sequence,
-        inputs: dict[str, Any],
-        training: bool,
-        single_step: bool = False,
-        draws_noise: bool = False,
-    ) -> tuple[Outputs, dict[str, Any], list]:
-        raise CoachError(CANNOT_LEARN)
-
-    def summary(self) -> str:
-        """The weights' shapes, as text."""
-        return "\n".join(f"  weight_{i:<4} {'x'.join(map(str, shape))}" for i, shape in enumerate(self._shapes[0]))
+        shapes = blueprint.input_shapes
+        self.input_shapes = {one: shape for one, shape in shapes.items() if one not in self.recurrent_sizes}
+        self.public_outputs = blueprint.public_outputs
+        self.noise_buffers = blueprint.noise_buffers
+        self._weights = [np.zeros(shape, np.float32) for shape in blueprint.weight_shapes]
+        self._buffers = [np.zeros(shape, np.float32) for shape in blueprint.buffer_shapes]
 
 
 class ActingNetworkState(NetworkState):
@@ -78,35 +54,20 @@ class ActingNetworkState(NetworkState):
         self._arrays = TrainingStep.update_targets({"": self._arrays}, {"": rate})[""]
         self.version += 1
 
-    def _replace(self, group: str, arrays: list[np.ndarray]) -> None:
+    def _replace(self, group: str, arrays: Sequence[np.ndarray]) -> None:
         self._arrays = {**self._arrays, group: [np.array(array) for array in arrays]}
 
 
-class ActingFramework:
-    """See ``Framework``."""
-
-    def make_function(
-        self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator
-    ) -> NetworkFunction:
-        if parameters.blueprint is None:
-            raise CoachError(
-                f"this process only acts and needs a blueprint of network '{name}': set the network's parameters' "
-                f"blueprint to what NetworkWrapper.blueprint() gives in the trainer"
-            )
-        return BlueprintNetwork(parameters, parameters.blueprint)
-
-    def hold(self, function: NetworkFunction, has_target: bool) -> ActingNetworkState:
-        return ActingNetworkState(function, has_target)
-
-    def make_learner(
-        self, step: TrainingStep, networks: dict[str, ActingNetworkState], published: tuple[str, ...]
-    ) -> Learner:
-        raise CoachError(CANNOT_LEARN)
-
-    def export_network(self, network: ActingNetworkState) -> ExportedNetwork:
-        if not isinstance(network.function, BlueprintNetwork):
-            raise CoachError("values are no network that acts: they have no ONNX graph")
-        return network.function.exported
+def refuse_to_learn(*arguments: Any) -> NoReturn:
+    """In the place of a learner. :raises CoachError: always"""
+    raise CoachError("this process only acts: networks learn in the trainer, on another framework")
 
 
-FRAMEWORK: Framework = ActingFramework()
+def export(network: NetworkFunction) -> ExportedNetwork:
+    """The graph that came with the blueprint."""
+    if not isinstance(network, BlueprintNetwork):
+        raise CoachError("values are no network that acts: they have no ONNX graph")
+    return network.blueprint
+
+
+FRAMEWORK = Framework(BlueprintNetwork, ActingNetworkState, refuse_to_learn, export)

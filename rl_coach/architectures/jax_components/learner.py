@@ -11,7 +11,7 @@ import numpy as np
 from keras import ops
 
 from rl_coach.architectures.jax_components.network_state import JaxNetworkState
-from rl_coach.architectures.learner import CompiledGradients, CompiledStep, Learner, StepLayout
+from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout, Variables
 from rl_coach.architectures.update import TrainingStep
 
 
@@ -20,30 +20,19 @@ class JaxLearner(Learner):
 
     networks: dict[str, JaxNetworkState]
 
-    def __init__(self, step: TrainingStep, networks: dict[str, JaxNetworkState]):
-        super().__init__(ops, step, networks)
+    def __init__(self, step: TrainingStep, networks: dict[str, JaxNetworkState], published: tuple[str, ...] = ()):
+        super().__init__(ops, step, networks)  # all weights cost little to read, those of acting networks or not
 
-    def _compile(self, layout: StepLayout) -> CompiledStep:
-        compiled = jax.jit(partial(self.all_updates, layout), donate_argnums=0)
+    def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
+        # donated: XLA writes the new values over the old ones, which nobody may read after the call
+        compiled = jax.jit(partial(compute, layout), donate_argnums=0)
 
-        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> jax.Array:
+        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[jax.Array]:
             variables = {name: network.variables for name, network in self.networks.items()}
-            variables, outputs = compiled(variables, vector, large, indices)
+            variables, results = compiled(variables, vector, large, indices)
             for name, network in self.networks.items():
                 network.variables = variables[name]
-            return outputs
-
-        return call
-
-    def _compile_gradients(self, layout: StepLayout) -> CompiledGradients:
-        compiled = jax.jit(partial(self.gradients_of_call, layout), donate_argnums=0)
-
-        def call(vector: np.ndarray, large: list[np.ndarray]) -> tuple[dict[str, np.ndarray], jax.Array]:
-            variables = {name: network.variables for name, network in self.networks.items()}
-            variables, found, outputs = compiled(variables, vector, large)
-            for name, network in self.networks.items():
-                network.variables = variables[name]
-            return {name: np.asarray(gradient) for name, gradient in found.items()}, outputs
+            return results
 
         return call
 

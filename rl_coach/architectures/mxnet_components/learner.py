@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from rl_coach.architectures.learner import CompiledGradients, CompiledStep, Learner, StepLayout
+from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout, Variables
 from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import mxnet, numpy_semantics
 from rl_coach.architectures.mxnet_components.network_state import MXNetNetworkState, with_updated_target
@@ -92,8 +92,8 @@ class MXNetLearner(Learner):
 
     networks: dict[str, MXNetNetworkState]
 
-    def __init__(self, step: TrainingStep, networks: dict[str, MXNetNetworkState]):
-        super().__init__(ops, VectorStep(step), networks)
+    def __init__(self, step: TrainingStep, networks: dict[str, MXNetNetworkState], published: tuple[str, ...] = ()):
+        super().__init__(ops, VectorStep(step), networks)  # all weights cost the same to read
 
     def _gradients(self, function: Callable, weights: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         return gradients(function, weights)
@@ -104,40 +104,39 @@ class MXNetLearner(Learner):
     def _branch(self, condition: float, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
         return one() if condition > 0 else other()
 
-    def _compile(self, layout: StepLayout) -> CompiledStep:
-        packing, batch_size = layout.packing, layout.batch_size
-
+    def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
         @numpy_semantics
-        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> np.ndarray:
-            rows = packing.unpack_rows(np, vector)
-            scalars = packing.unpack_scalars(np, vector).tolist()
+        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
             state = {name: network.variables for name, network in self.networks.items()}
-            outputs = []
-            for k in range(int(vector[-1])):
-                chosen = np.arange(k * batch_size, (k + 1) * batch_size) if indices is None else indices[k]
-                columns = _columns(packing, rows, large, chosen)
-                state, row = self._one_update(layout, state, columns, scalars[k])
-                outputs.append(row)
+            state, results = compute(layout, state, vector, large, indices)
             for name, network in self.networks.items():
                 network.replace(state[name])
-            return np.stack([row.asnumpy() for row in outputs])
+            return results
 
         return call
 
-    def _compile_gradients(self, layout: StepLayout) -> CompiledGradients:
+    def all_updates(
+        self, layout: StepLayout, variables: Variables, vector: Any, large: list, indices: Any
+    ) -> tuple[Variables, list]:
+        packing, size, outputs = layout.packing, layout.batch_size, []
+        rows, scalars = packing.unpack_rows(np, vector), packing.unpack_scalars(np, vector).tolist()
+        for k in range(int(vector[-1])):
+            chosen = np.arange(k * size, (k + 1) * size) if indices is None else indices[k]
+            columns = _columns(packing, rows, large, chosen)
+            variables, row = self._one_update(layout, variables, columns, scalars[k])
+            outputs.append(row)
+        return variables, [np.stack([row.asnumpy() for row in outputs])]
+
+    def gradients_of_call(
+        self, layout: StepLayout, variables: Variables, vector: Any, large: list, indices: Any
+    ) -> tuple[Variables, list]:
         packing = layout.packing
-
-        @numpy_semantics
-        def call(vector: np.ndarray, large: list[np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-            state = {name: network.variables for name, network in self.networks.items()}
-            columns = _columns(packing, packing.unpack_rows(np, vector), large, np.arange(packing.rows))
-            scalars = packing.unpack_scalars(np, vector).tolist()
-            found, buffers, outputs = self._one_gradient(layout, state, columns, scalars[0])
-            for name, network in self.networks.items():
-                network.replace({**state[name], "buffers": buffers[name]})
-            return {name: group.vector.asnumpy() for name, group in found.items()}, outputs.asnumpy()
-
-        return call
+        columns = _columns(packing, packing.unpack_rows(np, vector), large, np.arange(packing.rows))
+        scalars = packing.unpack_scalars(np, vector).tolist()
+        found, buffers, outputs = self._one_gradient(layout, variables, columns, scalars[0])
+        after = {name: {**groups, "buffers": buffers[name]} for name, groups in variables.items()}
+        flat = [found[name].vector.asnumpy() for name in self._output_names.losses]
+        return after, [*flat, outputs.asnumpy()]
 
 
 def _columns(packing: Packing, rows: np.ndarray, large: list[np.ndarray], chosen: np.ndarray) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy as np
 import onnx
@@ -26,11 +26,11 @@ class OnnxTensor:
         self.name = name
         self.shape = shape
 
+    def __getitem__(self, parts: int | tuple[slice, ...]) -> OnnxTensor:
+        return self.graph.row(self, parts) if isinstance(parts, int) else self.graph.part(self, parts)
+
     def __add__(self, other: Any) -> OnnxTensor:
         return self.graph.elementwise("Add", self, other)
-
-    def __radd__(self, other: Any) -> OnnxTensor:
-        return self.graph.elementwise("Add", other, self)
 
     def __sub__(self, other: Any) -> OnnxTensor:
         return self.graph.elementwise("Sub", self, other)
@@ -41,18 +41,23 @@ class OnnxTensor:
     def __mul__(self, other: Any) -> OnnxTensor:
         return self.graph.elementwise("Mul", self, other)
 
-    def __rmul__(self, other: Any) -> OnnxTensor:
-        return self.graph.elementwise("Mul", other, self)
-
-    def __getitem__(self, parts: int | tuple[slice, ...]) -> OnnxTensor:
-        return self.graph.row(self, parts) if isinstance(parts, int) else self.graph.part(self, parts)
-
     def __truediv__(self, other: Any) -> OnnxTensor:
         return self.graph.elementwise("Div", self, other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def _of_shape(kind: str, **attributes: Any) -> Callable[[OnnxOps, OnnxTensor], OnnxTensor]:
+    """A method that adds a node of this kind, whose output has its only input's shape."""
+    return lambda ops, x: ops._node(kind, [x], x.shape, **attributes)
 
 
 class OnnxOps:
     """Records one graph. Methods have the names and meaning of ``keras.ops``."""
+
+    relu, tanh, sigmoid, softplus = map(_of_shape, ("Relu", "Tanh", "Sigmoid", "Softplus"))
+    exp, log, sqrt, selu = map(_of_shape, ("Exp", "Log", "Sqrt", "Selu"))
+    softmax, log_softmax = _of_shape("Softmax", axis=-1), _of_shape("LogSoftmax", axis=-1)
 
     def __init__(self) -> None:
         self._nodes: list[Any] = []
@@ -89,44 +94,14 @@ class OnnxOps:
         x, y = self.convert_to_tensor(x), self.convert_to_tensor(y)
         return self._node(kind, [x, y], _broadcast(x.shape, y.shape))
 
-    def relu(self, x: OnnxTensor) -> OnnxTensor:
-        return self._node("Relu", [x], x.shape)
-
-    def tanh(self, x: OnnxTensor) -> OnnxTensor:
-        return self._node("Tanh", [x], x.shape)
-
-    def sigmoid(self, x: OnnxTensor) -> OnnxTensor:
-        return self._node("Sigmoid", [x], x.shape)
-
-    def softplus(self, x: OnnxTensor) -> OnnxTensor:
-        return self._node("Softplus", [x], x.shape)
-
-    def exp(self, x: OnnxTensor) -> OnnxTensor:
-        return self._node("Exp", [x], x.shape)
-
-    def log(self, x: OnnxTensor) -> OnnxTensor:
-        return self._node("Log", [x], x.shape)
-
-    def sqrt(self, x: OnnxTensor) -> OnnxTensor:
-        return self._node("Sqrt", [x], x.shape)
-
     def square(self, x: OnnxTensor) -> OnnxTensor:
         return self.elementwise("Mul", x, x)
-
-    def selu(self, x: OnnxTensor) -> OnnxTensor:
-        return self._node("Selu", [x], x.shape)
 
     def elu(self, x: OnnxTensor, alpha: float = 1.0) -> OnnxTensor:
         return self._node("Elu", [x], x.shape, alpha=alpha)
 
     def leaky_relu(self, x: OnnxTensor, negative_slope: float = 0.2) -> OnnxTensor:
         return self._node("LeakyRelu", [x], x.shape, alpha=negative_slope)
-
-    def softmax(self, x: OnnxTensor) -> OnnxTensor:
-        return self._node("Softmax", [x], x.shape, axis=-1)
-
-    def log_softmax(self, x: OnnxTensor) -> OnnxTensor:
-        return self._node("LogSoftmax", [x], x.shape, axis=-1)
 
     def clip(self, x: OnnxTensor, x_min: float, x_max: float) -> OnnxTensor:
         return self._node("Clip", [x, self.convert_to_tensor(x_min), self.convert_to_tensor(x_max)], x.shape)

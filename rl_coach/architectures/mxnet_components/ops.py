@@ -28,6 +28,7 @@ expand_dims = _np.expand_dims
 expm1 = _np.expm1
 eye = _np.eye
 floor = _np.floor
+isnan = _np.isnan
 log = _np.log
 log1p = _np.log1p
 log_softmax = _npx.log_softmax

@@ -1,5 +1,5 @@
 """Coach's name for layers; they are the same on every framework."""
 
-from rl_coach.architectures.layers import BatchnormActivationDropout, Conv2d, Dense, Flatten, NoisyNetDense
+from rl_coach.architectures.layers import BatchnormActivationDropout, Conv2d, Dense, Flatten, LayerNorm, NoisyNetDense
 
-__all__ = ["BatchnormActivationDropout", "Conv2d", "Dense", "Flatten", "NoisyNetDense"]
+__all__ = ["BatchnormActivationDropout", "Conv2d", "Dense", "Flatten", "LayerNorm", "NoisyNetDense"]

@@ -18,7 +18,7 @@ from keras import ops
 from tensorflow.python.eager import context
 
 from rl_coach.architectures.compilation_cache import forget_compiled_steps
-from rl_coach.architectures.learner import CompiledGradients, CompiledStep, Learner, StepLayout
+from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout, Variables
 from rl_coach.architectures.tensorflow_components.functions import shared
 from rl_coach.architectures.tensorflow_components.network_state import TensorFlowNetworkState
 from rl_coach.architectures.update import TrainingStep
@@ -42,18 +42,18 @@ class TensorFlowLearner(Learner):
         self.published = published
         self._has_convolutions = any(network.has_convolutions for network in networks.values())
 
-    def _compile(self, layout: StepLayout) -> CompiledStep:
-        def step(vector: tf.Tensor, *others: tf.Tensor) -> tuple[tf.Tensor, list]:
+    def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
+        def step(vector: tf.Tensor, *others: tf.Tensor) -> tuple[list, list]:
             *large, indices = others if layout.is_indexed else (*others, None)
             before = {name: network.read() for name, network in self.networks.items()}
-            after, outputs = self.all_updates(layout, before, vector, large, indices)
+            after, results = compute(layout, before, vector, large, indices)
             for name, network in self.networks.items():
                 network.assign(after[name], before[name])
-            return outputs, [after[name][index] for name, index in acting_weights]
+            return results, [after[name][index] for name, index in acting_weights]
 
         acting_weights = [
             (name, index)
-            for name in self.published
+            for name in (self.published if layout.changes_weights else ())
             for index in self.networks[name].layout.variables_of(("weights", "buffers"))
         ]
         packing = layout.packing
@@ -65,48 +65,23 @@ class TensorFlowLearner(Learner):
         traced = tf.function(step, jit_compile=uses_xla, autograph=False).get_concrete_function(*signature)
         compiled = DirectCall(traced, shared(traced, uses_xla))
         held = HeldTensor(packing.size)
-
+        first = len(traced.outputs) - len(acting_weights)
         places = {
-            owner: [(place, index) for place, (name, index) in enumerate(acting_weights) if name == owner]
+            owner: [(place, index) for place, (name, index) in enumerate(acting_weights, first) if name == owner]
             for owner in self.networks
         }
 
-        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> np.ndarray:
+        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
             held.array[:] = vector
             arguments = [held.tensor, *map(tf.constant, large)]
             if indices is not None:
                 arguments.append(tf.constant(indices, tf.int32))
-            outputs, *values = compiled(arguments)
+            outputs = compiled(arguments)
             for name, network in self.networks.items():
-                network.publish({index: values[place] for place, index in places[name]})
-            return outputs._numpy()
-
-        return call
-
-    def _compile_gradients(self, layout: StepLayout) -> CompiledGradients:
-        def step(vector: tf.Tensor, *large: tf.Tensor) -> tuple[tf.Tensor, list]:
-            before = {name: network.read() for name, network in self.networks.items()}
-            after, found, outputs = self.gradients_of_call(layout, before, vector, list(large))
-            for name, network in self.networks.items():
-                network.assign(after[name], before[name])
-            names[:] = found
-            return outputs, list(found.values())
-
-        names: list[str] = []
-        packing = layout.packing
-        signature = [tf.TensorSpec((packing.size,), tf.float32)]
-        signature += [tf.TensorSpec(shape, dtype) for shape, dtype in packing.large.values()]
-        uses_xla = not self._has_convolutions
-        traced = tf.function(step, jit_compile=uses_xla, autograph=False).get_concrete_function(*signature)
-        compiled = DirectCall(traced, shared(traced, uses_xla))
-        held = HeldTensor(packing.size)
-
-        def call(vector: np.ndarray, large: list[np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-            held.array[:] = vector
-            outputs, *found = compiled([held.tensor, *map(tf.constant, large)])
-            for network in self.networks.values():
-                network.publish({})
-            return {name: gradient._numpy() for name, gradient in zip(names, found)}, outputs._numpy()
+                network.published = {index: outputs[place] for place, index in places[name]}
+            for place in range(first):
+                outputs[place] = outputs[place]._numpy()
+            return outputs[:first]
 
         return call
 

@@ -13,7 +13,11 @@ from rl_coach.architectures.network_state import CompiledNetworkState
 
 
 class TensorFlowNetworkState(CompiledNetworkState):
-    """See ``CompiledNetworkState``."""
+    """See ``CompiledNetworkState``.
+
+    :ivar published: values of variables that the last step returned beside its results, by index; they cost less to
+        read than the variables
+    """
 
     def __init__(self, function: NetworkFunction, has_target: bool):
         super().__init__(ops, function, has_target)
@@ -28,10 +32,6 @@ class TensorFlowNetworkState(CompiledNetworkState):
         for variable, value, before in zip(self.variables, values, old):
             if value is not before:
                 variable.assign(value)
-
-    def publish(self, values: dict[int, tf.Tensor]) -> None:
-        """Remember the values that a step returned beside its results, which cost less to read than variables."""
-        self.published = values
 
     def _hold(self, array: np.ndarray) -> tf.Variable:
         return tf.Variable(array)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import collections
 import os
 import warnings
-from typing import Any, ClassVar, Iterator, Mapping
+from typing import Any, Iterator
 
 import numpy as np
 
-from rl_coach.core_types import Batch, CsvDataset, Episode, Transition, n_step_returns
+from rl_coach.core_types import NO_OLD_VALUE, Batch, CsvDataset, Episode, Transition, n_step_returns
 from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.memory import (
     Memory,
@@ -21,8 +21,8 @@ from rl_coach.memories.memory import (
 )
 from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes
 from rl_coach.memories.transition_store import TransitionStore
-from rl_coach.utilities.constraints import Constraint, check_arguments, exactly, member, number, pair, whole
 from rl_coach.utilities.files import read_data, write_data
+from rl_coach.utilities.requirements import check_arguments, exactly, member, number, pair, whole
 from rl_coach.utils import CoachError
 
 
@@ -34,7 +34,7 @@ class EpisodicExperienceReplayParameters(MemoryParameters):
     :ivar train_to_eval_ratio: the share of a data set to train on; the rest is for evaluation, 1 keeps none back
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "max_size": pair(member(MemoryGranularity), number(1), "(MemoryGranularity.Episodes, 1000)"),
         "n_step": whole(1) | exactly(-1),
         "train_to_eval_ratio": number(above=0, high=1),
@@ -180,8 +180,10 @@ class EpisodicExperienceReplay(Memory):
             return
         returns = n_step_returns(rewards, discount, n_step)
         if bootstraps and 0 < n_step < len(rows):
-            values = store.info["max_action_value"].column.values[rows[n_step:]]
-            returns[: len(values)] += discount**n_step * values
+            column, later = store.info.get("max_action_value"), rows[n_step:]
+            if column is None or not all(map(column.has, later)):
+                raise CoachError(NO_OLD_VALUE)
+            returns[: len(later)] += discount**n_step * column.column.values[later]
         store.put_returns(rows, returns)
 
     def _drop_oldest(self, count: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from rl_coach.memories.episodic.episodic_experience_replay import (
 )
 from rl_coach.memories.memory import MemoryGranularity, episode_ends
 from rl_coach.spaces import GoalsSpace
-from rl_coach.utilities.constraints import Constraint, check_arguments, instance, member, whole
+from rl_coach.utilities.requirements import check_arguments, instance, member, whole
 from rl_coach.utils import CoachError
 
 _GOAL = "desired_goal"
@@ -38,7 +38,7 @@ class EpisodicHindsightExperienceReplayParameters(EpisodicExperienceReplayParame
     :ivar goals_space: says which goal a state reaches, and the reward for it
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "hindsight_transitions_per_regular_transition": whole(0),
         "hindsight_goal_selection_method": member(HindsightGoalSelectionMethod),
         "goals_space": instance(GoalsSpace, "a GoalsSpace"),

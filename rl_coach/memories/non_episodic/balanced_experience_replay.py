@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from rl_coach.core_types import Batch, Transition
 from rl_coach.memories.columns import FrameObservations, uniform_rows
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay, ExperienceReplayParameters
-from rl_coach.utilities.constraints import Constraint, whole
+from rl_coach.utilities.requirements import whole
 from rl_coach.utils import CoachError
 
 
@@ -23,9 +23,7 @@ class BalancedExperienceReplayParameters(ExperienceReplayParameters):
     :ivar state_key_with_the_class_index: the observation that is a transition's class, 0 to ``num_classes - 1``
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "num_classes": whole(2),
-    }
+    constraints = {"num_classes": whole(2)}
 
     def __init__(self) -> None:
         super().__init__()

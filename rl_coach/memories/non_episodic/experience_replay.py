@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import ClassVar, Iterator, Mapping
+from typing import Iterator
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, check_max_size
 from rl_coach.memories.recorded import read_pickled_transitions
 from rl_coach.memories.transition_store import TransitionStore
-from rl_coach.utilities.constraints import FLAG, Constraint, exactly, pair, whole
 from rl_coach.utilities.files import read_data, write_data
+from rl_coach.utilities.requirements import FLAG, exactly, pair, whole
 from rl_coach.utils import CoachError
 
 
@@ -24,7 +24,7 @@ class ExperienceReplayParameters(MemoryParameters):
     :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once, which draws faster
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
+    constraints = {
         "max_size": pair(exactly(MemoryGranularity.Transitions), whole(1), "(MemoryGranularity.Transitions, 1000000)"),
         "allow_duplicates_in_batch_sampling": FLAG,
     }

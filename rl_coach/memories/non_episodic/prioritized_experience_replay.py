@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, ClassVar, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from rl_coach.core_types import Batch, Transition
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay, ExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule, Schedule
-from rl_coach.utilities.constraints import Constraint, number, schedule
+from rl_coach.utilities.requirements import number, schedule
 from rl_coach.utils import CoachError
 
 
@@ -24,11 +24,7 @@ class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
     :ivar epsilon: added to the errors, so that a transition without error is sampled too
     """
 
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "alpha": number(0),
-        "beta": schedule(number(0)),
-        "epsilon": number(0),
-    }
+    constraints = {"alpha": number(0), "beta": schedule(number(0)), "epsilon": number(0)}
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,10 +44,10 @@ _JUST_BELOW_ONE = 1 - 2**-52
 class SegmentTree:
     """Values and their sum, minimum or maximum, kept up to date block by block.
 
-    Each level holds the totals of blocks of 32 values of the level below, up to a top level that is short enough to be
-    summed whole: for a million values three levels, where a binary tree has twenty, and each level is a handful of
-    array operations for a whole batch. Totals are always computed from their whole block, so rounding errors do not add
-    up. Changes are passed upwards when a total is needed.
+    Each level holds the totals of blocks of 32 values of the level below, up to a top level that is short enough to
+    be summed whole: for a million values three levels, where a binary tree has twenty, and each level is a handful
+    of array operations for a whole batch. Totals are always computed from their whole block, so rounding errors do not
+    add up. Changes are passed upwards when a total is needed.
 
     :param size: number of values
     :param operation: operation that makes the totals

@@ -13,8 +13,8 @@ from rl_coach.agents.core.policy_gradient_rescaler import PolicyGradientRescaler
 from rl_coach.agents.core.requirements import (
     POLICY,
     AgentRequirements,
-    MemoryNeed,
-    NetworkNeed,
+    MemoryRequirement,
+    NetworkRequirement,
     Q,
     V,
     requirements_of,
@@ -66,18 +66,18 @@ def test_actions_between_finite_bounds(actions, is_met):
 @pytest.mark.parametrize(
     ("need", "memory", "waits", "is_met"),
     [
-        (MemoryNeed.EPISODES, ExperienceReplay, False, False),
-        (MemoryNeed.EPISODES, ExperienceReplay, True, False),
-        (MemoryNeed.EPISODES, EpisodicExperienceReplay, False, True),
-        (MemoryNeed.RETURNS, ExperienceReplay, False, False),
-        (MemoryNeed.RETURNS, ExperienceReplay, True, True),
-        (MemoryNeed.RETURNS, EpisodicExperienceReplay, False, True),
-        (MemoryNeed.NOTHING, ExperienceReplay, False, True),
+        (MemoryRequirement.EPISODES, ExperienceReplay, False, False),
+        (MemoryRequirement.EPISODES, ExperienceReplay, True, False),
+        (MemoryRequirement.EPISODES, EpisodicExperienceReplay, False, True),
+        (MemoryRequirement.RETURNS, ExperienceReplay, False, False),
+        (MemoryRequirement.RETURNS, ExperienceReplay, True, True),
+        (MemoryRequirement.RETURNS, EpisodicExperienceReplay, False, True),
+        (MemoryRequirement.NOTHING, ExperienceReplay, False, True),
     ],
 )
 def test_memories_that_know_episodes_or_returns(need, memory, waits, is_met):
     found = lines(
-        AgentRequirements(memory_need=need),
+        AgentRequirements(memory_requirement=need),
         memory=memory(TRANSITIONS),
         store_transitions_only_when_episodes_are_terminated=waits,
     )
@@ -123,7 +123,7 @@ def test_rescalers_that_are_known():
     ],
 )
 def test_heads_and_targets(heads, given, has_target, texts):
-    found = list(NetworkNeed(heads, has_target=True).unmet_by("it", given, has_target))
+    found = list(NetworkRequirement(heads, has_target=True).unmet_by("it", given, has_target))
     assert len(found) == len(texts) and all(text in line for text, line in zip(texts, found))
 
 
@@ -132,7 +132,9 @@ def network(heads: Any) -> Any:
 
 
 def test_networks_that_are_missing_or_only_act_are_not_asked():
-    requirements = AgentRequirements(network_needs={"main": NetworkNeed((Q,)), "other": NetworkNeed((V,))})
+    requirements = AgentRequirements(
+        network_requirements={"main": NetworkRequirement((Q,)), "other": NetworkRequirement((V,))}
+    )
     exploration: Any = SimpleNamespace(draws_by_probabilities=False)
     assert list(requirements.unmet_by_networks("one", {"main": network(None)}, exploration)) == []
     (line,) = requirements.unmet_by_networks("one", {"main": network([("v",)])}, exploration)
@@ -168,7 +170,7 @@ def test_recurrent_networks(recurrent, by_sequences, by_states, text):
 
 
 class Base:
-    network_needs = {"main": NetworkNeed((Q,))}
+    network_requirements = {"main": NetworkRequirement((Q,))}
     max_n_step = 1
 
     def learn_from_batch(self) -> None: ...
@@ -193,7 +195,7 @@ class GrandChild(Own): ...
 
 
 class Declares(Own):
-    network_needs = {"main": NetworkNeed((V,))}
+    network_requirements = {"main": NetworkRequirement((V,))}
 
 
 class MixedBehind(Declares, Mixin): ...
@@ -205,7 +207,7 @@ class MixedBehind(Declares, Mixin): ...
 )
 def test_who_replaces_a_method_has_requirements_of_its_own(kind, heads):
     found = requirements_of(kind())
-    assert [need.heads for need in found.network_needs.values()] == ([] if heads is None else [(heads,)])
+    assert [need.heads for need in found.network_requirements.values()] == ([] if heads is None else [(heads,)])
     assert found.max_n_step == 1  # of which no method is a part
 
 

@@ -12,7 +12,7 @@ from rl_coach.architectures.layers import Dense, NoisyNetDense
 from rl_coach.base_parameters import AgentParameters, NetworkParameters
 from rl_coach.core_types import EnvironmentSteps, StepMethod
 from rl_coach.memories.memory import MemoryGranularity
-from rl_coach.utilities.constraints import shown
+from rl_coach.utilities.requirements import shown
 
 _FLOAT = 4  # bytes
 _SLOTS = {"adam": 2, "rmsprop": 1}
@@ -20,7 +20,7 @@ _COLUMNS_OF_A_ROW = 4  # at the least: action, reward, discount, weight
 _CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-class Need(NamedTuple):
+class MemoryUse(NamedTuple):
     """The least that one setting asks for.
 
     :param path: the setting, as ``-cp`` names it
@@ -43,11 +43,11 @@ def total_memory() -> int:
     return total
 
 
-def unmet_by(available: int, needs: Iterable[Need]) -> Iterator[str]:
+def unmet_by(available: int, uses: Iterable[MemoryUse]) -> Iterator[str]:
     """If settings ask together for more memory than there is, a line that names the one that asks for most."""
-    needs = list(needs)
-    if sum(need.num_bytes for need in needs) > available:
-        worst = max(needs, key=lambda need: need.num_bytes)
+    uses = list(uses)
+    if sum(use.num_bytes for use in uses) > available:
+        worst = max(uses, key=lambda use: use.num_bytes)
         yield (
             f"{worst.path} is {shown(worst.value)}, which asks for {_gigabytes(worst.num_bytes)} of memory or more; "
             f"here are {_gigabytes(available)}"
@@ -58,7 +58,7 @@ def _gigabytes(num_bytes: int) -> str:
     return f"{num_bytes / 1e9:,.1f} GB"
 
 
-def network_needs(agent: AgentParameters, path: str) -> Iterator[Need]:
+def network_requirements(agent: AgentParameters, path: str) -> Iterator[MemoryUse]:
     """The least that an agent's networks and their batches take, whatever their inputs.
 
     :param path: where the agent's parameters are
@@ -70,14 +70,14 @@ def network_needs(agent: AgentParameters, path: str) -> Iterator[Need]:
         # the weights, their gradients, the target's and the optimizer's
         copies = 2 + bool(network.create_target_network) + _SLOTS.get(network.optimizer_type.lower(), 0)
         for (setting, units), width_before in zip(layers, widths):
-            yield Need(setting, units, width_before * units * _FLOAT * copies)
+            yield MemoryUse(setting, units, width_before * units * _FLOAT * copies)
         cells = getattr(network.middleware_parameters, "number_of_lstm_cells", 0)
         setting = f"{where}.middleware_parameters.number_of_lstm_cells"
-        yield Need(setting, cells, 4 * cells * cells * _FLOAT * copies)
+        yield MemoryUse(setting, cells, 4 * cells * cells * _FLOAT * copies)
         rows, updates = network.batch_size, agent.algorithm.num_consecutive_training_steps
-        yield Need(f"{where}.batch_size", rows, rows * _FLOAT * (_COLUMNS_OF_A_ROW + 2 * sum(widths[1:])))
+        yield MemoryUse(f"{where}.batch_size", rows, rows * _FLOAT * (_COLUMNS_OF_A_ROW + 2 * sum(widths[1:])))
         setting = f"{path}.algorithm.num_consecutive_training_steps"
-        yield Need(setting, updates, updates * rows * _FLOAT * _COLUMNS_OF_A_ROW)
+        yield MemoryUse(setting, updates, updates * rows * _FLOAT * _COLUMNS_OF_A_ROW)
 
 
 def _fully_connected(network: NetworkParameters, path: str) -> Iterator[tuple[str, int]]:
@@ -95,7 +95,7 @@ def _fully_connected(network: NetworkParameters, path: str) -> Iterator[tuple[st
                 yield f"{where}.scheme[{index}].units", layer.units
 
 
-def replay_need(agent: Any, durations: Iterable[StepMethod], path: str) -> Iterator[Need]:
+def replay_requirement(agent: Any, durations: Iterable[StepMethod], path: str) -> Iterator[MemoryUse]:
     """The least that an agent's replay memory takes once it is full.
 
     :param agent: the agent, built
@@ -110,7 +110,7 @@ def replay_need(agent: Any, durations: Iterable[StepMethod], path: str) -> Itera
         rows = min(rows, sum(duration.num_steps for duration in durations))
     if size[0] is MemoryGranularity.Transitions:
         row = sum(_observation_bytes(space) for space in spaces.state.sub_spaces.values())
-        yield Need(f"{path}.memory.max_size", size, int(rows * row))
+        yield MemoryUse(f"{path}.memory.max_size", size, int(rows * row))
 
 
 def _observation_bytes(space: Any) -> int:

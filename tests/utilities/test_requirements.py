@@ -28,13 +28,13 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, Frames, T
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import SimpleSchedule
-from rl_coach.graph_managers.memory_needs import Need, total_memory, unmet_by
+from rl_coach.graph_managers.memory_requirements import MemoryUse, total_memory, unmet_by
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule, LinearSchedule, PieceWiseSchedule
 from rl_coach.spaces import DiscreteActionSpace, SpacesDefinition, StateSpace, VectorObservationSpace
-from rl_coach.utilities.constraints import check, check_arguments, constraints_of, whole
 from rl_coach.utilities.errors import refuse
+from rl_coach.utilities.requirements import check, check_arguments, constraints_of, whole
 from rl_coach.utils import CoachError
 
 MAIN = "agent_params.network_wrappers['main']"
@@ -316,11 +316,11 @@ def test_a_large_memory_that_a_short_run_does_not_fill(tmp_path):
     graph.create_graph(TaskParameters(experiment_path=str(tmp_path))).close()
 
 
-def test_needs_are_compared_together():
-    needs = [Need("small", 1, 400), Need("large", 2, 700)]
-    refuse(unmet_by(1100, needs))
+def test_uses_of_memory_are_compared_together():
+    uses = [MemoryUse("small", 1, 400), MemoryUse("large", 2, 700)]
+    refuse(unmet_by(1100, uses))
     with pytest.raises(CoachError, match=r"^large is 2, which asks for"):
-        refuse(unmet_by(1099, needs))
+        refuse(unmet_by(1099, uses))
     assert total_memory() > 10**8
 
 

@@ -1,0 +1,108 @@
+"""Functions that graph managers build their environments and agents with."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import Any, Callable
+
+import numpy as np
+
+from rl_coach.base_parameters import AgentParameters, TaskParameters, VisualizationParameters
+from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
+from rl_coach.utilities.user_code import environment_error
+from rl_coach.utils import CoachError, TrainingError, public_attributes, short_dynamic_import
+
+
+def as_int(seed: np.random.SeedSequence) -> int:
+    """The seed of a component that takes a number."""
+    return int(seed.generate_state(1)[0])
+
+
+def environment_of_graph(parameters: Any, task: TaskParameters, seed: np.random.SeedSequence) -> Any:
+    """A graph's own copy of environment parameters, with the directory for videos and a seed.
+
+    :param seed: used if the parameters have none
+    """
+    parameters = copy.deepcopy(parameters)
+    parameters.experiment_path = task.experiment_path
+    if parameters.seed is None:
+        parameters.seed = as_int(seed)
+    return parameters
+
+
+def make_environment(parameters: Any, seed: int, visualization: VisualizationParameters) -> Any:
+    """One environment.
+
+    :param seed: its own seed, whatever the parameters say
+    :raises CoachError: it cannot be made
+    """
+    return _environment_maker(parameters, seed, visualization)()
+
+
+def make_copies(parameters: Any, visualization: VisualizationParameters) -> Any:
+    """``num_environments`` copies of an environment, stepped together. Only the first one is shown."""
+    from rl_coach.environments.environment_copies import EnvironmentCopies, EnvironmentProcesses
+
+    kinds: dict[str, type[EnvironmentCopies]] = {"sync": EnvironmentCopies, "async": EnvironmentProcesses}
+    unseen = copy.copy(visualization)
+    unseen.render = unseen.native_rendering = unseen.dump_gifs = unseen.dump_mp4 = False
+    shown = [visualization] + [unseen] * (parameters.num_environments - 1)
+    makers = [_environment_maker(parameters, parameters.seed + i, one) for i, one in enumerate(shown)]
+    return kinds[parameters.vectorization](makers)
+
+
+def _environment_maker(parameters: Any, seed: int, visualization: VisualizationParameters) -> Callable[[], Any]:
+    settings = {**public_attributes(parameters), "seed": seed, "visualization_parameters": visualization}
+    for name in ("num_environments", "vectorization"):
+        settings.pop(name, None)
+    return partial(_make_environment, parameters.path, settings)
+
+
+def _make_environment(path: str, settings: dict[str, Any]) -> Any:
+    level = settings["level"]
+    try:
+        return short_dynamic_import(path)(**settings)
+    except CoachError:
+        raise
+    except TrainingError as error:
+        raise CoachError(str(error)) from error.__cause__
+    except Exception as error:
+        raise CoachError(f"environment '{level}' cannot be made: {environment_error(error)}") from error
+
+
+def agent_of_graph(
+    parameters: AgentParameters,
+    task: TaskParameters,
+    visualization: VisualizationParameters,
+    environment: Any,
+    name: str = "agent",
+) -> AgentParameters:
+    """A graph's own copy of agent parameters.
+
+    :param environment: the environment's parameters, whose default filters are used if the agent has none
+    """
+    parameters = copy.deepcopy(parameters)
+    parameters.task_parameters = task
+    parameters.name = name
+    parameters.visualization = visualization
+    if parameters.input_filter is None:
+        parameters.input_filter = _own_filter(environment.default_input_filter, NoInputFilter)
+    if parameters.output_filter is None:
+        parameters.output_filter = _own_filter(environment.default_output_filter, NoOutputFilter)
+    return parameters
+
+
+def _own_filter(default: Any, none: type) -> Any:
+    """A fresh filter from an environment's default: a filter, a class or function that makes one, or None."""
+    if default is None:
+        return none()
+    return default() if callable(default) else copy.deepcopy(default)
+
+
+def make_agent(parameters: AgentParameters, seed: np.random.SeedSequence | None = None) -> Any:
+    """The agent that parameters are of. :param seed: starts all its random streams; None leaves that to the caller"""
+    agent = short_dynamic_import(parameters.path)(parameters)
+    if seed is not None:
+        agent.seed(seed)
+    return agent

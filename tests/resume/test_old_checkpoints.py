@@ -1,0 +1,34 @@
+"""Checkpoints of an earlier version are restored in the middle of an episode, and go on as they did then."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks.digests import this_machine
+from tests.resume import old_checkpoints
+from tests.resume.old_checkpoints import EXPECTED, RUNS
+
+pytestmark = [
+    pytest.mark.resume,
+    pytest.mark.skipif(
+        old_checkpoints.FRAMEWORK.name not in ("tensorflow", "jax"), reason="there are none of this framework"
+    ),
+]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_checkpoint_of_an_earlier_version_goes_on_as_it_did_then(name, tmp_path):
+    old_checkpoints.unpack(name, tmp_path)
+    graph = old_checkpoints.restored(name, tmp_path)
+    assert not graph.reset_required, "the episode in progress is lost"
+    graph.run()
+    recorded = json.loads(EXPECTED.read_text("utf-8"))
+    expected, found = recorded["runs"][f"{old_checkpoints.FRAMEWORK.name}_{name}"], old_checkpoints.outcome(tmp_path)
+    if recorded["machine"] == this_machine():
+        assert found == expected
+    else:  # the last bits depend on the processor and the libraries
+        assert (found["counters"], found["rows"]) == (expected["counters"], expected["rows"])
+        np.testing.assert_allclose(found["sums"], expected["sums"], rtol=0.01, atol=0.01)
