@@ -165,7 +165,7 @@ def test_export_writes_a_folder_that_its_readme_shows_how_to_use(experiment, tmp
     assert main(["export", str(experiment), "-o", "exported"]) == DONE
     assert "; exported/README.md shows" in capsys.readouterr().out
     assert main(["export", str(experiment), "-o", "below/another"]) == DONE
-    assert "; below/another/README.md says" in capsys.readouterr().out
+    assert "; below/another/README.md shows" in capsys.readouterr().out
     shutil.rmtree("below")
     folder = tmp_path / "exported"
     assert sorted(p.name for p in folder.iterdir()) == ["README.md", "arrays.npz", "model.onnx", "policy.json"]
