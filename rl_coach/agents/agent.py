@@ -159,12 +159,12 @@ class Agent(CoachNames, AgentInterface):
         self.init_environment_dependent_modules()
 
     def unmet_by_settings(self) -> Iterable[str]:
-        """What the agent requires of the environment's spaces, of its settings and its memory, and does not get: a line
-        each, with what to do. Its networks are not built yet. A subclass adds what it requires besides."""
+        """Requirements on the spaces, the settings and the memory that are not met: a line each, with advice. The networks
+        are not built yet. A subclass adds requirements of its own."""
         return requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
 
     def unmet_by_networks(self) -> Iterable[str]:
-        """What it requires of its networks and the exploration policy, likewise."""
+        """Requirements on the networks and the exploration policy that are not met, likewise."""
         recurrent = [name for name, network in self.networks.items() if network.is_recurrent]
         yield from unmet_by_recurrent_networks(
             self.name, recurrent, self.recurrent_network, self.learns_from_sequences, self.learns_from_stored_states
@@ -212,7 +212,7 @@ class Agent(CoachNames, AgentInterface):
         }
 
     def make_batches(self) -> BatchSource:
-        """Where updates get their batches: the memory. Called once, when there are networks."""
+        """The source of batches for updates: the memory. Called once, when there are networks."""
         return MemoryBatches(self.memory)
 
     def make_update_rule(self) -> UpdateRule:
@@ -626,7 +626,7 @@ class Agent(CoachNames, AgentInterface):
         return BatchLearning(self.phases(), self.update_loop)
 
     def phases(self) -> Phases:
-        """When training phases begin, for a part that learns in phases."""
+        """Beginnings of training phases, for a part that learns in phases."""
         return Phases(
             self.clock,
             self.ap.algorithm,

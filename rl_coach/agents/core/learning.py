@@ -1,4 +1,4 @@
-"""How an agent learns, as a part that it holds: in phases on batches from its memory, unless it chooses another one."""
+"""Learning, as a part that an agent holds: in phases on batches from its memory, unless the agent chooses another."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Learning(Protocol):
         """Learn from what another process has played, which the memory has already, when its time comes."""
 
     def get_state(self) -> dict[str, Any]:
-        """What waits to be learned from, as plain data."""
+        """Everything that waits to be learned from, as plain data."""
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from ``get_state``. :param state: the whole state of the agent"""
@@ -60,7 +60,7 @@ class Learning(Protocol):
 
 @dataclass(frozen=True)
 class Phases:
-    """When training phases begin, and what they have to learn from.
+    """Beginnings of training phases, and the memory that they learn from.
 
     :param clock: says when a phase is due
     :param algorithm: the settings; they are read at each question, so that they may change while a run goes on

@@ -26,7 +26,7 @@ Outcome = tuple[float, list[float], float]
 
 
 class Algorithm(Protocol):
-    """What an algorithm says of an update. An agent says it by its methods."""
+    """An algorithm, as far as updates need it. An agent is one by its methods."""
 
     @property
     def learns_by_rule(self) -> bool:
@@ -51,7 +51,7 @@ class Algorithm(Protocol):
 
 @dataclass(frozen=True)
 class UpdateSettings:
-    """How the updates of an algorithm are made.
+    """Settings of an algorithm's updates.
 
     :param parameters: of each network by name
     :param algorithm: hyperparameters, read at each use
