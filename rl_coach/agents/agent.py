@@ -159,8 +159,8 @@ class Agent(CoachNames, AgentInterface):
         self.init_environment_dependent_modules()
 
     def unmet_by_settings(self) -> Iterable[str]:
-        """Requirements on the spaces, the settings and the memory that are not met: a line each, with advice. The networks
-        are not built yet. A subclass adds requirements of its own."""
+        """Requirements on the spaces, the settings and the memory that are not met: a line each, with advice. There are
+        no networks yet. A subclass adds requirements of its own."""
         return requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
 
     def unmet_by_networks(self) -> Iterable[str]:
