@@ -154,6 +154,7 @@ class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
     """See the module."""
 
     network_requirements = {"main": NetworkRequirement((V, POLICY))}
+    rescalers = AdvantageAgent.rescalers
 
     def make_update_rule(self) -> UpdateRule:
         value, policy = self.ap.network_wrappers["main"].heads_parameters

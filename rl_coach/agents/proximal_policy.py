@@ -23,6 +23,7 @@ class ProximalPolicyAgent(AdvantageAgent):
     """
 
     memory_requirement = MemoryRequirement.EPISODES
+    rescalers = AdvantageAgent.rescalers
     learns_from_stored_states = True
     value_network = "main"
     learning: EpochLearning

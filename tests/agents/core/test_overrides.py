@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
 from typing import Any
 
 import pytest
 
-from rl_coach.agents.core.overrides import is_replaced
+import rl_coach.agents
+from rl_coach.agents.agent import Agent
+from rl_coach.agents.core.overrides import REPLACED_BY, is_replaced
 
 
 class Base:
@@ -81,3 +86,20 @@ def test_a_declaration_beside_an_override_speaks_of_it():
     agent = Declared()
     agent.reset_internal_state = lambda: None
     assert is_replaced(agent, "episode_class")
+
+
+def test_no_agent_of_ours_voids_what_it_inherits():
+    """Except for NAF, which explores continuous actions. Recurrent states are asked for by agents of values only."""
+    modules = [
+        importlib.import_module(f"rl_coach.agents.{m.name}") for m in pkgutil.iter_modules(rl_coach.agents.__path__)
+    ]
+    ours = {kind for m in modules for kind in vars(m).values() if inspect.isclass(kind) and issubclass(kind, Agent)}
+    assert len(ours) > 25
+    void = {
+        (kind.__name__, name)
+        for kind in ours
+        for name in REPLACED_BY
+        if getattr(kind, name, None) and is_replaced(kind, name)
+    }
+    assert void <= {("NAFAgent", "predicts_values")} | {(kind.__name__, "learns_from_stored_states") for kind in ours}
+    assert ("ClippedPPOAgent", "rescalers") not in void and ("DDQNAgent", "learns_from_stored_states") not in void
