@@ -247,14 +247,17 @@ class Agent(CoachNames, AgentInterface):
         :raises CoachError: nobody says what belongs to an episode
         """
         if is_replaced(self, "episode_class"):
-            raise CoachError(
-                f"agent '{self.name}' begins its episodes in a reset_internal_state of its own, and several copies of "
-                f"the environment need to know what belongs to an episode: keep it in an episode_class, or set "
-                f"env_params.num_environments to 1"
-            )
+            raise self._unknown_episode()
         self.clock.steps_at_once = count
         self.parallel = ParallelEpisodes(self, [self.episode_class(self.ap.algorithm) for _ in range(count - 1)])
         return self.parallel
+
+    def _unknown_episode(self) -> CoachError:
+        return CoachError(
+            f"agent '{self.name}' begins its episodes in a reset_internal_state of its own, and several copies of the "
+            f"environment need to know what belongs to an episode: keep it in an episode_class, or set "
+            f"env_params.num_environments to 1"
+        )
 
     # what is written down
 
@@ -371,6 +374,8 @@ class Agent(CoachNames, AgentInterface):
         if not is_replaced(self, "episode_class"):
             self.reset_internal_state()
             return
+        if self.parallel is not None:  # the override came to the instance when the copies were there
+            raise self._unknown_episode()
         before = dict(vars(self))
         self.reset_internal_state()
         changed = {name for name, value in vars(self).items() if name not in before or before[name] is not value}

@@ -23,16 +23,6 @@ ONNX_DIRECTORY = "onnx"
 README_FILE = "README.md"
 
 _DISTRIBUTIONS = ("numpy", "onnx", "keras")
-# what decides on an action: where one of these is overridden below policy_description, that no longer describes it
-_ACTING = (
-    "act",
-    "choose_action",
-    "get_prediction",
-    "policy_outputs",
-    "prepare_batch_for_inference",
-    "run_pre_network_filter_for_inference",
-    "get_all_q_values_for_states",
-)
 
 
 def checkpoint_files(
@@ -93,7 +83,7 @@ def policy_of(agent: Any, about: dict[str, Any]) -> dict[str, bytes] | None:
     :param about: its origin, as plain values
     :raises CoachError: a filter or a space cannot be described as data
     """
-    description = agent.policy_description() if _is_described(type(agent)) else None
+    description = agent.policy_description() if agent.describes_policy else None
     if description is None:
         return None
     architecture = agent.networks[description.network].online_network
@@ -179,16 +169,6 @@ def _agents(levels: list[Any]) -> Iterator[tuple[str, Any]]:
             waiting += getattr(agent, "agents", {}).values()
             if getattr(agent, "networks", None):
                 yield level.name, agent
-
-
-def _is_described(agent: type) -> bool:
-    """True if ``policy_description`` speaks of the methods that the agent acts with, and not of overridden ones."""
-    order = list(agent.__mro__)
-
-    def definer(method: str) -> int:
-        return next((place for place, cls in enumerate(order) if method in vars(cls)), len(order))
-
-    return definer("policy_description") <= min(map(definer, _ACTING))
 
 
 def _metadata(agent: Any, about: dict[str, Any]) -> dict[str, str]:

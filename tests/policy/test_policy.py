@@ -269,6 +269,8 @@ def test_an_agent_that_chooses_in_a_way_of_its_own_leaves_no_policy():
     assert policy_export.policy_of(agent, dict(policies.ABOUT)) is None
     agent.__class__ = type("Described", (changed,), {"policy_description": changed.policy_description})
     assert policy_export.policy_of(agent, dict(policies.ABOUT)) is not None
+    agent.choose_action = lambda state: None
+    assert policy_export.policy_of(agent, dict(policies.ABOUT)) is None
 
 
 # without a training framework

@@ -23,6 +23,16 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     "network_requirements": ("make_update_rule", "learn_from_batch"),
     "memory_requirement": ("learn_from_batch", "train"),
     "rescalers": ("learn_from_batch", "learning_columns", "fill_advantages", "_advantages_and_returns", "rescaled"),
+    # the description of the policy that is exported, by methods that act in another way
+    "policy_description": (
+        "act",
+        "choose_action",
+        "get_prediction",
+        "policy_outputs",
+        "prepare_batch_for_inference",
+        "run_pre_network_filter_for_inference",
+        "get_all_q_values_for_states",
+    ),
     "predicts_values": ("choose_action", "predict_states", "get_all_q_values_for_states"),
 }
 """By the name of a declaration: the methods whose later override makes it void."""
