@@ -183,6 +183,7 @@ class Agent(CoachNames, AgentInterface):
         refuse(self.unmet_by_networks())
         self.stores_recurrent_states = self.is_recurrent and self.learns_from_stored_states
         self.batches = self.make_batches()
+        self.batches.seed(self._seeds.spawn(1)[0])
         self.update_loop = UpdateLoop(
             self, self.networks, self.batches, self.clock, self.signals, self.pre_network_filter,
             UpdateSettings(
@@ -212,7 +213,8 @@ class Agent(CoachNames, AgentInterface):
         }
 
     def make_batches(self) -> BatchSource:
-        """Where updates get their batches: the memory. Called once, when there are networks."""
+        """Where updates get their batches: the memory by default. Called once, when there are networks. See
+        ``core/batches.py`` for a pass over a data set, and for a mixture of several sources."""
         return MemoryBatches(self.memory)
 
     def make_update_rule(self) -> UpdateRule:
@@ -740,6 +742,7 @@ class Agent(CoachNames, AgentInterface):
             "books": self.signals.get_state(),
             "clock": self.clock.get_state(),
             "counters": {name: getattr(self, name) for name in self.counters},
+            **({"batches": batches} if (batches := self.batches.get_state()) else {}),
             **self.learning.get_state(),
         }
 
@@ -758,6 +761,8 @@ class Agent(CoachNames, AgentInterface):
         self.clock.set_state(state["clock"])
         for name in self.counters:
             setattr(self, name, state["counters"][name])
+        if "batches" in state:
+            self.batches.set_state(state["batches"])
         self.learning.set_state(state)
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:

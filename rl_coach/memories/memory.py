@@ -193,6 +193,14 @@ class Memory:
         """All transitions, oldest first."""
         return self._store.batch_at(np.arange(self._store.length))
 
+    def transitions_at(self, positions: np.ndarray) -> Batch:
+        """Transitions by their positions, 0 for the oldest."""
+        return self._store.batch_at(positions)
+
+    def num_training_transitions(self) -> int:
+        """The number of transitions to train on, which are the oldest: all, unless the memory keeps some back."""
+        return self.num_transitions()
+
     def mean_reward(self) -> float:
         """The mean reward of the stored transitions, NaN if there are none."""
         rewards = self._store.rewards.values[self._store.all_rows()] if self.num_transitions() else np.empty(0)

@@ -150,6 +150,11 @@ class UpdateLoop:
         """The network whose ``batch_size`` counts, for all of them."""
         return self._settings.batch_network or next(iter(self._settings.parameters))
 
+    @property
+    def has_batches(self) -> bool:
+        """True if there is anything to learn from."""
+        return self._batches.has_rows
+
     def learn(self, updates: int) -> SupportsFloat:
         """Make updates on batches from the source.
 
