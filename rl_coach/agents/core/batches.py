@@ -94,8 +94,8 @@ class MemoryBatches(BatchSource):
 class DataSetPass(BatchSource):
     """Passes over a data set in random order. One epoch has each row exactly once, and a new order.
 
-    All batches have the same size. Where an epoch ends within a batch, the batch goes on with the first rows of the next
-    epoch, so no row is left out and none is repeated.
+    All batches have the same size. Where an epoch ends within a batch, the batch goes on with the first rows of the
+    next epoch, so no row is left out and none is repeated.
 
     :param data: a memory, or columns. Of a memory that is split into training and evaluation, only the training rows.
         What is stored during an epoch is part of the next one

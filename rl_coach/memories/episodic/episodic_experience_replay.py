@@ -386,8 +386,8 @@ class EpisodicExperienceReplay(Memory):
     # Changing
 
     def shuffle_episodes(self) -> None:
-        """Put the complete episodes in a random order; the open one stays last. After a split, episodes to train on stay
-        before those for evaluation."""
+        """Put the complete episodes in a random order; the open one stays last. After a split, episodes to train on
+        stay before those for evaluation."""
         self.assert_not_frozen()
         training, starts = len(self._sampled_lengths()), self._starts()
         order = self.rng.permutation(training)
@@ -461,6 +461,7 @@ class EpisodicExperienceReplay(Memory):
         self._store.check(chunk)
         self.close_last_episode()
         self._extend(chunk, content.get("episode_lengths"))  # as it was, so without hindsight a second time
+        self._store.take_defaults(saved)
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:
         """Store the episodes of a file that Coach's ``save`` pickled; see ``recorded.read_pickled_transitions``."""
