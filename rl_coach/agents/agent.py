@@ -79,6 +79,7 @@ class Agent(CoachNames, AgentInterface):
     :ivar batches: where its updates get their batches
     :ivar learning_periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
     :ivar parallel: its episodes in several copies of the environment; None where it acts in one
+    :ivar training_has_begun: ``before_training`` was called, in this run or before the checkpoint that it goes on from
     :ivar is_played_elsewhere: other processes play for it, and it learns from what they send (``take_in``)
     """
 
@@ -136,6 +137,7 @@ class Agent(CoachNames, AgentInterface):
         self._attributes_of_episode: set[str] = set()
         self._attributes_before_evaluation: dict[str, Any] = {}
         self.is_played_elsewhere = False
+        self.training_has_begun = False
         self.evaluates_only = getattr(self.ap.task_parameters, "evaluate_only", None) is not None
 
     # building
@@ -648,15 +650,31 @@ class Agent(CoachNames, AgentInterface):
         return self.can_train and self.learning.is_due()
 
     def train(self) -> SupportsFloat:
-        """Learn as ``learning`` does, if it is time.
+        """Learn as ``learning`` does, if it is time. The first call in the training phase begins with
+        ``before_training``.
 
         :return: the loss; reading it waits for the updates
         """
+        if not self.training_has_begun and self.can_train and self._phase is RunPhase.TRAIN:
+            self._begin_training()
         if not self.should_train():
             return 0.0
         loss = self.learning.learn(self.updates_left)
         self.post_training_commands()
         return loss
+
+    def _begin_training(self) -> None:
+        self.training_has_begun, before = True, self.clock.updates
+        self.before_training()
+        if self.updates_left is not None:
+            self.updates_left = max(0, self.updates_left - (self.clock.updates - before))
+
+    def before_training(self) -> None:
+        """Called once, when training begins, after the heatup; does nothing by default. It is not called again when a
+        run goes on from a checkpoint. Updates that it makes by ``update_loop`` count as training steps.
+
+        With rollout workers, the trainer calls it. Workers that learn on shared weights each call it.
+        """
 
     def start_phase(self) -> int:
         """Begin the training phase that is due. :return: number of its updates"""
@@ -742,6 +760,7 @@ class Agent(CoachNames, AgentInterface):
             "books": self.signals.get_state(),
             "clock": self.clock.get_state(),
             "counters": {name: getattr(self, name) for name in self.counters},
+            "training_has_begun": self.training_has_begun,
             **({"batches": batches} if (batches := self.batches.get_state()) else {}),
             **self.learning.get_state(),
         }
@@ -761,6 +780,8 @@ class Agent(CoachNames, AgentInterface):
         self.clock.set_state(state["clock"])
         for name in self.counters:
             setattr(self, name, state["counters"][name])
+        # checkpoints from before there was a before_training do not say it
+        self.training_has_begun = state.get("training_has_begun", self.clock.updates > 0)
         if "batches" in state:
             self.batches.set_state(state["batches"])
         self.learning.set_state(state)

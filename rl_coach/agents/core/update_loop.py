@@ -174,7 +174,7 @@ class UpdateLoop:
         """All updates in compiled calls, split only where targets are to be updated in between."""
         losses: list[SupportsFloat] = []
         left = updates
-        most = self._settings.most_per_call or updates
+        most = self._most_per_call
         while left:
             count, with_targets = min(left, most), False
             if self._targets:
@@ -182,6 +182,12 @@ class UpdateLoop:
             losses.append(self._update_on(self._sample(count), count, with_targets))
             left -= count
         return losses
+
+    @property
+    def _most_per_call(self) -> int:
+        """Updates that the learner's step is compiled for: those of a phase. More of them make several calls."""
+        phase = self._settings.algorithm.num_consecutive_training_steps * self._clock.most_phases
+        return self._settings.most_per_call or max(1, phase)
 
     def learn_from_batch(self, batch: Batch) -> float:
         """Let the algorithm make an update without its rule. :return: the loss"""
@@ -223,7 +229,7 @@ class UpdateLoop:
         clock, algorithm = self._clock, self._settings.algorithm
         compiled = 1
         if count != 1:
-            compiled = self._settings.most_per_call or algorithm.num_consecutive_training_steps * clock.most_phases
+            compiled = self._most_per_call
         columns = self.columns(batch)
         if compiled != count:
             columns = pad(columns, len(columns["weights"]) // count * compiled)
