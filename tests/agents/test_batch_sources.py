@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import copy
+import csv
+import pathlib
 from typing import Any
 
 import numpy as np
+import pytest
 
 from rl_coach.agents.core.batches import DataSetPass, MemoryBatches, MixedBatches
+from rl_coach.agents.core.signals import RowUnit
 from rl_coach.agents.dqn_agent import DQNAgent
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import Batch, EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.utils import CoachError
 from tests.zoo.agents import of_class
 from tests.zoo.environments import Bandit
 from tests.zoo.graphs import graph, schedule
@@ -32,6 +37,25 @@ class Offline(DQNAgent):
 
     def make_batches(self) -> Any:
         return DataSetPass(pulls())
+
+
+class RowsOfEpochs(Offline):
+    """Has a row for each pass."""
+
+    row_unit = RowUnit.EPOCH
+
+
+class RowsOfUpdates(Offline):
+    """Has a row for every 40 updates."""
+
+    row_unit = RowUnit.UPDATES
+    updates_per_row = 40
+
+
+class NoPasses(DQNAgent):
+    """Wants rows of epochs, and has a memory that knows none."""
+
+    row_unit = RowUnit.EPOCH
 
 
 class Demonstrated(DQNAgent):
@@ -76,3 +100,52 @@ def test_a_restored_pass_goes_on_exactly(tmp_path):
     assert first.get_agent().batches.epoch == second.get_agent().batches.epoch
     for a, b in zip(weights_of(first), weights_of(second)):
         np.testing.assert_array_equal(a, b)
+
+
+def rows_of(directory: pathlib.Path) -> list[dict[str, str]]:
+    (path,) = directory.glob("*.csv")
+    return list(csv.DictReader(path.open()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers", "epochs", "updates", "evaluated"),
+    [
+        (
+            RowsOfEpochs,
+            ["1", "2", "3", "4"],
+            ["1", "2", "3", "4"],
+            ["13", "25", "38", "50"],
+            [False, True, False, True],
+        ),
+        (RowsOfUpdates, ["40"], ["3"], ["40"], [True]),
+    ],
+)
+def test_rows_are_of_epochs_or_of_updates(kind, numbers, epochs, updates, evaluated, tmp_path):
+    steps = schedule(TrainingSteps(50), evaluate_every=TrainingSteps(25 if kind is RowsOfEpochs else 40), evaluation=2)
+    manager = graph(offline(kind), Bandit, tmp_path, steps, writes_csv=True)
+    manager.improve()
+    manager.close()
+    rows = rows_of(tmp_path)
+    assert [row["Episode #"] for row in rows] == numbers
+    assert [row["Epoch"] for row in rows] == epochs
+    assert [row["Training Iter"] for row in rows] == updates
+    assert all(float(row["Loss/Mean"]) > 0 and row["Training Reward"] == "" for row in rows)
+    assert [row["Evaluation Reward"] != "" for row in rows] == evaluated
+
+
+def test_rows_go_on_after_a_resume(tmp_path):
+    first = graph(offline(RowsOfEpochs), Bandit, tmp_path / "first", schedule(TrainingSteps(100)), writes_csv=True)
+    first.train_and_act(TrainingSteps(30))
+    second = graph(offline(RowsOfEpochs), Bandit, tmp_path / "second", schedule(TrainingSteps(100)), writes_csv=True)
+    second.set_state(copy.deepcopy(first.get_state()))
+    for manager in (first, second):
+        manager.train_and_act(TrainingSteps(20))
+        manager.close()
+    whole, rest = rows_of(tmp_path / "first"), rows_of(tmp_path / "second")
+    assert [row["Epoch"] for row in whole] == ["1", "2", "3", "4"]
+    assert [row["Loss/Mean"] for row in rest] == [row["Loss/Mean"] for row in whole][-len(rest) :] and len(rest) >= 2
+
+
+def test_rows_of_epochs_require_passes(tmp_path):
+    with pytest.raises(CoachError, match="MemoryBatches makes no passes over a data set"):
+        graph(of_class(dqn(), NoPasses), Bandit, tmp_path)
