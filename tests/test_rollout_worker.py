@@ -24,6 +24,7 @@ from rl_coach.memories.backend.wire import pack, unpack
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.spaces import ActionMaskSpace, DiscreteActionSpace, ImageObservationSpace
 from tests.zoo import continuous, parameters
+from tests.zoo.agents import Pretrained, of_class
 from tests.zoo.environments import Bandit, Lottery, Target
 from tests.zoo.graphs import schedule
 from tests.zoo.split import SplitRun, run_split
@@ -246,6 +247,18 @@ def test_what_arrives_is_what_was_played(kind, redis, tmp_path):
     assert run.learner.total_steps_counter == sum(played.steps for played in run.trainer.received)
     assert min(run.learner.total_steps_counter, run.player[0].acknowledged) >= HEATUP + STEPS[kind]
     check_policies_agree(run)
+
+
+def test_the_trainer_begins_the_training_and_no_worker_does(redis, tmp_path):
+    run = run_split(
+        redis,
+        tmp_path,
+        lambda: of_class(parameters.dqn(), Pretrained),
+        Bandit,
+        schedule(EnvironmentSteps(60), heatup=HEATUP),
+    )
+    assert len(run.learner.calls) == 1 and run.learner.calls[0][1] >= HEATUP and run.learner.training_has_begun
+    assert run.actor.calls == []
 
 
 def test_a_worker_of_four_leaves_the_others_their_shares_and_plays_on_alone_where_they_do_not(redis, tmp_path):

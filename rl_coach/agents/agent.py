@@ -18,7 +18,7 @@ from rl_coach.agents.core.learning import BatchLearning, Learning, Phases
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
 from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
-from rl_coach.agents.core.signals import Signals
+from rl_coach.agents.core.signals import RowUnit, Signals
 from rl_coach.agents.core.transport import FILTERS, policy_of, take_policy
 from rl_coach.agents.core.update_loop import Outcome, UpdateLoop, UpdateSettings, columns_of
 from rl_coach.architectures.network_wrapper import NetworkWrapper, predictions_of
@@ -70,6 +70,8 @@ class Agent(CoachNames, AgentInterface):
     :cvar batch_network: the network whose ``batch_size`` updates have; None for the first
     :cvar episode_class: the class of its episodes. An agent with a ``reset_internal_state`` of its own that sets
         attributes keeps these in an ``episode_class`` instead, or acts in one copy of its environment only
+    :cvar row_unit: what a row of its CSV is about: an episode, an epoch (``batches`` makes passes over a data set) or
+        ``updates_per_row`` updates. Rows of epochs and updates are written after the training phase that completes them
     :cvar counters: attributes that count, which a checkpoint holds and no episode
 
     :ivar spaces: the environment's spaces behind the filters
@@ -79,6 +81,7 @@ class Agent(CoachNames, AgentInterface):
     :ivar batches: where its updates get their batches
     :ivar learning_periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
     :ivar parallel: its episodes in several copies of the environment; None where it acts in one
+    :ivar training_has_begun: ``before_training`` was called, in this run or before the checkpoint that it goes on from
     :ivar is_played_elsewhere: other processes play for it, and it learns from what they send (``take_in``)
     """
 
@@ -93,6 +96,8 @@ class Agent(CoachNames, AgentInterface):
     explores_by_parameter = True
     batch_network: str | None = None
     episode_class: type[EpisodeInProgress] = EpisodeInProgress
+    row_unit = RowUnit.EPISODE
+    updates_per_row = 1
     counters: tuple[str, ...] = ("total_steps_counter", "current_episode", "training_iteration")
 
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
@@ -127,8 +132,9 @@ class Agent(CoachNames, AgentInterface):
         self.clock = TrainingClock(algorithm)
         self.experience = Experience(self.memory, algorithm)
         self.signals = Signals(
-            visualization.dump_in_episode_signals, visualization.dump_signals_to_csv_every_x_episodes
+            visualization.dump_in_episode_signals, visualization.dump_signals_to_csv_every_x_episodes, self.row_unit
         )
+        self._last_row = 0
         self.batches: BatchSource = MemoryBatches(self.memory)
         self.update_loop: Any = None
         self.learning: Any = None
@@ -136,6 +142,7 @@ class Agent(CoachNames, AgentInterface):
         self._attributes_of_episode: set[str] = set()
         self._attributes_before_evaluation: dict[str, Any] = {}
         self.is_played_elsewhere = False
+        self.training_has_begun = False
         self.evaluates_only = getattr(self.ap.task_parameters, "evaluate_only", None) is not None
 
     # building
@@ -183,6 +190,12 @@ class Agent(CoachNames, AgentInterface):
         refuse(self.unmet_by_networks())
         self.stores_recurrent_states = self.is_recurrent and self.learns_from_stored_states
         self.batches = self.make_batches()
+        if self.row_unit is RowUnit.EPOCH and self.batches.epoch is None:
+            raise CoachError(
+                f"agent '{self.name}' writes a row for each epoch, and {type(self.batches).__name__} makes no passes "
+                f"over a data set: return a DataSetPass from make_batches, or set row_unit to RowUnit.UPDATES"
+            )
+        self.batches.seed(self._seeds.spawn(1)[0])
         self.update_loop = UpdateLoop(
             self, self.networks, self.batches, self.clock, self.signals, self.pre_network_filter,
             UpdateSettings(
@@ -212,7 +225,8 @@ class Agent(CoachNames, AgentInterface):
         }
 
     def make_batches(self) -> BatchSource:
-        """The source of batches for updates: the memory. Called once, when there are networks."""
+        """The source of batches for updates: the memory by default. Called once, when there are networks. See
+        ``core/batches.py`` for a pass over a data set, and for a mixture of several sources."""
         return MemoryBatches(self.memory)
 
     def make_update_rule(self) -> UpdateRule:
@@ -279,8 +293,25 @@ class Agent(CoachNames, AgentInterface):
         self._write_episode(self.episode.report(self._phase))
 
     def _write_episode(self, report: EpisodeReport) -> None:
+        self.signals.write_episode(report, self._counts_of_row(report.phase), self.clock.episodes)
+
+    def _counts_of_row(self, phase: RunPhase) -> dict[str, Any]:
         memory = {"ER #Transitions": self.memory.num_transitions(), "ER #Episodes": self.memory.length()}
-        self.signals.write_episode(report, {**self._counts(report.phase), **memory}, self.clock.episodes)
+        return {**self._counts(phase), **memory}
+
+    @property
+    def _row_number(self) -> int:
+        """The number of the newest row that is complete: of episodes, epochs or updates so far."""
+        if self.row_unit is RowUnit.EPISODE:
+            return self.clock.episodes
+        if self.row_unit is RowUnit.EPOCH:
+            return self.batches.epoch or 0
+        return self.clock.updates // self.updates_per_row * self.updates_per_row
+
+    def _write_row_if_due(self) -> None:
+        if self.row_unit is not RowUnit.EPISODE and (number := self._row_number) > self._last_row:
+            self._last_row = number
+            self.signals.write_row(number, self._counts_of_row(RunPhase.TRAIN), self.batches.epoch)
 
     def update_step_in_episode_log(self) -> None:
         """Write the row of one step to the in-episode CSV."""
@@ -359,7 +390,7 @@ class Agent(CoachNames, AgentInterface):
                 screen.announce(f"{self.name}: Starting evaluation phase")
             self.signals.begin_evaluation()
             return
-        mean_reward = self.signals.end_evaluation(self.clock.episodes)
+        mean_reward = self.signals.end_evaluation(self._row_number)
         if is_announced and mean_reward is not None:
             screen.announce(
                 f"{self.name}: Finished evaluation phase. Success rate = {round(self.get_success_rate(), 2)}, "
@@ -651,15 +682,32 @@ class Agent(CoachNames, AgentInterface):
         return self.can_train and self.learning.is_due()
 
     def train(self) -> SupportsFloat:
-        """Learn as ``learning`` does, if it is time.
+        """Learn as ``learning`` does, if it is time. The first call in the training phase begins with
+        ``before_training``.
 
         :return: the loss; reading it waits for the updates
         """
+        if not self.training_has_begun and self.can_train and self._phase is RunPhase.TRAIN:
+            self._begin_training()
         if not self.should_train():
             return 0.0
         loss = self.learning.learn(self.updates_left)
         self.post_training_commands()
+        self._write_row_if_due()
         return loss
+
+    def _begin_training(self) -> None:
+        self.training_has_begun, before = True, self.clock.updates
+        self.before_training()
+        if self.updates_left is not None:
+            self.updates_left = max(0, self.updates_left - (self.clock.updates - before))
+
+    def before_training(self) -> None:
+        """Called once, when training begins, after the heatup; does nothing by default. It is not called again when a
+        run goes on from a checkpoint. Updates that it makes by ``update_loop`` count as training steps.
+
+        With rollout workers, the trainer calls it. Workers that learn on shared weights each call it.
+        """
 
     def start_phase(self) -> int:
         """Begin the training phase that is due. :return: number of its updates"""
@@ -745,6 +793,8 @@ class Agent(CoachNames, AgentInterface):
             "books": self.signals.get_state(),
             "clock": self.clock.get_state(),
             "counters": {name: getattr(self, name) for name in self.counters},
+            "training_has_begun": self.training_has_begun,
+            **({"batches": batches} if (batches := self.batches.get_state()) else {}),
             **self.learning.get_state(),
         }
 
@@ -763,6 +813,11 @@ class Agent(CoachNames, AgentInterface):
         self.clock.set_state(state["clock"])
         for name in self.counters:
             setattr(self, name, state["counters"][name])
+        # checkpoints from before there was a before_training do not say it
+        self.training_has_begun = state.get("training_has_begun", self.clock.updates > 0)
+        if "batches" in state:
+            self.batches.set_state(state["batches"])
+        self._last_row = self._row_number
         self.learning.set_state(state)
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:

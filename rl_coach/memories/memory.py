@@ -193,6 +193,27 @@ class Memory:
         """All transitions, oldest first."""
         return self._store.batch_at(np.arange(self._store.length))
 
+    def transitions_at(self, positions: np.ndarray) -> Batch:
+        """Transitions by their positions, 0 for the oldest."""
+        return self._store.batch_at(positions)
+
+    def num_training_transitions(self) -> int:
+        """The number of transitions to train on, which are the oldest: all, unless the memory keeps some back."""
+        return self.num_transitions()
+
+    def annotate(self, name: str, column: Any, default: Any = None) -> None:
+        """Add a column to the stored transitions; ``batch.info(name)`` of samples has it. An older column of that name
+        is replaced. A frozen memory can be annotated: its transitions stay as they are.
+
+        Rows that are stored later and have no ``info[name]`` are without a value, which a batch shows as NaN, as 0 in a
+        column of integers and as None among objects.
+
+        :param column: [N, ...], a value for each stored transition, oldest first
+        :param default: the value of rows that are stored later without one; None for no value
+        :raises CoachError: it does not have as many values as the memory has transitions, or another default
+        """
+        self._store.annotate(name, column, default)
+
     def mean_reward(self) -> float:
         """The mean reward of the stored transitions, NaN if there are none."""
         rewards = self._store.rewards.values[self._store.all_rows()] if self.num_transitions() else np.empty(0)

@@ -23,11 +23,24 @@ _KINDS = {"game_over": "biu", "terminated": "biu", "n_step_discounted_rewards": 
 
 
 class InfoColumn:
-    """Column of one key of the transitions' info, and of which transitions have it."""
+    """Column of one key of the transitions' info, and of which transitions have it.
+
+    :ivar default: the value of rows that are stored without one; None leaves them without
+    """
 
     def __init__(self, name: str, capacity: int, example: Any):
         self.column = ArrayColumn(f"info['{name}']", capacity, example, may_vary=True)
         self.present: np.ndarray | None = None
+        self.default: Any = None
+
+    def put_default(self, rows: Any) -> None:
+        """Fill rows that come without a value."""
+        if self.default is None:
+            self.put_missing(rows)
+            return
+        self.column.values[rows] = self.default
+        if self.present is not None:
+            self.present[rows] = True
 
     def put_missing(self, rows: Any) -> None:
         """Mark rows as being without the key."""
@@ -224,17 +237,42 @@ class TransitionStore:
                 column.present[row] = True
         if len(info) != len(self.info):
             for name in self.info.keys() - info.keys():
-                self.info[name].put_missing(row)
+                self.info[name].put_default(row)
 
     def _create_info(self, name: str, example: Any) -> InfoColumn:
         column = self._forgotten_info.pop(name, None)
         if column is None or not column.column.is_for(example, self.capacity):
             column = InfoColumn(name, self.capacity, example)
-        column.present = None
+        column.present = column.default = None
         self.info[name] = column
         if self.length:
             column.put_missing(self.all_rows())
         return column
+
+    def annotate(self, name: str, values: Any, default: Any = None) -> None:
+        """Set one info value of each stored transition, whatever it was before.
+
+        :param values: [length, ...], oldest first
+        :param default: of transitions that are stored later without a value; None leaves them without
+        """
+        values = np.asarray(values)
+        if not values.ndim or len(values) != self.length or not self.length:
+            found = len(values) if values.ndim else "no"
+            raise CoachError(f"annotation '{name}' has {found} values, and the memory {self.length} transitions")
+        if values.dtype.kind in "US":
+            values = values.astype(object)
+        if default is not None:
+            values, default = _with_default(name, values, default)
+        column = InfoColumn(name, self.capacity, values[0])
+        column.column.put_many(self.all_rows(), values)
+        column.default = default
+        self.info[name] = column
+
+    def take_defaults(self, other: TransitionStore) -> None:
+        """Take over the defaults of another store's annotations."""
+        for name in self.info.keys() & other.info.keys():
+            if (default := other.info[name].default) is not None:
+                self.info[name].default = default
 
     def put_returns(self, rows: Any, values: Any) -> None:
         """Set the discounted returns of rows.
@@ -359,7 +397,7 @@ class TransitionStore:
             if isinstance(values, np.ma.MaskedArray):
                 column.put_missing(rows[np.ma.getmaskarray(values).reshape(len(rows), -1).all(axis=1)])
         for name in self.info.keys() - info.keys():
-            self.info[name].put_missing(rows)
+            self.info[name].put_default(rows)
 
     def repeat(self, positions: np.ndarray) -> np.ndarray:
         """Store copies of transitions as the newest, frames not repeated; returns the copies' rows.
@@ -537,6 +575,8 @@ class TransitionStore:
         if state["present"] is not None:
             column.present = np.ones(self.capacity, dtype=bool)
             column.present[rows] = state["present"]
+        if "default" in state:
+            column.default = restored_column(state["default"])[0]
 
 
 def _check_rows(chunk: Batch) -> None:
@@ -570,7 +610,26 @@ def _moved(values: np.ndarray, sources: np.ndarray, targets: np.ndarray, capacit
 
 def _info_state(info: InfoColumn, rows: np.ndarray, name: str) -> dict[str, Any]:
     present = None if info.present is None else info.present[rows]
-    return {"values": plain_column(info.column.take(rows), f"info['{name}']"), "present": present}
+    state = {"values": plain_column(info.column.take(rows), f"info['{name}']"), "present": present}
+    if info.default is not None:
+        state["default"] = plain_column(_one_row(info.default), f"info['{name}']")
+    return state
+
+
+def _one_row(value: Any) -> np.ndarray:
+    row = np.asarray(value)[None]
+    return row if row.dtype.kind in "biufc" else np.array([value], dtype=object)
+
+
+def _with_default(name: str, values: np.ndarray, default: Any) -> tuple[np.ndarray, Any]:
+    """Annotations and their default in a dtype that holds both."""
+    default = np.asarray(default)
+    if values.dtype.kind not in "biufc":
+        return values, default.item() if not default.ndim else default
+    if default.dtype.kind not in "biufc" or default.shape != values.shape[1:]:
+        raise CoachError(f"the default of annotation '{name}' is {default.tolist()}, unlike its values")
+    dtype = np.result_type(values.dtype, default.dtype)
+    return values.astype(dtype), default.astype(dtype)
 
 
 def _observations_example(state: dict[str, Any]) -> Any:

@@ -392,3 +392,64 @@ def test_a_single_episode_buffer_keeps_the_newest():
     assert memory.length() == 1 and len(memory.get(0)) == 3
     memory.store(second[0])
     assert memory.length() == 1 and len(memory.get(0)) == 1 and memory.num_complete_episodes() == 0
+
+
+def drawn(memory) -> set:
+    """What a split memory gives in any of its ways to sample."""
+    batches = [memory.sample(200), memory.sample_sequences(50, 3, 1)]
+    batches += [memory.sample(3, is_consecutive_transitions=True) for _ in range(50)]
+    return {n for batch in batches for n in numbers(batch)}
+
+
+def split(lengths=(4, 2, 6, 3), **settings):
+    memory = episodic(lengths, train_to_eval_ratio=0.5, **settings)
+    memory.prepare_evaluation_dataset()
+    return memory
+
+
+def test_evaluation_rows_are_never_sampled():
+    memory = episodic([4, 2, 6, 3], train_to_eval_ratio=0.5)
+    assert max(drawn(memory)) > 13, "it is not split yet"
+    memory.prepare_evaluation_dataset()
+    assert memory.num_training_transitions() == 12
+    assert drawn(memory) == {0, 1, 2, 3, 5, 6, 8, 9, 10, 11, 12, 13}
+    again = episodic(train_to_eval_ratio=0.5)
+    again.set_state(memory.get_state())
+    assert max(drawn(again)) == 13 and again.num_training_transitions() == 12
+
+
+def test_a_split_memory_that_loses_its_oldest_episodes():
+    memory = split()
+    memory.remove_first_episode()
+    assert drawn(memory) == {5, 6, 8, 9, 10, 11, 12, 13} and memory.get_last_training_set_episode_id() == 1
+    memory.prepare_evaluation_dataset()
+    assert [len(episode) for episode in memory.evaluation_dataset_as_episodes] == [3]
+    memory.remove_first_episode()
+    memory.remove_first_episode()
+    assert memory.num_training_transitions() == 0
+    with pytest.raises(CoachError, match="for evaluation"):
+        memory.sample(1)
+
+
+def test_a_split_memory_that_loses_its_newest_episodes():
+    memory = split()
+    memory.remove_last_episode()
+    memory.remove_last_episode()
+    assert drawn(memory) == {0, 1, 2, 3, 5, 6}
+
+
+def test_shuffling_a_split_memory_keeps_the_sets_apart():
+    memory = split([4, 2, 6, 3, 3, 3])
+    training, kept_back = drawn(memory), [len(episode) for episode in memory.evaluation_dataset_as_episodes]
+    memory.shuffle_episodes()
+    assert drawn(memory) == training
+    memory.prepare_evaluation_dataset()
+    assert [len(episode) for episode in memory.evaluation_dataset_as_episodes] == kept_back
+
+
+def test_a_ratio_of_1_trains_on_what_comes_later_too():
+    memory = episodic([4, 2])
+    assert memory.num_training_transitions() == 6
+    for transition in Steps("vector").episode(3):
+        memory.store(transition)
+    assert memory.num_training_transitions() == 9 and len(memory.sample(4)) == 4

@@ -98,7 +98,11 @@ class PhaseLearning:
         return self._phases.is_on_policy()
 
     def is_due(self) -> bool:
-        return self._phases.clock.is_due(self._phases.is_in_episode) and self._phases.memory.length() > 0
+        return self._phases.clock.is_due(self._phases.is_in_episode) and self.has_data()
+
+    def has_data(self) -> bool:
+        """True if there is anything to learn from."""
+        return self._phases.memory.length() > 0
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
         clock, period = self._phases.clock, self._phases.algorithm.num_consecutive_playing_steps
@@ -120,11 +124,14 @@ class PhaseLearning:
 
 
 class BatchLearning(PhaseLearning):
-    """Learns from batches that the memory samples. :param update_loop: makes the updates"""
+    """Learns from batches. :param update_loop: makes the updates, and has their source"""
 
     def __init__(self, phases: Phases, update_loop: UpdateLoop):
         super().__init__(phases)
         self._update_loop = update_loop
+
+    def has_data(self) -> bool:
+        return self._update_loop.has_batches
 
     def learn(self, updates_left: int | None = None) -> SupportsFloat:
         return self._update_loop.learn(self._phases.start())

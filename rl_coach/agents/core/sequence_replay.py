@@ -8,6 +8,7 @@ from typing import Any, Iterable
 
 import numpy as np
 
+from rl_coach.agents.core.batches import BatchSource
 from rl_coach.agents.core.sequences import stored_states
 from rl_coach.architectures.middleware_parameters import MiddlewareParameters
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
@@ -17,7 +18,7 @@ from rl_coach.memories.memory import Memory
 _BEGINS = "begins_episode"
 
 
-class SequenceReplay:
+class SequenceReplay(BatchSource):
     """Batches of sequences of L steps, each after b steps of burn-in, or without where it begins an episode.
 
     A sequence's columns have b + L + 1 rows, for its last step leads to one more state.
@@ -27,12 +28,14 @@ class SequenceReplay:
     :param parts: the names of the parts of the recurrent state
     """
 
-    wants_errors = False
-
     def __init__(self, memory: Memory, parameters: MiddlewareParameters, parts: Iterable[str]):
         self.length, self.burn_in = parameters.sequence_length, parameters.burn_in
         self._memory, self._parts = memory, list(parts)
         self.gives_many_at_once = memory.draws_many_batches
+
+    @property
+    def has_rows(self) -> bool:
+        return self._memory.length() > 0
 
     def sample(self, updates: int, batch_size: int) -> Batch:
         """The steps of the sequences of so many updates.
@@ -41,9 +44,6 @@ class SequenceReplay:
         """
         sequences = max(1, batch_size // self.length)
         return self._memory.sample_sequences(updates * sequences, self.length, self.burn_in)
-
-    def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
-        """Nothing: sequences have no priorities."""
 
     def columns(self, batch: Batch, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The columns of ``rule``.

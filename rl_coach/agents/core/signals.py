@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import partial
 from typing import Any, Callable, Mapping
 
@@ -22,6 +23,14 @@ _OFFLINE_COLUMNS = (
     "Epoch", "Inverse Propensity Score", "Direct Method Reward", "Doubly Robust", "Weighted Importance Sampling",
     "Sequential Doubly Robust",
 )  # fmt: skip
+
+
+class RowUnit(Enum):
+    """What a row of an agent's CSV is about."""
+
+    EPISODE = "episode"
+    EPOCH = "epoch"
+    UPDATES = "updates"
 
 
 @dataclass
@@ -48,10 +57,12 @@ class Signals:
 
     A signal is a list of samples. A row has the statistics of the samples since the row before. That of an episode is
     opened when the episode ends and closed when the next one begins, an evaluation starts or the run stops: what is
-    learned after an episode belongs to its row, and each statistic is computed once.
+    learned after an episode belongs to its row, and each statistic is computed once. Where rows are not of episodes but
+    of epochs or of updates, ``write_row`` writes each, and episodes write none.
 
     :param writes_steps: write a row for each step too
     :param period: write rows to the file after so many of them
+    :param row_unit: what a row is about
 
     :ivar reports: episodes that another process will record; None where this one does
     :ivar logger: the CSV with a row for each episode
@@ -60,7 +71,7 @@ class Signals:
     :ivar last_success_rate: the share of successes in the last evaluation
     """
 
-    def __init__(self, writes_steps: bool = False, period: int = 1):
+    def __init__(self, writes_steps: bool = False, period: int = 1, row_unit: RowUnit = RowUnit.EPISODE):
         self.reports: list[EpisodeReport] | None = None
         self.writes_steps = writes_steps
         self.logger = Logger()
@@ -70,6 +81,7 @@ class Signals:
         self.evaluation = Evaluation()
         self.last_success_rate = 0.0
         self._period = period
+        self._rows_are_episodes = row_unit is RowUnit.EPISODE
         self._rule_signals: dict[str, Signal] = {}
         self._num_announced = 0
         self._saved_steps: dict[str, Any] = {}
@@ -124,17 +136,33 @@ class Signals:
             self.reports.append(replace(report, signals=samples))
             return
         training = report.phase is RunPhase.TRAIN
-        self.open_row(
-            episode,
-            {
-                **counts,
-                "Episode Length": report.length,
-                "Shaped Training Reward": report.shaped_reward if training else np.nan,
-                "Training Reward": report.reward if training else np.nan,
-            },
-        )
+        if self._rows_are_episodes:
+            self.open_row(
+                episode,
+                {
+                    **counts,
+                    "Episode Length": report.length,
+                    "Shaped Training Reward": report.shaped_reward if training else np.nan,
+                    "Training Reward": report.reward if training else np.nan,
+                },
+            )
         for signal in self.episode_signals:
             signal.values.extend(report.signals.get(signal.name, ()))
+
+    def write_row(self, number: int, counts: Mapping[str, Any], epoch: int | None) -> None:
+        """Write the whole row of an epoch, or of a number of updates. It has the statistics of what was sampled since
+        the row before, and the results of an evaluation that follows. Its columns are those of an episode's row.
+
+        :param number: of the epoch, or of the updates so far; the numbers of rows increase
+        :param counts: the first columns of the row
+        :param epoch: the number of complete passes over a data set; None if there are no passes
+        """
+        unknown = dict.fromkeys(("Episode Length", "Shaped Training Reward", "Training Reward"), np.nan)
+        self.open_row(number, {**counts, **unknown})
+        self.logger.create_signal_value("Epoch", np.nan if epoch is None else epoch)
+        self.close_row()
+        for signal in self.episode_signals:
+            signal.reset()
 
     def open_row(self, number: int, columns: Mapping[str, Any]) -> None:
         """Begin a row, which takes in what is sampled until it is closed; the row before it is closed.
@@ -191,7 +219,8 @@ class Signals:
         :param writes_steps: the steps of this one get rows
         """
         self.close_row()
-        for signal in self.episode_signals:
+        # samples of an epoch are of all its episodes; those of steps are the last one's
+        for signal in self.episode_signals if self._rows_are_episodes else ():
             signal.reset()
         for signal in self.step_signals:
             signal.reset()
@@ -236,7 +265,10 @@ class Signals:
     def put_samples_aside(self) -> list[list]:
         """The samples of all signals, for ``take_up_samples`` after an evaluation. The open row is closed."""
         self.close_row()
-        return [signal.values for signal in self.episode_signals + self.step_signals]
+        samples = [signal.values for signal in self.episode_signals + self.step_signals]
+        for signal in self.episode_signals + self.step_signals:
+            signal.reset()
+        return samples
 
     def take_up_samples(self, samples: list[list]) -> None:
         """Go on with samples that were put aside."""

@@ -157,13 +157,18 @@ class UpdateLoop:
     def _draws_together(self) -> bool:
         return self._batches.gives_many_at_once and not self._rules.learns_one_by_one
 
+    @property
+    def has_batches(self) -> bool:
+        """True if there is anything to learn from."""
+        return self._batches.has_rows
+
     def learn(self, updates: int) -> SupportsFloat:
         """Make updates on batches from the source, in calls of as many as can be made together.
 
         :return: the sum of the losses; reading it waits for the updates
         """
         losses: list[SupportsFloat] = []
-        left, most = updates, self._settings.most_per_call or updates
+        left, most = updates, self._most_per_call
         while left:
             count, with_targets = 1, False
             if not self._learns_by_rule:
@@ -177,6 +182,12 @@ class UpdateLoop:
             left -= count
         self.close_phase()
         return losses[0] if len(losses) == 1 else LazyArray(lambda: sum(map(float, losses)))
+
+    @property
+    def _most_per_call(self) -> int:
+        """Updates that the learner's step is compiled for: those of a phase. More of them make several calls."""
+        phase = self._settings.algorithm.num_consecutive_training_steps * self._clock.most_phases
+        return self._settings.most_per_call or max(1, phase)
 
     def learn_from_batch(self, batch: Batch) -> float:
         """Let the algorithm make an update without its rule. :return: the loss"""
@@ -216,7 +227,7 @@ class UpdateLoop:
         clock, algorithm = self._clock, self._settings.algorithm
         compiled = 1
         if count != 1:
-            compiled = self._settings.most_per_call or algorithm.num_consecutive_training_steps * clock.most_phases
+            compiled = self._most_per_call
         batch = self._batches.sample(count, self.batch_size)
         if not self._filters.is_empty:
             batch = self.filtered(batch)

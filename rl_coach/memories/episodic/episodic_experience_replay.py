@@ -52,7 +52,8 @@ class EpisodicExperienceReplayParameters(MemoryParameters):
 
 
 class EpisodicExperienceReplay(Memory):
-    """Memory of whole episodes, oldest first. The last one may be incomplete. Only complete episodes are sampled.
+    """Memory of whole episodes, oldest first. The last one may be incomplete. Only complete episodes are sampled. After
+    a split into training and evaluation, only episodes of the training set are sampled.
 
     When an episode is complete, each of its transitions has its discounted return.
 
@@ -86,6 +87,7 @@ class EpisodicExperienceReplay(Memory):
         self.evaluation_dataset_as_episodes: list[Episode] | None = None
         self.evaluation_dataset_as_transitions: list[Transition] | None = None
         self.last_training_set_episode_id: int | None = None
+        self._num_training: int | None = None  # transitions before the first that is kept back, None if none is
         self._max_episodes = number if granularity == MemoryGranularity.Episodes else 0
         is_limited = granularity == MemoryGranularity.Transitions and number > 0
         self._store = TransitionStore(number if is_limited else None, self._drop_oldest)
@@ -195,6 +197,9 @@ class EpisodicExperienceReplay(Memory):
     def _drop_first_episode(self) -> None:
         length = self._lengths.popleft()
         self._num_complete -= length
+        if self._num_training is not None:
+            self._num_training = max(0, self._num_training - length)
+            self.last_training_set_episode_id = max(-1, (self.last_training_set_episode_id or 0) - 1)
         self._store.drop_first(length)
 
     def _enforce_max_episodes(self) -> None:
@@ -210,14 +215,11 @@ class EpisodicExperienceReplay(Memory):
             probability; if no complete episode is that long, one whole episode, which is shorter
         :raises CoachError: no episode is complete
         """
-        if not self._lengths:
-            raise CoachError(
-                f"cannot sample: none of {self.length()} episodes with {self._store.length} transitions is complete"
-            )
+        count = self._num_sampled()
         if is_consecutive_transitions:
             positions = self._draw_consecutive(size)
         else:
-            positions = uniform_rows(self.rng, self._num_complete, size)
+            positions = uniform_rows(self.rng, count, size)
         return self._store.batch(self._store.rows(positions))
 
     def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
@@ -231,9 +233,8 @@ class EpisodicExperienceReplay(Memory):
             that are not copies, ``info['begins_episode']`` for all rows of sequences that begin an episode
         :raises CoachError: no episode is complete
         """
-        if not self._lengths:
-            raise CoachError(f"cannot sample: none of {self.length()} episodes is complete")
-        lengths, first = self.episode_lengths(), max(burn_in, 1)
+        self._num_sampled()
+        lengths, first = self._sampled_lengths(), max(burn_in, 1)
         choices = np.where(lengths > length, np.maximum(lengths - length, first) - first + 2, 1)
         ends = np.cumsum(choices)
         choice = uniform_rows(self.rng, int(ends[-1]), count)
@@ -248,8 +249,24 @@ class EpisodicExperienceReplay(Memory):
         info = {"is_learned": is_learned.ravel(), "begins_episode": begins.ravel()}
         return self._store.batch(self._store.rows(positions.ravel()), info)
 
-    def _draw_consecutive(self, size: int) -> np.ndarray:
+    def _num_sampled(self) -> int:
+        """The number of transitions to sample from."""
+        if not self._lengths:
+            raise CoachError(
+                f"cannot sample: none of {self.length()} episodes with {self._store.length} transitions is complete"
+            )
+        if self._num_training is None:
+            return self._num_complete
+        if not self._num_training:
+            raise CoachError(f"cannot sample: all {len(self._lengths)} episodes are for evaluation")
+        return self._num_training
+
+    def _sampled_lengths(self) -> np.ndarray:
         lengths = self.episode_lengths()
+        return lengths if self._num_training is None else lengths[: (self.last_training_set_episode_id or 0) + 1]
+
+    def _draw_consecutive(self, size: int) -> np.ndarray:
+        lengths = self._sampled_lengths()
         choices = np.maximum(lengths - size + 1, 0)
         if not choices.any():
             choices, size = np.ones_like(lengths), int(lengths.max())
@@ -262,7 +279,7 @@ class EpisodicExperienceReplay(Memory):
     def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
         """Batches of ``size`` that together hold each transition of the training episodes once, in random order; the
         last may be smaller."""
-        order = self.rng.permutation(self._num_training_transitions())
+        order = self.rng.permutation(self.num_training_transitions())
         for start in range(0, len(order), size):
             yield self._store.batch_at(order[start : start + size])
 
@@ -272,14 +289,22 @@ class EpisodicExperienceReplay(Memory):
         """The index of the last episode to train on; None before the data set was split."""
         return self.last_training_set_episode_id
 
-    def _num_training_transitions(self) -> int:
+    def num_training_transitions(self) -> int:
+        """The number of transitions in the training episodes. The first call splits the memory, if there are complete
+        episodes; what is stored afterwards is not trained on, unless ``train_to_eval_ratio`` is 1."""
         self._split_training_and_evaluation_sets()
-        return int(self._starts()[(self.last_training_set_episode_id or 0) + 1]) if self._lengths else 0
+        return self._num_complete if self._num_training is None else self._num_training
 
     def _split_training_and_evaluation_sets(self) -> None:
         if self.last_training_set_episode_id is None and self._lengths:
             last = min(round(self.train_to_eval_ratio * self._num_complete), self._num_complete - 1)
             self.last_training_set_episode_id = self._episode_at(last)
+            self._keep_evaluation_set_back()
+
+    def _keep_evaluation_set_back(self) -> None:
+        last, self._num_training = self.last_training_set_episode_id, None
+        if last is not None and self.train_to_eval_ratio < 1:
+            self._num_training = int(self._starts()[min(last + 1, len(self._lengths))])
 
     def _episode_at(self, position: int) -> int:
         return int(self._starts().searchsorted(position, "right")) - 1
@@ -338,10 +363,6 @@ class EpisodicExperienceReplay(Memory):
         """The transitions of the complete episodes in order; ``episode_lengths`` shows where they end."""
         return self._store.batch_at(np.arange(self._num_complete))
 
-    def transitions_at(self, positions: np.ndarray) -> Batch:
-        """Transitions of complete episodes by their positions, 0 for the oldest."""
-        return self._store.batch_at(positions)
-
     def newest_transitions(self, count: int) -> Batch:
         """The newest ``count`` transitions of complete episodes in order, fewer if there are fewer."""
         return self.transitions_at(np.arange(max(0, self._num_complete - count), self._num_complete))
@@ -365,9 +386,13 @@ class EpisodicExperienceReplay(Memory):
     # Changing
 
     def shuffle_episodes(self) -> None:
-        """Put the complete episodes in a random order; the open one stays last."""
+        """Put the complete episodes in a random order; the open one stays last. After a split, episodes to train on
+        stay before those for evaluation."""
         self.assert_not_frozen()
-        order, starts = self.rng.permutation(len(self._lengths)), self._starts()
+        training, starts = len(self._sampled_lengths()), self._starts()
+        order = self.rng.permutation(training)
+        if training < len(self._lengths):
+            order = np.concatenate([order, training + self.rng.permutation(len(self._lengths) - training)])
         spans = [np.arange(starts[index], starts[index + 1]) for index in order]
         spans.append(np.arange(self._num_complete, self._store.length))
         self._store.reorder(np.concatenate(spans))
@@ -388,6 +413,8 @@ class EpisodicExperienceReplay(Memory):
         if length == 0 and self._lengths:
             length = self._lengths.pop()
             self._num_complete -= length
+            if self._num_training is not None:
+                self._num_training = min(self._num_training, self._num_complete)
         self._store.drop_last(length)
 
     def clean(self) -> None:
@@ -396,7 +423,7 @@ class EpisodicExperienceReplay(Memory):
         self._store.clear()
         self._lengths.clear()
         self._num_complete = 0
-        self.last_training_set_episode_id = None
+        self.last_training_set_episode_id = self._num_training = None
         self.evaluation_dataset_as_episodes = self.evaluation_dataset_as_transitions = None
 
     # Files
@@ -434,6 +461,7 @@ class EpisodicExperienceReplay(Memory):
         self._store.check(chunk)
         self.close_last_episode()
         self._extend(chunk, content.get("episode_lengths"))  # as it was, so without hindsight a second time
+        self._store.take_defaults(saved)
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:
         """Store the episodes of a file that Coach's ``save`` pickled; see ``recorded.read_pickled_transitions``."""
@@ -452,3 +480,4 @@ class EpisodicExperienceReplay(Memory):
         self._lengths = collections.deque(np.asarray(state["episode_lengths"]).tolist())
         self._num_complete = sum(self._lengths)
         self.last_training_set_episode_id = state["last_training_set_episode_id"]
+        self._keep_evaluation_set_back()

@@ -147,6 +147,7 @@ class ExperienceReplay(Memory):
         saved = TransitionStore(capacity=None)
         saved.set_state(read_data(file_path, "a memory that this project saved")["store"])
         self.store_columns(saved.chunk())
+        self._store.take_defaults(saved)
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:
         """Store the transitions of a file that Coach's ``save`` pickled; see ``recorded.read_pickled_transitions``."""

@@ -8,7 +8,7 @@ import pathlib
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeReport
-from rl_coach.agents.core.signals import Signals
+from rl_coach.agents.core.signals import RowUnit, Signals
 from rl_coach.core_types import RunPhase
 
 
@@ -18,8 +18,8 @@ def rows_of(signals: Signals, directory: pathlib.Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.open()))
 
 
-def opened(directory: pathlib.Path, period: int = 1) -> Signals:
-    signals = Signals(period=period)
+def opened(directory: pathlib.Path, period: int = 1, row_unit: RowUnit = RowUnit.EPISODE) -> Signals:
+    signals = Signals(period=period, row_unit=row_unit)
     signals.logger.set_logger_filenames(str(directory), "graph.level.agent", 0)
     return signals
 
@@ -99,3 +99,47 @@ def test_the_state_goes_on():
     one.last_success_rate = 0.5
     other.set_state(one.get_state())
     assert other.loss.values == [1.0] and other.last_success_rate == 0.5
+
+
+def test_a_row_of_an_epoch_is_written_at_once(tmp_path):
+    signals = opened(tmp_path, row_unit=RowUnit.EPOCH)
+    signals.loss.add_sample(1.0)
+    signals.begin_episode(0)
+    signals.loss.add_sample(3.0)
+    signals.write_row(1, {"Training Iter": 4}, epoch=1)
+    signals.begin_evaluation()
+    signals.evaluation.add(report(8.0), success_threshold=None)
+    assert signals.end_evaluation(1) == 8
+    signals.loss.add_sample(9.0)
+    signals.write_row(2, {"Training Iter": 8}, epoch=2)
+    signals.loss.add_sample(99.0)
+    first, second = rows_of(signals, tmp_path)
+    assert (first["Episode #"], first["Epoch"], first["Training Iter"]) == ("1", "1", "4")
+    assert float(first["Loss/Mean"]) == 2, "of all episodes of the epoch"
+    assert float(first["Evaluation Reward"]) == 8 and second["Evaluation Reward"] == ""
+    assert (second["Episode #"], float(second["Loss/Mean"]), second["Training Reward"]) == ("2", 9, "")
+
+
+def test_rows_have_the_same_columns_whatever_they_are_about(tmp_path):
+    headers = []
+    for unit in RowUnit:
+        (tmp_path / unit.value).mkdir()
+        signals = opened(tmp_path / unit.value, row_unit=unit)
+        if unit is RowUnit.EPISODE:
+            signals.write_episode(report(), {"Training Iter": 2}, 1)
+        else:
+            signals.write_episode(report(), {"Training Iter": 2}, 1)  # writes none
+            signals.write_row(10, {"Training Iter": 10}, None)
+        (row,) = rows_of(signals, tmp_path / unit.value)
+        headers.append(list(row))
+    assert headers[0] == headers[1] == headers[2]
+
+
+def test_samples_of_an_evaluation_are_not_part_of_an_epoch():
+    signals = Signals(row_unit=RowUnit.EPOCH)
+    signals.loss.add_sample(1.0)
+    aside = signals.put_samples_aside()
+    signals.begin_episode(0)
+    signals.loss.add_sample(2.0)
+    signals.take_up_samples(aside)
+    assert signals.loss.values == [1.0]

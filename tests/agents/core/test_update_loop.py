@@ -108,6 +108,13 @@ def test_a_phase_is_one_call_and_counts_its_updates():
     assert len(signals["Learning Rate"]) == 2
 
 
+def test_more_updates_than_a_phase_has_are_made_by_calls_of_a_phase():
+    source = Source()
+    loop = loop_of(source=source, updates=3)
+    float(loop.learn(7))
+    assert source.asked == [3, 3, 1] and loop._clock.updates == 7
+
+
 def test_a_phase_is_cut_by_the_most_updates_of_a_call():
     source = Source()
     loop = loop_of(source=source, updates=6, most_per_call=4)
