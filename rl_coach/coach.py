@@ -53,6 +53,8 @@ class CoachInterface(CoachLauncher):
     :raises CoachError: for bad input
     """
 
+    distributes = False  # its graph is in this process
+
     def __init__(
         self,
         preset: str | None = None,

@@ -21,6 +21,7 @@ from rl_coach.installation import missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 from rl_coach.runs.run_group import is_group
 from rl_coach.utilities.errors import refuse
+from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utilities.system import shell_command, shown
 
 if TYPE_CHECKING:
@@ -36,6 +37,16 @@ DONE, TRAINING_FAILED, BAD_INPUT, STOPPED, TERMINATED = 0, 1, 2, 130, 143
 a second signal exits at once, with the same code."""
 
 
+STEPS_TO_A_RUN = (
+    "launch", "get_argument_parser", "get_config_args", "expand_preset", "get_graph_manager_from_args",
+    "run_graph_manager", "make_directory", "create_task_parameters", "build", "start_single_threaded",
+    "start_single_process", "start_multi_process", "run_built", "take_part_and_exit",
+)  # fmt: skip
+"""The methods of a launcher that a run passes through."""
+
+OVERRIDES = OverrideTable({"distributes": STEPS_TO_A_RUN})
+
+
 class CoachLauncher:
     """From the arguments of a command line to a run. Override a step to change it: ``launch`` calls
     ``get_argument_parser()``, ``get_config_args(parser)``, ``get_graph_manager_from_args(args)`` and
@@ -48,17 +59,14 @@ class CoachLauncher:
 
     :ivar shows_tracebacks: ``-v high`` is given
     :ivar command_line: started the run that this process is a part of; None for this process's own
-    :cvar distributes: it can start the processes of a distributed run, which build their graphs by Coach's own command
-        line; subclasses cannot, of which those know nothing
+    :cvar distributes: it can start the processes of a distributed run. They build their graphs by Coach's own command
+        line, so a subclass that overrides one of ``STEPS_TO_A_RUN`` cannot.
     """
 
     shows_tracebacks = False
     distributes = True
     command_line: list[str] | None = None
     _free_path: str | None = None  # the directory that was chosen for the run by its name; others are given
-
-    def __init_subclass__(cls) -> None:
-        cls.distributes = False
 
     def launch(self, arguments: Sequence[str] | None = None) -> None:
         """Do what the command line asks for.
@@ -92,7 +100,7 @@ class CoachLauncher:
         if args.distributed_coach:
             self.distribute_and_exit(args)
         graph_manager = self.get_graph_manager_from_args(args)
-        if self.distributes and flag_checks.wants_rollout_workers(graph_manager, args):
+        if self._can_distribute() and flag_checks.wants_rollout_workers(graph_manager, args):
             self.distribute_and_exit(args)
         self.run_graph_manager(graph_manager, args)
 
@@ -258,9 +266,12 @@ class CoachLauncher:
         from rl_coach.command_line import distribution
         from rl_coach.utils import CoachError
 
-        if not self.distributes:
+        if not self._can_distribute():
             raise CoachError(f"-dc: {type(self).__name__} cannot be split into processes: start coach itself")
         sys.exit(distribution.run(args, _defaults(self.get_argument_parser()), self.get_graph_manager_from_args))
+
+    def _can_distribute(self) -> bool:
+        return self.distributes and not OVERRIDES.is_replaced(self, "distributes")
 
     def take_part_and_exit(self, args: argparse.Namespace) -> NoReturn:
         """Be the trainer or a rollout worker of a run that an orchestrator written for Coach has started, and exit with

@@ -19,26 +19,15 @@ class Schedule:
         self.current_value = initial_value
         self.num_steps = 0
 
-    _only_steps = False
-
-    def __init_subclass__(cls) -> None:
-        """A schedule written for Coach says only how to ``step``."""
-        if "step" in vars(cls):
-            cls._only_steps = True
-
     def step(self) -> None:
         """Advance by one step."""
         self.num_steps += 1
         self.current_value = self.value_at(self.num_steps)
 
     def advance(self, steps: int) -> None:
-        """Advance by several steps at once."""
-        if self._only_steps:
-            for _ in range(steps):
-                self.step()
-            return
-        self.num_steps += steps
-        self.current_value = self.value_at(self.num_steps)
+        """Advance by several steps: as many calls of ``step``, which subclasses may override."""
+        for _ in range(steps):
+            self.step()
 
     def value_at(self, step: int) -> float:
         """The value after ``step`` steps; a function of the step alone, so that a resumed run agrees exactly."""

@@ -9,9 +9,12 @@ from typing import Any, Callable, Mapping, Sequence, Union
 import numpy as np
 
 from rl_coach.core_types import ActionInfo, ActionType, StateType
+from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utils import CoachError, eps
 
 Bound = Union[None, int, float, np.ndarray]
+
+OVERRIDES = OverrideTable({"clips_actions": ("clip_action_to_space",)})
 
 
 class Space:
@@ -260,7 +263,11 @@ class ActionSpace(Space):
 
     :param descriptions: a name for each action, by its number or text, for people
     :param default_action: the action if none was chosen
+    :cvar clips_actions: False: ``clip_action_to_space`` returns every action as it is, so that an environment need not
+        call it at each step; see ``clips_actions``
     """
+
+    clips_actions = True
 
     def __init__(
         self,
@@ -291,13 +298,6 @@ class ActionSpace(Space):
         """The space in which the agent of a level above chooses one of these as a directive."""
         return self
 
-    clips_actions = False
-
-    def __init_subclass__(cls) -> None:
-        """A space with bounds clips actions; others need not be asked."""
-        if "clip_action_to_space" in vars(cls):
-            cls.clips_actions = True
-
     def clip_action_to_space(self, action: ActionType) -> ActionType:
         """The nearest action that lies within the space."""
         return action
@@ -315,6 +315,11 @@ class ActionSpace(Space):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={tuple(int(n) for n in self.shape)}, descriptions={self.descriptions})"
+
+
+def clips_actions(space: ActionSpace) -> bool:
+    """True if ``clip_action_to_space`` may change an action: the space says so, or overrides the method."""
+    return space.clips_actions or OVERRIDES.is_replaced(space, "clips_actions")
 
 
 class BoxActionSpace(ActionSpace):
@@ -395,6 +400,7 @@ class DiscreteActionSpace(ActionSpace):
     """
 
     raw_actions: np.ndarray | None = None
+    clips_actions = False
 
     def __init__(
         self,

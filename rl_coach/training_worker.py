@@ -27,6 +27,8 @@ class TrainerLauncher(CoachLauncher):
     :param order: the run's
     """
 
+    distributes = False  # it is a part of a distributed run itself
+
     def __init__(self, order: RunOrder):
         self._order = order
         self.command_line = order.command_line

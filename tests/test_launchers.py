@@ -8,6 +8,11 @@ import sys
 
 import pytest
 
+from rl_coach.coach import CoachInterface, CoachLauncher
+from rl_coach.command_line import distribution
+from rl_coach.training_worker import TrainerLauncher
+from rl_coach.utils import CoachError
+
 PRESET = """\
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
@@ -155,3 +160,62 @@ def test_a_launcher_that_changes_what_the_flags_say(directory):
     assert done.returncode == 0, done.stderr
     assert list((directory / "mine").glob("*.csv")) and not (directory / "experiments").exists()
     assert json.loads((directory / "mine" / "experiment.json").read_text())["run"]["seed"] == 7
+
+
+class OwnGraph:
+    """A mixin that makes the graph in a way of its own."""
+
+    def get_graph_manager_from_args(self, args):
+        return None
+
+
+class Own(CoachLauncher):
+    get_graph_manager_from_args = OwnGraph.get_graph_manager_from_args
+
+
+class Mixed(OwnGraph, CoachLauncher):
+    pass
+
+
+class Grandchild(Own):
+    pass
+
+
+class Promises(Own):
+    distributes = True
+
+
+class Greets(CoachLauncher):
+    def greet(self):
+        print("hello")
+
+
+def own_on_the_instance():
+    launcher = CoachLauncher()
+    launcher.get_graph_manager_from_args = lambda args: None
+    return launcher
+
+
+@pytest.fixture
+def distributed(monkeypatch):
+    runs = []
+    monkeypatch.setattr(distribution, "run", lambda *arguments: runs.append(arguments) or 0)
+    return runs
+
+
+@pytest.mark.parametrize("make", [Own, Mixed, Grandchild, own_on_the_instance])
+def test_processes_that_do_not_know_the_launcher_are_not_started(make, distributed):
+    with pytest.raises(CoachError, match=f"-dc: {type(make()).__name__} cannot be split into processes"):
+        make().distribute_and_exit(None)
+    assert not distributed
+
+
+@pytest.mark.parametrize("make", [CoachLauncher, Greets, Promises])
+def test_a_launcher_whose_steps_are_coachs_starts_processes(make, distributed):
+    with pytest.raises(SystemExit) as ended:
+        make().distribute_and_exit(None)
+    assert ended.value.code == 0 and len(distributed) == 1
+
+
+def test_parts_of_a_run_do_not_distribute_it_again():
+    assert not TrainerLauncher.distributes and not CoachInterface.distributes

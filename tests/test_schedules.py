@@ -121,6 +121,39 @@ def test_a_schedule_of_a_user_steps_as_it_likes():
     assert values(restored, 1) == [8, 16]
 
 
+class Halves:
+    """A mixin that says how to step."""
+
+    def step(self):
+        self.num_steps += 1
+        self.current_value /= 2
+
+
+class Halving(LinearSchedule):
+    step = Halves.step
+
+
+class MixedHalving(Halves, LinearSchedule):
+    pass
+
+
+class GrandchildHalving(Halving):
+    pass
+
+
+def halving_on_the_instance(*arguments):
+    schedule = LinearSchedule(*arguments)
+    schedule.step = lambda: Halves.step(schedule)
+    return schedule
+
+
+@pytest.mark.parametrize("make", [Halving, MixedHalving, GrandchildHalving, halving_on_the_instance])
+def test_to_advance_is_to_step_in_the_way_of_a_user(make):
+    schedule = make(8, 0, 10)
+    schedule.advance(3)
+    assert (schedule.current_value, schedule.num_steps) == (1, 3)
+
+
 def test_a_schedule_without_values_says_so():
     with pytest.raises(NotImplementedError, match="Schedule does not say its value"):
         Schedule(1).step()

@@ -25,6 +25,7 @@ from rl_coach.architectures.update import (
 )
 from rl_coach.core_types import Batch, StateType, Transition
 from rl_coach.exploration_policies.bootstrapped import BootstrappedParameters
+from rl_coach.exploration_policies.exploration_policy import deployed_choice
 from rl_coach.policy.action_choice import PolicyDescription
 
 
@@ -138,5 +139,5 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
         return np.stack(values, axis=1)
 
     def policy_description(self) -> PolicyDescription | None:
-        choice = self.exploration_policy.action_choice()
+        choice = deployed_choice(self.exploration_policy)
         return None if choice is None else PolicyDescription("main", self.networks["main"].outputs_named("q"), choice)

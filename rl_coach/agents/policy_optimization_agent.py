@@ -14,6 +14,7 @@ from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
+from rl_coach.exploration_policies.exploration_policy import deployed_choice
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utilities.shared_running_stats import RunningMeans
@@ -65,7 +66,7 @@ class PolicyAgent(Agent):
         return self.networks[self.policy_network].outputs_named("probabilities", "mean", "standard_deviation")
 
     def policy_description(self) -> PolicyDescription | None:
-        choice = self.exploration_policy.action_choice()
+        choice = deployed_choice(self.exploration_policy)
         return None if choice is None else PolicyDescription(self.policy_network, self._policy_output_names, choice)
 
     def _draw(self, outputs: Any, mask: np.ndarray | None) -> Any:

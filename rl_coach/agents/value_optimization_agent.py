@@ -11,6 +11,7 @@ from rl_coach.agents.core.batches import BatchSource
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.sequence_replay import SequenceReplay
 from rl_coach.core_types import ActionInfo, Batch, StateType
+from rl_coach.exploration_policies.exploration_policy import deployed_choice
 from rl_coach.logger import screen
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.utils import Signal
@@ -128,7 +129,7 @@ class ValueOptimizationAgent(Agent):
 
     def policy_description(self) -> PolicyDescription | None:
         outputs = self.networks["main"].outputs_named("q")
-        choice = self.exploration_policy.action_choice()
+        choice = deployed_choice(self.exploration_policy)
         return None if len(outputs) != 1 or choice is None else PolicyDescription("main", outputs, choice)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, TypeVar
 
+from rl_coach.architectures.retired import RetiredBase
 from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
 
 Component = TypeVar("Component")
@@ -15,11 +16,13 @@ def component_class(wanted: Any, known: Mapping[str, type[Component]], base: typ
     :param wanted: a name in ``known``, ``'module:Class'`` (or ``'file.py:Class'``), or a class
     :param known: Coach's own
     :param base: the class that the one found must derive from
-    :raises CoachError: there is no such class, or it is no subclass of ``base``
+    :raises CoachError: there is no such class, or it is no subclass of ``base``, or one of a class that is gone
     """
     found = wanted
     if isinstance(wanted, str):
         found = known[wanted] if wanted in known else _imported(wanted, known, base)
+    if isinstance(found, type) and issubclass(found, RetiredBase):
+        found.refuse()
     if not (isinstance(found, type) and issubclass(found, base)):
         raise CoachError(f"{wanted!r} is no network part: it must be a subclass of {base.__module__}.{base.__name__}")
     return found

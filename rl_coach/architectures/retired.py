@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.abc
 import sys
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn
 
 from rl_coach.utils import CoachError
 
 
 class RetiredBase:
-    """Base of the retired classes; to subclass one of them is an error of one line.
+    """Base of the retired classes; to use one of them, or a subclass, is an error of one line.
 
     :cvar successor: the class to derive from instead
     :cvar method: the method that this one implements, and its arguments
@@ -19,9 +19,12 @@ class RetiredBase:
     successor = ""
     method = ""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        if RetiredBase in cls.__bases__:
-            return
+    def __new__(cls, *args: Any, **kwargs: Any) -> RetiredBase:
+        cls.refuse()
+
+    @classmethod
+    def refuse(cls) -> NoReturn:
+        """:raises CoachError: always; it says what to write instead"""
         raise CoachError(cls.advice(f"{cls.__module__}.{cls.__qualname__}"))
 
     @classmethod

@@ -16,7 +16,7 @@ from rl_coach.environments.episode_record import EpisodeRecord, actions_of
 from rl_coach.environments.keyboard import Keyboard
 from rl_coach.environments.rendering import EpisodeVideo, Window, has_display
 from rl_coach.logger import screen
-from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpace
+from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpace, clips_actions
 from rl_coach.utilities.requirements import FLAG, FRACTION, limit, one_of, optional, whole
 from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, TrainingError, did_you_mean, force_list
@@ -252,6 +252,7 @@ class Environment(EnvironmentInterface):
     @action_space.setter
     def action_space(self, space: ActionSpace) -> None:
         self._action_space = space
+        self._clips_actions = clips_actions(space)
 
     def step(self, action: ActionType | None) -> EnvResponse:
         """Act once, which may be several steps of the simulator.
@@ -269,8 +270,7 @@ class Environment(EnvironmentInterface):
         if self._phase is not RunPhase.UNDEFINED:
             self.total_steps_counter += 1
         try:
-            space = self._action_space
-            self._take_action(space.clip_action_to_space(action) if space.clips_actions else action)
+            self._take_action(self._action_space.clip_action_to_space(action) if self._clips_actions else action)
             self._update_state()
             if type(self.reward) is np.ndarray and self.reward.size == 1:
                 self.reward = self.reward.item()  # of one element, as environments of the older gym answered

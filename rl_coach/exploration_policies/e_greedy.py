@@ -14,6 +14,7 @@ from rl_coach.exploration_policies.exploration_policy import (
     ExplorationParameters,
     ExplorationPolicy,
     best_action,
+    deployed_choice,
     one_hot,
 )
 from rl_coach.policy.action_choice import ActionChoice, GreedyChoice
@@ -141,7 +142,7 @@ class EGreedy(ExplorationPolicy):
 
     def action_choice(self) -> ActionChoice | None:
         if self.continuous_exploration_policy is not None:
-            return self.continuous_exploration_policy.action_choice()
+            return deployed_choice(self.continuous_exploration_policy)
         return GreedyChoice(float(self.evaluation_epsilon))
 
     def change_phase(self, phase: RunPhase) -> None:

@@ -11,9 +11,23 @@ from rl_coach.core_types import RunPhase
 from rl_coach.policy.action_choice import ActionChoice
 from rl_coach.policy.drawing import allowed_actions
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, GoalsSpace, Space
+from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utils import CoachError, dynamic_import_and_instantiate_module_from_params
 
 ActionAndProbabilities = tuple[int, np.ndarray]
+
+OVERRIDES = OverrideTable({"action_choice": ("get_action",), "draws_by_probabilities": ("get_action",)})
+"""A policy that chooses in a way of its own must say itself how it is deployed and what it draws by."""
+
+
+def deployed_choice(policy: ExplorationPolicy) -> ActionChoice | None:
+    """How a deployed policy chooses from the agent's predictions, without exploration; None if it needs ``policy``."""
+    return None if OVERRIDES.is_replaced(policy, "action_choice") else policy.action_choice()
+
+
+def draws_by_probabilities(policy: ExplorationPolicy) -> bool:
+    """True if the policy takes the agent's predictions for probabilities."""
+    return policy.draws_by_probabilities and not OVERRIDES.is_replaced(policy, "draws_by_probabilities")
 
 
 def make_exploration_policy(parameters: Any, action_space: ActionSpace, agent: str) -> Any:
@@ -74,13 +88,6 @@ class ExplorationPolicy:
     draws_by_probabilities = False
     own_state: tuple[str, ...] = ("rng",)
 
-    def __init_subclass__(cls) -> None:
-        """A policy that chooses in a way of its own must say itself how it would be deployed."""
-        if "get_action" in vars(cls) and "action_choice" not in vars(cls):
-            cls.action_choice = ExplorationPolicy.action_choice  # type: ignore[method-assign]
-        if "get_action" in vars(cls) and "draws_by_probabilities" not in vars(cls):
-            cls.draws_by_probabilities = False
-
     def __init__(self, action_space: ActionSpace):
         self.phase = RunPhase.HEATUP
         self.action_space = action_space
@@ -123,7 +130,7 @@ class ExplorationPolicy:
 
     def action_choice(self) -> ActionChoice | None:
         """The choice of a deployed policy from the agent's predictions, without exploration; None if it needs this
-        policy."""
+        policy. Call ``deployed_choice``, which knows whether a subclass chooses in another way."""
         return None
 
     def change_phase(self, phase: RunPhase) -> None:

@@ -12,8 +12,18 @@ import numpy as np
 from rl_coach.base_parameters import Parameters
 from rl_coach.core_types import Batch, CsvDataset, Episode, Transition
 from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utilities.requirements import FLAG
 from rl_coach.utils import CoachError
+
+OVERRIDES = OverrideTable(
+    {
+        "knows_episodes": ("get_all_complete_episodes_transitions",),
+        # a class that has its own way to store must see what comes in columns too
+        "_extend": ("store", "store_episode"),
+        "store_columns": ("store", "store_episode"),
+    }
+)
 
 
 class MemoryGranularity(Enum):
@@ -51,7 +61,7 @@ class Memory:
 
     :param max_size: ``(MemoryGranularity, number)``
     :cvar stores_episodes: agents store whole episodes (``store_episode``), not single transitions
-    :cvar knows_episodes: it returns complete episodes in order; True for subclasses that implement this
+    :cvar knows_episodes: it returns complete episodes in order; see ``returns_complete_episodes``
     :cvar has_priorities: its samples depend on ``update_priorities``
     :cvar samples_sequences: it has ``sample_sequences``
     :cvar allow_duplicates: a transition may be in one batch more than once
@@ -64,15 +74,6 @@ class Memory:
     samples_sequences = False
     allow_duplicates = True
     max_n_step: float = math.inf
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        # A class that has its own way to store must see what comes in columns too.
-        super().__init_subclass__(**kwargs)
-        own = vars(cls)
-        if "get_all_complete_episodes_transitions" in own and "knows_episodes" not in own:
-            cls.knows_episodes = True
-        if ("store" in own or "store_episode" in own) and "store_columns" not in own:
-            cls.store_columns = Memory.store_columns  # type: ignore[method-assign]
 
     def __init__(self, max_size: tuple[MemoryGranularity, int]):
         self.max_size = max_size
@@ -121,6 +122,16 @@ class Memory:
         """
         self.assert_not_frozen()
         self.check_columns(chunk, episode_lengths)
+        if all(OVERRIDES.is_replaced(self, way) for way in ("_extend", "store_columns")):
+            self._store_one_by_one(chunk, episode_lengths)
+        else:
+            self._extend(chunk, episode_lengths)
+
+    def _extend(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
+        """Store columns that have been checked, in the quickest way. Not used where ``store`` was overridden later."""
+        self._store_one_by_one(chunk, episode_lengths)
+
+    def _store_one_by_one(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
         staged = TransitionStore(capacity=None)
         staged.extend(chunk)
         transitions = staged.transitions()
@@ -246,6 +257,11 @@ class Memory:
         """Take the state of an episode in progress, restored like this memory, for the one stored last: frames that
         it has in common with the transitions to come are then not stored again."""
         self._store.intern_frames(state)
+
+
+def returns_complete_episodes(memory: Memory | type[Memory]) -> bool:
+    """True if a memory says so, or overrides ``get_all_complete_episodes_transitions``."""
+    return memory.knows_episodes or OVERRIDES.is_replaced(memory, "knows_episodes")
 
 
 def episode_ends(chunk: Batch, episode_lengths: np.ndarray | None) -> np.ndarray:

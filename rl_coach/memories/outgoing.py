@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rl_coach.core_types import Batch, Episode, Transition
-from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters
+from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, returns_complete_episodes
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.utils import short_dynamic_import
 
@@ -21,7 +21,7 @@ class OutgoingMemoryParameters(MemoryParameters):
         self.max_size = (MemoryGranularity.Episodes, 0)
         own = short_dynamic_import(memory.path)
         self.stores_episodes = bool(own.stores_episodes)
-        self.knows_episodes = bool(own.knows_episodes)
+        self.knows_episodes = returns_complete_episodes(own)
         self.samples_sequences = bool(own.samples_sequences)
 
     @property

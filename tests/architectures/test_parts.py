@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rl_coach.architectures.components import component_class
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.embedders import InputEmbedder
 from rl_coach.architectures.head_parameters import (
@@ -232,8 +233,15 @@ def test_a_part_that_builds_a_tensorflow_1_graph_is_told_what_to_write(room, bas
     import importlib
 
     retired = getattr(importlib.import_module(f"rl_coach.architectures.tensorflow_components.{room}"), base)
-    with pytest.raises(CoachError, match=rf"Mine builds a TensorFlow 1 graph.*rl_coach\.architectures\.{successor}"):
-        type("Mine", (retired,), {})
+    mine = type("Mine", (retired,), {"__init__": lambda self: None})
+    mixed = type("Mine", (type("Mixin", (), {}), retired), {})
+    grandchild = type("Mine", (mine,), {})
+    for cls in (mine, mixed, grandchild):
+        for use in (cls, lambda cls=cls: component_class(cls, {}, object)):
+            with pytest.raises(
+                CoachError, match=rf"Mine builds a TensorFlow 1 graph.*rl_coach\.architectures\.{successor}"
+            ):
+                use()
 
 
 @pytest.mark.parametrize(

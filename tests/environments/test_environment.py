@@ -14,7 +14,7 @@ from rl_coach.environments.environment import (
     SingleLevelSelection,
 )
 from rl_coach.environments.environment_interface import EnvironmentInterface
-from rl_coach.spaces import BoxActionSpace
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
 from rl_coach.utils import CoachError
 from tests.zoo.environments import CoachStyleEnvironment
 
@@ -122,6 +122,38 @@ def test_actions_are_clipped_to_the_action_space():
     environment = CoachStyleEnvironment(actions=BoxActionSpace(2, -1.0, 1.0))
     environment.step(np.array([3.0, -0.5]))
     np.testing.assert_array_equal(environment.taken[0], [1.0, -0.5])
+
+
+class Wraps:
+    """A mixin that brings any number into the space."""
+
+    def clip_action_to_space(self, action):
+        return action % 3
+
+
+class Wrapping(DiscreteActionSpace):
+    clip_action_to_space = Wraps.clip_action_to_space
+
+
+class MixedWrapping(Wraps, DiscreteActionSpace):
+    pass
+
+
+class GrandchildWrapping(Wrapping):
+    pass
+
+
+def wrapping_on_the_instance(num_actions):
+    space = DiscreteActionSpace(num_actions)
+    space.clip_action_to_space = lambda action: action % 3
+    return space
+
+
+@pytest.mark.parametrize("make", [Wrapping, MixedWrapping, GrandchildWrapping, wrapping_on_the_instance])
+def test_a_space_of_a_user_clips_in_its_own_way(make):
+    environment = CoachStyleEnvironment(actions=make(3))
+    environment.step(7)
+    assert environment.taken == [1]
 
 
 def test_counters_follow_the_episodes_but_in_no_phase():

@@ -10,7 +10,11 @@ from rl_coach.exploration_policies.boltzmann import Boltzmann
 from rl_coach.exploration_policies.bootstrapped import Bootstrapped
 from rl_coach.exploration_policies.categorical import Categorical
 from rl_coach.exploration_policies.e_greedy import EGreedy
-from rl_coach.exploration_policies.exploration_policy import ExplorationPolicy
+from rl_coach.exploration_policies.exploration_policy import (
+    ExplorationPolicy,
+    deployed_choice,
+    draws_by_probabilities,
+)
 from rl_coach.exploration_policies.greedy import Greedy
 from rl_coach.exploration_policies.ou_process import OUProcess
 from rl_coach.exploration_policies.ucb import UCB
@@ -62,4 +66,61 @@ class Explained(Cautious):
     ids=lambda value: type(value).__name__,
 )
 def test_each_policy_says_its_own_choice(policy, choice):
-    assert policy.action_choice() == choice
+    assert deployed_choice(policy) == choice
+
+
+class ChoosesFirst:
+    """A mixin that chooses in a way of its own."""
+
+    def get_action(self, action_values, action_mask=None):
+        return 0, np.array([1.0, 0.0, 0.0])
+
+
+class OwnWay(Categorical):
+    def get_action(self, action_values, action_mask=None):
+        return 0, np.array([1.0, 0.0, 0.0])
+
+
+class Mixed(ChoosesFirst, Categorical):
+    pass
+
+
+class Grandchild(OwnWay):
+    pass
+
+
+class SaysSo(Grandchild):
+    draws_by_probabilities = True
+
+    def action_choice(self):
+        return CategoricalChoice()
+
+
+def on_the_instance():
+    policy = Categorical(DISCRETE)
+    policy.get_action = OwnWay(DISCRETE).get_action
+    return policy
+
+
+@pytest.mark.parametrize(
+    ("make", "is_own"),
+    [
+        (lambda: Categorical(DISCRETE), False),
+        (lambda: OwnWay(DISCRETE), True),
+        (lambda: Mixed(DISCRETE), True),
+        (lambda: Grandchild(DISCRETE), True),
+        (on_the_instance, True),
+        (lambda: SaysSo(DISCRETE), False),
+    ],
+    ids=["Coach's", "class", "mixin", "grandchild", "instance", "declared later"],
+)
+def test_a_get_action_replaces_what_the_base_says_of_its_own(make, is_own):
+    policy = make()
+    assert deployed_choice(policy) == (None if is_own else CategoricalChoice())
+    assert draws_by_probabilities(policy) is not is_own
+
+
+def test_the_policy_for_continuous_actions_is_asked_in_the_same_way():
+    policy = EGreedy(BOX, LinearSchedule(1, 0, 10), 0.05)
+    policy.continuous_exploration_policy.get_action = lambda values, mask=None: values
+    assert deployed_choice(policy) is None

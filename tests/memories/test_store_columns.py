@@ -14,7 +14,7 @@ from rl_coach.memories.episodic import (
     SingleEpisodeBuffer,
 )
 from rl_coach.memories.episodic.episodic_hindsight_experience_replay import HindsightGoalSelectionMethod
-from rl_coach.memories.memory import Memory, MemoryGranularity
+from rl_coach.memories.memory import Memory, MemoryGranularity, returns_complete_episodes
 from rl_coach.memories.non_episodic import BalancedExperienceReplay, ExperienceReplay, PrioritizedExperienceReplay
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.spaces import GoalsSpace, ReachingGoal
@@ -284,6 +284,97 @@ def test_a_frozen_memory_takes_none():
     memory.freeze()
     with pytest.raises(CoachError, match="frozen"):
         memory.store_columns(Batch(Steps().episode(3)))
+
+
+class Doubles:
+    """A mixin that changes what is stored."""
+
+    def store(self, transition, lock=True):
+        transition.reward = 2 * transition.reward
+        super().store(transition)
+
+
+class Mixed(Doubles, ExperienceReplay):
+    pass
+
+
+class Grandchild(Doubling):
+    pass
+
+
+class InColumnsAgain(Grandchild):
+    """Says again how columns are stored, without ``store``."""
+
+    def _extend(self, chunk, episode_lengths):
+        self._store.extend(chunk)
+
+
+def on_the_instance(size):
+    memory = ExperienceReplay(size)
+
+    def store(transition):
+        transition.reward = 2 * transition.reward
+        ExperienceReplay.store(memory, transition)
+
+    memory.store = store
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("make", "factor"),
+    [(Doubling, 2), (Mixed, 2), (Grandchild, 2), (on_the_instance, 2), (ExperienceReplay, 1), (InColumnsAgain, 1)],
+    ids=["class", "mixin", "grandchild", "instance", "Coach's", "declared later"],
+)
+def test_columns_go_through_a_store_of_a_users(make, factor):
+    memory, transitions = make(SIZE), with_observations(Steps().episode(5))
+    rewards = [transition.reward for transition in transitions]
+    memory.store_columns(Batch(transitions))
+    np.testing.assert_allclose(memory.transitions.reward_column, factor * np.asarray(rewards))
+
+
+class KnowsEpisodes(ExperienceReplay):
+    def get_all_complete_episodes_transitions(self):
+        return self.transitions
+
+
+class Complete:
+    get_all_complete_episodes_transitions = KnowsEpisodes.get_all_complete_episodes_transitions
+
+
+class MixedWithEpisodes(Complete, ExperienceReplay):
+    pass
+
+
+class GrandchildWithEpisodes(KnowsEpisodes):
+    pass
+
+
+class Forgets(KnowsEpisodes):
+    knows_episodes = False
+
+
+def with_episodes_on_the_instance(size):
+    memory = ExperienceReplay(size)
+    memory.get_all_complete_episodes_transitions = lambda: memory.transitions
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (KnowsEpisodes, True),
+        (MixedWithEpisodes, True),
+        (GrandchildWithEpisodes, True),
+        (with_episodes_on_the_instance, True),
+        (EpisodicExperienceReplay, True),
+        (ExperienceReplay, False),
+        (Forgets, False),
+    ],
+)
+def test_a_memory_that_returns_complete_episodes_knows_them(make, expected):
+    assert returns_complete_episodes(make(SIZE)) is expected
+    if isinstance(make, type):
+        assert returns_complete_episodes(make) is expected
 
 
 def test_how_agents_know_a_memory():

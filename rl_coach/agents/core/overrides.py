@@ -1,14 +1,11 @@
-"""A table of what an override in a user's class replaces, and the one place that reads it.
-
-Two changes of an agent can exclude each other: a class with a ``learn_from_batch`` of its own learns by that, whatever
-update rule it inherits. The later definition counts, in the order in which Python looks names up: the instance first,
-then its class, mixins and bases.
-"""
+"""Table of what an override in a user's agent replaces: a class with a ``learn_from_batch`` of its own learns by that,
+whatever update rule it inherits."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, Mapping
+from typing import Mapping
+
+from rl_coach.utilities.overrides import OverrideTable
 
 REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     # an update rule, by updates that the agent makes itself
@@ -37,30 +34,5 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
 }
 """By the name of a declaration: the methods whose later override makes it void."""
 
-
-def is_replaced(agent: Any, name: str) -> bool:
-    """True if one of the methods that replace ``name`` was overridden later than ``name`` was declared.
-
-    A class that has both means what it declares, with one exception: a ``learn_from_batch`` may make use of the update
-    rule beside it, and not the other way round.
-
-    :param agent: an agent, or a class of agents
-    :param name: a key of ``REPLACED_BY``
-    """
-    is_class = isinstance(agent, type)
-    kind: Any = agent if is_class else type(agent)
-    own = () if is_class else tuple(known for known in (name, *REPLACED_BY[name]) if known in vars(agent))
-    return _is_replaced(kind, own, name)
-
-
-@cache
-def _is_replaced(agent_class: Any, on_instance: tuple[str, ...], name: str) -> bool:
-    definers = [on_instance, *map(vars, agent_class.__mro__)]
-
-    def first(one: str) -> int:
-        return next((place for place, names in enumerate(definers) if one in names), len(definers))
-
-    declared = first(name)
-    is_overridden = any(name in names for names in definers[declared + 1 :])
-    wins_where_both_are = name == "make_update_rule" and is_overridden
-    return any(first(method) < declared + wins_where_both_are for method in REPLACED_BY[name])
+# a learn_from_batch may make use of the update rule beside it, and not the other way round
+is_replaced = OverrideTable(REPLACED_BY, replaced_beside={"make_update_rule"}).is_replaced

@@ -13,7 +13,8 @@ from rl_coach.agents.core.overrides import REPLACED_BY, is_replaced
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.base_parameters import AgentParameters
-from rl_coach.memories.memory import Memory, MemoryGranularity
+from rl_coach.exploration_policies.exploration_policy import draws_by_probabilities
+from rl_coach.memories.memory import Memory, MemoryGranularity, returns_complete_episodes
 from rl_coach.spaces import ActionSpace, BoxActionSpace
 
 
@@ -116,7 +117,7 @@ class AgentRequirements:
         is_recorded = parameters.algorithm.load_memory_from_file_path or parameters.memory.load_memory_from_file_path
         knows_returns = memory.stores_episodes or waits or is_recorded
         for requirement, is_met, learned, lacks in (
-            (MemoryRequirement.EPISODES, memory.knows_episodes, "complete episodes", "keep"),
+            (MemoryRequirement.EPISODES, returns_complete_episodes(memory), "complete episodes", "keep"),
             (MemoryRequirement.RETURNS, knows_returns, "the returns of complete episodes", "know"),
         ):
             if self.memory_requirement is requirement and not is_met:
@@ -139,7 +140,7 @@ class AgentRequirements:
 
         :param agent: its name, for messages
         """
-        if self.predicts_values and exploration.draws_by_probabilities:
+        if self.predicts_values and draws_by_probabilities(exploration):
             yield (
                 f"exploration of agent '{agent}' draws by probabilities, and it predicts values of actions: "
                 f"set exploration to EGreedyParameters() or BoltzmannParameters()"

@@ -69,6 +69,7 @@ class EpisodicExperienceReplay(Memory):
     """
 
     stores_episodes = True
+    knows_episodes = True
     samples_sequences = True
 
     def __init__(
@@ -141,11 +142,6 @@ class EpisodicExperienceReplay(Memory):
             self._store.append(transition)
         self._close(episode.discount, episode.n_step, episode.bootstrap_total_return_from_old_policy)
         self._enforce_max_episodes()
-
-    def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
-        self.assert_not_frozen()
-        self.check_columns(chunk, episode_lengths)
-        self._extend(chunk, episode_lengths)
 
     def _extend(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
         start = 0

@@ -119,10 +119,10 @@ class BalancedExperienceReplay(ExperienceReplay):
         for class_index in np.unique(np.asarray(chunk.state_columns[key])):
             self._check_class(class_index.item())
 
-    def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
+    def _extend(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
         store = self._store
         first_new = store.first_serial + store.length
-        super().store_columns(chunk, episode_lengths)
+        super()._extend(chunk, episode_lengths)
         self._queue_from(max(first_new, store.first_serial))
 
     def _classes(self) -> np.ndarray:

@@ -74,9 +74,7 @@ class ExperienceReplay(Memory):
         for transition in episode.transitions:
             self.store(transition)
 
-    def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
-        self.assert_not_frozen()
-        self.check_columns(chunk, episode_lengths)
+    def _extend(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
         self._store.extend(chunk)
 
     def sample(self, size: int) -> Batch:

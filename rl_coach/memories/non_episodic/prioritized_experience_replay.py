@@ -301,8 +301,8 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         # Its error is unknown yet: the largest priority makes sure that it is sampled soon (Schaul et al. 2016).
         self._set_priorities(self._store.rows(self._store.length - 1), self.maximal_priority)
 
-    def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
-        super().store_columns(chunk, episode_lengths)
+    def _extend(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
+        super()._extend(chunk, episode_lengths)
         newest = np.arange(max(0, self._store.length - len(chunk)), self._store.length)
         self._set_priorities(self._store.rows(newest), self.maximal_priority)
 
