@@ -21,7 +21,7 @@ OVERRIDES = OverrideTable({"action_choice": ("get_action",), "draws_by_probabili
 
 
 def deployed_choice(policy: ExplorationPolicy) -> ActionChoice | None:
-    """How a deployed policy chooses from the agent's predictions, without exploration; None if it needs ``policy``."""
+    """The choice of a deployed policy from the agent's predictions, without exploration; None if it needs ``policy``."""
     return None if OVERRIDES.is_replaced(policy, "action_choice") else policy.action_choice()
 
 

@@ -26,7 +26,7 @@ _OFFLINE_COLUMNS = (
 
 
 class RowUnit(Enum):
-    """What a row of an agent's CSV is about."""
+    """The unit of a row in an agent's CSV."""
 
     EPISODE = "episode"
     EPOCH = "epoch"
