@@ -21,7 +21,7 @@ OVERRIDES = OverrideTable({"action_choice": ("get_action",), "draws_by_probabili
 
 
 def deployed_choice(policy: ExplorationPolicy) -> ActionChoice | None:
-    """The choice of a deployed policy from the agent's predictions, without exploration; None if it needs ``policy``."""
+    """A deployed policy's choice from the agent's predictions, without exploration; None if it needs ``policy``."""
     return None if OVERRIDES.is_replaced(policy, "action_choice") else policy.action_choice()
 
 
@@ -129,7 +129,7 @@ class ExplorationPolicy:
         """Move schedules on by steps that were played elsewhere; ``get_action`` moves them on by its own."""
 
     def action_choice(self) -> ActionChoice | None:
-        """The choice of a deployed policy from the agent's predictions, without exploration; None if it needs this
+        """A deployed policy's choice from the agent's predictions, without exploration; None if it needs this
         policy. Call ``deployed_choice``, which knows whether a subclass chooses in another way."""
         return None
 
