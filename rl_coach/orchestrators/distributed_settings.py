@@ -112,7 +112,7 @@ class DistributedSettings:
                 if request and limit and quantity(limit) < quantity(request):
                     yield f"[{name}] {key}_limit = {limit}: allowed: at least {key} = {request}"
             if self.orchestrator == "kubernetes" and not (pod.image or self.image):
-                yield f"[{name}] image is missing, and so is [coach] image, which orchestrator = kubernetes needs"
+                yield f"[{name}] image is missing: orchestrator = kubernetes needs it, or [coach] image"
         if self.data_store == "s3" and not self.s3_bucket_name:
             yield "[coach] data_store = s3: s3_bucket_name is missing"
         if self.data_store == "nfs" and self.orchestrator == "kubernetes":
@@ -157,7 +157,7 @@ def read(path: str) -> DistributedSettings:
     for name in sections:
         if name not in _KEYS:
             suggestion = did_you_mean(name, _KEYS)
-            wrong.append(f"no section [{name}]{suggestion} (there are {', '.join(f'[{key}]' for key in _KEYS)})")
+            wrong.append(f"no section [{name}]{suggestion} (the sections are {', '.join(f'[{key}]' for key in _KEYS)})")
     settings = _assemble(values, wrong)
     wrong.extend(settings.unmet())
     if wrong:
