@@ -333,7 +333,7 @@ def evaluation_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]
     """
     parser = get_evaluate_parser()
     if not set(arguments) & {"-h", "--help"} and (not arguments or arguments[0].startswith("-")):
-        parser.error("name the run's directory first: coach evaluate EXPERIMENT")
+        parser.error("give the run's directory first: coach evaluate EXPERIMENT")
     known, flags = parser.parse_known_args(arguments)
     return known.experiment, [f"--evaluate={known.steps}", *flags]
 

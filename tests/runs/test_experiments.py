@@ -292,7 +292,7 @@ def test_loads_tidy_frames(tmp_path):
     assert list(tidy.columns) == ["run", "episode", "iteration", "steps", "minutes", "signal", "value"]
     assert len(tidy[tidy.signal == "Training Reward"]) == 40
     assert len(tidy[tidy.signal == "Evaluation Reward"]) == 4
-    with pytest.raises(CoachError, match="no signal 'Reward'; there are"):
+    with pytest.raises(CoachError, match="no signal 'Reward'; the signals are: ER #Episodes"):
         experiments.tidy("Reward")
 
 
