@@ -191,9 +191,11 @@ def test_an_override_that_changes_nothing_is_called_as_often_wherever_it_is(repl
     found = {way: called(way, names, tmp_path / way) for way in WAYS}
     for way, (built, calls, weights) in found.items():
         assert calls == found["class"][1], way
-        assert weights == plain_bytes(untouched), way
+        assert weights == found["class"][2], way
         assert built == ({} if way == "instance" else found["class"][0]), way
-    built, calls, _ = found["class"]
+    built, calls, weights = found["class"]
+    # an update by learn_from_batch is another compiled call, and the same to a float's last bit only
+    assert replaces_rule or weights == plain_bytes(untouched)
     assert set(built) - set(calls) == WHILE_BUILT - {"play_in_copies"}
     assert set(calls) == (names & IN_A_RUN) | set(ON_REQUEST)
 
