@@ -61,7 +61,7 @@ class BatchSource:
         """Restart the source's own random stream, if it has one, from an int or a ``SeedSequence``."""
 
     def get_state(self) -> dict[str, Any]:
-        """What an exact continuation needs besides the memory, as plain data; empty if it needs nothing."""
+        """State that an exact continuation needs besides the memory, as plain data; empty if it needs none."""
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -243,7 +243,7 @@ class MixedBatches(BatchSource):
 
 
 def _joined(parts: Sequence[Batch]) -> Batch:
-    """One batch of all rows, with the number of the part that each comes from in info column ``batch_source``."""
+    """A batch of all rows, with the number of the part that each comes from in info column ``batch_source``."""
     lengths = [len(part) for part in parts]
     if any(part.state_columns.keys() != parts[0].state_columns.keys() for part in parts):
         found = [sorted(part.state_columns) for part in parts]

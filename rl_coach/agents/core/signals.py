@@ -26,7 +26,7 @@ _OFFLINE_COLUMNS = (
 
 
 class RowUnit(Enum):
-    """What a row of an agent's CSV is about."""
+    """Unit that each row of an agent's CSV is about."""
 
     EPISODE = "episode"
     EPOCH = "epoch"
