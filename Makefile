@@ -7,6 +7,7 @@
 # make mxnet   runs the tests of networks and agents on MXNet, in an environment of its own (Python 3.10 to 3.12)
 # make bench   measures speed
 # make digests  compares the weights and CSVs of short runs of 16 presets with those on record (ten minutes)
+# make mutations  makes 20 mistakes in rl_coach/agents/core, one at a time, and looks whether the tests catch them
 # make lint    ruff, mypy, import-linter
 # make thin    makes .venv-thin, which acts with exported policies and holds no training framework (0.2 GB, not 2.5)
 # make thin-jax  makes .venv-thin-jax, which also trains with -f jax, without TensorFlow
@@ -31,7 +32,7 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test faults soak golden golden-table mxnet bench digests lint style types format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
+.PHONY: help run test faults soak golden golden-table mxnet bench digests mutations lint style types format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
@@ -140,6 +141,9 @@ bench: $(VENV)/.bench-installed
 
 digests: $(VENV)/.test-installed
 	$(BIN)/python -m benchmarks.digests compare
+
+mutations: $(VENV)/.test-installed
+	$(BIN)/python -m benchmarks.mutations
 
 lint: style types
 

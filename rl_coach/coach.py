@@ -191,7 +191,7 @@ def handle_distributed_coach_tasks(
     part = str(args.distributed_coach_run_type)
     if part not in (command_line.TRAINER, command_line.ROLLOUT_WORKER):
         raise CoachError(
-            f"distributed_coach_run_type is {part}: only these can run a graph: {command_line.TRAINER}, "
+            f"distributed_coach_run_type is {part}: only these run a graph: {command_line.TRAINER}, "
             f"{command_line.ROLLOUT_WORKER}"
         )
     backend, store = distribution.open_backend_and_store(args)

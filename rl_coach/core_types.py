@@ -255,7 +255,7 @@ class ActionInfo:
 
 
 class Directive:
-    """What the agent of one level asks of the agent of the level below.
+    """A goal that the agent of one level sets for the agent of the level below.
 
     :param goal: what to reach, or another choice of the lower agent's ``in_action_space``
     :param is_tested: the lower agent acts without exploring, so that the level above learns what it can reach (Levy et

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as comparison
-from benchmarks import exploration, golden, scores, transport
+from benchmarks import digests, exploration, golden, mutations, scores, step, transport
 from benchmarks import pages as pages_of
 from benchmarks.coach_side import runner
 from benchmarks.measured import BenchmarkError, Measured
@@ -326,3 +326,76 @@ def test_every_exploring_agent_is_measured(agent, monkeypatch):
     monkeypatch.setattr(exploration, "RANDOM_STEPS", 300)
     run = exploration.explore(agent, seed=3, steps=1_000)
     assert 10 < run.cells[0] <= run.cells[1] <= run.cells[2] and (run.agent, run.seed) == (agent, 3)
+
+
+def test_each_mutation_is_of_a_text_that_stands_there_once():
+    assert len(mutations.MUTATIONS) >= 20
+    for mutation in mutations.MUTATIONS:
+        text = (mutations.ROOT / mutations.CORE / mutation.file).read_text("utf-8")
+        assert text.count(mutation.old) == 1, mutation
+
+
+def test_changes_of_file_are_counted_between_calls():
+    calls = [("a.py", "f"), ("a.py", "g"), ("b.py", "f"), ("a.py", "f")]
+    assert step.changes_of_file(calls) == 2 and step.changes_of_file([]) == 0
+
+
+@pytest.fixture
+def run_digests(monkeypatch, tmp_path):
+    """The command on cases that are not run, but have given digests: what it returns."""
+
+    def run(command, *found, machine=None):
+        answers = iter(found)
+        cases = [digests.Case("jax", run, 1) for run in digests.RUNS[:2]]
+        monkeypatch.setattr(digests, "cases", lambda *_: cases)
+        monkeypatch.setattr(digests, "digests_of", lambda chosen: iter(zip([c.name for c in chosen], next(answers))))
+        monkeypatch.setattr(digests, "this_machine", lambda: machine or {"processor": "x86_64 avx2"})
+        monkeypatch.setattr("sys.argv", ["digests", command, "--file", str(tmp_path / "digests.json")])
+        return digests.main()
+
+    return run
+
+
+DIGESTS = {"weights": "1a", "memory": "2b", "csv": "3c", "counters": {"TRAIN": {"EnvironmentSteps": 300}}}
+
+
+def test_digests_tell_what_differs(run_digests, capsys):
+    other = {**DIGESTS, "csv": "4d", "counters": {"TRAIN": {"EnvironmentSteps": 299}}}
+    assert run_digests("record", [DIGESTS, DIGESTS], [DIGESTS, DIGESTS]) == 0
+    assert run_digests("compare", [DIGESTS, DIGESTS]) == 0
+    assert run_digests("compare", [DIGESTS, other]) == 1
+    assert run_digests("compare", [{"error": "it broke"}, DIGESTS], machine={"processor": "arm64"}) == 1
+    printed = capsys.readouterr().out
+    assert "jax/CartPole_DQN/1: equal" in printed and "2 of 2 cases are equal" in printed
+    assert "jax/CartPole_Rainbow/1: DIFFERS in csv, counters" in printed and "1 of 2 cases are equal\n" in printed
+    assert "recorded on another kind of machine: processor x86_64 avx2, here arm64." in printed
+    assert "jax/CartPole_DQN/1: FAILED: it broke" in printed
+
+
+def test_a_case_that_differs_from_one_time_to_the_other_is_not_recorded(run_digests, capsys):
+    # the second time is in the opposite order
+    assert run_digests("record", [DIGESTS, DIGESTS], [{**DIGESTS, "weights": "9f"}, DIGESTS]) == 1
+    assert run_digests("compare", [DIGESTS, DIGESTS]) == 1
+    assert "jax/CartPole_Rainbow/1: not recorded" in capsys.readouterr().out
+
+
+def test_digests_of_arrays_do_not_depend_on_names_and_order():
+    def file(*arrays):
+        header, data = {}, b""
+        for name, content in arrays:
+            header[name] = {
+                "dtype": "U8",
+                "shape": [len(content)],
+                "data_offsets": [len(data), len(data) + len(content)],
+            }
+            data += content
+        text = json.dumps(header).encode()
+        return len(text).to_bytes(8, "little") + text + data
+
+    one = file(("a/networks/main/0", b"12"), ("a/networks/main/1", b"345"), ("a/memory/x", b"6"))
+    same = file(("memory/y", b"6"), ("b/networks/q/0", b"345"), ("b/networks/q/5", b"12"))
+    other = file(("a/networks/main/0", b"13"), ("a/networks/main/1", b"345"), ("a/memory/x", b"6"))
+    parts = ("/networks/", "/memory/")
+    assert digests.digests_of_arrays(one, *parts) == digests.digests_of_arrays(same, *parts)
+    networks, memory = digests.digests_of_arrays(other, *parts)
+    assert networks != digests.digests_of_arrays(one, *parts)[0] and memory == digests.digests_of_arrays(one, *parts)[1]

@@ -110,7 +110,7 @@ def test_truncated_changed_and_missing_files_are_named(tmp_path, name):
     path = pathlib.Path(save(tmp_path)) / name
     content = path.read_bytes()
     path.write_bytes(content[:-1])
-    with pytest.raises(CoachError, match=f"{name}' has {len(content) - 1} bytes, its manifest says {len(content)}"):
+    with pytest.raises(CoachError, match=f"{name}' has {len(content) - 1} bytes, but its manifest says {len(content)}"):
         load_checkpoint(path.parent)
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(CoachError, match=f"{name}' was changed"):

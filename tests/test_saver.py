@@ -53,5 +53,5 @@ def test_what_is_saved_is_restored(tmp_path):
 
 
 def test_a_saver_that_does_not_save_says_so():
-    with pytest.raises(NotImplementedError, match="Saver does not say its path"):
+    with pytest.raises(NotImplementedError, match="Saver does not define its path"):
         SaverCollection(Saver())

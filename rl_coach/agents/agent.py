@@ -166,12 +166,12 @@ class Agent(CoachNames, AgentInterface):
         self.init_environment_dependent_modules()
 
     def unmet_by_settings(self) -> Iterable[str]:
-        """What the agent requires of the environment's spaces, of its settings and its memory, and does not get: a line
-        each, with what to do. Its networks are not built yet. A subclass adds what it requires besides."""
+        """Requirements on the spaces, the settings and the memory that are not met: a line each, with advice. There are
+        no networks yet. A subclass adds requirements of its own."""
         return requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
 
     def unmet_by_networks(self) -> Iterable[str]:
-        """What it requires of its networks and the exploration policy, likewise."""
+        """Requirements on the networks and the exploration policy that are not met, likewise."""
         recurrent = [name for name, network in self.networks.items() if network.is_recurrent]
         yield from unmet_by_recurrent_networks(
             self.name, recurrent, self.recurrent_network, self.learns_from_sequences, self.learns_from_stored_states
@@ -225,7 +225,7 @@ class Agent(CoachNames, AgentInterface):
         }
 
     def make_batches(self) -> BatchSource:
-        """Where updates get their batches: the memory by default. Called once, when there are networks. See
+        """The source of batches for updates: the memory by default. Called once, when there are networks. See
         ``core/batches.py`` for a pass over a data set, and for a mixture of several sources."""
         return MemoryBatches(self.memory)
 
@@ -306,7 +306,7 @@ class Agent(CoachNames, AgentInterface):
         return self.clock.updates // self.updates_per_row * self.updates_per_row
 
     def _write_row_if_due(self) -> None:
-        if self.row_unit is not RowUnit.EPISODE and (number := self._row_number) > self._last_row:
+        if (number := self._row_number) > self._last_row:
             self._last_row = number
             self.signals.write_row(number, self._counts_of_row(RunPhase.TRAIN), self.batches.epoch)
 
@@ -654,10 +654,10 @@ class Agent(CoachNames, AgentInterface):
     def make_learning(self) -> Learning:
         """The part that decides when the agent learns, from what, and in how many updates: in phases on batches from
         the memory by default. Called once, when the networks are there."""
-        return BatchLearning(self.phases(), self.update_loop)
+        return BatchLearning(self.phases(), self.update_loop, self.batches)
 
     def phases(self) -> Phases:
-        """When training phases begin, for a part that learns in phases."""
+        """Beginnings of training phases, for a part that learns in phases."""
         return Phases(
             self.clock,
             self.ap.algorithm,
@@ -688,7 +688,8 @@ class Agent(CoachNames, AgentInterface):
             return 0.0
         loss = self.learning.learn(self.updates_left)
         self.post_training_commands()
-        self._write_row_if_due()
+        if self.row_unit is not RowUnit.EPISODE:
+            self._write_row_if_due()
         return loss
 
     def _begin_training(self) -> None:

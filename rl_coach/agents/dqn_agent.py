@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from rl_coach.agents.core.overrides import is_replaced
@@ -79,7 +81,7 @@ class DQNAgent(ValueOptimizationAgent):
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
     learns_from_stored_states = True
 
-    @property
+    @cached_property
     def learns_one_by_one(self) -> bool:  # type: ignore[override]
         """True if a subclass selects the actions to bootstrap from, by what networks say before the update."""
         return is_replaced(self, "bootstrap_actions")

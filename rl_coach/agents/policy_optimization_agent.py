@@ -134,7 +134,7 @@ class PolicyOptimizationAgent(PolicyAgent):
             self.update_episode_statistics(self.episode.buffer)
 
     def segment_settings(self) -> SegmentSettings:
-        """What makes an update."""
+        """The settings of updates on segments."""
         algorithm = self.ap.algorithm
         return SegmentSettings(
             algorithm.num_steps_between_gradient_updates, max(1, algorithm.apply_gradients_every_x_episodes)

@@ -20,8 +20,8 @@ _ABOUT_TRAINED_AGENTS = (
 
 
 def unmet(args: argparse.Namespace) -> Iterator[str]:
-    """What flags require of each other and do not get, a line each, which begins with the flag. It is known before
-    anything is imported or written."""
+    """Requirements of flags on each other that are not met. Each is a line that begins with the flag. They are known
+    before anything is imported or written."""
     if not args.preset:
         yield "no preset given; name one with -p, coach --list shows all"
     is_part, distributes = was_started_as_a_part(args), args.distributed_coach
@@ -76,7 +76,7 @@ def wants_rollout_workers(graph_manager: GraphManager, args: argparse.Namespace)
 
 
 def unmet_by_workers(graph_manager: GraphManager, args: argparse.Namespace) -> Iterator[str]:
-    """What workers that train on shared weights require of the preset and the program, and do not get."""
+    """Requirements of workers on shared weights that the preset or the program does not meet."""
     import multiprocessing
 
     from rl_coach.orchestrators.asynchronous_workers import trains_asynchronously

@@ -105,19 +105,16 @@ class EGreedy(ExplorationPolicy):
         :return: discrete: the action and the probabilities [A] that it was chosen by, those of a random choice or
             one-hot for the best action; continuous: the action
         """
-        if self.requires_action_values():
-            action = self._follow(action_values, action_mask)
-        else:
+        action: Any
+        if not self.requires_action_values():
             action = self._explore(action_mask)
+        elif self.continuous_exploration_policy is not None:
+            action = self.continuous_exploration_policy.get_action(action_values)
+        else:
+            best = best_action(np.ravel(action_values), self.rng, action_mask)
+            action = best, one_hot(best, np.size(action_values))
         self.step_epsilon()
         return action
-
-    def _follow(self, action_values: Any, action_mask: np.ndarray | None) -> Any:
-        if self.continuous_exploration_policy is not None:
-            return self.continuous_exploration_policy.get_action(action_values)
-        values = np.ravel(action_values)
-        action = best_action(values, self.rng, action_mask)
-        return action, one_hot(action, values.size)
 
     def _explore(self, action_mask: np.ndarray | None) -> Any:
         if self.continuous_exploration_policy is not None:

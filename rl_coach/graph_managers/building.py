@@ -32,7 +32,7 @@ def environment_of_graph(parameters: Any, task: TaskParameters, seed: np.random.
 
 
 def make_environment(parameters: Any, seed: int, visualization: VisualizationParameters) -> Any:
-    """One environment.
+    """Make one environment.
 
     :param seed: its own seed, whatever the parameters say
     :raises CoachError: it cannot be made

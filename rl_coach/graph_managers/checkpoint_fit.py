@@ -8,7 +8,7 @@ from rl_coach.base_parameters import TaskParameters
 from rl_coach.level_manager import LevelManager
 
 _CAUSES = ("framework", "agent", "observation space", "action space")
-"""What is named first: other spaces make another network."""
+"""The order of naming: other spaces make another network, so they come first."""
 
 
 def fits_of(levels: Iterable[LevelManager], task: TaskParameters) -> dict[str, str]:
@@ -23,7 +23,7 @@ def fits_of(levels: Iterable[LevelManager], task: TaskParameters) -> dict[str, s
 
 
 def unmet_by(manifest: dict[str, Any], preset: str | None, fits: dict[str, str]) -> Iterator[str]:
-    """What keeps a graph from being restored, a line each, which begins with the predicate: the subject is the
+    """Reasons why a graph cannot be restored. Each is a line that begins with the predicate; its subject is the
     checkpoint.
 
     :param manifest: the checkpoint's

@@ -690,8 +690,8 @@ class GraphManager(CoachMethods, Constrained):
         return not self.task_parameters.task_index and self.task_parameters.role.trains
 
     def advanced(self) -> tuple[str, int]:
-        """What the run has advanced by, for the names of its checkpoints: environment steps of training. A graph that
-        takes no steps names another unit, such as ``("Epoch", 3)``."""
+        """Unit and count of the run's progress, for the names of checkpoints: environment steps of training. A graph
+        that takes no steps returns another unit, such as ``("Epoch", 3)``."""
         return "Step", self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
 
     @property

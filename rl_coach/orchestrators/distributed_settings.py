@@ -106,13 +106,13 @@ class DistributedSettings:
     redis: PodSettings = PodSettings(image=REDIS_IMAGE)
 
     def unmet(self) -> Iterator[str]:
-        """What settings require of each other and do not get, a line each."""
+        """Requirements of settings on each other that are not met, one line each."""
         for name, pod in (("trainer", self.trainer), ("worker", self.worker), ("redis", self.redis)):
             for key, request, limit in (("cpu", pod.cpu, pod.cpu_limit), ("memory", pod.memory, pod.memory_limit)):
                 if request and limit and quantity(limit) < quantity(request):
                     yield f"[{name}] {key}_limit = {limit}: allowed: at least {key} = {request}"
             if self.orchestrator == "kubernetes" and not (pod.image or self.image):
-                yield f"[{name}] image is missing, and so is [coach] image, which orchestrator = kubernetes needs"
+                yield f"[{name}] image is missing: orchestrator = kubernetes needs it here or in [coach]"
         if self.data_store == "s3" and not self.s3_bucket_name:
             yield "[coach] data_store = s3: s3_bucket_name is missing"
         if self.data_store == "nfs" and self.orchestrator == "kubernetes":
@@ -157,7 +157,7 @@ def read(path: str) -> DistributedSettings:
     for name in sections:
         if name not in _KEYS:
             suggestion = did_you_mean(name, _KEYS)
-            wrong.append(f"no section [{name}]{suggestion} (there are {', '.join(f'[{key}]' for key in _KEYS)})")
+            wrong.append(f"no section [{name}]{suggestion} (the sections are {', '.join(f'[{key}]' for key in _KEYS)})")
     settings = _assemble(values, wrong)
     wrong.extend(settings.unmet())
     if wrong:
@@ -353,9 +353,9 @@ def _password(given: dict[str, Any], wrong: list[str]) -> str | None:
     written = urlsplit(url).password
     where = f"[coach] redis_password_file = {file}"
     if file is not None and not url:
-        wrong.append(f"{where}: only with redis_url; a Redis of the run makes its own")
+        wrong.append(f"{where}: only with redis_url; without it, the run starts its own Redis")
     if file is not None and written is not None:
-        wrong.append(f"{where}: redis_url holds a password too: give one of them")
+        wrong.append(f"{where}: redis_url has a password too: give only one of them")
     if file is None:
         return None if written is None else unquote(written)
     with open(file, encoding="utf-8") as opened:

@@ -47,8 +47,8 @@ class Constrained:
     constraints: ClassVar[Mapping[str, Constraint]] = {}
 
     def unmet(self) -> Iterable[str]:
-        """What its attributes require of each other and do not get: a line each, which begins with the attribute and
-        ends with what to do. They are within their constraints when it is called."""
+        """Requirements of attributes on each other that are not met. Each is a line that begins with the attribute and
+        ends with advice. The attributes are within their constraints when it is called."""
         return ()
 
 

@@ -116,7 +116,7 @@ class SharedRunningStats:
             if samples.shape == shape:
                 self._moments = moments.merged(1, samples, None)
             elif samples.shape[1:] != shape:
-                raise ValueError(f"the statistics '{self.name}' are of samples of shape {shape}, not {samples.shape}")
+                raise ValueError(f"the statistics '{self.name}' need samples of shape {shape}, not {samples.shape}")
             elif len(samples):
                 mean = samples.mean(axis=0)
                 self._moments = moments.merged(len(samples), mean, np.square(samples - mean).sum(axis=0))

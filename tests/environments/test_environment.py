@@ -61,7 +61,7 @@ def test_a_single_level_selection_may_heed_case():
 def test_an_unknown_level_is_an_error_that_names_the_nearest():
     with pytest.raises(CoachError, match="no level 'pongg'; did you mean 'pong'"):
         SingleLevelSelection({"pong": "PongDeterministic-v4", "qbert": "QbertDeterministic-v4"}).select("pongg")
-    with pytest.raises(CoachError, match="no level 'x'; there are pong"):
+    with pytest.raises(CoachError, match="no level 'x'; the levels are pong"):
         SingleLevelSelection(["pong"]).select("x")
 
 

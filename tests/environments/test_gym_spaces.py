@@ -167,5 +167,5 @@ def test_observations_are_copied_where_the_environment_reuses_them():
 
 
 def test_an_observation_of_another_shape_than_its_space_is_an_error():
-    with pytest.raises(CoachError, match=r"'level'.*'observation' has the shape \(3,\).*says \(2,\)"):
+    with pytest.raises(CoachError, match=r"'level'.*'observation' has the shape \(3,\).*has \(2,\)"):
         reader_of(spaces.Box(-1, 1, (2,)), np.zeros(3))

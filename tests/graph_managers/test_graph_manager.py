@@ -572,7 +572,7 @@ def test_the_summary_says_where_everything_is(tmp_path, capsys):
     assert "evaluation 5 (best 5) over 1 episode | step 20" in text
     assert "evaluation reward 5 (best 5)" in text
     assert "trained 2 episodes, 10 steps, 10 updates in 0:0" in text
-    assert "heatup before that: 2 episodes, 10 steps" in text
+    assert "heatup before training: 2 episodes, 10 steps" in text
     assert (
         "the CSV counts both: 4 episodes, 20 steps" in text
         and pandas.read_csv(tmp_path / CSV)["Total steps"].count() == 4

@@ -67,7 +67,7 @@ def test_the_oldest_goes_whatever_its_class():
 def test_without_duplicates_none_is_twice():
     memory = balanced([0] * 5 + [1] * 5 + [2] * 3, allow_duplicates_in_batch_sampling=False)
     assert len(set(numbers(memory.sample(9)))) == 9
-    with pytest.raises(CoachError, match="cannot sample 4 transitions of class 2, 3 are stored"):
+    with pytest.raises(CoachError, match="cannot sample 4 transitions of class 2; only 3 are stored"):
         memory.sample(12)
 
 

@@ -63,7 +63,7 @@ def test_more_neighbours_than_entries_are_refused():
     dictionary = AnnoyDictionary(3, 1)
     dictionary.add([[0]], [0.0])
     assert dictionary.has_enough_entries(1) and not dictionary.has_enough_entries(2)
-    with pytest.raises(CoachError, match="has 1 entries; 2 neighbours"):
+    with pytest.raises(CoachError, match="has 1 entries, fewer than the 2 requested neighbours"):
         dictionary.query([[0]], 2)
 
 

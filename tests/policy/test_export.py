@@ -163,9 +163,9 @@ def test_the_newest_checkpoint_is_taken_unless_another_is_asked_for(experiment):
 def test_export_writes_a_folder_that_its_readme_shows_how_to_use(experiment, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["export", str(experiment), "-o", "exported"]) == DONE
-    assert "; exported/README.md says" in capsys.readouterr().out
+    assert "; exported/README.md shows" in capsys.readouterr().out
     assert main(["export", str(experiment), "-o", "below/another"]) == DONE
-    assert "; below/another/README.md says" in capsys.readouterr().out
+    assert "; below/another/README.md shows" in capsys.readouterr().out
     shutil.rmtree("below")
     folder = tmp_path / "exported"
     assert sorted(p.name for p in folder.iterdir()) == ["README.md", "arrays.npz", "model.onnx", "policy.json"]

@@ -64,7 +64,7 @@ def test_every_byte_is_checked(tmp_path):
     expected = write_synced(path, [b"some", b"thing"])
     assert expected == summary(b"something")
     check_file(path, expected, "policy", "list")
-    for content, message in [(b"somethin", "has 8 bytes, its list says 9"), (b"Something", "was changed")]:
+    for content, message in [(b"somethin", "has 8 bytes, but its list says 9"), (b"Something", "was changed")]:
         path.write_bytes(content)
         with pytest.raises(CoachError, match=f"the policy's file '.*model' {message}"):
             check_file(path, expected, "policy", "list")

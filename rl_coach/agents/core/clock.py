@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Callable
+
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 
@@ -34,15 +36,15 @@ class TrainingClock:
         self.last_phase = 0
         self.last_target_update = 0
 
-    def is_due(self, in_episode: bool = False) -> bool:
+    def is_due(self, in_episode: Callable[[], bool] = lambda: False) -> bool:
         """True if the playing steps since the last training phase are over.
 
-        :param in_episode: an episode is in progress that a phase would have to wait for, if the algorithm acts for full
-            episodes
+        :param in_episode: True while an episode is in progress that a phase has to wait for; asked only if the
+            algorithm acts for full episodes
         """
         period = self._algorithm.num_consecutive_playing_steps
         if isinstance(period, EnvironmentSteps):
-            waits = in_episode and self._algorithm.act_for_full_episodes
+            waits = self._algorithm.act_for_full_episodes and in_episode()
             return self.steps - self.last_phase >= period.num_steps and not waits
         return self.episodes - self.last_phase >= period.num_steps
 

@@ -9,7 +9,6 @@ import numpy as np
 from rl_coach.agents.core.learning import PhaseLearning, Phases
 from rl_coach.agents.core.sequences import Sequences, rows_of, stored_states
 from rl_coach.agents.core.update_loop import UpdateLoop
-from rl_coach.architectures.learner import LearningResult
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.packing import padded
 from rl_coach.core_types import Batch
@@ -61,7 +60,7 @@ class EpochLearning(PhaseLearning):
 
     def is_due(self) -> bool:
         phases = self._phases
-        return phases.clock.is_due(phases.is_in_episode()) and (self._can_cut() or phases.memory.length() > 0)
+        return phases.clock.is_due(phases.is_in_episode) and (self._can_cut() or phases.memory.length() > 0)
 
     def learn(self, updates_left: int | None = None) -> float:
         updates, loss = self._phases.start(), 0.0
@@ -89,7 +88,11 @@ class EpochLearning(PhaseLearning):
         how["training_step"] = self._phases.clock.updates
         result = self._update_loop.update_alone(**alone, **how) if alone else self._update_loop.update(**how)
         if DIVERGENCE in result.signal_names:
-            self._note_policy(result, epochs)
+            divergences = result.signals[DIVERGENCE]
+            self.divergence = float(divergences[-(len(divergences) // epochs) :].mean())
+            if screen.is_read_by_programs:
+                signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
+                log_epochs(epochs, signals, self._policy.optimizer.learning_rate(self._phases.clock.updates))
         return float(result.losses[alone.get("name", self._policy.name)].mean())
 
     def minibatches(self, columns: Columns, epochs: int, most: int, size: int) -> dict[str, Any]:
@@ -114,13 +117,6 @@ class EpochLearning(PhaseLearning):
             "count": epochs * per_epoch,
             "sequence_length": length if self._policy.is_recurrent else None,
         }
-
-    def _note_policy(self, result: LearningResult, epochs: int) -> None:
-        divergences = result.signals[DIVERGENCE]
-        self.divergence = float(divergences[-(len(divergences) // epochs) :].mean())
-        if screen.is_read_by_programs:
-            signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
-            log_epochs(epochs, signals, self._policy.optimizer.learning_rate(self._phases.clock.updates))
 
 
 def sequence_length_of(network: NetworkWrapper) -> int:

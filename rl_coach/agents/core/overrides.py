@@ -1,4 +1,4 @@
-"""What an override of a user's class replaces: the one table of it, and the one place that reads it.
+"""A table of what an override in a user's class replaces, and the one place that reads it.
 
 Two changes of an agent can exclude each other: a class with a ``learn_from_batch`` of its own learns by that, whatever
 update rule it inherits. The later definition counts, in the order in which Python looks names up: the instance first,

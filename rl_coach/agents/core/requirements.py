@@ -75,7 +75,7 @@ class NetworkRequirement:
 
 @dataclass(frozen=True)
 class AgentRequirements:
-    """What an agent requires. It declares each of these as a class attribute of the same name, or does without.
+    """Requirements of an agent. It declares each of these as a class attribute of the same name, or does without.
 
     :param network_requirements: what the update rule reads of the networks that the agent has, by name
     :param memory_requirement: what it must find in its memory
@@ -96,7 +96,7 @@ class AgentRequirements:
     def unmet_by_settings(
         self, agent: str, parameters: AgentParameters, memory: Memory, actions: ActionSpace
     ) -> Iterator[str]:
-        """What can be told before the networks are built. :param agent: its name, for messages"""
+        """Requirements that are not met, known before the networks are built. :param agent: its name, for messages"""
         is_bounded = isinstance(actions, BoxActionSpace) and np.all(np.isfinite([actions.low, actions.high]))
         if self.needs_bounded_actions and not is_bounded:
             yield (
@@ -134,8 +134,8 @@ class AgentRequirements:
                 )
 
     def unmet_by_networks(self, agent: str, networks: Mapping[str, NetworkWrapper], exploration: Any) -> Iterator[str]:
-        """What can be told once the networks and the exploration policy are built. Where networks only act, the process
-        that teaches them has done so.
+        """Requirements that are not met, known once networks and exploration policy are built. Networks that only act
+        were checked by the process that teaches them.
 
         :param agent: its name, for messages
         """
@@ -152,7 +152,7 @@ class AgentRequirements:
 
 
 def requirements_of(declarer: Any) -> AgentRequirements:
-    """What an agent declares, or inherits together with the methods that have the requirement."""
+    """The requirements that an agent declares, or inherits together with the methods that have them."""
     declared = [one.name for one in fields(AgentRequirements) if hasattr(declarer, one.name)]
     found = {
         name: getattr(declarer, name) for name in declared if name not in REPLACED_BY or not is_replaced(declarer, name)
@@ -163,7 +163,7 @@ def requirements_of(declarer: Any) -> AgentRequirements:
 def unmet_by_recurrent_networks(
     agent: str, recurrent: Sequence[str], asked: str, learns_from_sequences: bool, learns_from_stored_states: bool
 ) -> Iterator[str]:
-    """What keeps an agent from learning with recurrent networks.
+    """Reasons why an agent cannot learn with recurrent networks.
 
     :param agent: its name, for messages
     :param recurrent: the networks that are recurrent

@@ -224,7 +224,7 @@ class SegmentReplay:
 
 @dataclass(frozen=True)
 class SegmentSettings:
-    """How segments make updates.
+    """Settings of updates on segments.
 
     :param steps: the longest segment
     :param per_update: number of segments, the oldest first, that make one update. With 1 each segment makes one. With

@@ -26,7 +26,7 @@ Outcome = tuple[float, list[float], float]
 
 
 class Algorithm(Protocol):
-    """What an algorithm says of an update. An agent says it by its methods."""
+    """An algorithm, as far as updates need it. An agent is one by its methods."""
 
     @property
     def learns_by_rule(self) -> bool:
@@ -51,7 +51,7 @@ class Algorithm(Protocol):
 
 @dataclass(frozen=True)
 class UpdateSettings:
-    """How the updates of an algorithm are made.
+    """Settings of an algorithm's updates.
 
     :param parameters: of each network by name
     :param algorithm: hyperparameters, read at each use
@@ -83,6 +83,8 @@ class UpdateLoop:
     :param clock: counts the updates, and says when targets are updated
     :param signals: where results are recorded
     :param filters: what a batch passes before the networks see it
+
+    :ivar batch_network: the network whose ``batch_size`` counts, for all of them
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class UpdateLoop:
         self._signals = signals
         self._filters = filters
         self._settings = settings
+        self.batch_network = settings.batch_network or next(iter(settings.parameters), "")
         self._targets = [name for name, network in networks.items() if network.has_target]
         self._shared_learner: SharedLearner | None = None
 
@@ -145,43 +148,35 @@ class UpdateLoop:
         """Transitions in one update."""
         return self._settings.parameters[self.batch_network].batch_size
 
-    @property
-    def batch_network(self) -> str:
-        """The network whose ``batch_size`` counts, for all of them."""
-        return self._settings.batch_network or next(iter(self._settings.parameters))
+    @cached_property
+    def _learns_by_rule(self) -> bool:
+        """Decided once, at the first update: the compiled step is made for one of both ways."""
+        return self._rules.learns_by_rule
 
-    @property
-    def has_batches(self) -> bool:
-        """True if there is anything to learn from."""
-        return self._batches.has_rows
+    @cached_property
+    def _draws_together(self) -> bool:
+        return self._batches.gives_many_at_once and not self._rules.learns_one_by_one
 
     def learn(self, updates: int) -> SupportsFloat:
-        """Make updates on batches from the source.
+        """Make updates on batches from the source, in calls of as many as can be made together.
 
         :return: the sum of the losses; reading it waits for the updates
         """
         losses: list[SupportsFloat] = []
-        if not self._rules.learns_by_rule:
-            losses = [self.learn_from_batch(self._sample(1)) for _ in range(updates)]
-        elif self._rules.learns_one_by_one or not self._batches.gives_many_at_once:
-            losses = [self._update_on(self._sample(1), 1, with_targets=False) for _ in range(updates)]
-        else:
-            losses = self._learn_together(updates)
+        left, most = updates, 1 if updates == 1 else self._most_per_call
+        while left:
+            count, with_targets = 1, False
+            if not self._learns_by_rule:
+                losses.append(self.learn_from_batch(self.filtered(self._batches.sample(1, self.batch_size))))
+            else:
+                if self._draws_together:
+                    count = min(left, most)
+                    if self._targets:  # which may have to be updated in between
+                        count, with_targets = self._clock.updates_before_targets(count)
+                losses.append(self._update_on_sample(count, with_targets))
+            left -= count
         self.close_phase()
         return losses[0] if len(losses) == 1 else LazyArray(lambda: sum(map(float, losses)))
-
-    def _learn_together(self, updates: int) -> list[SupportsFloat]:
-        """All updates in compiled calls, split only where targets are to be updated in between."""
-        losses: list[SupportsFloat] = []
-        left = updates
-        most = self._most_per_call
-        while left:
-            count, with_targets = min(left, most), False
-            if self._targets:
-                count, with_targets = self._clock.updates_before_targets(count)
-            losses.append(self._update_on(self._sample(count), count, with_targets))
-            left -= count
-        return losses
 
     @property
     def _most_per_call(self) -> int:
@@ -197,10 +192,6 @@ class UpdateLoop:
         self._signals.gradients.add_sample(gradient_norm)
         self.update_targets_if_due()
         return float(loss)
-
-    def _sample(self, updates: int) -> Batch:
-        batch = self._batches.sample(updates, self.batch_size)
-        return batch if self._filters.is_empty else self.filtered(batch)
 
     def columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch from the source, for the learner."""
@@ -219,9 +210,11 @@ class UpdateLoop:
         filtered.reward_column = filters.filter_rewards(batch.reward_column, update)
         return filtered
 
-    def _update_on(self, batch: Batch, count: int, with_targets: bool) -> SupportsFloat:
-        """``count`` updates in one call, and the targets' if they are due. The learner's step is compiled for as many
-        updates as a phase makes; one that is cut, by targets or by the end of the run, makes fewer with the same.
+    def _update_on_sample(self, count: int, with_targets: bool) -> SupportsFloat:
+        """Make ``count`` updates in one call on what the source gives, and the targets' if they are due.
+
+        The learner's step is compiled for as many updates as a phase makes; a phase that is cut, by targets or by the
+        end of the run, makes fewer of them with the same step, so that nothing is compiled again.
 
         :param with_targets: the call updates the targets too, after each update or after those that the clock says
         :return: the sum of the losses, which is not read yet
@@ -230,7 +223,10 @@ class UpdateLoop:
         compiled = 1
         if count != 1:
             compiled = self._most_per_call
-        columns = self.columns(batch)
+        batch = self._batches.sample(count, self.batch_size)
+        if not self._filters.is_empty:
+            batch = self.filtered(batch)
+        columns = self._batches.columns(batch, self._rules.learning_columns(batch))
         if compiled != count:
             columns = pad(columns, len(columns["weights"]) // count * compiled)
         how: dict[str, Any] = {}
@@ -243,15 +239,32 @@ class UpdateLoop:
         self.update_targets_if_due(are_updated=with_targets)
         return LazyArray(lambda: sum(float(loss.sum()) for loss in result.losses.values()))
 
-    def update(self, columns: dict[str, np.ndarray], batch: Batch | None = None, **how: Any) -> LearningResult:
+    def update(
+        self, columns: dict[str, np.ndarray], batch: Batch | None = None, is_counted: bool = False, **how: Any
+    ) -> LearningResult:
         """Call the learner and record losses, gradients, and what the rule wants logged.
 
         :param columns: [N, ...] by name; see ``Learner.train``, which ``how`` is for
         :param batch: the batch of the source that they were made of, which is told the errors
+        :param is_counted: the caller has counted the update and records its loss and gradients
         """
-        result = self._train(columns, batch, self._clock.updates + 1, **how)
-        self._signals.loss.add_sample(LazyArray(lambda: sum(result.losses.values())))
-        self._signals.gradients.add_sample(LazyArray(lambda: self._gradient_norms(result)))
+        if self._settings.periods:
+            first = self._clock.updates + (not is_counted)
+            numbers = range(first, first + how.get("num_updates", 1))
+            how["learning"] = {
+                name: [number % period == 0 for number in numbers]
+                for name, period in self._settings.periods.items()
+                if period > 1
+            }
+        learner = self._shared_learner or self.learner
+        result = learner.train(columns, self._rules.learning_scalars(), **how)
+        if result.signal_names:
+            self._signals.add_learning(result)
+        if batch is not None and self._batches.wants_errors and result.errors is not None:
+            self._batches.take_errors(batch, np.abs(result.errors).ravel()[: len(batch)])
+        if not is_counted:
+            self._signals.loss.add_sample(LazyArray(lambda: sum(result.losses.values())))
+            self._signals.gradients.add_sample(LazyArray(lambda: self._gradient_norms(result)))
         return result
 
     def _gradient_norms(self, result: LearningResult) -> np.ndarray:
@@ -277,26 +290,9 @@ class UpdateLoop:
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
         """Make a single update, for a ``learn_from_batch`` whose caller records the loss and the gradients."""
-        result = self._train(padded(columns), batch, self._clock.updates)
+        result = self.update(padded(columns), batch, is_counted=True)
         losses = [float(loss[0]) for loss in result.losses.values()]
         return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])
-
-    def _train(self, columns: dict[str, np.ndarray], batch: Batch | None, first: int, **how: Any) -> LearningResult:
-        """:param first: the number of the first of these updates, from 1 on"""
-        if self._settings.periods:
-            numbers = range(first, first + how.get("num_updates", 1))
-            how["learning"] = {
-                name: [number % period == 0 for number in numbers]
-                for name, period in self._settings.periods.items()
-                if period > 1
-            }
-        learner = self._shared_learner or self.learner
-        result = learner.train(columns, self._rules.learning_scalars(), **how)
-        if result.signal_names:
-            self._signals.add_learning(result)
-        if batch is not None and self._batches.wants_errors and result.errors is not None:
-            self._batches.take_errors(batch, np.abs(result.errors).ravel()[: len(batch)])
-        return result
 
     def update_targets_if_due(self, are_updated: bool = False) -> None:
         """Update the target networks, if there are any and it is time.

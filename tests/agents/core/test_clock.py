@@ -50,9 +50,9 @@ def test_phases_follow_the_playing_steps(playing, last, steps, episodes, is_due)
 
 def test_a_phase_waits_for_the_end_of_the_episode_where_the_algorithm_does():
     one = clock(EnvironmentSteps(4), act_for_full_episodes=True)
-    assert not at(one, 6).is_due(in_episode=True)
-    assert at(one, 6, 1).is_due(in_episode=False)
-    assert at(clock(EnvironmentSteps(4), act_for_full_episodes=False), 6).is_due(in_episode=True)
+    assert not at(one, 6).is_due(in_episode=lambda: True)
+    assert at(one, 6, 1).is_due(in_episode=lambda: False)
+    assert at(clock(EnvironmentSteps(4), act_for_full_episodes=False), 6).is_due(in_episode=lambda: True)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,7 @@ def test_a_phase_waits_for_the_end_of_the_episode_where_the_algorithm_does():
         (EnvironmentSteps(4), 3, 1, 0, 5, 2, 2, 5),  # cut to what the run still wants
         (EnvironmentSteps(1), 1, 8, 80, 88, None, 8, 88),  # eight copies: eight phases
         (EnvironmentSteps(3), 1, 8, 0, 8, None, 2, 6),  # two steps are left over for the next phase
+        (EnvironmentSteps(3), 1, 8, 7, 16, None, 3, 16),  # with them, a third one is due
         (EnvironmentSteps(16), 2, 8, 0, 16, None, 2, 16),
         (EnvironmentSteps(1), 1, 8, 0, 1000, None, 1, 1000),  # what was played before training began is not caught up
         (EnvironmentSteps(3), 1, 8, 0, 1000, None, 1, 1000),  # nor is what would be left of it for the next phase

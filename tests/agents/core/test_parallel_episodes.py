@@ -56,9 +56,9 @@ def test_a_new_episode_of_the_present_environment_counts():
     player, parallel = three()
     parallel.enter(2)
     player.episode = episode(7)
-    assert [state["n"] for state in parallel.states] == [0, 1, 7]
-    assert list(parallel.those_where(lambda one: one.curr_state["n"] == 7)) == [2]
-    assert list(parallel.those_where(lambda one: one.curr_state["n"] < 7)) == [0, 1]
+    assert [one.curr_state["n"] for one in parallel.episodes] == [0, 1, 7]
+    assert list(parallel) == [0, 1, 2]
+    assert [one.curr_state["n"] for one in parallel.episodes] == [0, 1, 7]
 
 
 def test_all_episodes_are_put_aside_and_taken_up():
@@ -75,11 +75,12 @@ def test_all_episodes_are_put_aside_and_taken_up():
 def test_networks_are_asked_once_for_all():
     player, parallel = three()
     assert not parallel.are_asked_together
-    parallel.ask_together(dict(enumerate(parallel.states)))
+    parallel.ask_together({index: one.curr_state for index, one in enumerate(parallel.episodes)})
     assert parallel.are_asked_together
     assert [(parallel.state["n"], parallel.prediction) for _ in parallel] == [(0, 0), (1, 10), (2, 20)]
     assert player.asked == [[{"n": 0}, {"n": 1}, {"n": 2}]]
     parallel.ask_together({2: {"n": 4}})
-    assert [parallel.prediction for _ in parallel.those_where(lambda one: one.curr_state["n"] == 2)] == [40]
+    parallel.enter(2)
+    assert parallel.prediction == 40
     parallel.ask_together({})
     assert not parallel.are_asked_together
