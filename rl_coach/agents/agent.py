@@ -309,7 +309,7 @@ class Agent(CoachNames, AgentInterface):
         return self.clock.updates // self.updates_per_row * self.updates_per_row
 
     def _write_row_if_due(self) -> None:
-        if self.row_unit is not RowUnit.EPISODE and (number := self._row_number) > self._last_row:
+        if (number := self._row_number) > self._last_row:
             self._last_row = number
             self.signals.write_row(number, self._counts_of_row(RunPhase.TRAIN), self.batches.epoch)
 
@@ -659,7 +659,7 @@ class Agent(CoachNames, AgentInterface):
     def make_learning(self) -> Learning:
         """The part that decides when the agent learns, from what, and in how many updates: in phases on batches from
         the memory by default. Called once, when the networks are there."""
-        return BatchLearning(self.phases(), self.update_loop)
+        return BatchLearning(self.phases(), self.update_loop, self.batches)
 
     def phases(self) -> Phases:
         """Beginnings of training phases, for a part that learns in phases."""
@@ -693,7 +693,8 @@ class Agent(CoachNames, AgentInterface):
             return 0.0
         loss = self.learning.learn(self.updates_left)
         self.post_training_commands()
-        self._write_row_if_due()
+        if self.row_unit is not RowUnit.EPISODE:
+            self._write_row_if_due()
         return loss
 
     def _begin_training(self) -> None:

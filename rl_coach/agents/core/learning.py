@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Protocol, SupportsFloat
 
+from rl_coach.agents.core.batches import BatchSource
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.experience import Played
 from rl_coach.agents.core.update_loop import UpdateLoop
@@ -98,11 +99,7 @@ class PhaseLearning:
         return self._phases.is_on_policy()
 
     def is_due(self) -> bool:
-        return self._phases.clock.is_due(self._phases.is_in_episode) and self.has_data()
-
-    def has_data(self) -> bool:
-        """True if there is anything to learn from."""
-        return self._phases.memory.length() > 0
+        return self._phases.clock.is_due(self._phases.is_in_episode) and self._phases.memory.length() > 0
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
         clock, period = self._phases.clock, self._phases.algorithm.num_consecutive_playing_steps
@@ -124,14 +121,18 @@ class PhaseLearning:
 
 
 class BatchLearning(PhaseLearning):
-    """Learns from batches. :param update_loop: makes the updates, and has their source"""
+    """Learns from batches.
 
-    def __init__(self, phases: Phases, update_loop: UpdateLoop):
+    :param update_loop: makes the updates
+    :param batches: where they get their batches
+    """
+
+    def __init__(self, phases: Phases, update_loop: UpdateLoop, batches: BatchSource):
         super().__init__(phases)
-        self._update_loop = update_loop
+        self._update_loop, self._batches = update_loop, batches
 
-    def has_data(self) -> bool:
-        return self._update_loop.has_batches
+    def is_due(self) -> bool:
+        return self._phases.clock.is_due(self._phases.is_in_episode) and self._batches.has_rows
 
     def learn(self, updates_left: int | None = None) -> SupportsFloat:
         return self._update_loop.learn(self._phases.start())

@@ -157,18 +157,13 @@ class UpdateLoop:
     def _draws_together(self) -> bool:
         return self._batches.gives_many_at_once and not self._rules.learns_one_by_one
 
-    @property
-    def has_batches(self) -> bool:
-        """True if there is anything to learn from."""
-        return self._batches.has_rows
-
     def learn(self, updates: int) -> SupportsFloat:
         """Make updates on batches from the source, in calls of as many as can be made together.
 
         :return: the sum of the losses; reading it waits for the updates
         """
         losses: list[SupportsFloat] = []
-        left, most = updates, self._most_per_call
+        left, most = updates, 1 if updates == 1 else self._most_per_call
         while left:
             count, with_targets = 1, False
             if not self._learns_by_rule:
