@@ -1,4 +1,5 @@
-"""Every agent learns on the framework that the tests run on; ``make test`` runs this on TensorFlow and on JAX."""
+"""Every agent learns on the framework that the tests run on. Part of ``make soak``: on TensorFlow, ``make test`` trains
+agents of each family in the tests of equations, of environment copies and of resuming."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from tests.zoo.states import weights_of
 ONE_OF_EACH_CLASS = {make().path: name for name, (make, *_) in reversed(AGENTS.items())}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ONE_OF_EACH_CLASS.values()))
 def test_every_agent_makes_an_update(name, tmp_path):
     manager = created(name, 1000, tmp_path)
