@@ -69,41 +69,33 @@ class PlayUnit(Enum):
 class StepMethod:
     """A duration: a number of some kind of step. Zero or more; two durations of one kind and number are equal."""
 
-    __slots__ = ("_num_steps",)
+    __slots__ = ("num_steps",)
 
     def __init__(self, num_steps: int):
-        self._num_steps = num_steps
-
-    @property
-    def num_steps(self) -> int:
-        return self._num_steps
-
-    @num_steps.setter
-    def num_steps(self, value: int) -> None:
-        self._num_steps = value
+        self.num_steps = num_steps
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._num_steps == other._num_steps
+        return type(self) is type(other) and self.num_steps == other.num_steps
 
     def __hash__(self) -> int:
-        return hash((type(self), self._num_steps))
+        return hash((type(self), self.num_steps))
 
     def __truediv__(self, other: Any) -> Any:
         """A duration shared out over ``other`` parts, or how often a duration of the same kind fits; both rounded up,
         so that no step is lost."""
         if isinstance(other, type(self)):
-            return math.ceil(self._num_steps / other._num_steps)
+            return math.ceil(self.num_steps / other.num_steps)
         if isinstance(other, int):
-            return type(self)(math.ceil(self._num_steps / other))
+            return type(self)(math.ceil(self.num_steps / other))
         return NotImplemented
 
     def __rtruediv__(self, other: Any) -> Any:
         if isinstance(other, int):
-            return type(self)(math.ceil(other / self._num_steps))
+            return type(self)(math.ceil(other / self.num_steps))
         return NotImplemented
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._num_steps})"
+        return f"{type(self).__name__}({self.num_steps})"
 
 
 class Frames(StepMethod):

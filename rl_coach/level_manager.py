@@ -78,8 +78,8 @@ class LevelManager(EnvironmentInterface):
     ):
         super().__init__()
         steps_limit = EnvironmentSteps(1) if steps_limit is None else steps_limit
-        if not isinstance(steps_limit, EnvironmentSteps):
-            raise CoachError(f"steps_limit of level '{name}' counts EnvironmentSteps, not {steps_limit!r}")
+        if not isinstance(steps_limit, EnvironmentSteps) or steps_limit.num_steps < 1:
+            raise CoachError(f"steps_limit of level '{name}' is one or more EnvironmentSteps, not {steps_limit!r}")
         self.name = self.full_name_id = name
         self.agent = _the_agent(name, agents)
         # None where an agent learns from recorded data alone: nothing steps then
@@ -97,7 +97,6 @@ class LevelManager(EnvironmentInterface):
         self.ended_rewards: list[float] = []
         self._observation_due = True
         self._reset_due = False
-        self._acts_in_turns = steps_limit.num_steps > 1
         self._training_episode: Any = None
         self.agent.parent = self
         self.agent.create_agents()
@@ -242,9 +241,22 @@ class LevelManager(EnvironmentInterface):
         """
         if action is not None or self._observation_due:
             self.look(action)
-        response = self._act_in_turns() if self._acts_in_turns else self._act_once()
+        total_reward: Any = 0.0
+        for _ in range(self.steps_limit.num_steps):
+            chosen = self.choose()
+            if chosen is None:
+                response = self._last_answer()
+                break
+            response = self.active_environment.step(chosen.action)
+            self.take_in(response)
+            total_reward += response.reward
+            if self.episode_over:
+                break
         if self.should_reset_agent_state_after_time_limit_passes:
             self._reset_due = True
+        if self.steps_limit.num_steps > 1:
+            response = copy.copy(response)
+            response.reward = total_reward
         return response
 
     # A step in two halves: between them, anybody may ask the environment. ``look`` and ``choose`` come before it,
@@ -288,27 +300,6 @@ class LevelManager(EnvironmentInterface):
         response = self.active_environment.last_env_response
         if response is None:
             raise CoachError(f"level '{self.name}' cannot act before its environment has begun an episode")
-        return response
-
-    def _act_once(self) -> EnvResponse:
-        chosen = self.choose()
-        if chosen is None:
-            return self._last_answer()
-        response = self.active_environment.step(chosen.action)
-        self.take_in(response)
-        return response
-
-    def _act_in_turns(self) -> EnvResponse:
-        total_reward: Any = 0.0
-        for _ in range(self.steps_limit.num_steps):
-            before = self.environment_steps
-            response = self._act_once()
-            if self.environment_steps > before:
-                total_reward += response.reward
-            if self.episode_over:
-                break
-        response = copy.copy(response)
-        response.reward = total_reward
         return response
 
     @property

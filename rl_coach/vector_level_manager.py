@@ -47,7 +47,7 @@ class VectorLevelManager(LevelManager):
         # what a level does in one environment it does here in that of an evaluation alone
         super().__init__(name, agents, cast(SimulatedEnvironment, environment), **settings)
         self._copies = environment
-        if self._acts_in_turns or not isinstance(self.agent, Agent):
+        if self.steps_limit.num_steps > 1 or not isinstance(self.agent, Agent):
             raise CoachError(f"level '{name}' cannot act in several environments: set env_params.num_environments to 1")
         self._parallel = self.agent.play_in_copies(environment.num_copies)
         self.due = dict.fromkeys(range(environment.num_copies), True)

@@ -605,7 +605,7 @@ class Agent(CoachNames, AgentInterface):
         self, state: StateType, update_filter_internal_state: bool = True
     ) -> StateType:
         """The state as networks see it."""
-        if self.pre_network_filter.is_empty:
+        if not self.pre_network_filter.observation_filters:
             return state
         update = (
             update_filter_internal_state

@@ -69,6 +69,7 @@ class _Numbers:
     values: dict[str, np.ndarray]
 
 
+@dataclass
 class LearningResult:
     """The result of K updates of batch size B.
 
@@ -79,10 +80,9 @@ class LearningResult:
     :param signal_names: the names of the rule's signals, which are known before
     """
 
-    def __init__(self, read: Callable[[], tuple[_Numbers, TrainingError | None]], signal_names: list[str]):
-        self._read = read
-        self._numbers: _Numbers | None = None
-        self.signal_names = signal_names
+    read: Callable[[], tuple[_Numbers, TrainingError | None]]
+    signal_names: list[str]
+    _numbers: _Numbers | None = None
 
     @classmethod
     def joined(cls, results: Sequence[LearningResult]) -> LearningResult:
@@ -99,7 +99,7 @@ class LearningResult:
         :raises TrainingError: a loss is not finite
         """
         if self._numbers is None:
-            self._numbers, failure = self._read()
+            self._numbers, failure = self.read()
             if failure is not None:
                 raise failure
         return self._numbers
@@ -175,7 +175,6 @@ class Learner:
         self.num_compilations = 0
         self._compiled: dict[Any, tuple[Packing, CompiledStep]] = {}
         self._compiled_gradients: dict[Any, tuple[Packing, CompiledStep]] = {}
-        self._unread: LearningResult | None = None
         self._output_names = _OutputNames([], [], [], False)
 
     def train(
@@ -237,9 +236,9 @@ class Learner:
         for name in names.losses:
             self.networks[name].updates += int(np.sum(learning[name][:count])) if name in learning else count
         updates = {name: self.networks[name].updates for name in names.losses}
-        result = self._unread = LearningResult(partial(self._read, outputs, count, updates), names.signals)
+        result = LearningResult(partial(self._read, outputs, count, updates), names.signals)
         for network in self.networks.values():
-            network.is_changed_by(self.finish)
+            network.is_changed_by(result.wait)
         return result
 
     def gradients(
@@ -275,14 +274,6 @@ class Learner:
         result = LearningResult(partial(self._read, outputs, 1, updates), names.signals)
         result.wait()
         return {name: np.asarray(gradient) for name, gradient in zip(names.losses, found)}, result
-
-    def finish(self) -> None:
-        """Wait for the updates under way.
-
-        :raises TrainingError: a loss is not finite; said once, so that a failed run can still be saved
-        """
-        if self._unread is not None:
-            self._unread.wait()
 
     def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
         """A function of (packed vector, large columns, indices) that replaces the networks' variables.
@@ -494,7 +485,6 @@ class Learner:
         )
 
     def _read(self, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, TrainingError | None]:
-        self._unread = None
         rows, names = np.asarray(outputs)[:count], self._output_names
         is_finite = np.isfinite(rows[:, : len(names.losses)]).all()
         failure = None if is_finite else self._not_finite(rows, names.losses, count, updates)

@@ -149,7 +149,7 @@ class NetworkState:
         """Move the target's weights towards the online ones; a rate of 1 copies them."""
         raise NotImplementedError(f"{type(self).__name__} moves no target")
 
-    def is_changed_by(self, check: Callable[[], None]) -> None:
+    def is_changed_by(self, check: Callable[[], Any]) -> None:
         """Updates have been made or are under way. :param check: waits for them and raises if they failed"""
         self.version += 1
         check()
@@ -176,7 +176,7 @@ class CompiledNetworkState(NetworkState):
         self.layout = StateLayout(groups)
         self.variables = [self._hold(array) for array in self.layout.pack(np, groups)]
         self._variables_of = {group: self.layout.variables_of([group]) for group in groups}
-        self._pending: Callable[[], None] | None = None
+        self._pending: Callable[[], Any] | None = None
         self._target_updates: dict[float, Callable[[], None]] = {}
 
     def arrays(self, group: str) -> list[np.ndarray]:
@@ -195,7 +195,7 @@ class CompiledNetworkState(NetworkState):
         self._target_updates[rate]()
         self.version += 1
 
-    def is_changed_by(self, check: Callable[[], None]) -> None:
+    def is_changed_by(self, check: Callable[[], Any]) -> None:
         """Updates are under way. :param check: waits for them and raises if they failed; called before anyone reads"""
         self._pending = check
         self.version += 1

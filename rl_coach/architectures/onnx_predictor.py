@@ -40,6 +40,11 @@ class ExportedNetwork:
         named = zip(self.weight_names, weights)
         return [array.transpose(self.weight_axes.get(name, range(array.ndim))) for name, array in named]
 
+    def disarranged(self, arranged: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """Views of what ``arranged`` gave, in which the axes are as they were."""
+        named = zip(self.weight_names, arranged)
+        return [array.transpose(np.argsort(self.weight_axes.get(name, range(array.ndim)))) for name, array in named]
+
 
 class _BoundBatch:
     """Buffers for one batch size, bound to the session once."""
@@ -73,12 +78,13 @@ class OnnxPredictor:
         options.log_severity_level = 3
         self.exported = exported
         self.weights = [np.array(array, order="C") for array in exported.arranged(weights)]
+        self._own_form = exported.disarranged(self.weights)
         self.session = onnxruntime.InferenceSession(exported.model, options, providers=["CPUExecutionProvider"])
         self._bound: dict[int, _BoundBatch] = {}
 
     def set_weights(self, weights: Sequence[np.ndarray]) -> None:
         """Predict with these from now on; they are copied."""
-        for bound, array in zip(self.weights, self.exported.arranged(weights)):
+        for bound, array in zip(self._own_form, weights):
             np.copyto(bound, array)
 
     def __call__(self, inputs: dict[str, Any]) -> list[np.ndarray]:

@@ -12,7 +12,6 @@ from rl_coach.exploration_policies.exploration_policy import (
     DiscreteActionExplorationPolicy,
     ExplorationParameters,
     best_action,
-    one_hot,
 )
 from rl_coach.policy.action_choice import CategoricalChoice
 from rl_coach.policy.drawing import sample_action
@@ -43,8 +42,7 @@ class Categorical(DiscreteActionExplorationPolicy):
         if self.phase == RunPhase.TRAIN:
             return sample_action(action_values, self.rng, action_mask)
         probabilities = np.ravel(action_values)
-        action = best_action(probabilities, self.rng, action_mask)
-        return action, one_hot(action, probabilities.size)
+        return best_action(probabilities, self.rng, action_mask)
 
     def action_choice(self) -> CategoricalChoice:
         return CategoricalChoice()

@@ -15,7 +15,6 @@ from rl_coach.exploration_policies.exploration_policy import (
     ExplorationPolicy,
     best_action,
     deployed_choice,
-    one_hot,
 )
 from rl_coach.policy.action_choice import ActionChoice, GreedyChoice
 from rl_coach.policy.drawing import sample_action
@@ -112,8 +111,7 @@ class EGreedy(ExplorationPolicy):
         elif self.continuous_exploration_policy is not None:
             action = self.continuous_exploration_policy.get_action(action_values)
         else:
-            best = best_action(np.ravel(action_values), self.rng, action_mask)
-            action = best, one_hot(best, np.size(action_values))
+            action = best_action(np.ravel(action_values), self.rng, action_mask)
         self.step_epsilon()
         return action
 

@@ -215,26 +215,23 @@ class ContinuousActionExplorationPolicy(ExplorationPolicy):
         return np.reshape(action_values[0], shape), std
 
 
-def best_action(values: np.ndarray, rng: np.random.Generator, action_mask: np.ndarray | None = None) -> int:
-    """The allowed action of the highest value; ties break at random.
+def best_action(
+    values: np.ndarray, rng: np.random.Generator, action_mask: np.ndarray | None = None
+) -> ActionAndProbabilities:
+    """The allowed action of the highest value, and the probabilities [A] of always choosing it; ties break at random.
 
     :param values: [A]
     :param action_mask: [A] of 0 and 1, None allows all
     :raises ValueError: no action is allowed
     """
-    if action_mask is None:
-        best = int(values.argmax())
-        is_best = values == values[best]
-        if np.count_nonzero(is_best) < 2:
-            return best
+    probabilities = np.zeros(values.size)
+    allowed = None if action_mask is None else allowed_actions(action_mask)
+    candidates = values if allowed is None else values[allowed]
+    best = int(candidates.argmax())
+    is_best = candidates == candidates[best]
+    if np.count_nonzero(is_best) > 1:
         ties = np.flatnonzero(is_best)
-        return int(ties[rng.integers(ties.size)])
-    allowed = allowed_actions(action_mask)
-    return int(allowed[best_action(values[allowed], rng)])
-
-
-def one_hot(action: int, num_actions: int) -> np.ndarray:
-    """[A] probabilities of a policy that always chooses one action."""
-    probabilities = np.zeros(num_actions)
+        best = int(ties[rng.integers(ties.size)])
+    action = best if allowed is None else int(allowed[best])
     probabilities[action] = 1.0
-    return probabilities
+    return action, probabilities

@@ -10,7 +10,6 @@ from rl_coach.exploration_policies.exploration_policy import (
     ExplorationParameters,
     ExplorationPolicy,
     best_action,
-    one_hot,
 )
 from rl_coach.policy.action_choice import GreedyChoice
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, GoalsSpace
@@ -34,8 +33,7 @@ class Greedy(ExplorationPolicy):
         if not isinstance(self.action_space, DiscreteActionSpace):
             mean = action_values[0] if isinstance(action_values, (list, tuple)) else action_values
             return np.reshape(mean, tuple(self.action_space.shape))
-        action = best_action(np.ravel(action_values), self.rng, action_mask)
-        return action, one_hot(action, self.action_space.num_actions)
+        return best_action(np.ravel(action_values), self.rng, action_mask)
 
     def action_choice(self) -> GreedyChoice:
         return GreedyChoice()

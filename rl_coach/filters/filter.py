@@ -134,28 +134,19 @@ class OutputFilter(_FilterChain):
         name: str | None = None,
     ):
         super().__init__(is_a_reference_filter, name)
-        self._action_filters: dict[str, ActionFilter] = OrderedDict() if action_filters is None else action_filters
-
-    @property
-    def action_filters(self) -> dict[str, ActionFilter]:
-        """The filters by name, nearest to the environment first."""
-        return self._action_filters
-
-    @action_filters.setter
-    def action_filters(self, val: dict[str, ActionFilter]) -> None:
-        self._action_filters = val
+        self.action_filters: dict[str, ActionFilter] = OrderedDict() if action_filters is None else action_filters
 
     def _members(self) -> Iterator[tuple[tuple[str, ...], Filter]]:
-        return (((name,), member) for name, member in self._action_filters.items())
+        return (((name,), member) for name, member in self.action_filters.items())
 
     def filter(self, action_info: ActionInfo) -> ActionInfo:
         """The action for the environment; the same object if there is no filter, otherwise a copy."""
         if self.i_am_a_reference_filter:
             self._refuse()
-        if not self._action_filters:
+        if not self.action_filters:
             return action_info
         filtered = copy.copy(action_info)
-        for action_filter in reversed(list(self._action_filters.values())):
+        for action_filter in reversed(list(self.action_filters.values())):
             filtered.action = action_filter.filter(filtered.action)
         return filtered
 
@@ -166,10 +157,10 @@ class OutputFilter(_FilterChain):
         """
         if self.i_am_a_reference_filter:
             self._refuse()
-        if not self._action_filters:
+        if not self.action_filters:
             return action_info
         reversed_info = copy.copy(action_info)
-        for action_filter in self._action_filters.values():
+        for action_filter in self.action_filters.values():
             action_filter.validate_output_action(reversed_info.action)
             reversed_info.action = action_filter.reverse_filter(reversed_info.action)
         return reversed_info
@@ -181,22 +172,22 @@ class OutputFilter(_FilterChain):
         :raises CoachError: a filter cannot lead to this space
         """
         space = output_action_space
-        for action_filter in self._action_filters.values():
+        for action_filter in self.action_filters.values():
             action_filter.validate_output_action_space(space)
             space = action_filter.get_unfiltered_action_space(space)
         return space
 
     def add_action_filter(self, filter_name: str, filter: ActionFilter, add_as_the_first_filter: bool = False) -> None:
         """Add a filter on the agent's side, or on the environment's with ``add_as_the_first_filter``."""
-        self._action_filters = _insert(self._action_filters, filter_name, filter, add_as_the_first_filter)
+        self.action_filters = _insert(self.action_filters, filter_name, filter, add_as_the_first_filter)
 
     def remove_action_filter(self, filter_name: str) -> None:
         """Remove a filter.
 
         :raises CoachError: there is none of this name
         """
-        _named(self._action_filters, filter_name, "action filter")
-        del self._action_filters[filter_name]
+        _named(self.action_filters, filter_name, "action filter")
+        del self.action_filters[filter_name]
 
 
 class NoOutputFilter(OutputFilter):
@@ -222,37 +213,14 @@ class InputFilter(_FilterChain):
         name: str | None = None,
     ):
         super().__init__(is_a_reference_filter, name)
-        self._observation_filters = {} if observation_filters is None else observation_filters
-        self._reward_filters: dict[str, RewardFilter] = OrderedDict() if reward_filters is None else reward_filters
-
-    @property
-    def observation_filters(self) -> dict[str, dict[str, ObservationFilter]]:
-        """For each observation its filters by name."""
-        return self._observation_filters
-
-    @observation_filters.setter
-    def observation_filters(self, val: dict[str, dict[str, ObservationFilter]]) -> None:
-        self._observation_filters = val
-
-    @property
-    def reward_filters(self) -> dict[str, RewardFilter]:
-        """The reward's filters by name."""
-        return self._reward_filters
-
-    @reward_filters.setter
-    def reward_filters(self, val: dict[str, RewardFilter]) -> None:
-        self._reward_filters = val
-
-    @property
-    def is_empty(self) -> bool:
-        """True if there is no filter, so that nothing is changed."""
-        return not (self._observation_filters or self._reward_filters)
+        self.observation_filters = {} if observation_filters is None else observation_filters
+        self.reward_filters: dict[str, RewardFilter] = OrderedDict() if reward_filters is None else reward_filters
 
     def _members(self) -> Iterator[tuple[tuple[str, ...], Filter]]:
-        for observation_name, filters in self._observation_filters.items():
+        for observation_name, filters in self.observation_filters.items():
             for name, observation_filter in filters.items():
                 yield ("observation", observation_name, name), observation_filter
-        for name, reward_filter in self._reward_filters.items():
+        for name, reward_filter in self.reward_filters.items():
             yield ("reward", name), reward_filter
 
     def filter(
@@ -268,19 +236,19 @@ class InputFilter(_FilterChain):
         if self.i_am_a_reference_filter:
             self._refuse()
         data = unfiltered_data if isinstance(unfiltered_data, list) else [unfiltered_data]
-        if not data or not (self._observation_filters or self._reward_filters):
+        if not data or not (self.observation_filters or self.reward_filters):
             return data
         filtered = [_shallow_copy(item) for item in data]
         if isinstance(filtered[0], Transition):
             self._filter_states([item.state for item in filtered], update_internal_state)
         self._filter_states([item.next_state for item in filtered], update_internal_state)
-        for reward_filter in self._reward_filters.values():
+        for reward_filter in self.reward_filters.values():
             for item in filtered:
                 item.reward = reward_filter.filter(item.reward, update_internal_state)
         return filtered
 
     def _filter_states(self, states: list[dict[str, Any]], update_internal_state: bool) -> None:
-        for name, filters in self._observation_filters.items():
+        for name, filters in self.observation_filters.items():
             if name not in states[0]:
                 continue
             if len(states) == 1:
@@ -298,10 +266,10 @@ class InputFilter(_FilterChain):
         """Filter a batch of states, each observation a column [B, ...]; the same dict if there is no filter."""
         if self.i_am_a_reference_filter:
             self._refuse()
-        if not self._observation_filters:
+        if not self.observation_filters:
             return columns
         filtered = dict(columns)
-        for name, filters in self._observation_filters.items():
+        for name, filters in self.observation_filters.items():
             if name in filtered:
                 for observation_filter in filters.values():
                     filtered[name] = observation_filter.filter_batch(filtered[name], update_internal_state)
@@ -311,7 +279,7 @@ class InputFilter(_FilterChain):
         """Filter one state of an episode with statistics that training is through with: they stay as they are, and
         only filters that remember the episode (a stack of frames, say) take the state in."""
         filtered = dict(state)
-        for name, filters in self._observation_filters.items():
+        for name, filters in self.observation_filters.items():
             if name in filtered:
                 for key, member in filters.items():
                     filtered[name] = _filter_one(filtered[name], {key: member}, member.remembers_episode)
@@ -322,11 +290,11 @@ class InputFilter(_FilterChain):
         ``filter_trained``."""
         if self.i_am_a_reference_filter:
             self._refuse()
-        if not (self._observation_filters or self._reward_filters):
+        if not (self.observation_filters or self.reward_filters):
             return response
         filtered = _shallow_copy(response)
         filtered.next_state = self.filter_trained(filtered.next_state)
-        for reward_filter in self._reward_filters.values():
+        for reward_filter in self.reward_filters.values():
             filtered.reward = reward_filter.filter(filtered.reward, reward_filter.remembers_episode)
         return filtered
 
@@ -334,7 +302,7 @@ class InputFilter(_FilterChain):
         """Filter a batch of rewards [B]; the same array if there is no filter."""
         if self.i_am_a_reference_filter:
             self._refuse()
-        for reward_filter in self._reward_filters.values():
+        for reward_filter in self.reward_filters.values():
             rewards = reward_filter.filter(rewards, update_internal_state)
         return rewards
 
@@ -344,7 +312,7 @@ class InputFilter(_FilterChain):
         :param input_observation_space: the space that the environment gives it; it is not changed
         :raises CoachError: a filter cannot handle the space
         """
-        filters = self._observation_filters.get(observation_name)
+        filters = self.observation_filters.get(observation_name)
         if not filters:
             return input_observation_space
         # a filter written for Coach may change the space that it is given
@@ -356,10 +324,10 @@ class InputFilter(_FilterChain):
 
     def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
         """The space of filtered rewards. The threshold of success stays that of unfiltered rewards."""
-        if not self._reward_filters:
+        if not self.reward_filters:
             return input_reward_space
         space = copy.deepcopy(input_reward_space)
-        for reward_filter in self._reward_filters.values():
+        for reward_filter in self.reward_filters.values():
             space = reward_filter.get_filtered_reward_space(space)
         return space
 
@@ -368,8 +336,8 @@ class InputFilter(_FilterChain):
 
         :raises CoachError: the other one has no filters
         """
-        filters = _named(self._observation_filters, from_observation, "filtered observation")
-        self._observation_filters[to_observation] = copy.deepcopy(filters)
+        filters = _named(self.observation_filters, from_observation, "filtered observation")
+        self.observation_filters[to_observation] = copy.deepcopy(filters)
 
     def add_observation_filter(
         self,
@@ -379,31 +347,31 @@ class InputFilter(_FilterChain):
         add_as_the_first_filter: bool = False,
     ) -> None:
         """Add a filter after the observation's other filters, or before them with ``add_as_the_first_filter``."""
-        present = self._observation_filters.get(observation_name, OrderedDict())
-        self._observation_filters[observation_name] = _insert(present, filter_name, filter, add_as_the_first_filter)
+        present = self.observation_filters.get(observation_name, OrderedDict())
+        self.observation_filters[observation_name] = _insert(present, filter_name, filter, add_as_the_first_filter)
 
     def add_reward_filter(self, filter_name: str, filter: RewardFilter, add_as_the_first_filter: bool = False) -> None:
         """Add a filter after the reward's other filters, or before them with ``add_as_the_first_filter``."""
-        self._reward_filters = _insert(self._reward_filters, filter_name, filter, add_as_the_first_filter)
+        self.reward_filters = _insert(self.reward_filters, filter_name, filter, add_as_the_first_filter)
 
     def remove_observation_filter(self, observation_name: str, filter_name: str) -> None:
         """Remove one filter of an observation.
 
         :raises CoachError: there is none of this name
         """
-        filters = _named(self._observation_filters, observation_name, "filtered observation")
+        filters = _named(self.observation_filters, observation_name, "filtered observation")
         _named(filters, filter_name, f"filter of the observation '{observation_name}'")
         del filters[filter_name]
         if not filters:
-            del self._observation_filters[observation_name]
+            del self.observation_filters[observation_name]
 
     def remove_reward_filter(self, filter_name: str) -> None:
         """Remove one filter of the reward.
 
         :raises CoachError: there is none of this name
         """
-        _named(self._reward_filters, filter_name, "reward filter")
-        del self._reward_filters[filter_name]
+        _named(self.reward_filters, filter_name, "reward filter")
+        del self.reward_filters[filter_name]
 
 
 def _shallow_copy(item: Any) -> Any:

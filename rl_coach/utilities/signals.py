@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Callable
 
 import numpy as np
 
 
+@dataclass(eq=False)
 class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
     """Numbers that may still be computed: any use as an array or as a number waits for them.
 
     :param compute: waits and gives them
     """
 
-    def __init__(self, compute: Callable[[], Any]):
-        self._compute = compute
+    compute: Callable[[], Any]
 
     def read(self) -> np.ndarray:
         """The numbers."""
-        return np.asarray(self._compute())
+        return np.asarray(self.compute())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.read(), dtype=dtype)

@@ -45,7 +45,7 @@ def actions(num_actions, steps):
 
 def preprocessed(observation):
     """84×84 grey pixels, as the filters of Atari presets make them; stacking aside."""
-    filters = list(AtariInputFilter()._observation_filters["observation"].values())[:3]
+    filters = list(AtariInputFilter().observation_filters["observation"].values())[:3]
     return functools.reduce(lambda image, one: one.filter(image), filters, observation)
 
 

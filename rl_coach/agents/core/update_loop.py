@@ -201,7 +201,7 @@ class UpdateLoop:
         """The batch as networks see it, whatever learns from it afterwards. The filters' statistics take in its states,
         if ``update_pre_network_filters_state_on_train`` says so."""
         filters = self._filters
-        if filters.is_empty:
+        if not (filters.observation_filters or filters.reward_filters):
             return batch
         update = self._settings.algorithm.update_pre_network_filters_state_on_train
         filtered = Batch(batch)
@@ -223,9 +223,7 @@ class UpdateLoop:
         compiled = 1
         if count != 1:
             compiled = self._most_per_call
-        batch = self._batches.sample(count, self.batch_size)
-        if not self._filters.is_empty:
-            batch = self.filtered(batch)
+        batch = self.filtered(self._batches.sample(count, self.batch_size))
         columns = self._batches.columns(batch, self._rules.learning_columns(batch))
         if compiled != count:
             columns = pad(columns, len(columns["weights"]) // count * compiled)

@@ -82,15 +82,14 @@ class ExperienceReplay(Memory):
 
         :raises CoachError: the memory is empty or, if duplicates are not allowed, has fewer than ``size``
         """
-        return self._store.batch(self._store.rows(self._draw(size)))
-
-    def _draw(self, size: int) -> np.ndarray:
         length = self._store.length
         if length == 0 or (size > length and not self.allow_duplicates):
             self._refuse_sampling(size)
         if self.allow_duplicates:
-            return uniform_rows(self.rng, length, size)
-        return self.rng.choice(length, size, replace=False)
+            drawn = uniform_rows(self.rng, length, size)
+        else:
+            drawn = self.rng.choice(length, size, replace=False)
+        return self._store.batch(self._store.rows(drawn))
 
     def _refuse_sampling(self, size: int) -> None:
         raise CoachError(
