@@ -1,5 +1,5 @@
 # make run     trains CartPole_DQN until it holds its pole up
-# make test    lint, type check, import contracts, unit tests: of agents on JAX, of the rest on TensorFlow
+# make test    lint, type check, import contracts, unit tests
 # make faults  kills, stops, starves and deceives runs and their parts in every way (four minutes)
 # make soak    interrupts, resumes and damages runs in every way (half an hour)
 # make golden  trains every preset that has a reward to reach (hours)
@@ -72,18 +72,11 @@ run: $(VENV)/.run-installed
 	$(BIN)/coach -p CartPole_DQN --apply_stop_condition
 
 # mypy computes on one core and pytest waits in between: both go on together, and what mypy found is printed at the end.
-# Agents are tested on JAX, which compiles in half of the time, the rest on TensorFlow; tests/frameworks.py says which.
-QUICK := $(BIN)/python -m pytest -n auto --maxprocesses 8 -q --split-by-framework \
-  -m "not golden and not slow and not install and not cluster"
-ON_JAX := tests/agents tests/architectures tests/exploration_policies tests/resume
-
 test: style
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	$(MAKE) --no-print-directory types >"$$log" 2>&1 & typing=$$!; \
-	COACH_TEST_FRAMEWORK=jax KERAS_BACKEND=jax $(QUICK) $(ON_JAX); on_jax=$$?; \
-	$(QUICK); on_tensorflow=$$?; \
-	wait $$typing; typed=$$?; cat "$$log"; \
-	exit $$(( on_jax || on_tensorflow || typed ))
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not slow and not install and not cluster" -q; \
+	tested=$$?; wait $$typing; typed=$$?; cat "$$log"; exit $$(( tested || typed ))
 
 soak: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "resume or faults or slow" -q

@@ -1,10 +1,7 @@
 import os
 import signal
 
-import pytest
 from hypothesis import settings
-
-from tests.frameworks import is_chosen
 
 # Tests write to no directory of the user's.
 os.environ.setdefault("COACH_COMPILATION_CACHE", "off")
@@ -16,14 +13,3 @@ settings.load_profile("untimed")
 # A shell has what it starts in the background ignore Ctrl-C, and what the tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    text = "of the tests of agents, run those of COACH_TEST_FRAMEWORK; tests/frameworks.py says which"
-    parser.addoption("--split-by-framework", action="store_true", help=text)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("split_by_framework"):
-        config.hook.pytest_deselected(items=[item for item in items if not is_chosen(item.path)])
-        items[:] = [item for item in items if is_chosen(item.path)]

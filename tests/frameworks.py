@@ -1,8 +1,4 @@
-"""The framework that tests build networks on: TensorFlow, or what ``COACH_TEST_FRAMEWORK`` names.
-
-``make test`` runs pytest twice with ``--split-by-framework``. The tests of agents run on JAX, which compiles in half of
-the time; all others run on TensorFlow; what differs between the two frameworks runs on both.
-"""
+"""The framework that tests build networks on: TensorFlow, or what ``COACH_TEST_FRAMEWORK`` names."""
 
 from __future__ import annotations
 
@@ -19,28 +15,9 @@ from rl_coach.installation import install_command
 
 FRAMEWORK = Frameworks[os.environ.get("COACH_TEST_FRAMEWORK", "tensorflow")]
 
-ON_JAX = ("agents/", "exploration_policies/")
-"""Directories and files below ``tests``: ``make test`` runs them on JAX."""
-ON_BOTH = (
-    "agents/test_every_agent.py",
-    "agents/test_policy_family.py",
-    "agents/test_toy_agent.py",
-    "agents/test_value_family.py",
-    "architectures/test_agreement.py",
-    "architectures/test_learner.py",
-    "architectures/test_update.py",
-    "resume/test_old_checkpoints.py",
-)
-
 starts_another_framework = pytest.mark.skipif(
     FRAMEWORK is not Frameworks.tensorflow, reason="runs with TensorFlow and starts the other framework itself"
 )
-
-
-def is_chosen(path: pathlib.Path) -> bool:
-    """True if the tests in a file belong to this framework's part of ``make test``."""
-    file = path.resolve().relative_to(pathlib.Path(__file__).resolve().parent).as_posix()
-    return file in ON_BOTH or file.startswith(ON_JAX) == (FRAMEWORK is Frameworks.jax)
 
 
 def where_installed(framework: str) -> pytest.MarkDecorator:

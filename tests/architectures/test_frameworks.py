@@ -44,20 +44,24 @@ def test_mxnet_beside_a_numpy_that_is_too_new_says_so(monkeypatch):
         importlib.import_module(COMPATIBLE_MXNET)
 
 
-@pytest.mark.slow  # make test runs on JAX what differs between the frameworks
 @pytest.mark.parametrize("framework", [pytest.param(name, marks=where_installed(name)) for name in ("jax", "mxnet")])
 @pytest.mark.parametrize(
     "tests",
     [
-        ["tests/architectures/test_predictions.py"],
+        pytest.param(["tests/architectures/test_predictions.py"], marks=pytest.mark.slow),
         ["tests/architectures/test_update.py", "tests/architectures/test_learner.py"],
         ["tests/architectures/test_agreement.py"],
         ["tests/agents/test_learning.py", "-k", f"{SEEDS} and not {LONG} or between_episodes", "-m", "not slow"],
-        ["tests/agents/test_going_on.py", "tests/agents/test_masks_and_ends.py", "-m", "not slow"],
-        ["tests/agents/test_learning.py", "-k", SEEDS, "-m", "slow"],
-        ["tests/agents/test_learning.py", "-k", f"{SEEDS} and {LONG}", "-m", "not slow"],
-        ["tests/exploration_policies/test_state_dependent_noise.py"],
-        ["tests/resume", "-k", CONTINUOUS_RUNS],
+        pytest.param(
+            ["tests/agents/test_going_on.py", "tests/agents/test_masks_and_ends.py", "-m", "not slow"],
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(["tests/agents/test_learning.py", "-k", SEEDS, "-m", "slow"], marks=pytest.mark.slow),
+        pytest.param(
+            ["tests/agents/test_learning.py", "-k", f"{SEEDS} and {LONG}", "-m", "not slow"], marks=pytest.mark.slow
+        ),
+        pytest.param(["tests/exploration_policies/test_state_dependent_noise.py"], marks=pytest.mark.slow),
+        pytest.param(["tests/resume", "-k", CONTINUOUS_RUNS], marks=pytest.mark.slow),
     ],
     ids=[
         "predictions",
@@ -73,6 +77,13 @@ def test_mxnet_beside_a_numpy_that_is_too_new_says_so(monkeypatch):
 )
 def test_the_same_tests_pass(framework, tests):
     run_on(framework, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+
+
+@pytest.mark.slow
+@where_installed("jax")
+@pytest.mark.parametrize("tests", ["tests/agents/test_every_agent.py", "tests/resume/test_old_checkpoints.py"])
+def test_what_every_agent_does_on_jax(tests):
+    run_on("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", tests)
 
 
 @pytest.mark.parametrize(
