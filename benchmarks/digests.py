@@ -1,11 +1,11 @@
 """Digests of short runs, to show that a change of the code changes no result.
 
 ``python -m benchmarks.digests compare`` runs presets on TensorFlow and JAX, with one environment and with three copies
-of it, and compares their weights, CSV files and counters to the last bit with those in ``tests/digests/digests.json``.
-``record`` runs every case twice, in two orders, and writes the file. ``--only NAME`` chooses a preset.
+of it, and compares their weights, CSV files and counters to the last bit with those in ``tests/digests``. ``record``
+runs every case twice, in two orders, and writes the file. ``--only NAME`` chooses a preset.
 
-Digests depend on the processor and on the versions of the libraries. Where they differ from the recorded ones,
-``compare`` says so; record a file with the old code on the same machine then.
+Digests depend on the processor, so each kind has a file of its own, and on the versions of the libraries. Where those
+differ from the recorded ones, ``compare`` says so; record a file with the old code on the same machine then.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any, Iterable, Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FILE = ROOT / "tests" / "digests" / "digests.json"
+DIRECTORY = ROOT / "tests" / "digests"
 FRAMEWORKS = ("tensorflow", "jax")
 COPIES = (1, 3)
 SEED = 11
@@ -271,6 +271,8 @@ def compare(chosen: list[Case], file: pathlib.Path) -> int:
 
     :return: how many
     """
+    if not file.exists():
+        raise SystemExit(f"there is no {file}: record it with the old code on a processor of this kind")
     recorded, machine, bad = json.loads(file.read_text()), this_machine(), 0
     changed = [
         f"{part} {old}, here {machine[part]}" for part, old in recorded["machine"].items() if machine[part] != old
@@ -312,7 +314,8 @@ def main() -> int:
     parser.add_argument("--framework", choices=FRAMEWORKS, help="both, unless one is chosen")
     parser.add_argument("--only", default="*", metavar="NAME", help="a preset, or a pattern of presets' names")
     parser.add_argument("--copies", type=int, choices=COPIES, help="of the environment; both, unless one is chosen")
-    parser.add_argument("--file", type=pathlib.Path, default=FILE)
+    own = DIRECTORY / f"{this_machine()['processor'].replace(' ', '_')}.json"
+    parser.add_argument("--file", type=pathlib.Path, default=own, help="default: %(default)s")
     options = parser.parse_args()
     if options.command == "run":
         run_here(options.names)

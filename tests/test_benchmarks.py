@@ -372,6 +372,14 @@ def test_digests_tell_what_differs(run_digests, capsys):
     assert "jax/CartPole_DQN/1: FAILED: it broke" in printed
 
 
+def test_each_kind_of_processor_has_digests_of_its_own(monkeypatch, tmp_path):
+    monkeypatch.setattr(digests, "DIRECTORY", tmp_path)
+    monkeypatch.setattr(digests, "this_machine", lambda: {"processor": "arm64 neon"})
+    monkeypatch.setattr("sys.argv", ["digests", "compare", "--only", "CartPole_DQN"])
+    with pytest.raises(SystemExit, match="there is no .*/arm64_neon.json: record it with the old code"):
+        digests.main()
+
+
 def test_a_case_that_differs_from_one_time_to_the_other_is_not_recorded(run_digests, capsys):
     # the second time is in the opposite order
     assert run_digests("record", [DIGESTS, DIGESTS], [{**DIGESTS, "weights": "9f"}, DIGESTS]) == 1
