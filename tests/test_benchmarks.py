@@ -376,7 +376,7 @@ def test_each_kind_of_processor_has_digests_of_its_own(monkeypatch, tmp_path):
     monkeypatch.setattr(digests, "DIRECTORY", tmp_path)
     monkeypatch.setattr(digests, "this_machine", lambda: {"processor": "arm64 neon"})
     monkeypatch.setattr("sys.argv", ["digests", "compare", "--only", "CartPole_DQN"])
-    with pytest.raises(SystemExit, match="there is no .*/arm64_neon.json: record it with the old code"):
+    with pytest.raises(SystemExit, match=r"there is no .*/arm64_neon\.json: record it with the old code"):
         digests.main()
 
 
