@@ -53,6 +53,7 @@ ENUMS = {
     "EmbeddingMergerType": "rl_coach.base_parameters",
     "DistributedCoachSynchronizationType": "rl_coach.base_parameters",
     "MemoryGranularity": "rl_coach.memories.memory",
+    "ObservationSpaceType": "rl_coach.environments.observation_space_type",
 }
 """The enums whose members may be named, and their modules."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
+import re
 from typing import Any, Iterator, Sequence, Union
 
 import numpy as np
@@ -22,6 +23,7 @@ from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, TrainingError, did_you_mean, force_list
 
 VIDEO_FRAMES_PER_SECOND = 10
+_FULL_NAME = re.compile(r"[\w.:/-]+-v\d+|[\w.]+:[A-Z]\w*|.+\.py:\w+")
 _EPISODE_ATTRIBUTES = (
     "state", "reward", "done", "truncated", "info", "goal", "last_action", "last_env_response",
     "total_reward_in_current_episode", "_record",
@@ -49,7 +51,8 @@ class LevelSelection:
 
 
 class SingleLevelSelection(LevelSelection):
-    """Choice of one among several levels.
+    """Choice of one among several levels, or of another one by its full name: an id of Gymnasium with its version
+    (``Hopper-v5``, ``module:Level-v0``), ``module:Class`` or ``path/to/file.py:Class``.
 
     :param levels: the levels by the names to choose from, as a dict; or a list of levels, or one level, which are
         their own names
@@ -73,7 +76,7 @@ class SingleLevelSelection(LevelSelection):
         key = name.lower() if self.force_lower else name
         if key in self.levels:
             return self.levels[key]
-        if name in self.levels.values():
+        if name in self.levels.values() or _FULL_NAME.fullmatch(name):
             return name
         raise CoachError(f"no level '{name}'{did_you_mean(name, self.levels) or f'; the levels are {self._choices()}'}")
 

@@ -6,7 +6,7 @@ Gymnasium and the simulators are imported when an environment is made, not with 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Callable, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Sequence, Union, cast
 
 import numpy as np
 
@@ -26,12 +26,13 @@ from rl_coach.environments.gym_levels import (
     make_simulator,
     mujoco_v2,
     roboschool_v1,
+    say_once,
 )
 from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
-from rl_coach.utilities.requirements import flags, instance, member, optional, whole
+from rl_coach.utilities.requirements import TEXT, flags, instance, list_of, member, optional, whole
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class GymEnvironmentParameters(EnvironmentParameters):
     :ivar max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum; 1 uses the last
     :ivar additional_simulator_parameters: keyword arguments for the simulator's constructor
     :ivar observation_space_type: kind of the observations; None decides by their shape and dtype
+    :ivar observations: the names of the observations to use, of an environment that gives several; None uses all that
+        networks can read. A nested one is called ``'outer/inner'``
     :ivar life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
     """
 
@@ -78,6 +81,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
         "max_over_num_frames": whole(1),
         "additional_simulator_parameters": optional(instance(dict, "a dictionary")),
         "observation_space_type": optional(member(ObservationSpaceType)),
+        "observations": optional(list_of(TEXT)),
     }
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
@@ -88,6 +92,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
         self.max_over_num_frames = 1
         self.additional_simulator_parameters: dict[str, Any] = {}
         self.observation_space_type: ObservationSpaceType | None = None
+        self.observations: list[str] | None = None
         self.life_loss_ends_training_episode = True
 
     @property
@@ -183,6 +188,7 @@ class GymEnvironment(Environment):
     :param no_ops_last_single_frames: each no-op lasts a single frame; otherwise ``frame_skip`` frames
     :param max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum
     :param observation_space_type: kind of the observations; None decides by their shape and dtype
+    :param observations: the names of the observations to use; None uses all that networks can read
     :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
     :param kwargs: ``experiment_path``, the directory of videos
     :raises CoachError: no such level, a package is missing, or its spaces have no counterpart here
@@ -206,6 +212,7 @@ class GymEnvironment(Environment):
         observation_space_type: ObservationSpaceType | None = None,
         life_loss_ends_training_episode: bool = True,
         no_ops_last_single_frames: bool = False,
+        observations: Sequence[str] | None = None,
         **kwargs: Any,
     ):
         if level is None:
@@ -217,7 +224,7 @@ class GymEnvironment(Environment):
         parameters = additional_simulator_parameters or {}
         simulator = make_simulator(self.env_id, parameters, self.frame_skip, self._render_mode())
         self.additional_simulator_parameters = parameters
-        found = self._connect(simulator, observation_space_type)
+        found = self._connect(simulator, observation_space_type, observations)
         single_frames = self.env
         self._hold_actions(max_over_num_frames)
         self._single_frames = single_frames if no_ops_last_single_frames else None
@@ -241,28 +248,33 @@ class GymEnvironment(Environment):
             return "human"
         return "rgb_array" if self._uses_images else None
 
-    def _connect(self, simulator: Any, observation_space_type: ObservationSpaceType | None) -> Probe:
+    def _connect(
+        self, simulator: Any, observation_space_type: ObservationSpaceType | None, names: Sequence[str] | None
+    ) -> Probe:
         """Set the spaces, and the functions that lead to and from the simulator's own.
 
         :return: answers of the simulator when it was tried
         """
         from rl_coach.environments import gym_probe, gym_spaces, gym_wrappers
 
-        names: list[str] = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()
+        actions: list[str] = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()
         space = gym_wrappers.present_space(simulator.action_space)
-        self.action_space, self._to_simulator_action = gym_spaces.action_space_of(space, self.env_id, names)
+        self.action_space, self._to_simulator_action = gym_spaces.action_space_of(space, self.env_id, actions)
         found = gym_probe.probe(simulator, self._simulator_action(self._action_space.default_action), self.seed)
         self.env = found.env
         self._simulator = self.env.unwrapped
         self._read_state = gym_spaces.StateReader(
             gym_wrappers.present_space(simulator.observation_space), self.action_space, observation_space_type,
-            self.env_id, found.observation, found.info, copies=found.reuses_memory,
+            self.env_id, found.observation, found.info, copies=found.reuses_memory, names=names,
         )  # fmt: skip
+        if left_out := self._read_state.left_out:
+            listed = ", ".join(f"'{name}' ({type(part).__name__})" for name, part in left_out.items())
+            say_once(f"level '{self.env_id}': no network can read {listed}: left out")
         self.state_space = self._read_state.state_space
         if "desired_goal" in self.state_space:
             self.goal_space = cast(ObservationSpace, self.state_space["desired_goal"])
         if self.human_control:
-            self._prepare_for_a_person(gym_probe.keys_to_actions(self._simulator, space), names)
+            self._prepare_for_a_person(gym_probe.keys_to_actions(self._simulator, space), actions)
         return found
 
     def _check_first_steps(self, found: Probe) -> None:

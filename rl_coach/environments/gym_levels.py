@@ -98,7 +98,8 @@ class UnknownLevelError(CoachError):
 
 
 @functools.cache
-def _say_once(message: str) -> None:
+def say_once(message: str) -> None:
+    """Log a warning, unless this process has logged it before."""
     logger.warning(message)
 
 
@@ -179,7 +180,7 @@ def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, ren
         if newest is None or newest.id == specification.id:
             raise CoachError(f"level '{name}': {error}") from error
     simulator = _make(_bare(newest), parameters, render_mode)
-    _say_once(f"level '{name}' no longer runs; using '{newest.id}'{_difference(newest.name, simulator)}")
+    say_once(f"level '{name}' no longer runs; using '{newest.id}'{_difference(newest.name, simulator)}")
     return simulator
 
 
@@ -210,7 +211,7 @@ def _make_with_old_gym(name: str, parameters: dict[str, Any], render_mode: str |
     # the environment alone: gym's own wrappers want steps of one kind, and a NumPy of its days
     simulator: Any = OldApiEnvironment(gym.make(name, **parameters).unwrapped)
     simulator.spec = specification
-    _say_once(f"level '{name}' is registered with gym, which is no longer maintained")
+    say_once(f"level '{name}' is registered with gym, which is no longer maintained")
     limit = specification.max_episode_steps
     return simulator if limit is None else TimeLimit(simulator, limit)
 
@@ -277,7 +278,7 @@ def find_specification(name: str) -> Any:
         return _bare(gymnasium.registry[name])
     newest = _newest_version(name)
     if newest is not None:
-        _say_once(f"level '{name}': using its current version '{newest.id}'")
+        say_once(f"level '{name}': using its current version '{newest.id}'")
         return _bare(newest)
     raise UnknownLevelError(_no_such_level(name, list(gymnasium.registry)))
 
@@ -337,7 +338,7 @@ def _cart_pole_v0() -> Any:
     specification = _bare(gymnasium.spec("CartPole-v1"))
     specification.max_episode_steps = 200
     specification.reward_threshold = 195.0
-    _say_once("level 'CartPole-v0': using 'CartPole-v1' limited to 200 steps per episode (Gymnasium removed v0)")
+    say_once("level 'CartPole-v0': using 'CartPole-v1' limited to 200 steps per episode (Gymnasium removed v0)")
     return specification
 
 
@@ -355,5 +356,5 @@ def _arcade_specification(name: str, match: re.Match) -> Any:
         frameskip=frameskip, repeat_action_probability=sticky, full_action_space=False,
         obs_type="ram" if match["ram"] else "rgb",
     )  # fmt: skip
-    _say_once(f"level '{name}': using '{current}' with repeat_action_probability {sticky}")
+    say_once(f"level '{name}': using '{current}' with repeat_action_probability {sticky}")
     return specification

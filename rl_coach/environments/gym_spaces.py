@@ -5,7 +5,7 @@ Functions that would change nothing are None, so that a plain vector observation
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Sequence
 
 import gymnasium as gym
 import numpy as np
@@ -26,10 +26,12 @@ from rl_coach.spaces import (
     TensorObservationSpace,
     VectorObservationSpace,
 )
-from rl_coach.utils import CoachError
+from rl_coach.utils import CoachError, did_you_mean
 
 MAX_NUM_COMBINED_ACTIONS = 4096
 ACTION_MASK = "action_mask"
+READABLE = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)
+"""The spaces of observations that become arrays."""
 
 Convert = Callable[[Any], Any]
 
@@ -131,6 +133,8 @@ def _array_observations(
     is_bytes = space.dtype == np.uint8 and bool(np.all(space.high == 255))
     if rank == 2 and (kind is ObservationSpaceType.Image or is_bytes):
         return ImageObservationSpace((*shape, 1), float(space.high.max())), lambda value: np.asarray(value)[..., None]
+    if rank == 2:  # a table of features, which networks take as a vector
+        return _array_observations(space, ObservationSpaceType.Vector)
     if rank != 3:
         return TensorObservationSpace(np.asarray(shape), space.low, space.high), None
     axis = _channels_axis(shape)
@@ -158,7 +162,10 @@ class StateReader:
     :param observation: an observation of the environment, whose arrays may differ from the space
     :param info: an info of the environment
     :param copies: copy each observation, because the environment writes the next one into the same array
-    :raises CoachError: an observation does not fit the space, or Coach has no space for it
+    :param names: the observations to read; None reads all that networks can take
+    :raises CoachError: an observation does not fit the space; Coach has no space for one that is named, or for any
+
+    :ivar left_out: the spaces of the observations that no network can read, such as texts, by name
     """
 
     def __init__(
@@ -170,12 +177,21 @@ class StateReader:
         observation: Any,
         info: dict[str, Any],
         copies: bool = False,
+        names: Sequence[str] | None = None,
     ):
         self.state_space = StateSpace({})
+        self.left_out: dict[str, gym.Space] = {}
         self._num_actions = action_space.num_actions if isinstance(action_space, DiscreteActionSpace) else None
         self._parts: list[tuple[str, tuple[str, ...], Convert | None]] = []
-        for path, part in _leaves(space):
-            name = "/".join(path) or "observation"
+        leaves = {"/".join(path) or "observation": (path, part) for path, part in _leaves(space)}
+        if unknown := [name for name in names or () if name not in leaves]:
+            suggestion = did_you_mean(unknown[0], leaves) or f"; there are: {', '.join(map(repr, leaves))}"
+            raise CoachError(f"level '{level}' has no observation '{unknown[0]}'{suggestion}")
+        if names is None and any(isinstance(part, READABLE) for _, part in leaves.values()):
+            self.left_out = {name: part for name, (_, part) in leaves.items() if not isinstance(part, READABLE)}
+        for name, (path, part) in leaves.items():
+            if name in self.left_out or (names is not None and name not in names):
+                continue
             sub_space, convert = self._part(name, part, kind, level)
             sample = _follow(observation, path)
             _check_shape(part, sample, level, name)

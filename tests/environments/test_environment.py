@@ -58,6 +58,15 @@ def test_a_single_level_selection_may_heed_case():
     assert str(selection) == "Pong-v4"
 
 
+@pytest.mark.parametrize(
+    "name", ["Walker2d-v5", "robots:FetchReach-v4", "ALE/Pong-v5", "robots:Arm", "my envs/arm.py:Arm"]
+)
+def test_a_full_name_needs_not_be_in_the_list(name):
+    selection = SingleLevelSelection({"hopper": "Hopper-v5"})
+    selection.select(name)
+    assert str(selection) == name
+
+
 def test_an_unknown_level_is_an_error_that_names_the_nearest():
     with pytest.raises(CoachError, match="no level 'pongg'; did you mean 'pong'"):
         SingleLevelSelection({"pong": "PongDeterministic-v4", "qbert": "QbertDeterministic-v4"}).select("pongg")

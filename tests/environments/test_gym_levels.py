@@ -71,7 +71,7 @@ def test_old_mujoco_ids_run_as_their_newest_version(level):
 
 @pytest.mark.parametrize("level", [level for name, level in mujoco_v2.items() if name not in ("thrower", "striker")])
 def test_every_mujoco_level_runs_and_says_what_it_is_today(level, caplog):
-    gym_levels._say_once.cache_clear()
+    gym_levels.say_once.cache_clear()
     with caplog.at_level(logging.WARNING, logger="rl_coach"):
         simulator = make_simulator(level, {}, 1, None)
     name = level.removesuffix("-v2")
@@ -111,7 +111,7 @@ def test_fetch_levels_come_from_gymnasium_robotics():
 
 
 def test_one_line_says_what_an_old_level_is_today(caplog):
-    gym_levels._say_once.cache_clear()
+    gym_levels.say_once.cache_clear()
     with caplog.at_level(logging.WARNING, logger="rl_coach"):
         find_specification("CartPole-v0")
         find_specification("CartPole-v0")

@@ -40,7 +40,8 @@ def reader_of(space, observation, info=None, actions=4, **options):
         (bytes_of(84, 84, 7), None, PlanarMapsObservationSpace, (84, 84, 7)),
         (spaces.Box(0, 1, (8, 8, 3)), None, PlanarMapsObservationSpace, (8, 8, 3)),
         (spaces.Box(0, 1, (8, 8, 3)), ObservationSpaceType.Image, ImageObservationSpace, (8, 8, 3)),
-        (spaces.Box(0, 1, (5, 6)), None, TensorObservationSpace, (5, 6)),
+        (spaces.Box(0, 1, (5, 6)), None, VectorObservationSpace, (30,)),
+        (spaces.Box(0, 1, (5, 6)), ObservationSpaceType.Tensor, TensorObservationSpace, (5, 6)),
         (spaces.Box(0, 1, (2, 3, 4, 5)), None, TensorObservationSpace, (2, 3, 4, 5)),
         (bytes_of(84, 84, 3), ObservationSpaceType.Tensor, TensorObservationSpace, (84, 84, 3)),
         (spaces.Box(0, 1, (5, 6)), ObservationSpaceType.Vector, VectorObservationSpace, (30,)),
@@ -169,3 +170,33 @@ def test_observations_are_copied_where_the_environment_reuses_them():
 def test_an_observation_of_another_shape_than_its_space_is_an_error():
     with pytest.raises(CoachError, match=r"'level'.*'observation' has the shape \(3,\).*has \(2,\)"):
         reader_of(spaces.Box(-1, 1, (2,)), np.zeros(3))
+
+
+class TestSeveralObservations:
+    SPACE = spaces.Dict(
+        {
+            "mission": spaces.Text(20),
+            "image": spaces.Box(0, 255, (3, 3), np.uint8),
+            "inside": spaces.Dict({"direction": spaces.Discrete(4)}),
+        }
+    )
+    OBSERVATION = {"mission": "go", "image": np.ones((3, 3), np.uint8), "inside": {"direction": 2}}
+
+    def test_those_that_no_network_can_read_are_left_out(self):
+        reader = reader_of(self.SPACE, self.OBSERVATION)
+        assert reader.left_out == {"mission": self.SPACE["mission"]}
+        assert set(reader.state_space.sub_spaces) == set(reader(self.OBSERVATION, {})) == {"image", "inside/direction"}
+
+    def test_those_that_are_named_are_read(self):
+        reader = reader_of(self.SPACE, self.OBSERVATION, names=["inside/direction"])
+        assert reader(self.OBSERVATION, {})["inside/direction"].tolist() == [0, 0, 1, 0]
+        assert list(reader.state_space.sub_spaces) == ["inside/direction"] and not reader.left_out
+
+    def test_names_that_cannot_be_read_are_errors(self):
+        with pytest.raises(CoachError, match=r"'level' has no observation 'imag'; did you mean 'image'\?"):
+            reader_of(self.SPACE, self.OBSERVATION, names=["imag"])
+        with pytest.raises(CoachError, match=r"'mission' of the space .* is not supported"):
+            reader_of(self.SPACE, self.OBSERVATION, names=["mission"])
+        only_text = spaces.Dict({"mission": spaces.Text(20)})
+        with pytest.raises(CoachError, match=r"'mission' of the space .* is not supported"):
+            reader_of(only_text, {"mission": "go"})
