@@ -14,6 +14,7 @@ from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
 from rl_coach.agents.core.evaluation_snapshot import EvaluationSnapshot
 from rl_coach.agents.core.experience import Experience, Played
+from rl_coach.agents.core.finite_watch import FiniteWatch
 from rl_coach.agents.core.learning import BatchLearning, Learning, Phases
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
@@ -130,6 +131,7 @@ class Agent(CoachNames, AgentInterface):
         self.episode = self.episode_class(algorithm)
         self.parallel: ParallelEpisodes | None = None
         self.clock = TrainingClock(algorithm)
+        self.watch = FiniteWatch()
         self.experience = Experience(self.memory, algorithm)
         self.signals = Signals(
             visualization.dump_in_episode_signals, visualization.dump_signals_to_csv_every_x_episodes, self.row_unit
@@ -197,7 +199,7 @@ class Agent(CoachNames, AgentInterface):
             )
         self.batches.seed(self._seeds.spawn(1)[0])
         self.update_loop = UpdateLoop(
-            self, self.networks, self.batches, self.clock, self.signals, self.pre_network_filter,
+            self, self.networks, self.batches, self.clock, self.signals, self.pre_network_filter, self.watch,
             UpdateSettings(
                 self.ap.network_wrappers, self.ap.algorithm, self.acting_networks, self.spaces.action_mask_name,
                 self.batch_network, self.most_updates_per_call, self.learning_periods,
@@ -455,11 +457,12 @@ class Agent(CoachNames, AgentInterface):
 
         :return: True if the episode is over
         """
+        episode = self.episode
         if self._phase is RunPhase.TEST:
             filtered = self.input_filter.filter_evaluated(env_response)
         else:
             filtered = self.input_filter.filter(env_response, deep_copy=False)[0]
-        episode = self.episode
+            self.watch.look(env_response, filtered, episode.steps, self.clock.episodes + 1)
         if episode.incoming_goal is not None:
             filtered = copy.copy(filtered)
             filtered.next_state = {**filtered.next_state, "desired_goal": episode.incoming_goal}
@@ -613,7 +616,9 @@ class Agent(CoachNames, AgentInterface):
             and self._phase is not RunPhase.TEST
         )
         columns = {name: np.asarray(observation)[None] for name, observation in state.items()}
-        return {name: column[0] for name, column in self.pre_network_filter.filter_columns(columns, update).items()}
+        filtered = self.pre_network_filter.filter_columns(columns, update)
+        self.watch.compare(columns, filtered, "pre-network filter", f"at step {self.clock.steps}")
+        return {name: column[0] for name, column in filtered.items()}
 
     def get_state_embedding(self, state: StateType | list[StateType]) -> np.ndarray:
         """[B, D], the output of the middleware of network ``main`` for one state or a list of them."""

@@ -78,8 +78,9 @@ class PolicyAgent(Agent):
             return self.exploration_policy.choose(outputs, mask)
         except TrainingError as error:
             step, updates = self.total_steps_counter, self.training_iteration
+            source = f"; {self.watch.source}" if self.watch.source else ""
             raise TrainingError(
-                f"network '{self.policy_network}' at step {step}, after {updates} updates: {error}"
+                f"network '{self.policy_network}' at step {step}, after {updates} updates: {error}{source}"
             ) from error
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:

@@ -78,20 +78,22 @@ class LearningResult:
 
     :param read: waits and gives the numbers, and what is wrong with them
     :param signal_names: the names of the rule's signals, which are known before
+    :param explain: gives the reason why a loss is not finite
     """
 
-    read: Callable[[], tuple[_Numbers, TrainingError | None]]
+    read: Callable[[], tuple[_Numbers, str]]
     signal_names: list[str]
+    explain: Callable[[], str] | None = None
     _numbers: _Numbers | None = None
 
     @classmethod
     def joined(cls, results: Sequence[LearningResult]) -> LearningResult:
         """The result of several calls as if one had made their updates."""
-        return cls(lambda: (_joined([result.wait() for result in results]), None), results[0].signal_names)
+        return cls(lambda: (_joined([result.wait() for result in results]), ""), results[0].signal_names)
 
     def part(self, network: str, signal_names: Sequence[str]) -> LearningResult:
         """The losses and gradients of a network, and some of the rule's signals."""
-        return LearningResult(lambda: (_part(self.wait(), network, signal_names), None), list(signal_names))
+        return LearningResult(lambda: (_part(self.wait(), network, signal_names), ""), list(signal_names))
 
     def wait(self) -> _Numbers:
         """Wait until the updates are made.
@@ -100,8 +102,10 @@ class LearningResult:
         """
         if self._numbers is None:
             self._numbers, failure = self.read()
-            if failure is not None:
-                raise failure
+            # what explains holds the whole batch, and signals hold results until the episode ends
+            explain, self.explain = self.explain, None
+            if failure:
+                raise TrainingError(f"{failure}: {explain()}" if explain else failure)
         return self._numbers
 
     @property
@@ -166,6 +170,8 @@ class Learner:
     :param ops: the framework's array operations, with the names of ``keras.ops``
     :param step: the pure training step
     :param networks: the framework's holders of the networks' state, by name
+
+    :ivar explain: gives the reason why a loss is not finite, from the columns that were learned from
     """
 
     def __init__(self, ops: Any, step: TrainingStep, networks: dict[str, Any]):
@@ -173,6 +179,7 @@ class Learner:
         self.step = step
         self.networks = networks
         self.num_compilations = 0
+        self.explain: Callable[[Mapping[str, np.ndarray]], str] | None = None
         self._compiled: dict[Any, tuple[Packing, CompiledStep]] = {}
         self._compiled_gradients: dict[Any, tuple[Packing, CompiledStep]] = {}
         self._output_names = _OutputNames([], [], [], False)
@@ -236,7 +243,9 @@ class Learner:
         for name in names.losses:
             self.networks[name].updates += int(np.sum(learning[name][:count])) if name in learning else count
         updates = {name: self.networks[name].updates for name in names.losses}
-        result = LearningResult(partial(self._read, outputs, count, updates), names.signals)
+        result = LearningResult(
+            partial(self._read, outputs, count, updates), names.signals, self.explain and partial(self.explain, columns)
+        )
         for network in self.networks.values():
             network.is_changed_by(result.wait)
         return result
@@ -271,7 +280,9 @@ class Learner:
             *found, outputs = compiled(vector, [columns[name] for name in packing.large], None)
         names = self._output_names
         updates = {name: self.networks[name].updates + 1 for name in names.losses}
-        result = LearningResult(partial(self._read, outputs, 1, updates), names.signals)
+        result = LearningResult(
+            partial(self._read, outputs, 1, updates), names.signals, self.explain and partial(self.explain, columns)
+        )
         result.wait()
         return {name: np.asarray(gradient) for name, gradient in zip(names.losses, found)}, result
 
@@ -484,10 +495,10 @@ class Learner:
             sequence_length=layout.sequence_length,
         )
 
-    def _read(self, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, TrainingError | None]:
+    def _read(self, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, str]:
         rows, names = np.asarray(outputs)[:count], self._output_names
         is_finite = np.isfinite(rows[:, : len(names.losses)]).all()
-        failure = None if is_finite else self._not_finite(rows, names.losses, count, updates)
+        failure = "" if is_finite else self._not_finite(rows, names.losses, count, updates)
         numbers = iter(rows.T)
         losses = {name: next(numbers) for name in names.losses}
         norms = {name: next(numbers) for name in names.losses}
@@ -499,11 +510,8 @@ class Learner:
         return _Numbers(losses, norms, signals, errors, values), failure
 
     @staticmethod
-    def _not_finite(rows: np.ndarray, losses_of: list[str], count: int, updates: dict[str, int]) -> TrainingError:
+    def _not_finite(rows: np.ndarray, losses_of: list[str], count: int, updates: dict[str, int]) -> str:
         name = next(name for name, loss in zip(losses_of, rows.T) if not np.isfinite(loss).all())
         loss = rows[:, losses_of.index(name)]
         first = int(np.argmin(np.isfinite(loss)))
-        return TrainingError(
-            f"the loss of network '{name}' became {loss[first]} at update {updates[name] - count + 1 + first}: "
-            f"try a smaller learning_rate, clip_gradients, or rescaled rewards"
-        )
+        return f"the loss of network '{name}' became {loss[first]} at update {updates[name] - count + 1 + first}"

@@ -10,6 +10,7 @@ import numpy as np
 
 from rl_coach.agents.core.batches import BatchSource
 from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.finite_watch import FiniteWatch
 from rl_coach.agents.core.signals import Signals
 from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.network_wrapper import NetworkWrapper
@@ -83,6 +84,7 @@ class UpdateLoop:
     :param clock: counts the updates, and says when targets are updated
     :param signals: where results are recorded
     :param filters: what a batch passes before the networks see it
+    :param watch: explains a loss that is not finite
 
     :ivar batch_network: the network whose ``batch_size`` counts, for all of them
     """
@@ -95,6 +97,7 @@ class UpdateLoop:
         clock: TrainingClock,
         signals: Signals,
         filters: InputFilter,
+        watch: FiniteWatch,
         settings: UpdateSettings,
     ):
         self._rules = rules
@@ -103,6 +106,7 @@ class UpdateLoop:
         self._clock = clock
         self._signals = signals
         self._filters = filters
+        self._watch = watch
         self._settings = settings
         self.batch_network = settings.batch_network or next(iter(settings.parameters), "")
         self._targets = [name for name, network in networks.items() if network.has_target]
@@ -132,7 +136,9 @@ class UpdateLoop:
         step = TrainingStep(functions, settings.parameters, rule)
         states = {name: network.state for name, network in networks.items()}
         acting = tuple(networks) if settings.acting is None else tuple(settings.acting)
-        return next(iter(networks.values())).framework.make_learner(step, states, acting)
+        learner = next(iter(networks.values())).framework.make_learner(step, states, acting)
+        learner.explain = self._watch.explain
+        return learner
 
     @cached_property
     def input_names(self) -> list[str]:
@@ -206,6 +212,7 @@ class UpdateLoop:
         update = self._settings.algorithm.update_pre_network_filters_state_on_train
         filtered = Batch(batch)
         filtered.state_columns = filters.filter_columns(batch.state_columns, update)
+        self._watch.compare(batch.state_columns, filtered.state_columns, "pre-network filter", "of a batch")
         filtered.next_state_columns = filters.filter_columns(batch.next_state_columns, False)
         filtered.reward_column = filters.filter_rewards(batch.reward_column, update)
         return filtered

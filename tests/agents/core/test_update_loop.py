@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.finite_watch import FiniteWatch
 from rl_coach.agents.core.signals import Signals
 from rl_coach.agents.core.update_loop import UpdateLoop, UpdateSettings
 from rl_coach.architectures.head_parameters import VHeadParameters
@@ -83,7 +84,8 @@ def loop_of(rules: Any = None, source: Any = None, updates: int = 1, period: Any
     algorithm.num_steps_between_copying_online_weights_to_target = period or EnvironmentSteps(1000)
     return UpdateLoop(
         rules or Rules(), {"main": wrap(network, spaces(VECTOR, DISCRETE))}, source or Source(),
-        TrainingClock(algorithm), Signals(), NoInputFilter(), UpdateSettings({"main": network}, algorithm, **settings),
+        TrainingClock(algorithm), Signals(), NoInputFilter(), FiniteWatch(),
+        UpdateSettings({"main": network}, algorithm, **settings),
     )  # fmt: skip
 
 
