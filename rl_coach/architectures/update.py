@@ -62,17 +62,20 @@ class LearningBatch:
 class NetworkView:
     """A network within an update rule: its online and target weights bound to the network's function.
 
-    With ``output_embedding`` the first head's outputs have the body's, ``embedding``.
+    With ``output_embedding`` the first head's outputs have the body's, ``embedding``. No gradient passes from one call
+    to the next: the buffers that a call leaves behind, such as running statistics, are constants to those after it.
     """
 
     def __init__(
         self,
+        ops: Any,
         function: NetworkFunction,
         weights: list,
         buffers: list,
         target: tuple[list, list] | None,
         sequence_length: int | None = None,
     ):
+        self._ops = ops
         self._function = function
         self._weights = weights
         self._target = target
@@ -103,7 +106,8 @@ class NetworkView:
         :param recurrent: [N, size] for each part of the state before each sequence
         """
         inputs = {**states, **recurrent}
-        outputs, after, self.buffers = self._function(self._weights, self.buffers, inputs, training, draws_noise=True)
+        outputs, after, buffers = self._function(self._weights, self.buffers, inputs, training, draws_noise=True)
+        self.buffers = [self._ops.stop_gradient(buffer) for buffer in buffers]
         return outputs, after
 
     def target(self, states: dict[str, Any]) -> list[dict[str, Any]]:
@@ -129,7 +133,8 @@ class NetworkView:
         names = self._function.kept_names
         if unknown := sorted(set(values) - set(names)):
             raise CoachError(f"no value '{unknown[0]}' is kept here: name it in ValuesParameters(kept=...)")
-        self.buffers = [values.get(name, old) for name, old in zip(names, self.buffers)]
+        kept = [values.get(name, old) for name, old in zip(names, self.buffers)]
+        self.buffers = [self._ops.stop_gradient(value) for value in kept]
 
 
 UpdateRule = Callable[[Any, dict[str, NetworkView], LearningBatch], Update]
@@ -311,7 +316,7 @@ class TrainingStep:
         """Each network's loss with l2 regularisation, the rule's update, and the networks' new buffers."""
         views = {
             name: NetworkView(
-                function, weights[name], state[name]["buffers"], _target_of(state[name]), batch.sequence_length
+                ops, function, weights[name], state[name]["buffers"], _target_of(state[name]), batch.sequence_length
             )
             for name, function in self.networks.items()
         }

@@ -9,7 +9,7 @@ import pytest
 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters, SACPolicyHeadParameters, VHeadParameters
-from rl_coach.architectures.layers import Conv2d, NoisyNetDense
+from rl_coach.architectures.layers import Conv2d, Dense, NoisyNetDense
 from rl_coach.architectures.packing import Packing, pad, padded
 from rl_coach.architectures.update import TrainingStep, Update, weighted_mean
 from rl_coach.architectures.values import ValuesParameters
@@ -411,6 +411,37 @@ def test_values_of_rows_and_values_outside_networks():
     np.testing.assert_array_equal(values.state.arrays("buffers"), [3.0])
     with pytest.raises(CoachError, match="network 'main' holds values and predicts nothing"):
         values.online_network.predict({})
+
+
+def test_running_statistics_of_one_pass_are_constants_to_the_next():
+    """The critic's first pass sees what the actor gives, its second one only the statistics that the first left."""
+
+    def rule(ops: Any, networks: dict, batch: Any) -> Update:
+        critic, actor = networks["critic"], networks["actor"]
+        moved = 100.0 * actor.online(batch.states)[0]["v"][:, None] + batch.states["observation"]
+        critic.online({"observation": moved})
+        value = ops.mean(critic.online(batch.states, training=False)[0]["v"])
+        networks["values"].keep(mean=value)
+        return Update({"actor": value + networks["values"].online({})[0]["mean"], "critic": value})
+
+    normalised = {"observation": InputEmbedderParameters(scheme=[Dense(8)], batchnorm=True)}
+    sgd: dict[str, Any] = {"optimizer_type": "SGD", "learning_rate": 1.0}
+    parameters: dict[str, Any] = {
+        "actor": network_parameters([VHeadParameters()], **sgd),
+        "critic": network_parameters([VHeadParameters()], input_embedders_parameters=normalised, **sgd),
+        "values": ValuesParameters({}, {"mean": 0.0}),
+    }
+    wrappers = {name: wrap(one, spaces(VECTOR, DISCRETE)) for name, one in parameters.items()}
+    states = {name: wrapper.state for name, wrapper in wrappers.items()}
+    step = TrainingStep({name: state.function for name, state in states.items()}, parameters, rule)
+    learner = wrappers["actor"].framework.make_learner(step, states, ())
+    before = {name: state.arrays("weights") for name, state in states.items()}
+    statistics = states["critic"].arrays("buffers")
+    learner.train(columns(B)).wait()
+    for one, other in zip(before["actor"], states["actor"].arrays("weights")):
+        np.testing.assert_array_equal(one, other)
+    assert any(not np.array_equal(a, b) for a, b in zip(before["critic"], states["critic"].arrays("weights")))
+    assert not np.array_equal(statistics[0], states["critic"].arrays("buffers")[0])
 
 
 def test_a_value_that_is_not_kept_is_named():

@@ -168,7 +168,7 @@ class MXNetLayers(Layers):
             variance = ops.mean(ops.square(x - mean), axis=axes)
             for position, new in zip(positions, (mean, variance)):
                 old = run.buffers[position]
-                run.buffers[position] = old + (1 - BATCHNORM_MOMENTUM) * (ops.stop_gradient(new) - old)
+                run.buffers[position] = old + (1 - BATCHNORM_MOMENTUM) * (new - old)
         else:
             mean, variance = (run.buffers[position] for position in positions)
         return (x - mean) / ops.sqrt(variance + BATCHNORM_EPSILON) * scale + shift
