@@ -11,9 +11,9 @@ import numpy as np
 
 from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.architectures.packing import Packing
-from rl_coach.architectures.update import LearningBatch, TrainingStep, assert_rank, global_norm
+from rl_coach.architectures.update import LearningBatch, Stage, TrainingStep, Update, assert_rank, global_norm
 from rl_coach.logger import screen
-from rl_coach.utils import TrainingError
+from rl_coach.utils import CoachError, TrainingError
 
 OPTIMIZER_SCALARS = 3
 Masks = Mapping[str, Sequence[bool]]
@@ -139,6 +139,14 @@ def _part(numbers: _Numbers, network: str, signal_names: Sequence[str]) -> _Numb
     )
 
 
+def _together(one: Update, other: Update) -> Update:
+    """What two stages of an update tell; the errors are those of the last stage that gives any."""
+    errors = one.errors if other.errors is None else other.errors
+    return Update(
+        one.losses | other.losses, errors, signals=one.signals | other.signals, values=one.values | other.values
+    )
+
+
 def _joined(numbers: list[_Numbers]) -> _Numbers:
     def of(group: str) -> dict[str, np.ndarray]:
         parts = [getattr(one, group) for one in numbers]
@@ -176,7 +184,8 @@ class Learner:
         self._compiled: dict[Any, tuple[Packing, CompiledStep]] = {}
         self._compiled_gradients: dict[Any, tuple[Packing, CompiledStep]] = {}
         self._unread: LearningResult | None = None
-        self._output_names = _OutputNames([], [], [], False)
+        # by stage; frameworks sort the keys of what passes through them
+        self._names_of_stages: dict[Stage, _OutputNames] = {}
 
     def train(
         self,
@@ -254,7 +263,10 @@ class Learner:
         :return: for each network that learns its gradients in one vector, in the order of its weights; and the numbers
             of the update that they would make
         :raises TrainingError: a loss is not finite
+        :raises CoachError: the update has several stages, the later ones of which need weights that change in between
         """
+        if len(self.step.stages) > 1:
+            raise CoachError("an update in several stages has no gradients of its own: let one process train")
         scalars = scalars or {}
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
         key = (layout, tuple(scalars), sequence_length)
@@ -275,6 +287,16 @@ class Learner:
         result = LearningResult(partial(self._read, outputs, 1, updates), names.signals)
         result.wait()
         return {name: np.asarray(gradient) for name, gradient in zip(names.losses, found)}, result
+
+    @property
+    def _output_names(self) -> _OutputNames:
+        """Those of all stages, which are known once a step is traced."""
+        stages = [self._names_of_stages[stage] for stage in self.step.stages]
+
+        def of(group: str) -> list[str]:
+            return list(dict.fromkeys(name for names in stages for name in getattr(names, group)))
+
+        return _OutputNames(of("losses"), of("signals"), of("values"), any(names.has_errors for names in stages))
 
     def finish(self) -> None:
         """Wait for the updates under way.
@@ -370,9 +392,10 @@ class Learner:
         self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any
     ) -> tuple[dict[str, Any], dict[str, list], Any]:
         """:return: the gradients and the new buffers by network, and the update's outputs [1, outputs]"""
-        found, buffers, numbers = self._differentiated(layout, state, columns, scalar_row, {})
+        (stage,) = self.step.stages
+        found, buffers, told = self._differentiated(stage, state, self._batch(columns, scalar_row, layout), {})
         norms = {name: global_norm(self.ops, found[name]) for name in found}
-        return found, buffers, self._outputs(numbers, norms)[None]
+        return found, buffers, self._outputs(told, norms)[None]
 
     def _columns(self, layout: StepLayout, rows: Any, large: dict[str, Any], k: Any, indices: Any) -> dict[str, Any]:
         """The columns of update k's batch."""
@@ -424,54 +447,65 @@ class Learner:
         masks = scalar_row[len(self.networks) * OPTIMIZER_SCALARS + len(layout.scalar_names) :]
         learning = {name: masks[i] for i, name in enumerate(layout.learning)}
         moving = {name: masks[i] for i, name in enumerate(layout.moving, start=len(learning))}
-        found, buffers, numbers = self._differentiated(layout, state, columns, scalar_row, learning)
-        after, norms = self._apply(state, found, buffers, optimizer_scalars)
-        after = self.step.keep_left_out(ops, state, after, learning)
-        state = self.step.keep_targets(ops, state, self.step.update_targets(after, layout.target_rates), moving)
-        return state, self._outputs(numbers, norms)
+        batch, told = self._batch(columns, scalar_row, layout), Update({})
+        norms: dict[str, Any] = {}
+        for stage in self.step.stages:
+            found, buffers, told_by_stage = self._differentiated(stage, state, batch, learning)
+            after, norms_of_stage = self._apply(state, found, buffers, optimizer_scalars)
+            state = self.step.keep_left_out(ops, state, after, learning)
+            told, norms = _together(told, told_by_stage), norms | norms_of_stage
+        state = self.step.keep_targets(ops, state, self.step.update_targets(state, layout.target_rates), moving)
+        return state, self._outputs(told, norms)
 
     def _differentiated(
-        self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any, learning: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, list], tuple]:
+        self, stage: Stage, state: dict, batch: LearningBatch, learning: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, list], Update]:
         """Networks that an update leaves out are not differentiated, unless others that can be are not left out.
 
         :param learning: scalars by network, above 0 where it learns; networks that it lacks always do
-        :return: the gradients and the new buffers by network; losses, errors, signals and values of rows
+        :return: the gradients and the new buffers by network, and what the stage's rule tells
         """
-        batch = self._batch(columns, scalar_row, layout)
         weights = {name: state[name]["weights"] for name in self.networks}
 
         def differentiate(left_out: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, list], tuple]:
-            def losses_of(weights: dict[str, list]) -> tuple[dict[str, Any], tuple]:
-                losses, update, buffers = self.step.losses(self.ops, weights, state, batch)
-                # frameworks sort the keys of what passes through them
-                self._output_names = _OutputNames(
+            def losses_of(learned: dict[str, list]) -> tuple[dict[str, Any], tuple]:
+                losses, update, buffers = self.step.losses(self.ops, stage.rule, weights | learned, state, batch)
+                self._names_of_stages[stage] = _OutputNames(
                     list(losses), list(update.signals), list(update.values), update.errors is not None
                 )
                 assert_rank(1, **update.values)
                 losses = {
                     name: self.ops.zeros_like(loss) if name in left_out else loss for name, loss in losses.items()
                 }
-                learned = {name: loss for name, loss in losses.items() if name not in left_out}
-                return learned, (losses, update.errors, update.signals, update.values, buffers)
+                wanted = {name: loss for name, loss in losses.items() if name not in left_out}
+                return wanted, (losses, update.errors, update.signals, update.values, buffers)
 
-            found, (losses, errors, signals, values, buffers) = self._gradients(losses_of, weights)
+            learned = {name: weights[name] for name in stage.networks}
+            if set(left_out) < set(learned):
+                found, (*told, buffers) = self._gradients(losses_of, learned)
+            else:
+                found, (*told, buffers) = losses_of(learned)
             found |= {name: self._no_gradients(weights[name]) for name in left_out}
-            return found, buffers, (losses, errors, signals, values)
+            return found, buffers, tuple(told)
 
-        if not learning or len(learning) == len(self.networks):
-            return differentiate(())
-        some_learn = sum(learning.values())
-        return self._branch(some_learn, lambda: differentiate(()), lambda: differentiate(tuple(learning)))
+        can_be_left_out = tuple(name for name in learning if name in stage.networks)
+        if not can_be_left_out or len(learning) == len(self.networks):
+            found, buffers, told = differentiate(())
+        else:
+            some_learn = sum(learning[name] for name in can_be_left_out)
+            found, buffers, told = self._branch(
+                some_learn, lambda: differentiate(()), lambda: differentiate(can_be_left_out)
+            )
+        return found, buffers, Update(*told)
 
-    def _outputs(self, numbers: tuple, norms: dict[str, Any]) -> Any:
+    def _outputs(self, told: Update, norms: dict[str, Any]) -> Any:
         """Losses, gradient norms, signals, errors and values of rows in one vector."""
         ops, names = self.ops, self._output_names
-        losses, errors, signals, values = numbers
-        parts = ((losses, names.losses), (norms, names.losses), (signals, names.signals))
+        parts = ((told.losses, names.losses), (norms, names.losses), (told.signals, names.signals))
         scalars = [part[name] for part, of_part in parts for name in of_part]
         outputs = ops.stack([ops.cast(ops.reshape(number, ()), "float32") for number in scalars])
-        rows = ([] if errors is None else [errors]) + [ops.cast(values[name], "float32") for name in names.values]
+        rows = [] if told.errors is None else [told.errors]
+        rows += [ops.cast(told.values[name], "float32") for name in names.values]
         return ops.concatenate([outputs, *rows]) if rows else outputs
 
     def _batch(self, columns: dict[str, Any], scalar_row: Any, layout: StepLayout) -> LearningBatch:

@@ -11,7 +11,7 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters, SACPolicyHeadParameters, VHeadParameters
 from rl_coach.architectures.layers import Conv2d, Dense, NoisyNetDense
 from rl_coach.architectures.packing import Packing, pad, padded
-from rl_coach.architectures.update import TrainingStep, Update, weighted_mean
+from rl_coach.architectures.update import Stage, TrainingStep, Update, weighted_mean
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.schedules import LinearSchedule
 from rl_coach.spaces import PlanarMapsObservationSpace
@@ -392,6 +392,52 @@ def test_an_update_leaves_networks_out_bit_for_bit():
     for group, arrays in before.items():
         for one, twin in zip(arrays, delayed["actor"].state.arrays(group)):
             np.testing.assert_array_equal(one, twin)
+
+
+def two_stages() -> tuple[dict[str, Any], Any]:
+    """Values a = 1 and b = 2 with a step size of 1/2: a descends a^2 / 2, and then b descends a b."""
+
+    def first(ops: Any, networks: dict, batch: Any) -> Update:
+        a = networks["a"].online({})[0]["value"]
+        return Update({"a": 0.5 * a * a}, errors=batch.rewards - a, signals={"a before": a})
+
+    def second(ops: Any, networks: dict, batch: Any) -> Update:
+        a, b = (networks[name].online({})[0]["value"] for name in "ab")
+        return Update({"b": a * b}, signals={"a after": a}, values={"sum": batch.rewards + a})
+
+    sgd: dict[str, Any] = {"optimizer_type": "SGD", "learning_rate": 0.5}
+    parameters = {"a": ValuesParameters({"value": 1.0}, **sgd), "b": ValuesParameters({"value": 2.0}, **sgd)}
+    wrappers = {name: wrap(one, spaces(VECTOR, DISCRETE)) for name, one in parameters.items()}
+    states = {name: wrapper.state for name, wrapper in wrappers.items()}
+    stages = Stage(("a",), first), Stage(("b",), second)
+    step = TrainingStep({name: state.function for name, state in states.items()}, parameters, stages)
+    return states, wrappers["a"].framework.make_learner(step, states, ())
+
+
+@pytest.mark.parametrize(
+    ("learning", "b", "losses"),
+    [({}, 1.5625, [1.0, 0.4375, 0.203125]), ({"b": [True, False, True]}, 1.6875, [1.0, 0.0, 0.21875])],
+)
+def test_a_stage_is_computed_from_what_the_stage_before_has_learned(learning, b, losses):
+    """b goes from 2 by half of 1/2, 1/4 and 1/8: of what a has become, not of what it was."""
+    states, learner = two_stages()
+    data = columns(3 * B)
+    result = learner.train(data, num_updates=3, learning=learning)
+    np.testing.assert_allclose(result.losses["a"], [0.5, 0.125, 0.03125])
+    np.testing.assert_allclose(result.losses["b"], losses)
+    np.testing.assert_allclose(result.signals["a before"], [1, 0.5, 0.25])
+    np.testing.assert_allclose(result.signals["a after"], [0.5, 0.25, 0.125])
+    rewards, before, after = data["rewards"].reshape(3, B), [[1], [0.5], [0.25]], [[0.5], [0.25], [0.125]]
+    np.testing.assert_allclose(result.errors, np.subtract(rewards, before), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(result.values["sum"], np.add(rewards, after), rtol=1e-5, atol=1e-6)
+    assert [float(states[name].arrays("weights")[0]) for name in "ab"] == [0.125, b]
+    assert [states[name].updates for name in "ab"] == [3, 2 if learning else 3]
+
+
+def test_stages_have_no_gradients_of_one_moment():
+    _, learner = two_stages()
+    with pytest.raises(CoachError, match="an update in several stages has no gradients of its own"):
+        learner.gradients(columns(B))
 
 
 def test_values_of_rows_and_values_outside_networks():

@@ -44,11 +44,11 @@ def gradients(function: Callable, weights: dict[str, Pieces]) -> tuple[dict[str,
 class VectorStep(TrainingStep):
     """A training step whose optimizer works on all weights of a network as one vector.
 
-    :param step: the step whose networks, parameters and rule it has
+    :param step: the step whose networks, parameters and stages it has
     """
 
     def __init__(self, step: TrainingStep):
-        super().__init__(step.networks, step.parameters, step.rule)
+        super().__init__(step.networks, step.parameters, step.stages)
 
     def apply(
         self, ops: Any, state: dict, gradients: dict[str, Any], buffers: dict, optimizer_scalars: dict[str, Any]
