@@ -126,8 +126,8 @@ def quantile_huber(quantiles: np.ndarray, atoms: np.ndarray) -> float:
 
 
 def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Haarnoja et al. 2018b, algorithm 1; Chen et al. 2021; Kuznetsov et al. 2020; Hiraoka et al. 2022 without dropout;
-    Bhatt et al. 2024."""
+    """Haarnoja et al. 2018b, algorithm 1, whose policy learns from critics that have just learned; Chen et al. 2021;
+    Kuznetsov et al. 2020; Hiraoka et al. 2022 without dropout; Bhatt et al. 2024."""
     algorithm, parameters = agent.ap.algorithm, agent.ap.network_wrappers
     head = parameters["q"].heads_parameters[0]
     count, each, delay = head.num_critics, head.num_quantiles, algorithm.update_policy_every_x_training_steps
@@ -166,6 +166,8 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
                 return quantile_huber(z, y)
             return 0.5 * float(np.mean(((z[:, :, 0] - y) ** 2).sum(axis=1)))
 
+        weights["q"] = optimizers["q"](weights["q"], gradient(q_loss, weights["q"]))
+
         def policy_loss(
             policy: list, batch: Any = batch, q: Any = weights["q"], alpha: Any = alpha, running: Any = running
         ) -> float:
@@ -175,12 +177,11 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
             return float(np.mean(alpha * log_density - (values.mean(axis=1) if is_mean else values.min(axis=1))))
 
         _, log_density = sampled(weights["policy"], s, batch["extra/noise"])
-        slopes = {"q": gradient(q_loss, weights["q"]), "policy": gradient(policy_loss, weights["policy"])}
-        slopes["temperature"] = [np.array(-(np.mean(log_density) - 1.0))]  # the target entropy is -1 for one element
-        learn = ["q"] + (["policy", "temperature"] if (number + 1) % delay == 0 else [])
-        for name in learn:
-            if name != "temperature" or algorithm.temperature is None:
-                weights[name] = optimizers[name](weights[name], slopes[name])
+        if (number + 1) % delay == 0:
+            weights["policy"] = optimizers["policy"](weights["policy"], gradient(policy_loss, weights["policy"]))
+            if algorithm.temperature is None:
+                slope = [np.array(-(np.mean(log_density) - 1.0))]  # the target entropy is -1 for one element
+                weights["temperature"] = optimizers["temperature"](weights["temperature"], slope)
         if target is not None:
             target = moved(target, weights["q"], algorithm.rate_for_copying_weights_to_target)
     return {**weights, "target": target, "running": running}

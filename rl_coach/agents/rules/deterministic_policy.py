@@ -1,4 +1,7 @@
-"""Updates of deterministic policies: DDPG's (Lillicrap et al. 2016) and TD3's (Fujimoto et al. 2018)."""
+"""Updates of deterministic policies: DDPG's (Lillicrap et al. 2016) and TD3's (Fujimoto et al. 2018).
+
+The actor climbs the critic that has just learned from the same batch, as both papers' algorithms have it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import numpy as np
 from rl_coach.architectures.update import (
     LearningBatch,
     NetworkView,
+    Stage,
+    Stages,
     Update,
     UpdateRule,
     assert_rank,
@@ -34,8 +39,28 @@ def policy_loss(ops: Any, batch: LearningBatch, policy: dict[str, Any], q: Any, 
     return weighted_mean(ops, action_penalty * saturation - q, batch.weights)
 
 
-def ddpg_rule(action_penalty: float, clip_targets: Sequence[float] | None, is_huber: bool = False) -> UpdateRule:
-    """Algorithm 1: the critic learns r + discount * Q'(s', mu'(s')), the actor climbs Q(s, mu(s))."""
+def actor_rule(value: str, action_penalty: float) -> UpdateRule:
+    """The actor climbs Q(s, mu(s)).
+
+    :param value: the critic's output [B] that it climbs
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        policy = networks["actor"].online(batch.states)[0]
+        q = networks["critic"].online({**batch.states, "action": policy["action"]})[0][value]
+        return Update({"actor": policy_loss(ops, batch, policy, q, action_penalty)})
+
+    return rule
+
+
+def ddpg_stages(action_penalty: float, clip_targets: Sequence[float] | None, is_huber: bool = False) -> Stages:
+    """Algorithm 1: the critic learns, then the actor."""
+    critic, actor = ddpg_critic_rule(clip_targets, is_huber), actor_rule("q", action_penalty)
+    return Stage(("critic",), critic), Stage(("actor",), actor)
+
+
+def ddpg_critic_rule(clip_targets: Sequence[float] | None, is_huber: bool = False) -> UpdateRule:
+    """The critic learns r + discount * Q'(s', mu'(s'))."""
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
@@ -46,32 +71,42 @@ def ddpg_rule(action_penalty: float, clip_targets: Sequence[float] | None, is_hu
         target_tm1 = clipped_target(ops, batch, q_t, clip_targets)
         q_tm1 = critic.online({**batch.states, "action": batch.actions})[0]["q"]
         errors = target_tm1 - q_tm1
-        policy = actor.online(batch.states)[0]
-        q_of_policy = critic.online({**batch.states, "action": policy["action"]})[0]["q"]
-        losses = {
-            "actor": policy_loss(ops, batch, policy, q_of_policy, action_penalty),
-            "critic": weighted_mean(ops, huber(ops, errors) if is_huber else errors * errors, batch.weights),
-        }
+        loss = weighted_mean(ops, huber(ops, errors) if is_huber else errors * errors, batch.weights)
         signals = {
             "Q": weighted_mean(ops, q_tm1, batch.weights),
             "TD targets": weighted_mean(ops, target_tm1, batch.weights),
         }
-        return Update(losses, errors=errors, signals=signals)
+        return Update({"critic": loss}, errors=errors, signals=signals)
 
     return rule
 
 
-def td3_rule(
+def td3_stages(
     policy_noise: float,
     noise_clipping: float,
     action_space: BoxActionSpace,
     action_penalty: float,
     clip_targets: Sequence[float] | None,
     is_huber: bool = False,
-) -> UpdateRule:
-    """Algorithm 1: critics learn from the smallest target value of a smoothed action, the actor climbs the first one.
+) -> Stages:
+    """Algorithm 1: critics learn, then the actor, which climbs the first of them.
 
-    ``extra['noise']`` is [B, A], standard normal. Which updates teach the actor is the agent's to say.
+    Which updates teach the actor is the agent's to say.
+    """
+    critics = td3_critic_rule(policy_noise, noise_clipping, action_space, clip_targets, is_huber)
+    return Stage(("critic",), critics), Stage(("actor",), actor_rule("first", action_penalty))
+
+
+def td3_critic_rule(
+    policy_noise: float,
+    noise_clipping: float,
+    action_space: BoxActionSpace,
+    clip_targets: Sequence[float] | None,
+    is_huber: bool = False,
+) -> UpdateRule:
+    """Critics learn from the smallest target value of a smoothed action.
+
+    ``extra['noise']`` is [B, A], standard normal.
     """
     bounds = [np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high)]
 
@@ -87,16 +122,11 @@ def td3_rule(
         critics = critic.online({**batch.states, "action": batch.actions})[0]["critics"]
         errors = target_tm1[:, None] - critics  # [B, critics]
         squares = huber(ops, errors) if is_huber else errors * errors
-        policy = actor.online(batch.states)[0]
-        q_of_policy = critic.online({**batch.states, "action": policy["action"]})[0]["first"]
-        losses = {
-            "actor": policy_loss(ops, batch, policy, q_of_policy, action_penalty),
-            "critic": weighted_mean(ops, ops.sum(squares, axis=-1), batch.weights),
-        }
+        loss = weighted_mean(ops, ops.sum(squares, axis=-1), batch.weights)
         signals = {
             "Q": weighted_mean(ops, critics[:, 0], batch.weights),
             "TD targets": weighted_mean(ops, target_tm1, batch.weights),
         }
-        return Update(losses, errors=errors[:, 0], signals=signals)
+        return Update({"critic": loss}, errors=errors[:, 0], signals=signals)
 
     return rule
