@@ -5,7 +5,7 @@ The actor climbs the critic that has just learned from the same batch, as both p
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
@@ -53,23 +53,46 @@ def actor_rule(value: str, action_penalty: float) -> UpdateRule:
     return rule
 
 
-def ddpg_stages(action_penalty: float, clip_targets: Sequence[float] | None, is_huber: bool = False) -> Stages:
+NextValue = Callable[[Any, dict[str, NetworkView], LearningBatch], Any]
+"""The value [B] of the next states that the critic bootstraps from: ``next_value(ops, networks, batch)``."""
+
+
+def value_of_target_policy(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Any:
+    """Q'(s', mu'(s')) [B]."""
+    a_t = networks["actor"].target(batch.next_states)[0]["action"]
+    return networks["critic"].target({**batch.next_states, "action": a_t})[0]["q"]
+
+
+def best_of_next_actions(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Any:
+    """The largest Q'(s', a) [B] of ``extra['next_actions']`` [B, k, A] (Dulac-Arnold et al. 2015, algorithm 2: the
+    target's policy is the full one, which chooses among the neighbours by the target critic)."""
+    assert_rank(3, next_actions=batch.extra.get("next_actions"))
+    k, width = batch.extra["next_actions"].shape[1:]
+    states = {name: ops.repeat(column, k, axis=0) for name, column in batch.next_states.items()}
+    actions = ops.reshape(batch.extra["next_actions"], (-1, width))
+    values = networks["critic"].target({**states, "action": actions})[0]["q"]
+    return ops.max(ops.reshape(values, (-1, k)), axis=1)
+
+
+def ddpg_stages(
+    action_penalty: float,
+    clip_targets: Sequence[float] | None,
+    is_huber: bool = False,
+    next_value: NextValue = value_of_target_policy,
+) -> Stages:
     """Algorithm 1: the critic learns, then the actor."""
-    critic, actor = ddpg_critic_rule(clip_targets, is_huber), actor_rule("q", action_penalty)
+    critic, actor = ddpg_critic_rule(clip_targets, is_huber, next_value), actor_rule("q", action_penalty)
     return Stage(("critic",), critic), Stage(("actor",), actor)
 
 
-def ddpg_critic_rule(clip_targets: Sequence[float] | None, is_huber: bool = False) -> UpdateRule:
-    """The critic learns r + discount * Q'(s', mu'(s'))."""
+def ddpg_critic_rule(clip_targets: Sequence[float] | None, is_huber: bool, next_value: NextValue) -> UpdateRule:
+    """The critic learns r + discount * Q'(s', mu'(s')), or another value of the next state."""
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
         assert_rank(2, actions=batch.actions)
-        actor, critic = networks["actor"], networks["critic"]
-        a_t = actor.target(batch.next_states)[0]["action"]
-        q_t = critic.target({**batch.next_states, "action": a_t})[0]["q"]
-        target_tm1 = clipped_target(ops, batch, q_t, clip_targets)
-        q_tm1 = critic.online({**batch.states, "action": batch.actions})[0]["q"]
+        target_tm1 = clipped_target(ops, batch, next_value(ops, networks, batch), clip_targets)
+        q_tm1 = networks["critic"].online({**batch.states, "action": batch.actions})[0]["q"]
         errors = target_tm1 - q_tm1
         loss = weighted_mean(ops, huber(ops, errors) if is_huber else errors * errors, batch.weights)
         signals = {
