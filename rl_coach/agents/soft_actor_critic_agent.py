@@ -171,6 +171,8 @@ class SoftActorCriticAgentParameters(AgentParameters):
                 f"algorithm.temperature is None, which learns it, and network_wrappers has no 'temperature': "
                 f"set it to a number, or use {without}"
             )
+        if getattr(head, "batch_renorm_warm_up", None) is not None and not getattr(head, "batchnorm", False):
+            yield "network_wrappers['q']: batch_renorm_warm_up needs batchnorm=True in the head's parameters"
         if in_target is not None and quantiles > 1:
             yield (
                 f"algorithm.num_critics_in_target is {in_target}, and without effect where the head has num_quantiles "

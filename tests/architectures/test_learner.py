@@ -9,13 +9,15 @@ import pytest
 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters, SACPolicyHeadParameters, VHeadParameters
-from rl_coach.architectures.layers import Conv2d, Dense, NoisyNetDense
+from rl_coach.architectures.layers import Conv2d, Dense, Layer, NoisyNetDense
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.packing import Packing, pad, padded
 from rl_coach.architectures.update import Stage, TrainingStep, Update, weighted_mean
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.schedules import LinearSchedule
 from rl_coach.spaces import PlanarMapsObservationSpace
 from rl_coach.utils import CoachError, TrainingError
+from tests.agents.numpy_gradients import gradient
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces, wrap
 
 B = 4
@@ -392,6 +394,65 @@ def test_an_update_leaves_networks_out_bit_for_bit():
     for group, arrays in before.items():
         for one, twin in zip(arrays, delayed["actor"].state.arrays(group)):
             np.testing.assert_array_equal(one, twin)
+
+
+class Renormalized(Layer):
+    def applied(self, layers: Any, x: Any) -> Any:
+        return layers.batch_renorm(x, 2)
+
+
+def test_batch_renormalization_after_its_warm_up():
+    """Ioffe 2017, algorithm 1: two passes with the batch alone, then two with r and d, which have no gradient;
+    predictions use the running statistics."""
+
+    def rule(ops: Any, networks: dict, batch: Any) -> Update:
+        v = networks["main"].online(batch.states)[0]["v"]
+        return Update({"main": weighted_mean(ops, v * v, batch.weights)}, values={"v": v})
+
+    wrapper, learner = wrapper_and_learner(
+        rule,
+        input_embedders_parameters={
+            "observation": InputEmbedderParameters(scheme=[Dense(2), Renormalized()], activation_function="none")
+        },
+        middleware_parameters=FCMiddlewareParameters(scheme=[], activation_function="none"),
+        optimizer_type="SGD",
+        learning_rate=0.1,
+    )
+    data = columns(4 * B)
+    # the first feature's batches are far from its running mean, 0, and the second's have a large deviation
+    data["states/observation"] = 30 * data["states/observation"] + [40, 0, 0]
+    weights = [np.asarray(w, np.float64) for w in wrapper.state.arrays("weights")]
+    mean, variance, clipped = np.zeros(2), np.ones(2), 0
+    result = learner.train(data, num_updates=4)
+    for k in range(4):
+        x = data["states/observation"][k * B : (k + 1) * B]
+        hidden = x @ weights[0] + weights[1]
+        r, d = np.ones(2), np.zeros(2)
+        if k >= 2:
+            ratio = np.sqrt(hidden.var(axis=0) + 1e-3) / np.sqrt(variance + 1e-3)
+            shift = (hidden.mean(axis=0) - mean) / np.sqrt(variance + 1e-3)
+            r, d = np.clip(ratio, 1 / 3, 3), np.clip(shift, -5, 5)
+            clipped += int(np.sum(r != ratio) + np.sum(d != shift))
+
+        def values(w: list, x: Any = x, r: Any = r, d: Any = d) -> np.ndarray:
+            hidden = x @ w[0] + w[1]
+            normalized = (hidden - hidden.mean(axis=0)) / np.sqrt(hidden.var(axis=0) + 1e-3) * r + d
+            return ((normalized * w[2] + w[3]) @ w[4] + w[5])[:, 0]
+
+        np.testing.assert_allclose(result.values["v"][k], values(weights), rtol=1e-3, atol=1e-4)
+        slopes = gradient(lambda w, values=values: float(np.mean(values(w) ** 2)), weights)
+        weights = [w - 0.1 * slope for w, slope in zip(weights, slopes)]
+        mean, variance = 0.99 * mean + 0.01 * hidden.mean(axis=0), 0.99 * variance + 0.01 * hidden.var(axis=0)
+    assert clipped
+    for found, expected in zip(wrapper.state.arrays("weights"), weights):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    for found, expected in zip(wrapper.state.arrays("buffers"), [mean, variance, [4.0]]):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    x = columns(B, seed=1)["states/observation"]
+    hidden = (x @ weights[0] + weights[1] - mean) / np.sqrt(variance + 1e-3)
+    acted = ((hidden * weights[2] + weights[3]) @ weights[4] + weights[5])[:, 0]
+    predicted = wrapper.online_network.predict({"observation": x})
+    np.testing.assert_allclose(np.asarray(predicted).reshape(-1), acted, rtol=1e-3, atol=1e-4)
 
 
 def two_stages() -> tuple[dict[str, Any], Any]:
