@@ -140,7 +140,7 @@ def _part(numbers: _Numbers, network: str, signal_names: Sequence[str]) -> _Numb
 
 
 def _together(one: Update, other: Update) -> Update:
-    """What two stages of an update tell; the errors are those of the last stage that gives any."""
+    """The results of two stages of an update as one; the errors are those of the last stage that gives any."""
     errors = one.errors if other.errors is None else other.errors
     return Update(
         one.losses | other.losses, errors, signals=one.signals | other.signals, values=one.values | other.values
