@@ -1,4 +1,4 @@
-"""CrossQ swings up a pendulum: batch normalisation, no target networks."""
+"""CrossQ swings up a pendulum: batch renormalisation, no target networks."""
 
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
@@ -25,6 +25,7 @@ agent_params.memory.max_size = (MemoryGranularity.Transitions, 1_000_000)
 for name in ("policy", "q"):
     agent_params.network_wrappers[name].adam_optimizer_beta1 = 0.5
 agent_params.network_wrappers["q"].heads_parameters[0].batchnorm = True
+agent_params.network_wrappers["q"].heads_parameters[0].batch_renorm_warm_up = 100_000
 agent_params.network_wrappers["q"].heads_parameters[0].network_layers_sizes = (1024, 1024)
 agent_params.network_wrappers["q"].create_target_network = False
 agent_params.algorithm.update_policy_every_x_training_steps = 3

@@ -23,7 +23,7 @@ from rl_coach.agents.core.signals import RowUnit, Signals
 from rl_coach.agents.core.transport import FILTERS, policy_of, take_policy
 from rl_coach.agents.core.update_loop import Outcome, UpdateLoop, UpdateSettings, columns_of
 from rl_coach.architectures.network_wrapper import NetworkWrapper, predictions_of
-from rl_coach.architectures.update import UpdateRule
+from rl_coach.architectures.update import Stages, UpdateRule
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import (
     ActionInfo,
@@ -231,8 +231,9 @@ class Agent(CoachNames, AgentInterface):
         ``core/batches.py`` for a pass over a data set, and for a mixture of several sources."""
         return MemoryBatches(self.memory)
 
-    def make_update_rule(self) -> UpdateRule:
-        """The algorithm's update as a pure function; see ``rl_coach.architectures.update``."""
+    def make_update_rule(self) -> UpdateRule | Stages:
+        """The algorithm's update as a pure function, or as one for each of its stages; see
+        ``rl_coach.architectures.update``."""
         raise NotImplementedError(f"{type(self).__name__} has no update rule: give it one, or a learn_from_batch")
 
     def _warn_of_batch_sizes(self) -> None:

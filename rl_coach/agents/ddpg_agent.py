@@ -12,11 +12,11 @@ from rl_coach.agents.deterministic_policy import (
     DeterministicPolicyAlgorithmParameters,
     DeterministicPolicyNetworkParameters,
 )
-from rl_coach.agents.rules.deterministic_policy import ddpg_rule
+from rl_coach.agents.rules.deterministic_policy import ddpg_stages
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DDPGActorHeadParameters, DDPGVHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.update import UpdateRule
+from rl_coach.architectures.update import Stages
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme
 from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, StateType
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
@@ -106,9 +106,9 @@ class DDPGAgent(Agent):
     def is_on_policy(self) -> bool:
         return False
 
-    def make_update_rule(self) -> UpdateRule:
+    def make_update_rule(self) -> Stages:
         algorithm, critic = self.ap.algorithm, self.ap.network_wrappers["critic"]
-        return ddpg_rule(algorithm.action_penalty, algorithm.clip_critic_targets, critic.replace_mse_with_huber_loss)
+        return ddpg_stages(algorithm.action_penalty, algorithm.clip_critic_targets, critic.replace_mse_with_huber_loss)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns = super().learning_columns(batch)

@@ -12,13 +12,13 @@ from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement, V
 from rl_coach.agents.rules.soft_actor_critic import (
     MaximumEntropySettings,
-    maximum_entropy_rule,
+    maximum_entropy_stages,
     soft_actor_critic_rule,
 )
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import SACPolicyHeadParameters, SACQHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.update import UpdateRule
+from rl_coach.architectures.update import Stages, UpdateRule
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.base_parameters import (
     AgentParameters,
@@ -171,6 +171,8 @@ class SoftActorCriticAgentParameters(AgentParameters):
                 f"algorithm.temperature is None, which learns it, and network_wrappers has no 'temperature': "
                 f"set it to a number, or use {without}"
             )
+        if getattr(head, "batch_renorm_warm_up", None) is not None and not getattr(head, "batchnorm", False):
+            yield "network_wrappers['q']: batch_renorm_warm_up needs batchnorm=True in the head's parameters"
         if in_target is not None and quantiles > 1:
             yield (
                 f"algorithm.num_critics_in_target is {in_target}, and without effect where the head has num_quantiles "
@@ -218,7 +220,7 @@ class SoftActorCriticAgent(Agent):
         self.learning_periods = {name: period for name in names if name in self.ap.network_wrappers}
         super().init_environment_dependent_modules()
 
-    def make_update_rule(self) -> UpdateRule:
+    def make_update_rule(self) -> UpdateRule | Stages:
         algorithm = self.ap.algorithm
         if has_value_network(self.ap):
             return soft_actor_critic_rule(1.0 if algorithm.temperature is None else algorithm.temperature)
@@ -231,7 +233,7 @@ class SoftActorCriticAgent(Agent):
             has_target=self.networks["q"].has_target,
             has_subset=algorithm.num_critics_in_target is not None,
         )
-        return maximum_entropy_rule(settings)
+        return maximum_entropy_stages(settings)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns = super().learning_columns(batch)

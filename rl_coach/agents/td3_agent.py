@@ -12,11 +12,11 @@ from rl_coach.agents.deterministic_policy import (
     DeterministicPolicyAlgorithmParameters,
     DeterministicPolicyNetworkParameters,
 )
-from rl_coach.agents.rules.deterministic_policy import td3_rule
+from rl_coach.agents.rules.deterministic_policy import td3_stages
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DDPGActorHeadParameters, TD3VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.update import UpdateRule
+from rl_coach.architectures.update import Stages
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme
 from rl_coach.core_types import Batch, TrainingSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
@@ -138,9 +138,9 @@ class TD3Agent(DDPGAgent):
             self.most_updates_per_call = UPDATES_OF_A_CALL
         super().init_environment_dependent_modules()
 
-    def make_update_rule(self) -> UpdateRule:
+    def make_update_rule(self) -> Stages:
         algorithm, critic = self.ap.algorithm, self.ap.network_wrappers["critic"]
-        return td3_rule(
+        return td3_stages(
             algorithm.policy_noise, algorithm.noise_clipping, self.spaces.action, algorithm.action_penalty,
             algorithm.clip_critic_targets, critic.replace_mse_with_huber_loss,
         )  # fmt: skip

@@ -15,7 +15,9 @@ from rl_coach.agents.ddpg_agent import (
     DDPGCriticNetworkParameters,
 )
 from rl_coach.agents.rules.action_embedding import ActionEmbedding, embedding_of
+from rl_coach.agents.rules.deterministic_policy import best_of_next_actions, ddpg_stages, value_of_target_policy
 from rl_coach.architectures.head_parameters import WolpertingerActorHeadParameters
+from rl_coach.architectures.update import Stages
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import ActionInfo, Batch, StateType
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
@@ -23,7 +25,7 @@ from rl_coach.filters.action.partial_discrete_action_space_map import PartialDis
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, SpacesDefinition
-from rl_coach.utilities.requirements import whole
+from rl_coach.utilities.requirements import flags, whole
 
 
 class WolpertingerCriticNetworkParameters(DDPGCriticNetworkParameters):
@@ -44,14 +46,21 @@ class WolpertingerAlgorithmParameters(DDPGAlgorithmParameters):
     :ivar action_embedding_width: number of coordinates of an action's embedding
     :ivar k: number of the proto-action's nearest actions among which the critic chooses; 1 takes the nearest, all of
         them make it greedy by the critic
+    :ivar use_full_policy_in_target: the critic's target is the value of the best of the k actions next to the target
+        actor's proto-action, as in the paper; otherwise that of the proto-action itself, as in Coach
     """
 
-    constraints = {"action_embedding_width": whole(1), "k": whole(1)}
+    constraints = {
+        **flags("use_full_policy_in_target"),
+        "action_embedding_width": whole(1),
+        "k": whole(1),
+    }
 
     def __init__(self) -> None:
         super().__init__()
         self.action_embedding_width = 1
         self.k = 1
+        self.use_full_policy_in_target = False
 
 
 class WolpertingerAgentParameters(AgentParameters):
@@ -79,6 +88,7 @@ class WolpertingerAgentParameters(AgentParameters):
 class WolpertingerAgent(DDPGAgent):
     """See the module. Learns as DDPG does, with the embeddings of the actions that were taken."""
 
+    network_requirements = DDPGAgent.network_requirements  # of its own update, too
     acting_networks = ("actor", "critic")
     needs_bounded_actions = False  # the policy's actions are points among the embeddings
 
@@ -113,10 +123,32 @@ class WolpertingerAgent(DDPGAgent):
         self.policy_spaces = SpacesDefinition(self.spaces.state, self.spaces.goal, box, self.spaces.reward)
         super().init_environment_dependent_modules()
 
+    @property
+    def learns_one_by_one(self) -> bool:  # type: ignore[override]
+        """True if each update needs the neighbours of what the target actor gives."""
+        return self.ap.algorithm.use_full_policy_in_target
+
+    def make_update_rule(self) -> Stages:
+        algorithm, critic = self.ap.algorithm, self.ap.network_wrappers["critic"]
+        return ddpg_stages(
+            algorithm.action_penalty, algorithm.clip_critic_targets, critic.replace_mse_with_huber_loss,
+            best_of_next_actions if algorithm.use_full_policy_in_target else value_of_target_policy,
+        )  # fmt: skip
+
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns = super().learning_columns(batch)
         columns["actions"] = self.embedding.points[np.asarray(batch.action_column, np.int64).reshape(-1)]
+        if self.ap.algorithm.use_full_policy_in_target:
+            # searched on the host: a compiled step would compare each row with all actions, of which there are many
+            columns["extra/next_actions"] = self._next_actions(batch)
         return columns
+
+    def _next_actions(self, batch: Batch) -> np.ndarray:
+        """[B, k, width], the actions nearest to the target actor's proto-actions for the next states."""
+        actor = self.networks["actor"]
+        inputs = {name: batch.next_state_columns[name] for name in actor.input_names}
+        proto_actions = actor.target_network.predict(inputs, squeeze_output=False)[0]
+        return self.embedding.nearest_to_each(proto_actions, self.ap.algorithm.k)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         candidates = self.embedding.nearest(self.explored_action(curr_state), self.ap.algorithm.k)

@@ -336,10 +336,13 @@ class SACQHeadParameters(_NamedHead):
     :param dropout_rate: share of the activations of each hidden layer set to zero in training; 0 is off
     :param layernorm: layer normalisation of each hidden layer, before its activation
     :param batchnorm: batch normalisation of the input and after each hidden layer
+    :param batch_renorm_warm_up: number of training passes after which ``batchnorm`` becomes batch renormalisation,
+        100,000 in CrossQ; 0 begins with it, None never does
     """
 
     constraints = {
         **flags("layernorm", "batchnorm"),
+        "batch_renorm_warm_up": optional(whole(0)),
         "network_layers_sizes": list_of(whole(1)),
         "num_critics": whole(1),
         "num_quantiles": whole(1),
@@ -360,6 +363,7 @@ class SACQHeadParameters(_NamedHead):
         dropout_rate: float = 0.0,
         layernorm: bool = False,
         batchnorm: bool = False,
+        batch_renorm_warm_up: int | None = None,
     ):
         super().__init__(activation_function, name, dense_layer=dense_layer)
         self.network_layers_sizes = layers_sizes
@@ -369,6 +373,7 @@ class SACQHeadParameters(_NamedHead):
         self.dropout_rate = dropout_rate
         self.layernorm = layernorm
         self.batchnorm = batchnorm
+        self.batch_renorm_warm_up = batch_renorm_warm_up
 
 
 class RNDHeadParameters(_NamedHead):

@@ -363,14 +363,20 @@ class SACQHead(Head):
 
     def _critic(self, layers: Layers, x: Any) -> Any:
         parameters = self.parameters
-        x = layers.batchnorm(x) if parameters.batchnorm else x
+        x = self._normalized(layers, x)
         for units in parameters.network_layers_sizes:
             x = layers.dense(x, units)
             x = layers.dropout(x, parameters.dropout_rate) if parameters.dropout_rate else x
             x = layers.layernorm(x) if parameters.layernorm else x
             x = layers.activate(parameters.activation_function, x)
-            x = layers.batchnorm(x) if parameters.batchnorm else x
+            x = self._normalized(layers, x)
         return layers.dense(x, parameters.num_quantiles, bias=output_bias(parameters.output_bias_initializer))
+
+    def _normalized(self, layers: Layers, x: Any) -> Any:
+        if not self.parameters.batchnorm:
+            return x
+        warm_up = self.parameters.batch_renorm_warm_up
+        return layers.batchnorm(x) if warm_up is None else layers.batch_renorm(x, warm_up)
 
 
 class RNDHead(Head):

@@ -133,6 +133,32 @@ class Flatten(Layer):
         return layers.flatten(x)
 
 
+NORM_MOMENTUM, NORM_EPSILON = 0.99, 1e-3
+_LARGEST_RATIO, _LARGEST_SHIFT = 3.0, 5.0
+
+
+def renormalized(ops: Any, x: Any, running_mean: Any, running_variance: Any, share: Any) -> tuple[Any, Any, Any]:
+    """``x`` normalised by its batch, and corrected to what the running statistics would have made of it (Ioffe 2017,
+    "Batch renormalization", algorithm 1): (x - mean) / deviation * r + d with r within 1/3 and 3 and d within -5 and 5.
+
+    No gradient passes through r and d. The limits are those that the paper ends with; it widens them little by little,
+    and CrossQ's authors at once, after a warm-up (Bhatt et al. 2024).
+
+    :param x: [..., F]
+    :param running_mean: [F]; ``running_variance`` likewise
+    :param share: 0 for r = 1 and d = 0, which is plain batch normalisation; 1 for the correction
+    :return: [..., F], and the batch's mean and variance [F]
+    """
+    axes = tuple(range(len(x.shape) - 1))
+    mean = ops.mean(x, axis=axes)
+    variance = ops.mean(ops.square(x - mean), axis=axes)
+    deviation, running_deviation = ops.sqrt(variance + NORM_EPSILON), ops.sqrt(running_variance + NORM_EPSILON)
+    ratio = ops.clip(deviation / running_deviation, 1.0 / _LARGEST_RATIO, _LARGEST_RATIO)
+    shift = ops.clip((mean - running_mean) / running_deviation, -_LARGEST_SHIFT, _LARGEST_SHIFT)
+    r, d = ops.stop_gradient(1.0 + share * (ratio - 1.0)), ops.stop_gradient(share * shift)
+    return (x - mean) / deviation * r + d, mean, variance
+
+
 @dataclass(frozen=True)
 class LayerSettings:
     """Settings of all layers of one part of a network.
@@ -230,6 +256,10 @@ class Layers:
     def batchnorm(self, x: Any) -> Any:
         """Batch normalisation over all dimensions but the last (Ioffe & Szegedy 2015, algorithm 1)."""
         raise NotImplementedError(f"{type(self).__name__} has no batch normalisation")
+
+    def batch_renorm(self, x: Any, warm_up: int) -> Any:
+        """Batch normalisation, and after ``warm_up`` training passes batch renormalisation: see ``renormalized``."""
+        raise NotImplementedError(f"{type(self).__name__} has no batch renormalisation")
 
     def dropout(self, x: Any, rate: float) -> Any:
         """``x`` with this share of it set to zero in training."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.architectures.packing import Packing
-from rl_coach.architectures.update import LearningBatch, TrainingStep, assert_rank, global_norm
+from rl_coach.architectures.update import LearningBatch, Stage, Stages, TrainingStep, Update, assert_rank, global_norm
 from rl_coach.logger import screen
 from rl_coach.utils import TrainingError
 
@@ -25,6 +25,7 @@ Variables = dict[str, Any]
 class StepLayout:
     """The batches and settings that one compiled step is made for.
 
+    :param stages: the parts of the update that are made
     :param packing: layout of packed batches
     :param batch_size: B, the rows of each update
     :param is_indexed: rows are chosen by indices, otherwise update k takes the k-th of K equal parts
@@ -36,6 +37,7 @@ class StepLayout:
     :param changes_weights: False for a step that only gives gradients
     """
 
+    stages: Stages
     packing: Packing
     batch_size: int
     is_indexed: bool
@@ -91,6 +93,12 @@ class LearningResult:
         """The result of several calls as if one had made their updates."""
         return cls(lambda: (_joined([result.wait() for result in results]), ""), results[0].signal_names)
 
+    @classmethod
+    def of_stages(cls, results: Sequence[LearningResult]) -> LearningResult:
+        """The result of the stages of one update, which were calls of their own."""
+        signals = [name for result in results for name in result.signal_names]
+        return cls(lambda: (_numbers_together([result.wait() for result in results]), ""), signals)
+
     def part(self, network: str, signal_names: Sequence[str]) -> LearningResult:
         """The losses and gradients of a network, and some of the rule's signals."""
         return LearningResult(lambda: (_part(self.wait(), network, signal_names), ""), list(signal_names))
@@ -143,6 +151,29 @@ def _part(numbers: _Numbers, network: str, signal_names: Sequence[str]) -> _Numb
     )
 
 
+def _names_together(stages: Sequence[_OutputNames]) -> _OutputNames:
+    def of(group: str) -> list[str]:
+        return list(dict.fromkeys(name for names in stages for name in getattr(names, group)))
+
+    return _OutputNames(of("losses"), of("signals"), of("values"), any(names.has_errors for names in stages))
+
+
+def _together(one: Update, other: Update) -> Update:
+    """The results of two stages of an update as one; the errors are those of the last stage that gives any."""
+    errors = one.errors if other.errors is None else other.errors
+    return Update(
+        one.losses | other.losses, errors, signals=one.signals | other.signals, values=one.values | other.values
+    )
+
+
+def _numbers_together(stages: Sequence[_Numbers]) -> _Numbers:
+    def of(group: str) -> dict[str, np.ndarray]:
+        return {name: values for numbers in stages for name, values in getattr(numbers, group).items()}
+
+    errors = next((numbers.errors for numbers in reversed(stages) if numbers.errors is not None), None)
+    return _Numbers(of("losses"), of("gradient_norms"), of("signals"), errors, of("values"))
+
+
 def _joined(numbers: list[_Numbers]) -> _Numbers:
     def of(group: str) -> dict[str, np.ndarray]:
         parts = [getattr(one, group) for one in numbers]
@@ -182,7 +213,8 @@ class Learner:
         self.explain: Callable[[Mapping[str, np.ndarray]], str] | None = None
         self._compiled: dict[Any, tuple[Packing, CompiledStep]] = {}
         self._compiled_gradients: dict[Any, tuple[Packing, CompiledStep]] = {}
-        self._output_names = _OutputNames([], [], [], False)
+        # of what was traced; frameworks sort the keys of what passes through them
+        self._output_names: dict[Stages, _OutputNames] = {}
 
     def train(
         self,
@@ -228,8 +260,8 @@ class Learner:
             self.num_compilations += 1
             batch_size = len(next(iter(columns.values()))) // num_updates if indices is None else indices.shape[1]
             made_for = StepLayout(
-                packing, batch_size, indices is not None, target_rates, tuple(scalars), tuple(learning), tuple(moving),
-                sequence_length,
+                self.step.stages, packing, batch_size, indices is not None, target_rates, tuple(scalars),
+                tuple(learning), tuple(moving), sequence_length,
             )  # fmt: skip
             self._compiled[key] = packing, self._compile(made_for, self.all_updates)
         packing, compiled = self._compiled[key]
@@ -239,12 +271,14 @@ class Learner:
             network.finish()  # a failure stops the run before another update is made of it
         with _first_call() if is_new else contextlib.nullcontext():
             (outputs,) = compiled(vector, [columns[name] for name in packing.large], indices)
-        names = self._output_names
+        names = self._output_names[self.step.stages]
         for name in names.losses:
             self.networks[name].updates += int(np.sum(learning[name][:count])) if name in learning else count
         updates = {name: self.networks[name].updates for name in names.losses}
         result = LearningResult(
-            partial(self._read, outputs, count, updates), names.signals, self.explain and partial(self.explain, columns)
+            partial(self._read, names, outputs, count, updates),
+            names.signals,
+            self.explain and partial(self.explain, columns),
         )
         for network in self.networks.values():
             network.is_changed_by(result.wait)
@@ -255,33 +289,38 @@ class Learner:
         columns: dict[str, np.ndarray],
         scalars: dict[str, float] | None = None,
         sequence_length: int | None = None,
+        stage: int = 0,
     ) -> tuple[dict[str, np.ndarray], LearningResult]:
         """The gradients of one batch. The networks stay as they are, but for their buffers: noise is drawn.
 
         :param columns: [B, ...] each, as for ``train``; ``scalars`` and ``sequence_length`` likewise
+        :param stage: the number of the update's stage; those of the stages before it are to be applied already
         :return: for each network that learns its gradients in one vector, in the order of its weights; and the numbers
             of the update that they would make
         :raises TrainingError: a loss is not finite
         """
-        scalars = scalars or {}
+        scalars, stages = scalars or {}, self.step.stages[stage : stage + 1]
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
-        key = (layout, tuple(scalars), sequence_length)
+        key = (layout, tuple(scalars), sequence_length, stage)
         is_new = key not in self._compiled_gradients
         if is_new:
             packing = Packing(columns, len(self.networks) * OPTIMIZER_SCALARS + len(scalars), 1)
             self.num_compilations += 1
             made_for = StepLayout(
-                packing, packing.rows, False, {}, tuple(scalars), sequence_length=sequence_length, changes_weights=False
-            )
+                stages, packing, packing.rows, False, {}, tuple(scalars),
+                sequence_length=sequence_length, changes_weights=False,
+            )  # fmt: skip
             self._compiled_gradients[key] = packing, self._compile(made_for, self.gradients_of_call)
         packing, compiled = self._compiled_gradients[key]
         vector = packing.pack(columns, self._scalars(scalars, {}, {}, 1, None), 1)
         with _first_call() if is_new else contextlib.nullcontext():
             *found, outputs = compiled(vector, [columns[name] for name in packing.large], None)
-        names = self._output_names
+        names = self._output_names[stages]
         updates = {name: self.networks[name].updates + 1 for name in names.losses}
         result = LearningResult(
-            partial(self._read, outputs, 1, updates), names.signals, self.explain and partial(self.explain, columns)
+            partial(self._read, names, outputs, 1, updates),
+            names.signals,
+            self.explain and partial(self.explain, columns),
         )
         result.wait()
         return {name: np.asarray(gradient) for name, gradient in zip(names.losses, found)}, result
@@ -362,7 +401,7 @@ class Learner:
         rows, scalars = packing.unpack_rows(ops, vector), packing.unpack_scalars(ops, vector)
         columns = self._columns(layout, rows, dict(zip(packing.large, large)), 0, None)
         found, buffers, outputs = self._one_gradient(layout, state, columns, scalars[0])
-        names = self._output_names.losses
+        names = self._output_names[layout.stages].losses
         flat = [ops.concatenate([ops.reshape(gradient, (-1,)) for gradient in found[name]]) for name in names]
         after = {name: {**groups, "buffers": buffers[name]} for name, groups in state.items()}
         packed = {name: network.layout.pack(ops, after[name]) for name, network in self.networks.items()}
@@ -372,9 +411,10 @@ class Learner:
         self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any
     ) -> tuple[dict[str, Any], dict[str, list], Any]:
         """:return: the gradients and the new buffers by network, and the update's outputs [1, outputs]"""
-        found, buffers, numbers = self._differentiated(layout, state, columns, scalar_row, {})
+        (stage,) = layout.stages
+        found, buffers, told = self._differentiated(stage, state, self._batch(columns, scalar_row, layout), {})
         norms = {name: global_norm(self.ops, found[name]) for name in found}
-        return found, buffers, self._outputs(numbers, norms)[None]
+        return found, buffers, self._outputs(layout.stages, told, norms)[None]
 
     def _columns(self, layout: StepLayout, rows: Any, large: dict[str, Any], k: Any, indices: Any) -> dict[str, Any]:
         """The columns of update k's batch."""
@@ -426,54 +466,66 @@ class Learner:
         masks = scalar_row[len(self.networks) * OPTIMIZER_SCALARS + len(layout.scalar_names) :]
         learning = {name: masks[i] for i, name in enumerate(layout.learning)}
         moving = {name: masks[i] for i, name in enumerate(layout.moving, start=len(learning))}
-        found, buffers, numbers = self._differentiated(layout, state, columns, scalar_row, learning)
-        after, norms = self._apply(state, found, buffers, optimizer_scalars)
-        after = self.step.keep_left_out(ops, state, after, learning)
-        state = self.step.keep_targets(ops, state, self.step.update_targets(after, layout.target_rates), moving)
-        return state, self._outputs(numbers, norms)
+        batch, told = self._batch(columns, scalar_row, layout), Update({})
+        norms: dict[str, Any] = {}
+        for stage in layout.stages:
+            found, buffers, told_by_stage = self._differentiated(stage, state, batch, learning)
+            after, norms_of_stage = self._apply(state, found, buffers, optimizer_scalars)
+            state = self.step.keep_left_out(ops, state, after, learning)
+            told, norms = _together(told, told_by_stage), norms | norms_of_stage
+        state = self.step.keep_targets(ops, state, self.step.update_targets(state, layout.target_rates), moving)
+        return state, self._outputs(layout.stages, told, norms)
 
     def _differentiated(
-        self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any, learning: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, list], tuple]:
+        self, stage: Stage, state: dict, batch: LearningBatch, learning: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, list], Update]:
         """Networks that an update leaves out are not differentiated, unless others that can be are not left out.
 
         :param learning: scalars by network, above 0 where it learns; networks that it lacks always do
-        :return: the gradients and the new buffers by network; losses, errors, signals and values of rows
+        :return: the gradients and the new buffers by network, and what the stage's rule tells
         """
-        batch = self._batch(columns, scalar_row, layout)
         weights = {name: state[name]["weights"] for name in self.networks}
 
         def differentiate(left_out: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, list], tuple]:
-            def losses_of(weights: dict[str, list]) -> tuple[dict[str, Any], tuple]:
-                losses, update, buffers = self.step.losses(self.ops, weights, state, batch)
-                # frameworks sort the keys of what passes through them
-                self._output_names = _OutputNames(
+            def losses_of(learned: dict[str, list]) -> tuple[dict[str, Any], tuple]:
+                losses, update, buffers = self.step.losses(self.ops, stage.rule, weights | learned, state, batch)
+                self._output_names[stage,] = _OutputNames(
                     list(losses), list(update.signals), list(update.values), update.errors is not None
                 )
                 assert_rank(1, **update.values)
                 losses = {
                     name: self.ops.zeros_like(loss) if name in left_out else loss for name, loss in losses.items()
                 }
-                learned = {name: loss for name, loss in losses.items() if name not in left_out}
-                return learned, (losses, update.errors, update.signals, update.values, buffers)
+                wanted = {name: loss for name, loss in losses.items() if name not in left_out}
+                return wanted, (losses, update.errors, update.signals, update.values, buffers)
 
-            found, (losses, errors, signals, values, buffers) = self._gradients(losses_of, weights)
+            learned = {name: weights[name] for name in stage.networks}
+            if set(left_out) < set(learned):
+                found, (*told, buffers) = self._gradients(losses_of, learned)
+            else:
+                found, (*told, buffers) = losses_of(learned)
             found |= {name: self._no_gradients(weights[name]) for name in left_out}
-            return found, buffers, (losses, errors, signals, values)
+            return found, buffers, tuple(told)
 
-        if not learning or len(learning) == len(self.networks):
-            return differentiate(())
-        some_learn = sum(learning.values())
-        return self._branch(some_learn, lambda: differentiate(()), lambda: differentiate(tuple(learning)))
+        can_be_left_out = tuple(name for name in learning if name in stage.networks)
+        if not can_be_left_out or len(learning) == len(self.networks):
+            found, buffers, told = differentiate(())
+        else:
+            some_learn = sum(learning[name] for name in can_be_left_out)
+            found, buffers, told = self._branch(
+                some_learn, lambda: differentiate(()), lambda: differentiate(can_be_left_out)
+            )
+        return found, buffers, Update(*told)
 
-    def _outputs(self, numbers: tuple, norms: dict[str, Any]) -> Any:
+    def _outputs(self, stages: Stages, told: Update, norms: dict[str, Any]) -> Any:
         """Losses, gradient norms, signals, errors and values of rows in one vector."""
-        ops, names = self.ops, self._output_names
-        losses, errors, signals, values = numbers
-        parts = ((losses, names.losses), (norms, names.losses), (signals, names.signals))
+        ops, names = self.ops, _names_together([self._output_names[stage,] for stage in stages])
+        self._output_names[stages] = names
+        parts = ((told.losses, names.losses), (norms, names.losses), (told.signals, names.signals))
         scalars = [part[name] for part, of_part in parts for name in of_part]
         outputs = ops.stack([ops.cast(ops.reshape(number, ()), "float32") for number in scalars])
-        rows = ([] if errors is None else [errors]) + [ops.cast(values[name], "float32") for name in names.values]
+        rows = [] if told.errors is None else [told.errors]
+        rows += [ops.cast(told.values[name], "float32") for name in names.values]
         return ops.concatenate([outputs, *rows]) if rows else outputs
 
     def _batch(self, columns: dict[str, Any], scalar_row: Any, layout: StepLayout) -> LearningBatch:
@@ -495,8 +547,8 @@ class Learner:
             sequence_length=layout.sequence_length,
         )
 
-    def _read(self, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, str]:
-        rows, names = np.asarray(outputs)[:count], self._output_names
+    def _read(self, names: _OutputNames, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, str]:
+        rows = np.asarray(outputs)[:count]
         is_finite = np.isfinite(rows[:, : len(names.losses)]).all()
         failure = "" if is_finite else self._not_finite(rows, names.losses, count, updates)
         numbers = iter(rows.T)

@@ -311,11 +311,13 @@ class SharedLearner:
         k: int,
         learning: Masks,
     ) -> LearningResult:
-        found, result = self._learner.gradients(columns, scalars, sequence_length)
-        networks = self._learner.networks
-        self._shared.apply({n: g for n, g in found.items() if n not in learning or learning[n][k]}, networks)
-        self._shared.take(networks)
-        return result
+        networks, results = self._learner.networks, []
+        for stage in range(len(self._learner.step.stages)):
+            found, result = self._learner.gradients(columns, scalars, sequence_length, stage)
+            self._shared.apply({n: g for n, g in found.items() if n not in learning or learning[n][k]}, networks)
+            self._shared.take(networks)
+            results.append(result)
+        return LearningResult.of_stages(results)
 
     def take_newest(self, groups: Sequence[str] = ("weights",)) -> None:
         """Make the newest shared values the worker's own."""

@@ -3,14 +3,15 @@
 An algorithm gives an *update rule*, a pure function ``rule(ops, networks, batch) -> Update``. ``ops`` has the names of
 ``keras.ops``; ``networks['main'].online(states)`` and ``.target(states)`` give a list with a dict of outputs for each
 head. ``TrainingStep`` turns the rule into a pure step on the networks' state: gradients, clipping, optimizer,
-target networks. A framework only has to differentiate, to loop and to compile (see ``learner.py``).
+target networks. Where one network is to learn from what another has just learned, the algorithm gives a rule for each
+``Stage`` of its update. A framework only has to differentiate, to loop and to compile (see ``learner.py``).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.base_parameters import NetworkParameters
@@ -62,17 +63,20 @@ class LearningBatch:
 class NetworkView:
     """A network within an update rule: its online and target weights bound to the network's function.
 
-    With ``output_embedding`` the first head's outputs have the body's, ``embedding``.
+    With ``output_embedding`` the first head's outputs have the body's, ``embedding``. No gradient passes from one call
+    to the next: the buffers that a call leaves behind, such as running statistics, are constants to those after it.
     """
 
     def __init__(
         self,
+        ops: Any,
         function: NetworkFunction,
         weights: list,
         buffers: list,
         target: tuple[list, list] | None,
         sequence_length: int | None = None,
     ):
+        self._ops = ops
         self._function = function
         self._weights = weights
         self._target = target
@@ -103,7 +107,8 @@ class NetworkView:
         :param recurrent: [N, size] for each part of the state before each sequence
         """
         inputs = {**states, **recurrent}
-        outputs, after, self.buffers = self._function(self._weights, self.buffers, inputs, training, draws_noise=True)
+        outputs, after, buffers = self._function(self._weights, self.buffers, inputs, training, draws_noise=True)
+        self.buffers = [self._ops.stop_gradient(buffer) for buffer in buffers]
         return outputs, after
 
     def target(self, states: dict[str, Any]) -> list[dict[str, Any]]:
@@ -129,10 +134,33 @@ class NetworkView:
         names = self._function.kept_names
         if unknown := sorted(set(values) - set(names)):
             raise CoachError(f"no value '{unknown[0]}' is kept here: name it in ValuesParameters(kept=...)")
-        self.buffers = [values.get(name, old) for name, old in zip(names, self.buffers)]
+        kept = [values.get(name, old) for name, old in zip(names, self.buffers)]
+        self.buffers = [self._ops.stop_gradient(value) for value in kept]
 
 
 UpdateRule = Callable[[Any, dict[str, NetworkView], LearningBatch], Update]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of an update, whose losses are descended before the next part is computed from the new weights.
+
+    TD3's critic is one stage and its actor, which climbs the critic that has just learned, the next.
+
+    :param networks: the networks that learn in it, those of the rule's losses
+    :param rule: the losses of this part alone
+    """
+
+    networks: tuple[str, ...]
+    rule: UpdateRule
+
+
+Stages = tuple[Stage, ...]
+
+
+def stages_of(rule: UpdateRule | Stages, networks: Iterable[str]) -> Stages:
+    """The stages of an update; a rule is one, in which all networks may learn."""
+    return rule if isinstance(rule, tuple) else (Stage(tuple(networks), rule),)
 
 
 def assert_rank(rank: int, **columns: Any) -> None:
@@ -294,35 +322,41 @@ class TrainingStep:
 
     :param networks: the networks' functions by name
     :param parameters: their parameters by name
-    :param rule: the algorithm's update rule
+    :param rule: the algorithm's update rule, or the stages of its update
     """
 
     def __init__(
-        self, networks: dict[str, NetworkFunction], parameters: dict[str, NetworkParameters], rule: UpdateRule
+        self, networks: dict[str, NetworkFunction], parameters: dict[str, NetworkParameters], rule: UpdateRule | Stages
     ):
         self.networks = networks
         self.parameters = parameters
-        self.rule = rule
+        self.stages = stages_of(rule, networks)
         self.optimizers = {name: Optimizer(p) for name, p in parameters.items()}
 
     def losses(
-        self, ops: Any, weights: dict[str, list], state: dict[str, dict], batch: LearningBatch
+        self, ops: Any, rule: UpdateRule, weights: dict[str, list], state: dict[str, dict], batch: LearningBatch
     ) -> tuple[dict[str, Any], Update, dict[str, list]]:
-        """Each network's loss with l2 regularisation, the rule's update, and the networks' new buffers."""
+        """Each network's loss with l2 regularisation, the rule's update, and the networks' new buffers.
+
+        :param rule: a stage's
+        """
         views = {
             name: NetworkView(
-                function, weights[name], state[name]["buffers"], _target_of(state[name]), batch.sequence_length
+                ops, function, weights[name], state[name]["buffers"], _target_of(state[name]), batch.sequence_length
             )
             for name, function in self.networks.items()
         }
-        update = self.rule(ops, views, batch)
+        update = rule(ops, views, batch)
         losses = {name: loss + self._l2(ops, name, weights[name]) for name, loss in update.losses.items()}
         return losses, update, {name: view.buffers for name, view in views.items()}
 
     def apply(
         self, ops: Any, state: dict, gradients: dict[str, list], buffers: dict, optimizer_scalars: dict[str, Any]
     ) -> tuple[dict, dict[str, Any]]:
-        """The state after the gradients are clipped and applied, and each network's gradient norm before clipping."""
+        """The state after the gradients are clipped and applied, and each network's gradient norm before clipping.
+
+        :param gradients: of the networks that learn; of the others, only the buffers change
+        """
         new_state, norms = {}, {}
         for name, old in state.items():
             new_state[name] = {**old, "buffers": buffers[name]}
@@ -341,7 +375,7 @@ class TrainingStep:
     def keep_left_out(self, ops: Any, old: dict, new: dict, learning: dict[str, Any]) -> dict:
         """The state in which networks that an update leaves out are bit for bit as before; random generators go on.
 
-        :param old: the state before the update; ``new`` after it
+        :param old: the state before a stage; ``new`` after it
         :param learning: scalars by network, above 0 where it learns
         """
         kept = dict(new)

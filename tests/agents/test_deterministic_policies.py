@@ -73,7 +73,8 @@ def critics_of(weights: list[np.ndarray], states: np.ndarray, actions: np.ndarra
 
 
 def reference(agent: Any, columns: dict[str, np.ndarray], updates: int) -> dict[str, Any]:
-    """Lillicrap et al. 2016, algorithm 1, or with several critics Fujimoto et al. 2018, algorithm 1."""
+    """Lillicrap et al. 2016, algorithm 1, or with several critics Fujimoto et al. 2018, algorithm 1: the critic learns
+    first, and the actor from the new one."""
     algorithm, parameters = agent.ap.algorithm, agent.ap.network_wrappers
     count = getattr(algorithm, "num_q_networks", 1)
     delay = getattr(algorithm, "update_policy_every_x_episode_steps", 1)
@@ -95,18 +96,17 @@ def reference(agent: Any, columns: dict[str, np.ndarray], updates: int) -> dict[
         def critic_loss(critic: list, y: Any = y, s: Any = s, a: Any = a) -> float:
             return float(np.mean(((critics_of(critic, s, a, count) - y[:, None]) ** 2).sum(axis=1)))
 
+        losses["critic"].append(critic_loss(weights["critic"]))
+        weights["critic"] = optimizers["critic"](weights["critic"], gradient(critic_loss, weights["critic"]))
+
         def actor_loss(actor: list, s: Any = s, critic: Any = weights["critic"]) -> float:
             action, pre_activation = actor_of(actor, s)
             penalty = algorithm.action_penalty * np.mean(pre_activation**2)
             return float(penalty - np.mean(critics_of(critic, s, action, count)[:, 0]))
 
-        losses["critic"].append(critic_loss(weights["critic"]))
         if (number + 1) % delay == 0:  # otherwise nothing descends it
             losses["actor"].append(actor_loss(weights["actor"]))
-        slopes = {"critic": gradient(critic_loss, weights["critic"]), "actor": gradient(actor_loss, weights["actor"])}
-        weights["critic"] = optimizers["critic"](weights["critic"], slopes["critic"])
-        if (number + 1) % delay == 0:
-            weights["actor"] = optimizers["actor"](weights["actor"], slopes["actor"])
+            weights["actor"] = optimizers["actor"](weights["actor"], gradient(actor_loss, weights["actor"]))
             targets = {name: moved(targets[name], weights[name], rate) for name in targets}
     return {"weights": weights, "targets": targets, "losses": losses}
 

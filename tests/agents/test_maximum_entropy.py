@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ from tests.agents.numpy_gradients import (
 from tests.agents.numpy_rules import ops
 from tests.zoo.continuous import crossq, droq, maximum_entropy, redq, tqc
 from tests.zoo.environments import Target
-from tests.zoo.graphs import graph
+from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import soft_actor_critic
 
 SIZE, UPDATES = 6, 4
@@ -57,6 +57,12 @@ def droq_without_dropout() -> AgentParameters:
     return agent
 
 
+def renormalized_crossq() -> AgentParameters:
+    agent = crossq()
+    agent.network_wrappers["q"].heads_parameters[0].batch_renorm_warm_up = 2  # of four updates
+    return agent
+
+
 def with_a_fixed_temperature() -> AgentParameters:
     agent = maximum_entropy()
     agent.algorithm.temperature = 0.3
@@ -77,10 +83,18 @@ Moments = list[tuple[np.ndarray, np.ndarray]]
 
 
 def critics_of(
-    weights: list[np.ndarray], states: np.ndarray, actions: np.ndarray, head: Any, running: Moments | None = None
+    weights: list[np.ndarray],
+    states: np.ndarray,
+    actions: np.ndarray,
+    head: Any,
+    running: Moments | None = None,
+    correct: Callable[..., tuple[np.ndarray, np.ndarray]] | None = None,
 ) -> tuple[np.ndarray, Moments]:
     """[B, critics, quantiles], and mean and variance of each batch normalisation: the batch's, unless ``running`` are
-    given. Each layer's weights come for all critics before those of the next layer."""
+    given. Each layer's weights come for all critics before those of the next layer.
+
+    :param correct: ``correct(number, mean, variance)`` gives r and d of each batch renormalisation; None for 1 and 0
+    """
     given, used = iter(weights), []
 
     def of_each_critic(size: int) -> list[list[np.ndarray]]:
@@ -93,8 +107,9 @@ def critics_of(
         """Ioffe & Szegedy 2015, algorithms 1 and 2."""
         for i, (x, (scale, offset)) in enumerate(zip(xs, of_each_critic(2))):
             mean, variance = (x.mean(axis=0), x.var(axis=0)) if running is None else running[len(used)]
+            r, d = (1, 0) if correct is None else correct(len(used), mean, variance)
             used.append((mean, variance))
-            xs = [*xs[:i], scale * (x - mean) / np.sqrt(variance + 1e-3) + offset, *xs[i + 1 :]]
+            xs = [*xs[:i], scale * ((x - mean) / np.sqrt(variance + 1e-3) * r + d) + offset, *xs[i + 1 :]]
         return xs
 
     def layernorm(xs: list[np.ndarray]) -> list[np.ndarray]:
@@ -108,6 +123,21 @@ def critics_of(
     xs = dense_layer(batchnorm(xs) if head.batchnorm else xs)
     xs = [np.tanh(x) for x in (layernorm(xs) if head.layernorm else xs)]
     return np.stack(dense_layer(batchnorm(xs) if head.batchnorm else xs), axis=1), used
+
+
+def corrections_to(running: Moments) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """r and d of Ioffe 2017, algorithm 1, for each layer; those of the first pass hold for the ones that follow, since
+    they are constants of the gradient."""
+    found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def correct(number: int, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if number not in found:
+            deviation = np.sqrt(running[number][1] + 1e-3)
+            r = np.clip(np.sqrt(variance + 1e-3) / deviation, 1 / 3, 3)
+            found[number] = r, np.clip((mean - running[number][0]) / deviation, -5, 5)
+        return found[number]
+
+    return correct
 
 
 def quantile_huber(quantiles: np.ndarray, atoms: np.ndarray) -> float:
@@ -126,8 +156,8 @@ def quantile_huber(quantiles: np.ndarray, atoms: np.ndarray) -> float:
 
 
 def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Haarnoja et al. 2018b, algorithm 1; Chen et al. 2021; Kuznetsov et al. 2020; Hiraoka et al. 2022 without dropout;
-    Bhatt et al. 2024."""
+    """Haarnoja et al. 2018b, algorithm 1, whose policy learns from critics that have just learned; Chen et al. 2021;
+    Kuznetsov et al. 2020; Hiraoka et al. 2022 without dropout; Bhatt et al. 2024."""
     algorithm, parameters = agent.ap.algorithm, agent.ap.network_wrappers
     head = parameters["q"].heads_parameters[0]
     count, each, delay = head.num_critics, head.num_quantiles, algorithm.update_policy_every_x_training_steps
@@ -136,7 +166,8 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
     has_target = agent.networks["q"].has_target
     target = float64(agent.networks["q"].state.arrays("target_weights")) if has_target else None
     buffers = float64(agent.networks["q"].state.arrays("buffers"))
-    running = list(zip(buffers[::2], buffers[1::2])) if head.batchnorm else None
+    stride, warm_up = (2, UPDATES) if head.batch_renorm_warm_up is None else (3, head.batch_renorm_warm_up)
+    running = list(zip(buffers[::stride], buffers[1::stride])) if head.batchnorm else None
     optimizers = {name: adam_of(parameters[name], weights[name]) for name in names}
     for number in range(UPDATES):
         batch = one_update(columns, number, SIZE)
@@ -144,8 +175,9 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
         alpha = np.exp(weights["temperature"][0]) if algorithm.temperature is None else algorithm.temperature
         a_t, log_density_t = sampled(weights["policy"], s_t, batch["extra/next_noise"])
         both = np.concatenate([s, s_t]), np.concatenate([batch["actions"], a_t])
+        correct = corrections_to(running) if running is not None and number >= warm_up else None
         if target is None:
-            z, of_both = critics_of(weights["q"], *both, head)
+            z, of_both = critics_of(weights["q"], *both, head, correct=correct)
             z_t = z[SIZE:]
             if running is not None:
                 running = [tuple(0.99 * r + 0.01 * n for r, n in zip(*pair)) for pair in zip(running, of_both)]
@@ -160,11 +192,13 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
 
         seen = both if target is None else (s, batch["actions"])
 
-        def q_loss(q: list, y: Any = y, seen: Any = seen) -> float:
-            z = critics_of(q, *seen, head)[0][:SIZE]
+        def q_loss(q: list, y: Any = y, seen: Any = seen, correct: Any = correct) -> float:
+            z = critics_of(q, *seen, head, correct=correct)[0][:SIZE]
             if each > 1:
                 return quantile_huber(z, y)
             return 0.5 * float(np.mean(((z[:, :, 0] - y) ** 2).sum(axis=1)))
+
+        weights["q"] = optimizers["q"](weights["q"], gradient(q_loss, weights["q"]))
 
         def policy_loss(
             policy: list, batch: Any = batch, q: Any = weights["q"], alpha: Any = alpha, running: Any = running
@@ -175,12 +209,11 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
             return float(np.mean(alpha * log_density - (values.mean(axis=1) if is_mean else values.min(axis=1))))
 
         _, log_density = sampled(weights["policy"], s, batch["extra/noise"])
-        slopes = {"q": gradient(q_loss, weights["q"]), "policy": gradient(policy_loss, weights["policy"])}
-        slopes["temperature"] = [np.array(-(np.mean(log_density) - 1.0))]  # the target entropy is -1 for one element
-        learn = ["q"] + (["policy", "temperature"] if (number + 1) % delay == 0 else [])
-        for name in learn:
-            if name != "temperature" or algorithm.temperature is None:
-                weights[name] = optimizers[name](weights[name], slopes[name])
+        if (number + 1) % delay == 0:
+            weights["policy"] = optimizers["policy"](weights["policy"], gradient(policy_loss, weights["policy"]))
+            if algorithm.temperature is None:
+                slope = [np.array(-(np.mean(log_density) - 1.0))]  # the target entropy is -1 for one element
+                weights["temperature"] = optimizers["temperature"](weights["temperature"], slope)
         if target is not None:
             target = moved(target, weights["q"], algorithm.rate_for_copying_weights_to_target)
     return {**weights, "target": target, "running": running}
@@ -189,7 +222,7 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "make",
     [
-        maximum_entropy, redq, droq_without_dropout, tqc, crossq,
+        maximum_entropy, redq, droq_without_dropout, tqc, crossq, renormalized_crossq,
         *(pytest.param(make, marks=pytest.mark.slow) for make in (without_target, with_a_fixed_temperature)),
     ],
 )  # fmt: skip
@@ -210,8 +243,9 @@ def test_several_updates_are_those_of_the_paper(make, tmp_path):
     expected = reference(fresh, columns)
     for name in ("policy", "q", "temperature"):
         assert_equal(agent.networks[name].state.arrays("weights"), expected[name])
-    if make is crossq:
-        moments = [array for pair in expected["running"] for array in pair]
+    if make in (crossq, renormalized_crossq):
+        passes = [] if make is crossq else [np.array([float(UPDATES)])]
+        moments = [array for pair in expected["running"] for array in (*pair, *passes)]
         assert_equal(agent.networks["q"].state.arrays("buffers"), moments)
     if expected["target"] is not None:
         assert_equal(agent.networks["q"].state.arrays("target_weights"), expected["target"])
@@ -253,6 +287,24 @@ def test_settings_that_contradict_each_other_are_refused(parameters, name, value
     setattr(agent.algorithm, name, value)
     with pytest.raises(CoachError, match=message) as caught:
         graph(agent, Target, tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_renormalization_is_one_of_batch_normalisation(tmp_path):
+    agent = maximum_entropy()
+    agent.network_wrappers["q"].heads_parameters[0].batch_renorm_warm_up = 10
+    with pytest.raises(CoachError, match="batch_renorm_warm_up needs batchnorm=True in the head's parameters"):
+        graph(agent, Target, tmp_path)
+
+
+def test_a_checkpoint_without_renormalization_is_refused_in_a_line(tmp_path):
+    manager = graph(crossq(), Target, tmp_path / "plain", schedule(4, heatup=20))
+    manager.improve()
+    manager.save_checkpoint()
+    other = graph(renormalized_crossq(), Target, tmp_path / "other", schedule(4, heatup=20))
+    path = next((tmp_path / "plain").rglob("*.ckpt"))
+    with pytest.raises(CoachError, match=r"does not fit this graph: 'buffers' has \d+ arrays, got \d+$") as caught:
+        other.restore_checkpoint(str(path.parent))
     assert "\n" not in str(caught.value)
 
 

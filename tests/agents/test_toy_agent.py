@@ -21,7 +21,7 @@ def test_it_is_written_in_at_most_sixty_lines_and_learns(tmp_path):
     assert len(pathlib.Path(qv_agent.__file__).read_text().splitlines()) <= 60
     manager = graph(dqn(QVAgentParameters()), Bandit, tmp_path, schedule(400, heatup=40))
     manager.improve()
-    assert manager.get_agent().update_loop.learner.step.rule is qv_rule
+    assert manager.get_agent().update_loop.learner.step.stages[0].rule is qv_rule
     manager.evaluate(EnvironmentEpisodes(5))
     assert manager.progress.last_evaluation >= 9.5
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.rules.action_embedding import ActionEmbedding, embedding_of
+from rl_coach.agents.rules.deterministic_policy import best_of_next_actions
+from rl_coach.architectures.update import LearningBatch
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import CoachError
@@ -70,6 +72,53 @@ def test_it_learns_with_coordinates(tmp_path):
     np.testing.assert_allclose((actions + 1) * 30, np.rint((actions + 1) * 30), atol=1e-4)
 
 
+def test_the_papers_target_is_the_best_of_the_target_actors_neighbours(tmp_path):
+    """Each update searches with the target actor as it is then, and values with the target critic."""
+    manager = graph(changed(k=5, use_full_policy_in_target=True), Target, tmp_path)
+    manager.heatup(EnvironmentSteps(40))
+    agent = manager.get_agent()
+    actor, critic = agent.networks["actor"], agent.networks["critic"]
+    # a target that differs from the network that learns, as it does after some updates
+    critic.target_network.set_weights([weight + 0.3 for weight in critic.target_network.get_weights()])
+    batches, targets = recorded_columns(agent), []
+    columns_of = agent.learning_columns
+
+    def expecting(batch: Any) -> dict[str, np.ndarray]:
+        columns = columns_of(batch)
+        following = columns["next_states/observation"]
+        points = np.linspace(-1, 1, 61)
+        best = []
+        for row, proto in zip(following, actor.target_network.predict({"observation": following})):
+            near = points[np.argsort(np.abs(points - proto[0]), kind="stable")[:5]]
+            rows = {"observation": np.repeat(row[None], 5, axis=0), "action": near[:, None].astype(np.float32)}
+            best.append(float(np.max(critic.target_network.predict(rows))))
+        targets.append(float(np.mean(columns["rewards"] + columns["discounts"] * np.array(best))))
+        return columns
+
+    agent.learning_columns = expecting
+    agent.phase = RunPhase.TRAIN
+    float(agent.update_loop.learn(2))
+    assert [batch["extra/next_actions"].shape for batch in batches] == [(16, 5, 1), (16, 5, 1)]
+    (signal,) = (signal for signal in agent.episode_signals if signal.name == "TD targets")
+    assert signal.get_mean() == pytest.approx(np.mean(targets), rel=1e-4)
+
+
+def test_values_of_neighbours_worked_out_by_hand():
+    ops = pytest.importorskip("keras", reason="the operations of Keras 3 compute the numbers").ops
+
+    class Sum:
+        def target(self, states: Any) -> Any:
+            return [{"q": states["observation"][:, 0] + 10 * states["action"][:, 0]}]
+
+    batch = LearningBatch(
+        {}, {"observation": ops.convert_to_tensor([[1.0], [2.0]])}, None, None, None, None,
+        {"next_actions": ops.convert_to_tensor([[[0.1], [0.3]], [[-0.5], [-0.2]]])}, {},
+    )  # fmt: skip
+    # 1 + 10 * 0.3 of 2 and 4, and 2 - 10 * 0.2 of -3 and 0
+    values = best_of_next_actions(ops, {"critic": Sum()}, batch)  # type: ignore[dict-item]
+    np.testing.assert_allclose(np.asarray(values), [4.0, 0.0], atol=1e-6)
+
+
 def changed(**settings: Any) -> Any:
     parameters = wolpertinger()
     for name, value in settings.items():
@@ -81,6 +130,7 @@ def changed(**settings: Any) -> Any:
     ("parameters", "message"),
     [
         (changed(k=62), "k is 62, and there are 61 actions: choose fewer"),
+        (changed(use_full_policy_in_target=2), r"algorithm\.use_full_policy_in_target is 2; it must be"),
         (changed(k=0), r"algorithm\.k is 0; it must be a whole number from 1"),
         (changed(action_embedding_width=2), "action_embedding_width is 2, and the actions have 1 coordinates"),
     ],

@@ -9,13 +9,15 @@ import pytest
 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters, SACPolicyHeadParameters, VHeadParameters
-from rl_coach.architectures.layers import Conv2d, NoisyNetDense
+from rl_coach.architectures.layers import Conv2d, Dense, Layer, NoisyNetDense
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.packing import Packing, pad, padded
-from rl_coach.architectures.update import TrainingStep, Update, weighted_mean
+from rl_coach.architectures.update import Stage, TrainingStep, Update, weighted_mean
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.schedules import LinearSchedule
 from rl_coach.spaces import PlanarMapsObservationSpace
 from rl_coach.utils import CoachError, TrainingError
+from tests.agents.numpy_gradients import gradient
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces, wrap
 
 B = 4
@@ -394,6 +396,105 @@ def test_an_update_leaves_networks_out_bit_for_bit():
             np.testing.assert_array_equal(one, twin)
 
 
+class Renormalized(Layer):
+    def applied(self, layers: Any, x: Any) -> Any:
+        return layers.batch_renorm(x, 2)
+
+
+def test_batch_renormalization_after_its_warm_up():
+    """Ioffe 2017, algorithm 1: two passes with the batch alone, then two with r and d, which have no gradient;
+    predictions use the running statistics."""
+
+    def rule(ops: Any, networks: dict, batch: Any) -> Update:
+        v = networks["main"].online(batch.states)[0]["v"]
+        return Update({"main": weighted_mean(ops, v * v, batch.weights)}, values={"v": v})
+
+    wrapper, learner = wrapper_and_learner(
+        rule,
+        input_embedders_parameters={
+            "observation": InputEmbedderParameters(scheme=[Dense(2), Renormalized()], activation_function="none")
+        },
+        middleware_parameters=FCMiddlewareParameters(scheme=[], activation_function="none"),
+        optimizer_type="SGD",
+        learning_rate=0.1,
+    )
+    data = columns(4 * B)
+    # the first feature's batches are far from its running mean, 0, and the second's have a large deviation
+    data["states/observation"] = 30 * data["states/observation"] + [40, 0, 0]
+    weights = [np.asarray(w, np.float64) for w in wrapper.state.arrays("weights")]
+    mean, variance, clipped = np.zeros(2), np.ones(2), 0
+    result = learner.train(data, num_updates=4)
+    for k in range(4):
+        x = data["states/observation"][k * B : (k + 1) * B]
+        hidden = x @ weights[0] + weights[1]
+        r, d = np.ones(2), np.zeros(2)
+        if k >= 2:
+            ratio = np.sqrt(hidden.var(axis=0) + 1e-3) / np.sqrt(variance + 1e-3)
+            shift = (hidden.mean(axis=0) - mean) / np.sqrt(variance + 1e-3)
+            r, d = np.clip(ratio, 1 / 3, 3), np.clip(shift, -5, 5)
+            clipped += int(np.sum(r != ratio) + np.sum(d != shift))
+
+        def values(w: list, x: Any = x, r: Any = r, d: Any = d) -> np.ndarray:
+            hidden = x @ w[0] + w[1]
+            normalized = (hidden - hidden.mean(axis=0)) / np.sqrt(hidden.var(axis=0) + 1e-3) * r + d
+            return ((normalized * w[2] + w[3]) @ w[4] + w[5])[:, 0]
+
+        np.testing.assert_allclose(result.values["v"][k], values(weights), rtol=1e-3, atol=1e-4)
+        slopes = gradient(lambda w, values=values: float(np.mean(values(w) ** 2)), weights)
+        weights = [w - 0.1 * slope for w, slope in zip(weights, slopes)]
+        mean, variance = 0.99 * mean + 0.01 * hidden.mean(axis=0), 0.99 * variance + 0.01 * hidden.var(axis=0)
+    assert clipped
+    for found, expected in zip(wrapper.state.arrays("weights"), weights):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    for found, expected in zip(wrapper.state.arrays("buffers"), [mean, variance, [4.0]]):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    x = columns(B, seed=1)["states/observation"]
+    hidden = (x @ weights[0] + weights[1] - mean) / np.sqrt(variance + 1e-3)
+    acted = ((hidden * weights[2] + weights[3]) @ weights[4] + weights[5])[:, 0]
+    predicted = wrapper.online_network.predict({"observation": x})
+    np.testing.assert_allclose(np.asarray(predicted).reshape(-1), acted, rtol=1e-3, atol=1e-4)
+
+
+def two_stages(**settings: Any) -> tuple[dict[str, Any], Any]:
+    """Values a = 1 and b = 2 with a step size of 1/2: a descends a^2 / 2, and then b descends a b."""
+
+    def first(ops: Any, networks: dict, batch: Any) -> Update:
+        a = networks["a"].online({})[0]["value"]
+        return Update({"a": 0.5 * a * a}, errors=batch.rewards - a, signals={"a before": a})
+
+    def second(ops: Any, networks: dict, batch: Any) -> Update:
+        a, b = (networks[name].online({})[0]["value"] for name in "ab")
+        return Update({"b": a * b}, signals={"a after": a}, values={"sum": batch.rewards + a})
+
+    sgd: dict[str, Any] = {"optimizer_type": "SGD", "learning_rate": 0.5, **settings}
+    parameters = {"a": ValuesParameters({"value": 1.0}, **sgd), "b": ValuesParameters({"value": 2.0}, **sgd)}
+    wrappers = {name: wrap(one, spaces(VECTOR, DISCRETE)) for name, one in parameters.items()}
+    states = {name: wrapper.state for name, wrapper in wrappers.items()}
+    stages = Stage(("a",), first), Stage(("b",), second)
+    step = TrainingStep({name: state.function for name, state in states.items()}, parameters, stages)
+    return states, wrappers["a"].framework.make_learner(step, states, ())
+
+
+@pytest.mark.parametrize(
+    ("learning", "b", "losses"),
+    [({}, 1.5625, [1.0, 0.4375, 0.203125]), ({"b": [True, False, True]}, 1.6875, [1.0, 0.0, 0.21875])],
+)
+def test_a_stage_is_computed_from_what_the_stage_before_has_learned(learning, b, losses):
+    """b goes from 2 by half of 1/2, 1/4 and 1/8: of what a has become, not of what it was."""
+    states, learner = two_stages()
+    data = columns(3 * B)
+    result = learner.train(data, num_updates=3, learning=learning)
+    np.testing.assert_allclose(result.losses["a"], [0.5, 0.125, 0.03125])
+    np.testing.assert_allclose(result.losses["b"], losses)
+    np.testing.assert_allclose(result.signals["a before"], [1, 0.5, 0.25])
+    np.testing.assert_allclose(result.signals["a after"], [0.5, 0.25, 0.125])
+    rewards, before, after = data["rewards"].reshape(3, B), [[1], [0.5], [0.25]], [[0.5], [0.25], [0.125]]
+    np.testing.assert_allclose(result.errors, np.subtract(rewards, before), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(result.values["sum"], np.add(rewards, after), rtol=1e-5, atol=1e-6)
+    assert [float(states[name].arrays("weights")[0]) for name in "ab"] == [0.125, b]
+    assert [states[name].updates for name in "ab"] == [3, 2 if learning else 3]
+
+
 def test_values_of_rows_and_values_outside_networks():
     wrappers, learner, settings = critic_and_actor()
     data = columns(3 * B)
@@ -411,6 +512,37 @@ def test_values_of_rows_and_values_outside_networks():
     np.testing.assert_array_equal(values.state.arrays("buffers"), [3.0])
     with pytest.raises(CoachError, match="network 'main' holds values and predicts nothing"):
         values.online_network.predict({})
+
+
+def test_running_statistics_of_one_pass_are_constants_to_the_next():
+    """The critic's first pass sees what the actor gives, its second one only the statistics that the first left."""
+
+    def rule(ops: Any, networks: dict, batch: Any) -> Update:
+        critic, actor = networks["critic"], networks["actor"]
+        moved = 100.0 * actor.online(batch.states)[0]["v"][:, None] + batch.states["observation"]
+        critic.online({"observation": moved})
+        value = ops.mean(critic.online(batch.states, training=False)[0]["v"])
+        networks["values"].keep(mean=value)
+        return Update({"actor": value + networks["values"].online({})[0]["mean"], "critic": value})
+
+    normalised = {"observation": InputEmbedderParameters(scheme=[Dense(8)], batchnorm=True)}
+    sgd: dict[str, Any] = {"optimizer_type": "SGD", "learning_rate": 1.0}
+    parameters: dict[str, Any] = {
+        "actor": network_parameters([VHeadParameters()], **sgd),
+        "critic": network_parameters([VHeadParameters()], input_embedders_parameters=normalised, **sgd),
+        "values": ValuesParameters({}, {"mean": 0.0}),
+    }
+    wrappers = {name: wrap(one, spaces(VECTOR, DISCRETE)) for name, one in parameters.items()}
+    states = {name: wrapper.state for name, wrapper in wrappers.items()}
+    step = TrainingStep({name: state.function for name, state in states.items()}, parameters, rule)
+    learner = wrappers["actor"].framework.make_learner(step, states, ())
+    before = {name: state.arrays("weights") for name, state in states.items()}
+    statistics = states["critic"].arrays("buffers")
+    learner.train(columns(B)).wait()
+    for one, other in zip(before["actor"], states["actor"].arrays("weights")):
+        np.testing.assert_array_equal(one, other)
+    assert any(not np.array_equal(a, b) for a, b in zip(before["critic"], states["critic"].arrays("weights")))
+    assert not np.array_equal(statistics[0], states["critic"].arrays("buffers")[0])
 
 
 def test_a_value_that_is_not_kept_is_named():

@@ -12,7 +12,7 @@ import pytest
 from rl_coach.architectures.shared_networks import GROUPS, SharedBlock, SharedFile, SharedLearner, SharedNetworks
 from rl_coach.architectures.update import Update, weighted_mean
 from rl_coach.base_parameters import GradientClippingMethod
-from tests.architectures.test_learner import columns, wrapper_and_learner
+from tests.architectures.test_learner import columns, two_stages, wrapper_and_learner
 
 B = 4
 
@@ -77,6 +77,24 @@ def test_one_worker_learns_as_a_process_alone(settings, tmp_path):
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
     np.testing.assert_allclose(one.losses["main"], other.losses["main"], rtol=1e-4)
     assert wrapper.state.updates == 5 and other.errors.shape == (5, B)
+
+
+@pytest.mark.parametrize("is_asynchronous", [True, False])
+def test_workers_apply_each_stage_before_the_next(tmp_path, is_asynchronous):
+    """As a process alone: 2, then 2 - 1/4, then that less 1/8."""
+    states, learner = two_stages(async_training=is_asynchronous)
+    block = SharedBlock(states, 1)
+    (tmp_path / "block").write_bytes(bytes(block.num_bytes))
+    file = SharedFile(str(tmp_path / "block"), 1)
+    file.join(0)
+    shared = SharedNetworks(block, file, learner.step, 0)
+    shared.publish(states)
+    result = SharedLearner(learner, shared).train(columns(2 * B), num_updates=2)
+    np.testing.assert_allclose(result.losses["a"], [0.5, 0.125])
+    np.testing.assert_allclose(result.losses["b"], [1.0, 0.4375])
+    np.testing.assert_allclose(result.signals["a after"], [0.5, 0.25])
+    assert result.errors.shape == result.values["sum"].shape == (2, B)
+    assert [float(states[name].arrays("weights")[0]) for name in "ab"] == [0.25, 1.625]
 
 
 def test_asynchronous_workers_take_each_others_updates(tmp_path):

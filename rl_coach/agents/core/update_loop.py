@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Iterable, Mapping, Protocol, Sequence, SupportsFloat
 
@@ -16,7 +16,7 @@ from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.packing import pad, padded
 from rl_coach.architectures.shared_networks import GROUPS, SharedLearner, SharedNetworks
-from rl_coach.architectures.update import TrainingStep, UpdateRule
+from rl_coach.architectures.update import Stages, TrainingStep, UpdateRule, stages_of
 from rl_coach.base_parameters import AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch
 from rl_coach.filters.filter import InputFilter
@@ -37,8 +37,8 @@ class Algorithm(Protocol):
     def learns_one_by_one(self) -> bool:
         """True if the data of an update depends on the networks, so that each is a call of its own."""
 
-    def make_update_rule(self) -> UpdateRule:
-        """The update as a pure function; see ``rl_coach.architectures.update``."""
+    def make_update_rule(self) -> UpdateRule | Stages:
+        """The update as a pure function, or as one for each of its stages; see ``rl_coach.architectures.update``."""
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule needs; see ``Learner.train``."""
@@ -132,8 +132,9 @@ class UpdateLoop:
         """Trains the networks by the update rule."""
         networks, settings = self._networks, self._settings
         functions = {name: network.state.function for name, network in networks.items()}
-        rule = self._batches.rule(self._rules.make_update_rule())
-        step = TrainingStep(functions, settings.parameters, rule)
+        stages = stages_of(self._rules.make_update_rule(), networks)
+        on_batches = tuple(replace(stage, rule=self._batches.rule(stage.rule)) for stage in stages)
+        step = TrainingStep(functions, settings.parameters, on_batches)
         states = {name: network.state for name, network in networks.items()}
         acting = tuple(networks) if settings.acting is None else tuple(settings.acting)
         learner = next(iter(networks.values())).framework.make_learner(step, states, acting)

@@ -28,6 +28,10 @@ class ActionEmbedding:
         few = np.argpartition(distances, k - 1)[:k] if k < len(distances) else np.arange(len(distances))
         return numbers[few[np.argsort(distances[few], kind="stable")]]
 
+    def nearest_to_each(self, points: np.ndarray, k: int) -> np.ndarray:
+        """[B, k, width], the actions nearest to each of ``points`` [B, width], nearest first."""
+        return np.stack([self.points[self.nearest(point, k)] for point in points])
+
     def _near_on_a_line(self, coordinate: float, k: int) -> np.ndarray:
         place = int(np.searchsorted(self._sorted, coordinate))
         return self._order[max(0, place - k) : place + k]

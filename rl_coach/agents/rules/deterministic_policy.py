@@ -1,14 +1,19 @@
-"""Updates of deterministic policies: DDPG's (Lillicrap et al. 2016) and TD3's (Fujimoto et al. 2018)."""
+"""Updates of deterministic policies: DDPG's (Lillicrap et al. 2016) and TD3's (Fujimoto et al. 2018).
+
+The actor climbs the critic that has just learned from the same batch, as both papers' algorithms have it.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
 from rl_coach.architectures.update import (
     LearningBatch,
     NetworkView,
+    Stage,
+    Stages,
     Update,
     UpdateRule,
     assert_rank,
@@ -34,44 +39,97 @@ def policy_loss(ops: Any, batch: LearningBatch, policy: dict[str, Any], q: Any, 
     return weighted_mean(ops, action_penalty * saturation - q, batch.weights)
 
 
-def ddpg_rule(action_penalty: float, clip_targets: Sequence[float] | None, is_huber: bool = False) -> UpdateRule:
-    """Algorithm 1: the critic learns r + discount * Q'(s', mu'(s')), the actor climbs Q(s, mu(s))."""
+def actor_rule(value: str, action_penalty: float) -> UpdateRule:
+    """The actor climbs Q(s, mu(s)).
+
+    :param value: the critic's output [B] that it climbs
+    """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
-        assert_rank(2, actions=batch.actions)
-        actor, critic = networks["actor"], networks["critic"]
-        a_t = actor.target(batch.next_states)[0]["action"]
-        q_t = critic.target({**batch.next_states, "action": a_t})[0]["q"]
-        target_tm1 = clipped_target(ops, batch, q_t, clip_targets)
-        q_tm1 = critic.online({**batch.states, "action": batch.actions})[0]["q"]
-        errors = target_tm1 - q_tm1
-        policy = actor.online(batch.states)[0]
-        q_of_policy = critic.online({**batch.states, "action": policy["action"]})[0]["q"]
-        losses = {
-            "actor": policy_loss(ops, batch, policy, q_of_policy, action_penalty),
-            "critic": weighted_mean(ops, huber(ops, errors) if is_huber else errors * errors, batch.weights),
-        }
-        signals = {
-            "Q": weighted_mean(ops, q_tm1, batch.weights),
-            "TD targets": weighted_mean(ops, target_tm1, batch.weights),
-        }
-        return Update(losses, errors=errors, signals=signals)
+        policy = networks["actor"].online(batch.states)[0]
+        q = networks["critic"].online({**batch.states, "action": policy["action"]})[0][value]
+        return Update({"actor": policy_loss(ops, batch, policy, q, action_penalty)})
 
     return rule
 
 
-def td3_rule(
+NextValue = Callable[[Any, dict[str, NetworkView], LearningBatch], Any]
+"""The value [B] of the next states that the critic bootstraps from: ``next_value(ops, networks, batch)``."""
+
+
+def value_of_target_policy(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Any:
+    """Q'(s', mu'(s')) [B]."""
+    a_t = networks["actor"].target(batch.next_states)[0]["action"]
+    return networks["critic"].target({**batch.next_states, "action": a_t})[0]["q"]
+
+
+def best_of_next_actions(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Any:
+    """The largest Q'(s', a) [B] of ``extra['next_actions']`` [B, k, A] (Dulac-Arnold et al. 2015, algorithm 2: the
+    target's policy is the full one, which chooses among the neighbours by the target critic)."""
+    assert_rank(3, next_actions=batch.extra.get("next_actions"))
+    k, width = batch.extra["next_actions"].shape[1:]
+    states = {name: ops.repeat(column, k, axis=0) for name, column in batch.next_states.items()}
+    actions = ops.reshape(batch.extra["next_actions"], (-1, width))
+    values = networks["critic"].target({**states, "action": actions})[0]["q"]
+    return ops.max(ops.reshape(values, (-1, k)), axis=1)
+
+
+def ddpg_stages(
+    action_penalty: float,
+    clip_targets: Sequence[float] | None,
+    is_huber: bool = False,
+    next_value: NextValue = value_of_target_policy,
+) -> Stages:
+    """Algorithm 1: the critic learns, then the actor."""
+    critic, actor = ddpg_critic_rule(clip_targets, is_huber, next_value), actor_rule("q", action_penalty)
+    return Stage(("critic",), critic), Stage(("actor",), actor)
+
+
+def ddpg_critic_rule(clip_targets: Sequence[float] | None, is_huber: bool, next_value: NextValue) -> UpdateRule:
+    """The critic learns r + discount * Q'(s', mu'(s')), or another value of the next state."""
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+        assert_rank(2, actions=batch.actions)
+        target_tm1 = clipped_target(ops, batch, next_value(ops, networks, batch), clip_targets)
+        q_tm1 = networks["critic"].online({**batch.states, "action": batch.actions})[0]["q"]
+        errors = target_tm1 - q_tm1
+        loss = weighted_mean(ops, huber(ops, errors) if is_huber else errors * errors, batch.weights)
+        signals = {
+            "Q": weighted_mean(ops, q_tm1, batch.weights),
+            "TD targets": weighted_mean(ops, target_tm1, batch.weights),
+        }
+        return Update({"critic": loss}, errors=errors, signals=signals)
+
+    return rule
+
+
+def td3_stages(
     policy_noise: float,
     noise_clipping: float,
     action_space: BoxActionSpace,
     action_penalty: float,
     clip_targets: Sequence[float] | None,
     is_huber: bool = False,
-) -> UpdateRule:
-    """Algorithm 1: critics learn from the smallest target value of a smoothed action, the actor climbs the first one.
+) -> Stages:
+    """Algorithm 1: critics learn, then the actor, which climbs the first of them.
 
-    ``extra['noise']`` is [B, A], standard normal. Which updates teach the actor is the agent's to say.
+    Which updates teach the actor is the agent's to say.
+    """
+    critics = td3_critic_rule(policy_noise, noise_clipping, action_space, clip_targets, is_huber)
+    return Stage(("critic",), critics), Stage(("actor",), actor_rule("first", action_penalty))
+
+
+def td3_critic_rule(
+    policy_noise: float,
+    noise_clipping: float,
+    action_space: BoxActionSpace,
+    clip_targets: Sequence[float] | None,
+    is_huber: bool = False,
+) -> UpdateRule:
+    """Critics learn from the smallest target value of a smoothed action.
+
+    ``extra['noise']`` is [B, A], standard normal.
     """
     bounds = [np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high)]
 
@@ -87,16 +145,11 @@ def td3_rule(
         critics = critic.online({**batch.states, "action": batch.actions})[0]["critics"]
         errors = target_tm1[:, None] - critics  # [B, critics]
         squares = huber(ops, errors) if is_huber else errors * errors
-        policy = actor.online(batch.states)[0]
-        q_of_policy = critic.online({**batch.states, "action": policy["action"]})[0]["first"]
-        losses = {
-            "actor": policy_loss(ops, batch, policy, q_of_policy, action_penalty),
-            "critic": weighted_mean(ops, ops.sum(squares, axis=-1), batch.weights),
-        }
+        loss = weighted_mean(ops, ops.sum(squares, axis=-1), batch.weights)
         signals = {
             "Q": weighted_mean(ops, critics[:, 0], batch.weights),
             "TD targets": weighted_mean(ops, target_tm1, batch.weights),
         }
-        return Update(losses, errors=errors[:, 0], signals=signals)
+        return Update({"critic": loss}, errors=errors[:, 0], signals=signals)
 
     return rule

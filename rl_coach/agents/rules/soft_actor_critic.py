@@ -1,6 +1,6 @@
 """Updates of soft actor-critic: with a value network, and without one (Haarnoja et al. 2018b) and what followed.
 
-The second rule is that of SAC with a learned temperature, and by its settings that of TQC, REDQ, DroQ and CrossQ.
+The second update is that of SAC with a learned temperature, and by its settings that of TQC, REDQ, DroQ and CrossQ.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from rl_coach.architectures.policies import gaussian_log_probability
 from rl_coach.architectures.update import (
     LearningBatch,
     NetworkView,
+    Stage,
+    Stages,
     Update,
     UpdateRule,
     assert_rank,
@@ -40,7 +42,8 @@ def squashed_sample(ops: Any, policy: dict[str, Any], noise: Any) -> tuple[Any, 
 
 
 def soft_actor_critic_rule(temperature: float = 1.0) -> UpdateRule:
-    """The losses of V, Q and the policy, equations 5, 7 and 12, all from the same weights (algorithm 1).
+    """The losses of V, Q and the policy, equations 5, 7 and 12, all from the same weights, as the authors' code and
+    Coach have it.
 
     ``extra['noise']`` is [B, A], standard normal.
 
@@ -98,49 +101,66 @@ class MaximumEntropySettings:
     has_subset: bool = False
 
 
-def maximum_entropy_rule(settings: MaximumEntropySettings) -> UpdateRule:
-    """The losses of the critics, the policy and the temperature (Haarnoja et al. 2018b, equations 5, 7 and 18, with the
-    logarithm of the temperature for the temperature in the last one, as the authors' code has it).
+def maximum_entropy_stages(settings: MaximumEntropySettings) -> Stages:
+    """The critics learn, then the policy and the temperature (Haarnoja et al. 2018b, algorithm 1): the policy climbs
+    the critics that have just learned, and both use the temperature from before the update.
 
     ``extra['noise']`` and ``extra['next_noise']`` are [B, A], standard normal.
     """
+    learned = ("policy",) if settings.temperature is not None else ("policy", "temperature")
+    return Stage(("q",), maximum_entropy_critic_rule(settings)), Stage(learned, maximum_entropy_policy_rule(settings))
+
+
+def maximum_entropy_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
+    """The loss of the critics (Haarnoja et al. 2018b, equation 5)."""
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        noise = batch.extra.get("next_noise")
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
-        noises = {name: batch.extra.get(name) for name in ("noise", "next_noise")}
-        assert_rank(2, actions=batch.actions, **noises)
-        actor, log_temperature, temperature = networks["policy"], None, settings.temperature
-        if temperature is None:
-            log_temperature = networks["temperature"].online({})[0]["log_temperature"]
-            temperature = ops.stop_gradient(ops.exp(log_temperature))
-
-        next_actions, next_log_density = squashed_sample(ops, actor.online(batch.next_states)[0], noises["next_noise"])
+        assert_rank(2, actions=batch.actions, next_noise=noise)
+        policy = networks["policy"].online(batch.next_states)[0]
+        next_actions, next_log_density = squashed_sample(ops, policy, noise)
         quantiles, next_quantiles = _quantiles(ops, networks["q"], batch, next_actions, settings.has_target)
+        temperature = _temperature(ops, networks, settings)
         soft_t = _bootstrap_atoms(ops, next_quantiles, batch, settings) - temperature * next_log_density[:, None]
         targets = ops.stop_gradient(batch.rewards[:, None] + batch.discounts[:, None] * soft_t)  # [B, atoms]
-
-        actions, log_density = squashed_sample(ops, actor.online(batch.states)[0], noises["noise"])
-        # the policy's pass leaves the statistics of batch normalisation to the critics' own
-        new_quantiles = networks["q"].online({**batch.states, "action": actions}, training=settings.has_target)[0]
-        policy_losses = temperature * log_density - _value_of(ops, new_quantiles["quantiles"], settings)
+        loss = weighted_mean(ops, critic_losses(ops, quantiles, targets), batch.weights)
         q = ops.mean(quantiles[:, 0], axis=-1)
-        losses = {
-            "policy": weighted_mean(ops, policy_losses, batch.weights),
-            "q": weighted_mean(ops, critic_losses(ops, quantiles, targets), batch.weights),
-        }
-        signals = {
-            "Policy Loss": losses["policy"],
-            "Q Loss": losses["q"],
-            "Entropy": -weighted_mean(ops, log_density, batch.weights),
-            "Q": weighted_mean(ops, q, batch.weights),
-        }
-        if log_temperature is not None:
+        signals = {"Q Loss": loss, "Q": weighted_mean(ops, q, batch.weights)}
+        return Update({"q": loss}, errors=q - ops.mean(targets, axis=-1), signals=signals)
+
+    return rule
+
+
+def maximum_entropy_policy_rule(settings: MaximumEntropySettings) -> UpdateRule:
+    """The losses of the policy and the temperature (Haarnoja et al. 2018b, equations 7 and 18, with the logarithm of
+    the temperature for the temperature in the last one, as the authors' code has it)."""
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, weights=batch.weights)
+        assert_rank(2, noise=batch.extra.get("noise"))
+        temperature = _temperature(ops, networks, settings)
+        actions, log_density = squashed_sample(ops, networks["policy"].online(batch.states)[0], batch.extra["noise"])
+        # the policy's pass leaves the statistics of batch normalisation to the critics' own
+        quantiles = networks["q"].online({**batch.states, "action": actions}, training=settings.has_target)[0]
+        policy_losses = temperature * log_density - _value_of(ops, quantiles["quantiles"], settings)
+        losses = {"policy": weighted_mean(ops, policy_losses, batch.weights)}
+        signals = {"Policy Loss": losses["policy"], "Entropy": -weighted_mean(ops, log_density, batch.weights)}
+        if settings.temperature is None:
+            log_temperature = networks["temperature"].online({})[0]["log_temperature"]
             lack = ops.stop_gradient(weighted_mean(ops, log_density + settings.target_entropy, batch.weights))
             losses["temperature"] = -log_temperature * lack
             signals["Temperature"] = temperature
-        return Update(losses, errors=q - ops.mean(targets, axis=-1), signals=signals)
+        return Update(losses, signals=signals)
 
     return rule
+
+
+def _temperature(ops: Any, networks: dict[str, NetworkView], settings: MaximumEntropySettings) -> Any:
+    """The weight of the entropy, through which no gradient passes."""
+    if settings.temperature is not None:
+        return settings.temperature
+    return ops.stop_gradient(ops.exp(networks["temperature"].online({})[0]["log_temperature"]))
 
 
 def _quantiles(

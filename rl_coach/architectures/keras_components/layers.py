@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from rl_coach.architectures.initializers import Constant, Initializer, UniformFanIn
-from rl_coach.architectures.layers import Layers, LayerSettings
+from rl_coach.architectures.layers import NORM_EPSILON, NORM_MOMENTUM, Layers, LayerSettings, renormalized
 
 
 class KerasLayers(Layers):
@@ -35,6 +35,9 @@ class KerasLayers(Layers):
     def batchnorm(self, x: Any) -> Any:
         return keras.layers.BatchNormalization()(x)
 
+    def batch_renorm(self, x: Any, warm_up: int) -> Any:
+        return BatchRenormalization(warm_up)(x)
+
     def dropout(self, x: Any, rate: float) -> Any:
         return keras.layers.Dropout(rate, seed=int(self.rng.integers(2**31)))(x)
 
@@ -58,6 +61,36 @@ class TrainedRow(keras.layers.Layer):
 
     def call(self, x: Any) -> Any:
         return self.function(self.row) + ops.zeros_like(x[:, :1])
+
+
+class BatchRenormalization(keras.layers.Layer):
+    """The layer of ``Layers.batch_renorm``.
+
+    :param warm_up: training passes of plain batch normalisation
+    """
+
+    def __init__(self, warm_up: int):
+        super().__init__()
+        self.warm_up = warm_up
+
+    def build(self, input_shape: tuple) -> None:
+        size = input_shape[-1:]
+        self.scale = self.add_weight(size, Constant(1.0), name="scale")
+        self.offset = self.add_weight(size, Constant(0.0), name="offset")
+        self.moving_mean = self.add_weight(size, Constant(0.0), trainable=False, name="moving_mean")
+        self.moving_variance = self.add_weight(size, Constant(1.0), trainable=False, name="moving_variance")
+        self.passes = self.add_weight((1,), Constant(0.0), trainable=False, name="passes")
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        if not training:
+            deviation = ops.sqrt(self.moving_variance + NORM_EPSILON)
+            return (x - self.moving_mean) / deviation * self.scale + self.offset
+        share = ops.cast(self.passes >= self.warm_up, "float32")
+        normalized, mean, variance = renormalized(ops, x, self.moving_mean, self.moving_variance, share)
+        for moving, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
+            moving.assign(NORM_MOMENTUM * moving + (1.0 - NORM_MOMENTUM) * new)
+        self.passes.assign(self.passes + 1.0)
+        return normalized * self.scale + self.offset
 
 
 class NoisyDense(keras.layers.Layer):

@@ -44,11 +44,11 @@ def gradients(function: Callable, weights: dict[str, Pieces]) -> tuple[dict[str,
 class VectorStep(TrainingStep):
     """A training step whose optimizer works on all weights of a network as one vector.
 
-    :param step: the step whose networks, parameters and rule it has
+    :param step: the step whose networks, parameters and stages it has
     """
 
     def __init__(self, step: TrainingStep):
-        super().__init__(step.networks, step.parameters, step.rule)
+        super().__init__(step.networks, step.parameters, step.stages)
 
     def apply(
         self, ops: Any, state: dict, gradients: dict[str, Any], buffers: dict, optimizer_scalars: dict[str, Any]
@@ -135,7 +135,7 @@ class MXNetLearner(Learner):
         scalars = packing.unpack_scalars(np, vector).tolist()
         found, buffers, outputs = self._one_gradient(layout, variables, columns, scalars[0])
         after = {name: {**groups, "buffers": buffers[name]} for name, groups in variables.items()}
-        flat = [found[name].vector.asnumpy() for name in self._output_names.losses]
+        flat = [found[name].vector.asnumpy() for name in self._output_names[layout.stages].losses]
         return after, [*flat, outputs.asnumpy()]
 
 

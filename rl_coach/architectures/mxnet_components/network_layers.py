@@ -12,9 +12,8 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 
 from rl_coach.architectures.initializers import Constant, Initializer, UniformFanIn
-from rl_coach.architectures.layers import Layers, LayerSettings
+from rl_coach.architectures.layers import NORM_EPSILON, NORM_MOMENTUM, Layers, LayerSettings, renormalized
 
-BATCHNORM_MOMENTUM, BATCHNORM_EPSILON = 0.99, 1e-3
 NOISE_AT_FIRST = 0.5  # sigma zero of Fortunato et al. 2018, section 3.2
 
 Draw = Callable[[np.random.Generator], np.ndarray]
@@ -159,19 +158,40 @@ class MXNetLayers(Layers):
         return sigmoid(o) * tanh(c), c
 
     def batchnorm(self, x: Any) -> Any:
-        run, ops, size = self.run, self.ops, x.shape[-1:]
-        scale, shift = run.weight(size, Constant(1.0)), run.weight(size, Constant(0.0))
-        positions = run.buffer(size, Constant(0.0)), run.buffer(size, Constant(1.0))
-        if run.training:
+        scale, shift, positions = self._norm(x)
+        if self.run.training:
             axes = tuple(range(len(x.shape) - 1))
-            mean = ops.mean(x, axis=axes)
-            variance = ops.mean(ops.square(x - mean), axis=axes)
-            for position, new in zip(positions, (mean, variance)):
-                old = run.buffers[position]
-                run.buffers[position] = old + (1 - BATCHNORM_MOMENTUM) * (ops.stop_gradient(new) - old)
+            mean = self.ops.mean(x, axis=axes)
+            variance = self.ops.mean(self.ops.square(x - mean), axis=axes)
+            self._move(positions, (mean, variance))
         else:
-            mean, variance = (run.buffers[position] for position in positions)
-        return (x - mean) / ops.sqrt(variance + BATCHNORM_EPSILON) * scale + shift
+            mean, variance = (self.run.buffers[position] for position in positions)
+        return (x - mean) / self.ops.sqrt(variance + NORM_EPSILON) * scale + shift
+
+    def batch_renorm(self, x: Any, warm_up: int) -> Any:
+        run, ops = self.run, self.ops
+        scale, shift, positions = self._norm(x)
+        passes = run.buffer((1,), Constant(0.0))
+        mean, variance = (run.buffers[position] for position in positions)
+        if not run.training:
+            return (x - mean) / ops.sqrt(variance + NORM_EPSILON) * scale + shift
+        share = ops.cast(run.buffers[passes] >= warm_up, "float32")
+        normalized, *of_batch = renormalized(ops, x, mean, variance, share)
+        self._move(positions, of_batch)
+        run.buffers[passes] = run.buffers[passes] + 1.0
+        return normalized * scale + shift
+
+    def _norm(self, x: Any) -> tuple[Any, Any, tuple[int, int]]:
+        """Scale and shift, and the positions of the running mean and variance."""
+        run, size = self.run, x.shape[-1:]
+        scale, shift = run.weight(size, Constant(1.0)), run.weight(size, Constant(0.0))
+        return scale, shift, (run.buffer(size, Constant(0.0)), run.buffer(size, Constant(1.0)))
+
+    def _move(self, positions: tuple[int, int], of_batch: Sequence[Any]) -> None:
+        """Running statistics towards those of the batch."""
+        for position, new in zip(positions, of_batch):
+            old = self.run.buffers[position]
+            self.run.buffers[position] = old + (1 - NORM_MOMENTUM) * (new - old)
 
     def dropout(self, x: Any, rate: float) -> Any:
         stream = self.run.random_stream()

@@ -92,8 +92,8 @@ def shape(x: Any) -> tuple[int, ...]:
 
 
 def stop_gradient(x: Any) -> Any:
-    """``x``, through which no gradient passes."""
-    return x.detach()
+    """``x``, through which no gradient passes; none passes through what lies on the host."""
+    return x.detach() if isinstance(x, _np.ndarray) else x
 
 
 def matmul(x: Any, y: Any) -> Any:

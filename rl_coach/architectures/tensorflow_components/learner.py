@@ -91,10 +91,10 @@ class TensorFlowLearner(Learner):
         if not self._has_convolutions:
             return super()._apply(state, gradients, buffers, optimizer_scalars)
         # what passes through unchanged would be copied
-        trained = {name: {group: old[group] for group in TRAINED_GROUPS} for name, old in state.items()}
+        trained = {name: {group: state[name][group] for group in TRAINED_GROUPS} for name in gradients}
         compiled = tf.function(super()._apply, jit_compile=True, autograph=False)
-        after, norms = compiled(trained, gradients, buffers, optimizer_scalars)
-        return {name: {**old, **after[name]} for name, old in state.items()}, norms
+        after, norms = compiled(trained, gradients, {name: buffers[name] for name in gradients}, optimizer_scalars)
+        return {name: {**old, "buffers": buffers[name], **after.get(name, {})} for name, old in state.items()}, norms
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
         with tf.GradientTape(persistent=True) as tape:
