@@ -12,7 +12,7 @@ from rl_coach.agents.deterministic_policy import (
     DeterministicPolicyAlgorithmParameters,
     DeterministicPolicyNetworkParameters,
 )
-from rl_coach.agents.rules.deterministic_policy import ddpg_stages
+from rl_coach.agents.rules.deterministic_policy import NextValue, ddpg_stages, value_of_target_policy
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DDPGActorHeadParameters, DDPGVHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
@@ -106,9 +106,14 @@ class DDPGAgent(Agent):
     def is_on_policy(self) -> bool:
         return False
 
+    @property
+    def next_value(self) -> NextValue:
+        """The value of the next states that the critic bootstraps from."""
+        return value_of_target_policy
+
     def make_update_rule(self) -> Stages:
-        algorithm, critic = self.ap.algorithm, self.ap.network_wrappers["critic"]
-        return ddpg_stages(algorithm.action_penalty, algorithm.clip_critic_targets, critic.replace_mse_with_huber_loss)
+        algorithm, is_huber = self.ap.algorithm, self.ap.network_wrappers["critic"].replace_mse_with_huber_loss
+        return ddpg_stages(algorithm.action_penalty, algorithm.clip_critic_targets, is_huber, self.next_value)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns = super().learning_columns(batch)

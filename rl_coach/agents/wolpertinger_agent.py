@@ -15,9 +15,8 @@ from rl_coach.agents.ddpg_agent import (
     DDPGCriticNetworkParameters,
 )
 from rl_coach.agents.rules.action_embedding import ActionEmbedding, embedding_of
-from rl_coach.agents.rules.deterministic_policy import best_of_next_actions, ddpg_stages, value_of_target_policy
+from rl_coach.agents.rules.deterministic_policy import NextValue, best_of_next_actions, value_of_target_policy
 from rl_coach.architectures.head_parameters import WolpertingerActorHeadParameters
-from rl_coach.architectures.update import Stages
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import ActionInfo, Batch, StateType
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
@@ -128,12 +127,9 @@ class WolpertingerAgent(DDPGAgent):
         """True if each update needs the neighbours of what the target actor gives."""
         return self.ap.algorithm.use_full_policy_in_target
 
-    def make_update_rule(self) -> Stages:
-        algorithm, critic = self.ap.algorithm, self.ap.network_wrappers["critic"]
-        return ddpg_stages(
-            algorithm.action_penalty, algorithm.clip_critic_targets, critic.replace_mse_with_huber_loss,
-            best_of_next_actions if algorithm.use_full_policy_in_target else value_of_target_policy,
-        )  # fmt: skip
+    @property
+    def next_value(self) -> NextValue:
+        return best_of_next_actions if self.ap.algorithm.use_full_policy_in_target else value_of_target_policy
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns = super().learning_columns(batch)

@@ -77,8 +77,8 @@ def best_of_next_actions(ops: Any, networks: dict[str, NetworkView], batch: Lear
 def ddpg_stages(
     action_penalty: float,
     clip_targets: Sequence[float] | None,
-    is_huber: bool = False,
-    next_value: NextValue = value_of_target_policy,
+    is_huber: bool,
+    next_value: NextValue,
 ) -> Stages:
     """Algorithm 1: the critic learns, then the actor."""
     critic, actor = ddpg_critic_rule(clip_targets, is_huber, next_value), actor_rule("q", action_penalty)
