@@ -17,6 +17,7 @@ from rl_coach.agents.core.experience import Experience, Played
 from rl_coach.agents.core.learning import BatchLearning, Learning, Phases
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
+from rl_coach.agents.core.played_requirements import require_sound
 from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
 from rl_coach.agents.core.signals import RowUnit, Signals
 from rl_coach.agents.core.transport import FILTERS, policy_of, take_policy
@@ -740,8 +741,9 @@ class Agent(CoachNames, AgentInterface):
     def take_in(self, played: Played) -> None:
         """Take in what another process has played for this agent, as if it had been played here.
 
-        :raises CoachError: its columns are not those that the memory holds; nothing has been changed then
+        :raises CoachError: it does not fit itself, the agent's spaces or the memory; nothing has been changed then
         """
+        require_sound(played, self.spaces, self.memory.stores_episodes, self.experience.most_steps_ahead)
         self.learning.require_fitting(played)
         self.experience.store_played(played, self.filters)
         self.clock.steps_at_once = max(self.clock.steps_at_once, played.steps)  # a step is compiled for the most
