@@ -14,6 +14,7 @@ MOST = 2**53 - 1
 NUMBERS = "biuf"
 """Kinds of dtype that are numbers."""
 _MOST_TEXT = 200
+_SMALL_INTEGER = 4  # bytes
 
 
 def is_count(value: Any) -> bool:
@@ -29,6 +30,9 @@ def is_text(value: Any) -> bool:
 def is_finite(values: Any) -> bool:
     """True for a number, or an array of numbers, of which none is NaN or larger than ``LARGEST``."""
     array = np.asarray(values)
-    if array.dtype.kind == "f":
-        return bool(np.all(np.abs(array) <= min(LARGEST, float(np.finfo(array.dtype).max))))  # False for NaN
-    return array.dtype.kind in NUMBERS and bool(np.all((array >= -LARGEST) & (array <= LARGEST)))
+    kind = array.dtype.kind
+    if kind not in NUMBERS or kind == "b" or not array.size or (kind != "f" and array.itemsize <= _SMALL_INTEGER):
+        return kind in NUMBERS
+    # Two passes without a copy: messages of frames are large. The smallest of numbers with a NaN is NaN, which is not
+    # within any bounds.
+    return bool(float(array.min()) >= -LARGEST and float(array.max()) <= LARGEST)
