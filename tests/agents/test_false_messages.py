@@ -10,6 +10,8 @@ import pytest
 from rl_coach.agents.core.transport import FILTERS, about_played, played_in
 from rl_coach.base_parameters import TaskRole
 from rl_coach.core_types import EnvironmentSteps, RunPhase
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_crop_filter import ObservationCropFilter
 from rl_coach.memories.backend.wire import Chunk, EncodedChunk, decode, pack, unpack
 from rl_coach.memories.outgoing import OutgoingMemoryParameters
 from rl_coach.utils import CoachError
@@ -122,6 +124,23 @@ def test_a_first_message_cannot_decide_what_the_memory_holds(split):
     with pytest.raises(CoachError):
         split.take_in({**honest, b"header": pack(header), buffer: honest[buffer] * 2})
     split.take_in(honest)
+
+
+def cropped():
+    agent = image()
+    agent.pre_network_filter = InputFilter()
+    agent.pre_network_filter.add_observation_filter(
+        "observation", "crop", ObservationCropFilter(np.array([0, 0, 0]), np.array([8, 12, 3]))
+    )
+    return agent
+
+
+def test_observations_arrive_as_the_memory_keeps_them(tmp_path):
+    """What the filter before the networks makes of them is no message's matter."""
+    split = Split(cropped, Pictures, tmp_path)
+    assert split.learner.spaces.state["observation"].shape.tolist() == [8, 12, 3]
+    split.take_in(split.message())
+    assert split.learner.memory.num_transitions() >= STEPS
 
 
 def message_of(split, **changes):

@@ -15,7 +15,7 @@ from rl_coach.agents.core.sequences import STORED_STATE
 from rl_coach.core_types import Batch, RunPhase
 from rl_coach.memories.backend.wire import UNREADABLE
 from rl_coach.memories.columns import FrameStacks
-from rl_coach.spaces import DiscreteActionSpace, SpacesDefinition
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, SpacesDefinition
 from rl_coach.utilities.errors import refuse
 from rl_coach.utilities.sound_values import is_count, is_finite
 from rl_coach.utils import CoachError
@@ -27,6 +27,7 @@ _MOST_INFO_COLUMNS, _MOST_INFO_BYTES = 256, 1 << 16
 def require_sound(played: Played, spaces: SpacesDefinition, stores_episodes: bool, most_steps_ahead: int) -> None:
     """Compare what was played with itself and with the agent's spaces.
 
+    :param spaces: those of stored transitions
     :param stores_episodes: it has whole episodes
     :param most_steps_ahead: steps whose transitions may come later
     :raises CoachError: it does not fit
@@ -86,10 +87,11 @@ def _unmet_by_columns(columns: Batch, spaces: SpacesDefinition) -> Iterator[str]
 
 def _unmet_by_actions(actions: np.ndarray, spaces: SpacesDefinition) -> Iterator[str]:
     space: Any = spaces.action
+    if isinstance(space, BoxActionSpace) and actions.shape[1:] not in ((), tuple(space.shape)):
+        yield f"actions of shape {actions.shape[1:]}"
     if not isinstance(space, DiscreteActionSpace):
-        if actions.shape[1:] not in ((), tuple(space.shape)):
-            yield f"actions of shape {actions.shape[1:]}"
-    elif actions.ndim != 1 or not np.all((actions >= 0) & (actions < space.num_actions) & (actions % 1 == 0)):
+        return
+    if actions.ndim != 1 or not np.all((actions >= 0) & (actions < space.num_actions) & (actions % 1 == 0)):
         yield f"actions that are not 0 to {space.num_actions - 1}"
 
 

@@ -72,8 +72,9 @@ class RunState:
         return pack(dataclasses.asdict(self))
 
 
+_PHASES = {phase.name for phase in (RunPhase.UNDEFINED, RunPhase.HEATUP, RunPhase.TRAIN)}
 _STATE = {
-    "incarnation": is_count, "version": is_count, "phase": RunPhase.__members__.__contains__,
+    "incarnation": is_count, "version": is_count, "phase": _PHASES.__contains__,
     "left": lambda left: left is None or is_count(left), "unit": PlayUnit.__members__.__contains__,
     "resend": is_count, "beat": is_count, "is_over": lambda value: isinstance(value, bool),
 }  # fmt: skip
