@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import random
@@ -99,6 +100,25 @@ def check_that_it_gave_up(code, text, experiment, reason):
     assert sum(line.startswith(("coach: ", "!!!! coach: ")) and reason in line for line in text.splitlines()) == 1, text
     assert "interrupted; saved" in text and list(experiment.glob("checkpoint/*.ckpt"))
     assert (experiment / "distributed.json").exists()
+
+
+@pytest.mark.slow
+def test_a_trainer_that_another_one_has_taken_over_from_ends_and_leaves_the_run_to_it(tmp_path):
+    with DistributedRun(tmp_path, *PLAYING) as run:
+        run.wait_for_learning()
+        order = dataclasses.replace(run.order, experiment_path=str(tmp_path / "other"))
+        order.write(tmp_path / "other.json")
+        command = [sys.executable, "-m", "rl_coach.training_worker", "--order", str(tmp_path / "other.json")]
+        with open(tmp_path / "other.txt", "w") as output:
+            other = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT)
+        try:
+            assert run.process.wait(TOO_LONG) == 2, run.text()
+            assert "another trainer has taken over this run: this one ends" in run.text()
+            wait_until(lambda: not unpack(run.client.get(run.keys.state))["is_over"], "the run goes on", 10)
+            assert other.poll() is None
+        finally:
+            other.kill()
+            other.wait()
 
 
 @pytest.mark.slow
