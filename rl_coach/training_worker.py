@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import time
+from types import FrameType
 from typing import Any, Iterator, Sequence
 
 from rl_coach.base_parameters import TaskParameters, TaskRole
@@ -18,7 +20,8 @@ from rl_coach.launcher import CoachLauncher, exit_code_of
 from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection
 from rl_coach.memories.backend.streams import TrainerLink
-from rl_coach.orchestrators.run_order import RunOrder
+from rl_coach.orchestrators.run_order import ORPHANED, RunOrder
+from rl_coach.utils import CoachError
 
 
 class TrainerLauncher(CoachLauncher):
@@ -45,7 +48,10 @@ class TrainerLauncher(CoachLauncher):
 
     def launch(self, arguments: Sequence[str] | None = None) -> None:
         self._connection.check(self._order.limits.connect_seconds)
-        self._store.load_from_store()  # what an earlier trainer of this run, on another machine, has left
+        try:
+            self._store.load_from_store()  # what an earlier trainer of this run, on another machine, has left
+        except OSError as error:
+            raise CoachError(str(error)) from error
         super().launch(self._order.arguments)
 
     def run_graph_manager(self, graph_manager: Any, args: argparse.Namespace) -> None:
@@ -118,8 +124,13 @@ def data_store_ckpt_save(data_store: DataStore) -> None:
     """Bring what the trainer has written into a data store."""
     try:
         data_store.save_to_store()
-    except OSError as error:
+    except (OSError, CoachError) as error:
         screen.warning(str(error))
+
+
+def _end_once(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,6 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rl_coach.training_worker", description=__doc__.partition(":")[0])
     parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")
     args = parser.parse_args(arguments)
+    signal.signal(ORPHANED, _end_once)
     return exit_code_of(lambda: TrainerLauncher(RunOrder.read(args.order)).launch())
 
 

@@ -16,7 +16,15 @@ from rl_coach.utilities.dynamic_import import (
     public_attributes,
     short_dynamic_import,
 )
-from rl_coach.utilities.errors import CheckpointError, CoachError, CoachErrors, TrainingError, did_you_mean, nearest
+from rl_coach.utilities.errors import (
+    CheckpointError,
+    CoachError,
+    CoachErrors,
+    LostPartError,
+    TrainingError,
+    did_you_mean,
+    nearest,
+)
 from rl_coach.utilities.sequences import (
     call_method_for_all,
     force_list,
@@ -100,6 +108,7 @@ __all__ = [
     "LazyArray",
     "list_all_classes_in_module",
     "list_all_presets",
+    "LostPartError",
     "lower_under_to_upper",
     "nearest",
     "parse_bool",

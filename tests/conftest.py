@@ -10,6 +10,10 @@ os.environ.setdefault("COACH_COMPILATION_CACHE", "off")
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
+# The redis-server that embedded Redis finds first, in this process and all that it starts; `make faults` tests several.
+if redis_server := os.environ.get("COACH_TEST_REDIS"):
+    os.environ["PATH"] = f"{os.path.dirname(os.path.abspath(redis_server))}{os.pathsep}{os.environ['PATH']}"
+
 # A shell has what it starts in the background ignore Ctrl-C, and what the tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -18,6 +18,7 @@ from rl_coach.agents.core.finite_watch import FiniteWatch
 from rl_coach.agents.core.learning import BatchLearning, Learning, Phases
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
+from rl_coach.agents.core.played_requirements import require_sound
 from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
 from rl_coach.agents.core.signals import RowUnit, Signals
 from rl_coach.agents.core.transport import FILTERS, policy_of, take_policy
@@ -76,6 +77,7 @@ class Agent(CoachNames, AgentInterface):
     :cvar counters: attributes that count, which a checkpoint holds and no episode
 
     :ivar spaces: the environment's spaces behind the filters
+    :ivar memory_spaces: those of stored transitions, which the pre-network filter has not seen
     :ivar policy_spaces: those of the networks and of exploration, which may see actions in another form
     :ivar networks: by name
     :ivar pre_network_filter: changes states on their way into the networks
@@ -116,6 +118,7 @@ class Agent(CoachNames, AgentInterface):
         self.networks: dict[str, NetworkWrapper] = {}
         self.spaces: Any = None
         self.policy_spaces: Any = None
+        self.memory_spaces: Any = None
         self.environment_spaces: Any = None
         self.in_action_space = algorithm.in_action_space
         self.exploration_policy: Any = None
@@ -161,6 +164,7 @@ class Agent(CoachNames, AgentInterface):
         self.environment_spaces = spaces
         self.spaces = filtered_spaces(spaces, self.input_filter, self.pre_network_filter, self.output_filter)
         self.policy_spaces = self.spaces
+        self.memory_spaces = filtered_spaces(spaces, self.input_filter, NoInputFilter(), self.output_filter)
         if isinstance(self.in_action_space, GoalsSpace):
             self.in_action_space.set_target_space(spaces.state[self.in_action_space.goal_name])
         check(self.ap, self.name)
@@ -746,8 +750,9 @@ class Agent(CoachNames, AgentInterface):
     def take_in(self, played: Played) -> None:
         """Take in what another process has played for this agent, as if it had been played here.
 
-        :raises CoachError: its columns are not those that the memory holds; nothing has been changed then
+        :raises CoachError: it does not fit itself, the agent's spaces or the memory; nothing has been changed then
         """
+        require_sound(played, self.memory_spaces, self.memory.stores_episodes, self.experience.most_steps_ahead)
         self.learning.require_fitting(played)
         self.experience.store_played(played, self.filters)
         self.clock.steps_at_once = max(self.clock.steps_at_once, played.steps)  # a step is compiled for the most

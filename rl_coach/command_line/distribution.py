@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import pathlib
 import socket
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from rl_coach.command_line import preset_catalogue
 from rl_coach.command_line.arguments import ROLLOUT_WORKER, arguments_of_a_process
 from rl_coach.orchestrators import distributed_settings
 from rl_coach.orchestrators.distributed_settings import DistributedSettings
+from rl_coach.orchestrators.private_directory import private_directory
 from rl_coach.orchestrators.run_order import (
     ROLLOUT_PROGRAM,
     TRAINING_PROGRAM,
@@ -174,8 +174,8 @@ def _password_file(settings: DistributedSettings) -> Iterator[str | None]:
     if settings.redis_password is None:
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="coach-") as directory:
-        file = pathlib.Path(directory) / "password"
+    with private_directory() as directory:
+        file = directory / "password"
         file.touch(mode=0o600)
         file.write_text(settings.redis_password, encoding="utf-8")
         yield str(file)

@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 from rl_coach.data_stores.data_store import DataStore, DataStoreParameters
-from rl_coach.memories.backend.connection import Connection, Keys
+from rl_coach.memories.backend.connection import Connection, Keys, reason_of
 from rl_coach.memories.backend.streams import RunState
 
 
@@ -74,13 +74,13 @@ class RedisDataStore(DataStore):
         try:
             self.connection.client.set(self._keys.document(name), content)
         except self.connection.errors as error:
-            raise ConnectionError(str(error)) from error
+            raise ConnectionError(reason_of(error)) from error
 
     def get(self, name: str) -> bytes | None:
         try:
             return self.connection.client.get(self._keys.document(name))
         except self.connection.errors as error:
-            raise ConnectionError(str(error)) from error
+            raise ConnectionError(reason_of(error)) from error
 
     def load_policy(  # type: ignore[override]
         self, graph_manager: Any, require_new_policy: bool = True, timeout: float = 0
@@ -93,9 +93,15 @@ class RedisDataStore(DataStore):
         super().load_policy(graph_manager, timeout or -1)
 
     def end_of_policies(self) -> bool:
-        """True if the trainer has said that the run is over."""
-        state = self.connection.client.get(self._keys.state)
-        return state is not None and RunState.read(state).is_over
+        """True if the trainer has said that the run is over.
+
+        :raises OSError: Redis cannot be asked now
+        """
+        try:
+            state = RunState.read(self.connection.client.get(self._keys.state))
+        except self.connection.errors as error:
+            raise ConnectionError(reason_of(error)) from error
+        return state is not None and state.is_over
 
     def save_to_store(self) -> None:
         """Do nothing: ``put`` has already stored the policy."""

@@ -199,20 +199,21 @@ class S3DataStore(CheckpointDataStore):
     @contextlib.contextmanager
     def _refusals(self, action: str) -> Iterator[None]:
         """Errors of the service as one line that names the bucket: those that may pass as ConnectionError."""
-        from boto3.exceptions import Boto3Error
+        from boto3.exceptions import Boto3Error, S3UploadFailedError
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+        from botocore.exceptions import ConnectionError as NoConnection
 
         where = f"bucket '{self.params.bucket_name}' of {self.params.end_point or 'Amazon S3'}"
         try:
             yield
-        except HTTPClientError as error:
-            raise ConnectionError(_line(action, where, error)) from error
-        except ClientError as error:
-            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-            kind = ConnectionError if status >= SERVER_ERROR else CoachError
-            raise kind(_line(action, where, error)) from error
-        except (BotoCoreError, Boto3Error) as error:
-            raise CoachError(_line(action, where, error)) from error
+        except (BotoCoreError, Boto3Error, ClientError) as error:
+            # an upload hides the service's answer behind an error of its own
+            cause = error.__context__ if isinstance(error, S3UploadFailedError) else error
+            status = 0
+            if isinstance(cause, ClientError):
+                status = cause.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            may_pass = isinstance(cause, (HTTPClientError, NoConnection)) or status >= SERVER_ERROR
+            raise (ConnectionError if may_pass else CoachError)(_line(action, where, error)) from error
 
 
 def _line(action: str, where: str, error: Exception) -> str:

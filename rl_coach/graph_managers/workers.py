@@ -18,12 +18,13 @@ from rl_coach.core_types import RunPhase
 from rl_coach.data_stores.data_store import DataStore
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.logger import screen
+from rl_coach.memories.backend.connection import reason_of
 from rl_coach.memories.backend.streams import TrainerLink
 from rl_coach.memories.backend.wire import Chunk, ChunkError, pack
 from rl_coach.remote_level_manager import RemoteLevelManager
 from rl_coach.runs.live_region import Fields
 from rl_coach.utilities import files
-from rl_coach.utils import CoachError, TrainingError
+from rl_coach.utils import CoachError, LostPartError
 
 TOTALS_FILE = "distributed.json"
 _SMALL_ROWS, _FRAME_ROWS = 32, 256
@@ -33,6 +34,7 @@ _SECONDS_BETWEEN_REPORTS = 1.0
 _SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_BETWEEN_WARNINGS = 60.0
 _SECONDS_TO_HEAR_OF_THE_END = 600
+_SECONDS_UNTIL_SILENCE_IS_SAID = 30.0
 _PAUSE_WITHOUT_REDIS = 0.1
 _MOST_WORKERS_SHOWN = 8
 _PRICE_OF_PUBLISHING = 10  # a policy is published so rarely that this is a tenth of the time at most
@@ -46,7 +48,7 @@ class Exchange:
     :param window: chunks of a worker that may be on their way; None chooses
     :param chunk_rows: transitions in a chunk; None chooses
     :param publish_seconds: between two policies, at least
-    :param silence_seconds: without Redis until the trainer gives up
+    :param silence_seconds: without Redis, without the data store, or without any worker, until the trainer gives up
     """
 
     num_workers: int
@@ -83,6 +85,9 @@ class Workers:
         self._publish_at = 0.0
         self._times_restored = link.times_restored
         self._heard_at = time.monotonic()
+        self._is_silence_said = False
+        self._store_trouble, self._store_lost_at = "", 0.0
+        self._chunk_rows = 0
         self._report_at = self._line_at = 0.0
         self._warn_at = 0.0
         self._num_warned = 0
@@ -93,7 +98,7 @@ class Workers:
     def start(self, incarnation: int) -> None:
         """Begin a new incarnation: tell workers the networks and the first policy."""
         graph, agent = self._graph, self._agent
-        rows = self._exchange.chunk_rows or self._chunk_rows()
+        self._chunk_rows = rows = self._exchange.chunk_rows or self._best_chunk_rows()
         agent.clock.steps_at_once = max(agent.clock.steps_at_once, rows)
         agent.learning.num_players = self._exchange.num_workers
         blueprint = {
@@ -104,11 +109,12 @@ class Workers:
         self._link.say(incarnation=incarnation)
         self._level.source = self
         graph.other_fields = self.fields
-        self._put("blueprint", pack(blueprint))
+        self._documents["blueprint"] = pack(blueprint)
+        self._put_documents_back()
         self._publish()
         self._link.push()
 
-    def _chunk_rows(self) -> int:
+    def _best_chunk_rows(self) -> int:
         spaces = self._agent.spaces.state.sub_spaces.values()
         size = sum(int(np.prod(space.shape)) for space in spaces)
         rows = _FRAME_ROWS if size >= _FRAME_BYTES else _SMALL_ROWS
@@ -117,7 +123,7 @@ class Workers:
     # policies
 
     def _publish_if_due(self) -> None:
-        if self._link.times_restored != self._times_restored:
+        if self._store_trouble or self._link.times_restored != self._times_restored:
             self._put_documents_back()
         has_new_phase = self._level.phase.name != self._link.state.phase
         is_new = self._agent.training_iteration != self._published_updates
@@ -125,7 +131,7 @@ class Workers:
             self._publish()
 
     def _put_documents_back(self) -> None:
-        if all(self._put(name, document) for name, document in self._documents.items()):
+        if all(self._put(name, document) for name, document in list(self._documents.items())):
             self._times_restored = self._link.times_restored
 
     def _publish(self) -> None:
@@ -135,16 +141,21 @@ class Workers:
         if not self._put("policy", pack(policy)):
             return
         self._published_updates = policy["updates"]
-        link.say(version=name[1], phase=self._level.phase.name, **self._wanted_first())
+        wanted = self._wanted_first()
+        self._agent.experience.most_steps_ahead = max(self._chunk_rows, wanted["left"] or 0)
+        link.say(version=name[1], phase=self._level.phase.name, **wanted)
         now = time.monotonic()
         self._publish_at = now + max(self._exchange.publish_seconds, _PRICE_OF_PUBLISHING * (now - began))
 
     def _put(self, name: str, document: bytes) -> bool:
         try:
             self._store.put(name, document)
-        except OSError:
-            self._link.is_connected = False
+        except OSError as error:
+            if not self._store_trouble:
+                self._store_lost_at = time.monotonic()
+            self._store_trouble = reason_of(error)
             return False
+        self._store_trouble = ""
         self._documents[name] = document
         return True
 
@@ -165,6 +176,7 @@ class Workers:
 
     def receive(self, take_in: Callable[[Played], None]) -> Played:
         """See ``ExperienceSource``."""
+        self._heard_at, self._is_silence_said = time.monotonic(), False
         self._publish_if_due()
         while True:
             found = self._link.next()
@@ -187,15 +199,32 @@ class Workers:
         link = self._link
         if link.push() and not link.has_entries:
             link.wait()
-        if link.is_connected:
-            self._heard_at = time.monotonic()
-        else:
+        if link.trouble:
             time.sleep(_PAUSE_WITHOUT_REDIS)
-            if time.monotonic() - self._heard_at > self._exchange.silence_seconds:
-                raise TrainingError(f"no answer from Redis for {self._exchange.silence_seconds:.0f} s")
         self._publish_if_due()
         self._graph.attend()
         self._graph.stop_signals.stop_if_asked()
+        self._give_up_if_alone()
+
+    def _give_up_if_alone(self) -> None:
+        """
+        :raises LostPartError: Redis, the data store or all workers have been gone for too long
+        """
+        link, most, now = self._link, self._exchange.silence_seconds, time.monotonic()
+        if link.seconds_lost > most:
+            raise LostPartError(f"no Redis for {most:.0f} s: {link.trouble}")
+        if self._store_trouble and now - self._store_lost_at > most:
+            raise LostPartError(f"no policy could be published for {most:.0f} s: {self._store_trouble}")
+        if link.trouble or self._reports:
+            self._heard_at, self._is_silence_said = now, False
+        elif now - self._heard_at > most:
+            raise LostPartError(f"no worker was heard of for {most:.0f} s: nobody plays for this run")
+        elif now - self._heard_at > _SECONDS_UNTIL_SILENCE_IS_SAID and not self._is_silence_said:
+            self._is_silence_said = True
+            screen.warning(
+                f"no worker was heard of for {_SECONDS_UNTIL_SILENCE_IS_SAID:.0f} s: without one, the run is saved and"
+                f" ends after {most:.0f} s"
+            )
 
     def _decide(self, entry: bytes, chunk: Chunk, take_in: Callable[[Played], None]) -> Played | None:
         """Take in a chunk, or acknowledge that it is thrown away."""
@@ -209,8 +238,8 @@ class Workers:
         try:
             played = played_in(chunk)
             take_in(played)
-        except CoachError as error:
-            reason = error.reason if isinstance(error, ChunkError) else f"does not fit ({str(error)[:120]})"
+        except (CoachError, MemoryError) as error:
+            reason = error.reason if isinstance(error, ChunkError) else f"does not fit ({reason_of(error)[:120]})"
             link.ledger.refused[reason] += 1
             link.acknowledge(entry, chunk, is_stored=False)
             return None
@@ -246,7 +275,7 @@ class Workers:
         if len(shown) > _MOST_WORKERS_SHOWN:
             rest = shown[_MOST_WORKERS_SHOWN:]
             fields.append((f"{len(rest)} more", f"{sum(report['rate'] for _, report in rest):,.0f}/s"))
-        if not self._link.is_connected:
+        if self._link.trouble:
             fields.append(("redis", "no answer"))
         ledger = self._link.ledger
         all_steps = ledger.stored + ledger.discarded
@@ -256,7 +285,8 @@ class Workers:
     def _look_around(self, now: float) -> None:
         """Hear of the workers, say that the trainer lives, and what was refused."""
         link = self._link
-        if link.is_superseded():
+        link.look_for_others()
+        if link.is_superseded:
             raise CoachError("another trainer has taken over this run: this one ends")
         self._reports = link.reports(self._names())
         link.say(beat=link.state.beat + 1)
@@ -295,13 +325,11 @@ class Workers:
     # the end
 
     def end(self, directory: str | os.PathLike[str]) -> None:
-        """Tell the workers that the run is over, and write down the totals."""
-        link = self._link
-        link.say(is_over=True)
-        if link.push(reads=False):
-            link.forget_run(_SECONDS_TO_HEAR_OF_THE_END)
-            self._store.undeploy()
-        ledger = link.ledger
+        """Tell the workers that the run is over, and write down the totals. Nothing that fails here changes how the run
+        has ended."""
+        ledger = self._link.ledger
+        if not self._link.is_superseded:
+            self._dismiss_workers()
         self._warn_of_refused(time.monotonic())
         self._print_last_lines()
         totals = {
@@ -309,7 +337,22 @@ class Workers:
             "refused": dict(ledger.refused),
             "workers": {name: dataclasses.asdict(one) for name, one in sorted(ledger.accounts.items())},
         }  # fmt: skip
-        files.write_json(pathlib.Path(directory) / TOTALS_FILE, totals, synced=False)
+        path = pathlib.Path(directory) / TOTALS_FILE
+        try:
+            files.write_json(path, totals, synced=False)
+        except OSError as error:
+            screen.warning(f"the totals '{path}' cannot be written: {error.strerror or error}")
+
+    def _dismiss_workers(self) -> None:
+        link = self._link
+        link.say(is_over=True)
+        # The first try may be the one that finds out that Redis was emptied.
+        if link.push(reads=False) or link.push(reads=False):
+            link.forget_run(_SECONDS_TO_HEAR_OF_THE_END)
+        try:
+            self._store.undeploy()
+        except (OSError, CoachError) as error:
+            screen.warning(f"documents of this run stay in its data store: {reason_of(error)}")
 
 
 def _worker_of(sender: str) -> str:

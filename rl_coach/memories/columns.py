@@ -225,6 +225,14 @@ class FrameStacks:
     def __len__(self) -> int:
         return len(self.indices)
 
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """The shape of one stacked observation."""
+        shape = list(self.frames.shape[1:])
+        if self.axis is not None:
+            shape.insert(self.axis if self.axis >= 0 else len(shape) + 1 + self.axis, self.indices.shape[1])
+        return tuple(shape)
+
     def __getitem__(self, rows: Any) -> FrameStacks:
         """The same frames for a slice or an array of rows."""
         return FrameStacks(self.frames, self.indices[rows], self.axis)

@@ -491,11 +491,13 @@ def _attach(orchestrator: Kubernetes) -> Outcome:
 
 
 def _end(orchestrator: Kubernetes, keeps: bool, worker_logs: str | None) -> None:
-    """Write the workers' logs, and remove the run."""
+    """Write the workers' logs, and remove the run. What fails here does not change how the run ended."""
     try:
         if worker_logs is not None:
             files = orchestrator.worker_logs(worker_logs)
             say(f"logs of {len(files)} workers: {worker_logs}")
+    except (ClusterError, OSError) as error:
+        say(f"the workers' logs were not written: {error}")
     finally:
         _remove(orchestrator, keeps)
 
@@ -506,7 +508,12 @@ def _remove(orchestrator: Kubernetes, keeps: bool) -> None:
         say(f"the run is kept until {seconds} s after its end; remove it with: {orchestrator.removal_command()}")
         return
     say(f"removing run '{orchestrator.name}'")
-    if not orchestrator.undeploy():
+    try:
+        is_gone = orchestrator.undeploy()
+    except ClusterError as error:
+        say(f"the run could not be removed: {error}; remove it with: {orchestrator.removal_command()}")
+        return
+    if not is_gone:
         say(f"some objects still exist; list them with: kubectl --namespace {orchestrator.cluster.namespace} get all"
             f" -l {manifests.INSTANCE_LABEL}={orchestrator.name}")  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import ctypes
 import dataclasses
 import os
@@ -11,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from types import FrameType
 from typing import Callable
@@ -19,31 +19,35 @@ from typing import Callable
 from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection, import_redis
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
-from rl_coach.orchestrators.run_order import ROLLOUT_PROGRAM, TRAINING_PROGRAM, RunOrder
+from rl_coach.orchestrators.private_directory import private_directory
+from rl_coach.orchestrators.run_order import ORPHANED, ROLLOUT_PROGRAM, TRAINING_PROGRAM, RunOrder
 from rl_coach.utilities.system import handling
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _SECONDS_FOR_THE_TRAINER = 10.0
 _SECONDS_FOR_WORKERS = 5.0
 _SECONDS_TO_HEAR = 1.0
+_SECONDS_TO_FOLLOW = 20.0
+"""A worker that ended because the run is over was told a lie if its trainer runs for this time after it."""
 _SECONDS_FOR_RESTARTS = 60.0
 _MOST_RESTARTS = 5
 """A process that dies more often than this within ``_SECONDS_FOR_RESTARTS`` is not started again."""
-_BAD_INPUT, _FAILED = 2, 1
+_DONE, _BAD_INPUT, _FAILED = 0, 2, 1
 _STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 WORKER_LOGS = "workers"
 """The directory of the workers' outputs in that of the experiment."""
 
 
-def _find_death_signal() -> Callable[[], None] | None:
-    """A function for a new process that has the system end it when its parent dies; None where there is no such way."""
+def _find_death_signal(number: int = signal.SIGTERM) -> Callable[[], None] | None:
+    """A function for a new process that has the system send it a signal when its parent dies; None where there is no
+    such way. The signal comes once for each thread that the parent had."""
     if not sys.platform.startswith("linux"):
         return None
     # Looked up before the fork: between fork and exec, only calls that need no locks are safe.
     set_option, parent_death_signal = ctypes.CDLL(None, use_errno=True).prctl, 1
 
     def end_with_parent() -> None:
-        set_option(parent_death_signal, signal.SIGTERM)
+        set_option(parent_death_signal, number)
 
     return end_with_parent
 
@@ -54,18 +58,28 @@ class _Process:
     :param name: what it is called in messages
     :param command: its command line
     :param log: the file that its output goes to; None shows it
+    :param death_signal: sent to it when this process dies
     """
 
-    def __init__(self, name: str, command: list[str], log: pathlib.Path | None, environment: dict[str, str]):
+    def __init__(
+        self,
+        name: str,
+        command: list[str],
+        log: pathlib.Path | None,
+        environment: dict[str, str],
+        death_signal: int = signal.SIGTERM,
+    ):
         self.name, self._command, self._log = name, command, log
         self._environment = {**os.environ, **environment}
         self._starts: collections.deque[float] = collections.deque(maxlen=_MOST_RESTARTS + 1)
-        self._before_start = _find_death_signal()
+        self._before_start = _find_death_signal(death_signal)
+        self._gone_at: float | None = None
         self.process: subprocess.Popen | None = None
 
     def start(self) -> None:
         """Start it, anew if it ran before."""
         self._starts.append(time.monotonic())
+        self._gone_at = None
         if self._log is None:
             self._start(None)
             return
@@ -90,6 +104,13 @@ class _Process:
         starts = self._starts
         return len(starts) == starts.maxlen and time.monotonic() - starts[0] < _SECONDS_FOR_RESTARTS
 
+    def is_gone_for(self, seconds: float) -> bool:
+        """True if its end was noticed, by this question, at least so long ago."""
+        now = time.monotonic()
+        if self._gone_at is None:
+            self._gone_at = now
+        return now - self._gone_at >= seconds
+
     def signal(self, number: int) -> None:
         """Send it a signal if it runs."""
         if self.process is not None and self.process.poll() is None:
@@ -113,6 +134,15 @@ class _Process:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
+def _way_of_ending(code: int) -> str:
+    if code == _DONE:
+        return "ended, though its trainer goes on"
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    names = {128 + one: one.name for one in signal.Signals}  # a process that listens to it, as a shell reports it
+    return f"was ended by {names[code]}" if code in names else f"ended with exit code {code}"
+
+
 class LocalOrchestrator:
     """Orchestrator that starts the processes of a run on this machine, restarts those that die, and ends all when it
     ends.
@@ -125,7 +155,8 @@ class LocalOrchestrator:
         import_redis()
         self._order = order
         self._keeps_logs = keeps_logs
-        self._directory = pathlib.Path(tempfile.mkdtemp(prefix="coach-distributed-"))
+        self._cleanup = contextlib.ExitStack()
+        self._directory = self._cleanup.enter_context(private_directory())
         self._redis = None if order.redis_url else EmbeddedRedis(self._directory, _find_death_signal())
         self._trainer: _Process | None = None
         self._workers: list[_Process] = []
@@ -157,7 +188,8 @@ class LocalOrchestrator:
         file = self._directory / "order.json"
         order.write(file)
         command = [sys.executable, "-m"]
-        self._trainer = _Process("trainer", [*command, TRAINING_PROGRAM, "--order", str(file)], None, {})
+        training = [*command, TRAINING_PROGRAM, "--order", str(file)]
+        self._trainer = _Process("trainer", training, None, {}, death_signal=ORPHANED)
         # Workers act with small networks: threads of several workers would only compete for the same cores.
         one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         for index in range(order.num_workers):
@@ -186,9 +218,12 @@ class LocalOrchestrator:
         return self._stop_trainer()
 
     def _trouble_of(self, worker: _Process) -> int | None:
-        """Start a worker again if it has ended. :return: an exit code if that is of no use"""
+        """Start a worker again if it has ended, unless the trainer has told it that the run is over.
+
+        :return: an exit code if that is of no use
+        """
         code = worker.code
-        if code is None or code == 0:
+        if code is None or (code == _DONE and not worker.is_gone_for(_SECONDS_TO_FOLLOW)):
             return None
         if code == _BAD_INPUT or not self._starts_again(worker):
             screen.error(f"{worker.name} ended: {worker.last_words()}", crash=False)
@@ -197,8 +232,7 @@ class LocalOrchestrator:
 
     @staticmethod
     def _starts_again(process: _Process) -> bool:
-        code = process.code or 0
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        how = _way_of_ending(process.code or 0)
         if process.dies_too_often:
             screen.warning(f"{process.name} {how} {_MOST_RESTARTS + 1} times within a minute: it is not restarted")
             return False
@@ -230,7 +264,7 @@ class LocalOrchestrator:
             self._redis.stop()
         if self._keeps_logs:
             self._keep_logs()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        self._cleanup.close()
 
     def _let_workers_hear(self) -> None:
         """Give workers the time to hear from the trainer that the run is over."""

@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import signal
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
@@ -134,3 +135,5 @@ def new_run_id() -> str:
 _PACKAGE = __name__.partition(".")[0]
 TRAINING_PROGRAM, ROLLOUT_PROGRAM = f"{_PACKAGE}.training_worker", f"{_PACKAGE}.rollout_worker"
 """The modules that run as programs: ``python -m MODULE --order FILE``."""
+ORPHANED = signal.SIGUSR1
+"""Tells a trainer that its orchestrator has died, however often it comes: a second SIGTERM would exit at once."""

@@ -61,6 +61,11 @@ def unlock(directory: str | os.PathLike[str]) -> None:
         file.close()
 
 
+def holds(directory: str | os.PathLike[str]) -> bool:
+    """True if this process holds a directory."""
+    return pathlib.Path(directory).resolve() in _held
+
+
 def _holder(file: IO[str]) -> str:
     file.seek(0)
     number = file.read(20).strip()

@@ -29,6 +29,11 @@ class TrainingError(Exception):
     """Training itself failed, for instance a loss became NaN. The command line exits with 1."""
 
 
+class LostPartError(TrainingError):
+    """Another part of a distributed run, such as its Redis or all of its workers, is gone. What was trained is sound:
+    the run saves it as one that is interrupted does. The command line exits with 1."""
+
+
 class CheckpointError(TrainingError):
     """Error if a checkpoint cannot be written to its directory; the message says where it was written."""
 

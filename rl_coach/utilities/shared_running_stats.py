@@ -15,13 +15,14 @@ import numpy as np
 from rl_coach.utilities.errors import CoachError
 from rl_coach.utilities.files import read_data, write_data
 from rl_coach.utilities.plain_data import State
+from rl_coach.utilities.sound_values import NUMBERS, is_finite
 
 Shape = Union[int, Sequence[int]]
 
 
 _SECONDS_TO_SUBSCRIBE = 8.0
 _SECONDS_BETWEEN_LOOKS = 0.1  # of a thread, whether it is to end
-_NUMBERS = "biuf"  # kinds of dtype
+_MOST_GATHERED = 1_000_000_000  # samples
 
 
 class _Moments(NamedTuple):
@@ -129,11 +130,22 @@ class SharedRunningStats:
         return SharedRunningStats(self.name).get_state() if gathered is None else gathered.get_state()
 
     def merge(self, gathered: State) -> None:
-        """Add what ``take_gathered`` gave in another process, as exactly as if it had been pushed here."""
-        if gathered["count"]:
-            mean, deviations = np.asarray(gathered["mean"]), np.asarray(gathered["squared_deviations"])
-            with _WRITING:
-                self._moments = self._moments.merged(gathered["count"], mean, deviations)
+        """Add what ``take_gathered`` gave in another process, as exactly as if it had been pushed here.
+
+        :raises CoachError: it is something else
+        """
+        count, mean, deviations = gathered["count"], gathered["mean"], gathered["squared_deviations"]
+        if type(count) is not int or not 0 <= count <= _MOST_GATHERED:
+            raise CoachError(f"the statistics '{self.name}' cannot be of {str(count)[:40]!r} samples")
+        if not count:
+            return
+        for array in (mean, deviations):
+            if not isinstance(array, np.ndarray) or array.shape != self.shape or not np.all(np.isfinite(array)):
+                raise CoachError(f"the statistics '{self.name}' need finite numbers of shape {self.shape}")
+        if np.any(deviations < 0) or not is_finite(mean):
+            raise CoachError(f"the statistics '{self.name}' are of no samples")
+        with _WRITING:
+            self._moments = self._moments.merged(count, mean, deviations)
 
     @property
     def n(self) -> int:
@@ -295,7 +307,7 @@ class SharedRunningStatsSubscribe(threading.Thread):
 
     def _problem_of(self, sample: np.ndarray) -> str:
         shape = self.shared_running_stats.shape
-        if sample.dtype.kind in _NUMBERS and shape in (sample.shape, sample.shape[1:]):
+        if sample.dtype.kind in NUMBERS and shape in (sample.shape, sample.shape[1:]):
             return ""
         return f"it is {sample.dtype}{list(sample.shape)}, but samples have the shape {list(shape)}"
 
@@ -334,7 +346,7 @@ def _from_bytes(data: bytes) -> np.ndarray:
         shape, is_fortran, dtype = readers[version](file)
     except Exception as error:  # the header is parsed as Python, which fails in many ways
         raise ValueError("it is not an array") from error
-    if dtype.kind not in _NUMBERS or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
+    if dtype.kind not in NUMBERS or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
         raise ValueError(f"it is not an array of numbers {dtype}{list(shape)}")
     array = np.frombuffer(data, dtype, offset=file.tell())
     return array.reshape(shape, order="F" if is_fortran else "C")

@@ -163,9 +163,19 @@ def test_a_service_that_fails_for_a_moment_is_no_mistake_of_the_user(s3, tmp_pat
     s3.fails = True
     with pytest.raises(OSError, match=f"cannot write to bucket '{BUCKET}' of {s3.url}.*503|SlowDown"):
         store.put("policy", b"")
+    (tmp_path / "experiment.json").write_text("{}")
+    with pytest.raises(OSError, match=f"cannot write to bucket '{BUCKET}'"):
+        store.save_to_store()
     s3.fails = False
     store.put("policy", b"")
     assert store.get("policy") == b""
+
+
+def test_a_service_that_does_not_answer_is_no_mistake_of_the_user(s3, tmp_path):
+    store = s3_store(s3, tmp_path, tmp_path)
+    s3.__exit__()
+    with pytest.raises(OSError, match=f"cannot write to bucket '{BUCKET}'"):
+        store.put("policy", b"")
 
 
 @pytest.mark.parametrize(

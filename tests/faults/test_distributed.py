@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
 import pathlib
+import random
 import signal
 import subprocess
 import sys
@@ -14,10 +17,11 @@ import pytest
 
 from rl_coach.core_types import Batch
 from rl_coach.memories.backend.connection import Connection
-from rl_coach.memories.backend.wire import Chunk, EncodedChunk
+from rl_coach.memories.backend.wire import Chunk, EncodedChunk, unpack
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.orchestrators.run_order import Limits, RunOrder
 from tests.orchestrators.distributed_runs import PROGRAM, ROOT, SLOW_POLE, SMALL, TOO_LONG, DistributedRun, wait_until
+from tests.zoo.false_messages import VALUES, false_messages, packed
 
 pytestmark = pytest.mark.faults
 
@@ -42,6 +46,79 @@ def test_a_killed_worker_is_replaced_and_a_stopped_one_goes_on(tmp_path):
         run.check_totals(totals)
         assert "worker-0 was killed by SIGKILL: it is restarted" in run.text()
         assert totals["refused"] == {} and len(run.acknowledged()) == 3
+
+
+@pytest.mark.slow
+def test_workers_that_somebody_else_ends_are_restarted(tmp_path):
+    with DistributedRun(tmp_path, *PLAYING) as run:
+        run.wait_for_learning()
+        ended = {name: run.kill(name, signal.SIGTERM) for name in ("worker-0", "worker-1")}
+        wait_until(lambda: all(run.children().get(name, pid) != pid for name, pid in ended.items()), "new workers")
+        wait_until(lambda: len(run.senders()) == 4, "they play")
+        run.wait_for_more()
+        run.check_totals(run.stop())
+        for name in ended:
+            assert f"{name} was ended by SIGTERM: it is restarted" in run.text()
+
+
+def part(directory, program, redis, *arguments, **limits):
+    """One process of a run, without the others."""
+    order = RunOrder(
+        "test", ["-p", "CartPole_DQN", *PLAYING], redis.url, 1, str(directory / "experiment"),
+        str(redis.password_file), limits=Limits(**limits),
+    )  # fmt: skip
+    order.write(directory / "order.json")
+    command = [sys.executable, "-m", f"rl_coach.{program}", "--order", str(directory / "order.json"), *arguments]
+    settings = {"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=directory,
+        env={**os.environ, **settings},
+    )  # fmt: skip
+
+
+def test_an_evicted_worker_has_not_completed(tmp_path, redis):
+    """Kubernetes counts an index of a Job as completed when its pod ends with 0."""
+    server, client = redis
+    worker = part(tmp_path, "rollout_worker", server, "--name", "worker-0")
+    wait_until(lambda: any(one["cmd"] == "get" for one in client.client_list()), "it waits for a trainer")
+    worker.send_signal(signal.SIGTERM)
+    text = worker.communicate(timeout=TOO_LONG)[0]
+    assert worker.returncode == 128 + signal.SIGTERM, text
+    assert "Traceback" not in text
+
+
+@pytest.mark.slow
+def test_a_trainer_that_nobody_plays_for_says_so_saves_and_ends(tmp_path, redis):
+    trainer = part(tmp_path, "training_worker", redis[0], silence_seconds=3)
+    text = trainer.communicate(timeout=TOO_LONG)[0]
+    check_that_it_gave_up(trainer.returncode, text, tmp_path / "experiment", "no worker was heard of for 3 s")
+
+
+def check_that_it_gave_up(code, text, experiment, reason):
+    """A run without something that it needs has said what, and has left a checkpoint and its totals."""
+    assert code == 1 and "Traceback" not in text, text
+    assert sum(line.startswith(("coach: ", "!!!! coach: ")) and reason in line for line in text.splitlines()) == 1, text
+    assert "interrupted; saved" in text and list(experiment.glob("checkpoint/*.ckpt"))
+    assert (experiment / "distributed.json").exists()
+
+
+@pytest.mark.slow
+def test_a_trainer_that_another_one_has_taken_over_from_ends_and_leaves_the_run_to_it(tmp_path):
+    with DistributedRun(tmp_path, *PLAYING) as run:
+        run.wait_for_learning()
+        order = dataclasses.replace(run.order, experiment_path=str(tmp_path / "other"))
+        order.write(tmp_path / "other.json")
+        command = [sys.executable, "-m", "rl_coach.training_worker", "--order", str(tmp_path / "other.json")]
+        with open(tmp_path / "other.txt", "w") as output:
+            other = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT)
+        try:
+            assert run.process.wait(TOO_LONG) == 2, run.text()
+            assert "another trainer has taken over this run: this one ends" in run.text()
+            wait_until(lambda: not unpack(run.client.get(run.keys.state))["is_over"], "the run goes on", 10)
+            assert other.poll() is None
+        finally:
+            other.kill()
+            other.wait()
 
 
 @pytest.mark.slow
@@ -74,6 +151,56 @@ def test_a_killed_trainer_goes_on_from_its_checkpoint_and_workers_carry_on(tmp_p
         totals = run.stop()
         run.check_totals(totals, gone_back=True)
         assert totals["steps"] > 200, "it did not begin anew"
+
+
+def full(run):
+    run.client.config_set("maxmemory", 1)
+    time.sleep(5)
+    run.client.config_set("maxmemory", 0)
+
+
+def read_only(run):
+    run.client.replicaof("127.0.0.1", 1)
+    time.sleep(1)
+    run.client.replicaof("NO", "ONE")
+
+
+def without_its_password(run):
+    run.client.config_set("requirepass", "another")
+    run.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    time.sleep(1)
+    run.client.config_set("requirepass", run.redis.password)
+
+
+def with_others_under_its_keys(run):
+    for key in (run.keys.experience, run.keys.taken, run.keys.state):
+        run.client.pipeline().delete(key).rpush(key, "of another type").execute()
+        time.sleep(0.5)
+
+
+def without_its_stream(run):
+    run.client.delete(run.keys.experience)
+
+
+@pytest.mark.slow
+def test_whatever_redis_answers_the_run_goes_on_when_it_answers_again(tmp_path):
+    with DistributedRun(tmp_path, *PLAYING) as run:
+        run.wait_for_learning()
+        for hurt in (full, read_only, without_its_password, with_others_under_its_keys, without_its_stream):
+            hurt(run)
+            run.wait_for_more()
+        run.check_totals(run.stop())
+        assert "Traceback" not in run.text()
+
+
+@pytest.mark.slow
+def test_a_run_whose_redis_stays_full_saves_and_says_why_it_ends(tmp_path):
+    with DistributedRun(tmp_path, *PLAYING, silence_seconds=3) as run:
+        run.wait_for_learning()
+        run.client.config_set("maxmemory", 1)
+        code = run.process.wait(TOO_LONG)
+        check_that_it_gave_up(code, run.text(), run.experiment, "no Redis for 3 s: ")
+        assert run.children() == {}, "nothing is left"
 
 
 def chunk(number=1, first=1, sender="liar.1", run="test", width=4, rows=3):
@@ -112,6 +239,87 @@ def test_lies_are_refused_and_counted(tmp_path):
         assert refused["gap"] == 2 and sum("does not fit" in reason for reason in refused) == 1
         assert totals["workers"]["liar.1"] == {"last": 3, "stored": 6, "discarded": 3}
         assert "messages of workers were refused so far" in run.text()
+
+
+@pytest.mark.slow
+def test_two_thousand_false_messages_do_not_end_a_run(tmp_path):
+    with DistributedRun(tmp_path, *PLAYING) as run:
+        run.wait_for_learning()
+        client, keys = run.client, run.keys
+        ((_, honest),) = wait_until(lambda: client.xrange(keys.experience, count=1), "a message of a worker")
+        messages = [fields for _, fields in false_messages(honest)]
+        messages += [damaged(honest, seed) for seed in range(2000 - len(messages))]
+        random.Random(1).shuffle(messages)
+        for number, fields in enumerate(messages):
+            client.xadd(keys.experience, of_sender(fields, f"liar-{number}.1"))
+            if number % 100 == 0:
+                wait_until(lambda: client.xlen(keys.experience) < 50, "they are looked at")
+        wait_until(lambda: client.xlen(keys.experience) < 50, "all are looked at")
+        run.wait_for_more()
+        totals = run.stop()
+        run.check_totals(totals)
+        assert sum(totals["refused"].values()) > len(messages) // 2
+        assert "Traceback" not in run.text()
+
+
+def damaged(fields, seed):
+    """A message with other bytes in one of its fields."""
+    rng = random.Random(seed)
+    name = rng.choice(sorted(fields))
+    content = bytearray(fields[name])
+    for _ in range(3):
+        content[rng.randrange(len(content))] = rng.randrange(256)
+    return {**fields, name: bytes(content)}
+
+
+def of_sender(fields, sender):
+    """A message of somebody who has sent none before, unless it is its header that is false."""
+    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
+        header = unpack(fields[b"header"])
+        if header["sender"].startswith("worker-"):
+            header["sender"] = sender
+        if header["number"] > 1:
+            header["number"] = header["first"] = 1
+        return {**fields, b"header": packed(header)}
+    return fields
+
+
+@pytest.mark.slow
+def test_false_documents_do_not_end_a_run(tmp_path):
+    with DistributedRun(tmp_path, *PLAYING) as run:
+        run.wait_for_learning()
+        client, keys = run.client, run.keys
+        state, report = unpack(client.get(keys.state)), unpack(client.get(keys.worker("worker-0")))
+        for kind, value in VALUES.items():
+            for key, document in ((keys.state, state), (keys.worker("worker-0"), report)):
+                client.set(key, packed(value))
+                for name in document:
+                    client.set(key, packed({**document, name: value}))
+            for sender in run.taken_documents():
+                client.hset(keys.taken, sender, packed(value))
+            client.set(keys.worker("worker-1"), b"\xc1 garbage")
+            assert client.ping(), kind
+        client.set(keys.state, packed({**state, "incarnation": state["incarnation"] + 10**6}))
+        run.wait_for_more()
+        run.check_totals(run.stop())
+        assert "Traceback" not in run.text()
+
+
+@pytest.mark.slow
+def test_workers_that_were_told_falsely_that_the_run_is_over_come_back(tmp_path):
+    with DistributedRun(tmp_path, *PLAYING) as run:
+        run.wait_for_learning()
+        workers = {name: pid for name, pid in run.children().items() if name != "trainer"}
+        document = unpack(run.client.get(run.keys.state))
+
+        def all_are_gone():
+            run.client.set(run.keys.state, packed({**document, "is_over": True}))
+            return not any(run.children().get(name) == pid for name, pid in workers.items())
+
+        wait_until(all_are_gone, "the workers believe it")
+        wait_until(lambda: len(run.senders()) == 4, "others play")
+        run.check_totals(run.stop())
+        assert "worker-0 ended, though its trainer goes on: it is restarted" in run.text()
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import sys
 import time
 
 from rl_coach.memories.backend.connection import Connection, Keys
-from rl_coach.memories.backend.wire import unpack
+from rl_coach.memories.backend.wire import UNREADABLE, unpack
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.orchestrators.run_order import Limits, RunOrder
 
@@ -43,6 +43,15 @@ def wait_until(condition, what, seconds=TOO_LONG):
             return value
         time.sleep(0.05)
     raise AssertionError(f"waited {seconds} s in vain: {what}")
+
+
+def _plain(document):
+    """The numbers of a receipt, None where somebody has written something else."""
+    try:
+        numbers = unpack(document)
+    except UNREADABLE:
+        return None
+    return numbers if isinstance(numbers, list) and len(numbers) == 3 else None
 
 
 class DistributedRun:
@@ -119,8 +128,13 @@ class DistributedRun:
 
     def taken(self):
         """[last, stored, discarded] by sender, as Redis knows them."""
+        found = {name: _plain(value) for name, value in self.taken_documents().items()}
+        return {name: numbers for name, numbers in found.items() if numbers is not None}
+
+    def taken_documents(self):
+        """The same by sender, as the bytes that Redis has."""
         try:
-            return {name.decode(): unpack(value) for name, value in self.client.hgetall(self.keys.taken).items()}
+            return {name.decode(): value for name, value in self.client.hgetall(self.keys.taken).items()}
         except self.connection.errors:
             return {}
 
@@ -168,9 +182,9 @@ class DistributedRun:
         """Steps that each worker which ended by itself had a receipt of, by sender."""
         found = {}
         for log in (self.experiment / "workers").glob("worker-*.log"):
-            found |= {
-                name: int(steps) for name, steps in re.findall(r"(\S+): (\d+) steps acknowledged", log.read_text())
-            }
+            # its last life: one that was ended earlier may have missed its last receipt
+            for name, steps in re.findall(r"(\S+): (\d+) steps acknowledged", log.read_text())[-1:]:
+                found[name] = int(steps)
         return found
 
     def check_totals(self, totals, gone_back=False):

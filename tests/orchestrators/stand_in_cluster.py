@@ -50,6 +50,7 @@ class Objects:
         self.log_breaks = 0
         self.answers = threading.Event()
         self.answers.set()
+        self.refuses_to_delete = False
         self._looks = 0
         self._objects: dict[Key, Manifest] = {}
         self._versions = itertools.count(1)
@@ -240,6 +241,10 @@ class StandInCluster:
         """Answer again."""
         self.objects.answers.set()
 
+    def refuse_to_delete(self) -> None:
+        """Answer deletions with 403 from now on."""
+        self.objects.refuses_to_delete = True
+
     def break_logs(self) -> None:
         """Break the connections that follow a log."""
         with self.objects.changed:
@@ -295,6 +300,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self.cluster.get((plural, namespace, name))
         if self.command == "PATCH":
             return self.cluster.patch((plural, namespace, name), body)
+        if self.cluster.refuses_to_delete:
+            raise Refusal(403, f"{plural} cannot be deleted")
         self.cluster.delete((plural, namespace, name))
         return {"kind": "Status", "status": "Success"}
 

@@ -111,12 +111,17 @@ def test_the_deletion_of_the_owner_removes_all(cluster, coach):
 
 
 @pytest.mark.slow
-def test_a_worker_that_fails_is_replaced_and_the_run_goes_on(cluster, coach):
+@pytest.mark.parametrize(
+    ("code", "reason", "shown"),
+    [(137, "OOMKilled", "OOMKilled, exit code 137"), (143, "Error", "exit code 143")],
+    ids=["killed", "evicted"],
+)
+def test_a_worker_that_fails_is_replaced_and_the_run_goes_on(cluster, coach, code, reason, shown):
     run = coach(cluster)
     trainer, workers = bring_up(cluster, run)
     run.wait_for("2 of 2 workers are running")
-    cluster.end(workers[0], 137, "OOMKilled")
-    run.wait_for(f"{workers[0]}: failed: OOMKilled, exit code 137")
+    cluster.end(workers[0], code, reason)
+    run.wait_for(f"{workers[0]}: failed: {shown}")
     (replacement,) = cluster.wait_for_fresh("worker")
     cluster.start(replacement)
     wait_until(lambda: run.text.count("2 of 2 workers are running") == 2)
@@ -325,6 +330,17 @@ def test_a_run_that_is_stopped_before_its_creation_is_confirmed_is_removed(stand
     assert run.end() == STOPPED, run.text
     assert stand_in.is_empty(), stand_in.objects()
     stand_in.stand_in.give_answers()
+
+
+@pytest.mark.parametrize("code", [DONE, TRAINING_FAILED])
+def test_a_run_that_cannot_be_removed_keeps_its_exit_code(stand_in, coach, code):
+    run = coach(stand_in, more="restarts = 0")
+    trainer, _ = bring_up(stand_in, run)
+    run.wait_for("the trainer is running")
+    stand_in.stand_in.refuse_to_delete()
+    stand_in.end(trainer, code)
+    assert run.end() == code, run.text
+    assert "the run could not be removed: " in run.text and "kubectl" in run.text
 
 
 # without a cluster

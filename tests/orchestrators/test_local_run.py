@@ -14,6 +14,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 
@@ -22,6 +23,7 @@ import pytest
 
 from rl_coach.coach import BAD_INPUT, main
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
+from rl_coach.orchestrators.private_directory import private_directory
 from tests.data_stores.stand_in_s3 import ACCESS_KEY, BUCKET, SECRET_KEY, StandInS3
 from tests.orchestrators.distributed_runs import ROOT, SLOW_POLE, SMALL, TOO_LONG, wait_until
 
@@ -172,6 +174,21 @@ def test_policies_go_through_a_shared_directory(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_shared_directory_that_is_gone_does_not_fail_a_run_that_finishes(tmp_path):
+    shared = tmp_path / "shared"
+    (tmp_path / "run.ini").write_text(f"[coach]\ndata_store = nfs\nnfs_path = {shared}\n")
+    run = start(tmp_path, "-dcp", "run.ini", "-lvl", SLOW_POLE, "-cp", SMALL.replace("10000000", "400"), "--nocolor")
+    lines = read_until(run, "Training> ")
+    shared.rename(tmp_path / "gone")
+    shared.touch()
+    text = "".join(lines) + run.communicate(timeout=TOO_LONG)[0]
+    assert run.returncode == 0 and "Traceback" not in text, text
+    assert "documents of this run stay in its data store: " in text
+    (file,) = tmp_path.glob("*/*/distributed.json")
+    assert json.loads(file.read_text())["steps"] >= 450
+
+
+@pytest.mark.slow
 def test_policies_go_through_a_bucket(tmp_path):
     """Of a stand-in for S3, an HTTP server on loopback."""
     (tmp_path / "credentials").write_text(
@@ -191,6 +208,25 @@ def test_policies_go_through_a_bucket(tmp_path):
         kept = {key.partition("/files/")[2] for key in bucket.objects}
         assert {"experiment.json", "distributed.json"} <= kept and any(".ckpt/" in key for key in kept)
         assert not any(key.endswith("/store/policy") for key in bucket.objects), "it goes with the run"
+
+
+@pytest.mark.slow
+def test_a_bucket_that_fails_at_the_end_changes_neither_the_exit_code_nor_the_totals(tmp_path):
+    (tmp_path / "credentials").write_text(
+        f"[default]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n"
+    )
+    with StandInS3() as bucket:
+        (tmp_path / "run.ini").write_text(
+            f"[coach]\ndata_store = s3\ns3_end_point = {bucket.url}\ns3_bucket_name = {BUCKET}\n"
+            f"s3_creds_file = {tmp_path / 'credentials'}\n"
+        )
+        run = start(tmp_path, "-dcp", "run.ini", *PLAYING, "--nocolor")
+        lines = read_until(run, "Training> ")
+        bucket.fails = True
+        os.kill(run.pid, signal.SIGINT)
+        text = "".join(lines) + run.communicate(timeout=TOO_LONG)[0]
+    assert run.returncode == 130 and "interrupted; saved" in text and "Traceback" not in text, text
+    assert list(tmp_path.glob("*/*/distributed.json"))
 
 
 @pytest.mark.slow
@@ -241,14 +277,23 @@ def test_flags_that_cannot_be_are_refused_in_a_line(flags, message, capsys):
 
 
 @pytest.mark.slow
-def test_processes_do_not_outlive_a_killed_orchestrator(tmp_path):
-    run = start(tmp_path, *PLAYING)
-    read_until(run, "building the graph")
-    wait_until(lambda: len(processes_of(tmp_path)) >= 4, "orchestrator, Redis, trainer and worker")
+def test_processes_do_not_outlive_a_killed_orchestrator_and_the_trainer_saves(tmp_path, monkeypatch):
+    run = start(tmp_path, *PLAYING, "--nocolor")
+    read_until(run, "Training> ")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with private_directory():
+        passwords = list(tmp_path.glob("coach-distributed-*/redis-password"))
+    assert len(passwords) == 1 and passwords[0].exists(), "a run that lives keeps its own"
     run.kill()
+    text = run.stdout.read()
     wait_until(lambda: not processes_of(tmp_path), "the end of all", 30)
     run.wait()
     run.stdout.close()
+    assert "interrupted; saved" in text and list(tmp_path.glob("*/*/checkpoint/*.ckpt")), text
+    assert list(tmp_path.glob("*/*/distributed.json"))
+    assert passwords[0].exists(), "nobody was left to remove it"
+    with private_directory() as mine:
+        assert list(tmp_path.glob("coach-distributed-*")) == [mine]
 
 
 @pytest.mark.slow

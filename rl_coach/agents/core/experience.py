@@ -16,6 +16,8 @@ from rl_coach.filters.filter import InputFilter
 from rl_coach.memories.memory import Memory
 from rl_coach.utils import CoachError
 
+_MOST_STEPS_AHEAD = 256
+
 
 @dataclass
 class Played:
@@ -43,6 +45,8 @@ class Experience:
     :param memory: keeps the transitions
     :param algorithm: says in which form they are stored
 
+    :ivar most_steps_ahead: steps of another process whose transitions may come later than the steps are counted: the
+        most that it collects for one message
     :ivar remembers_action_info: what the agent knew when it acted is stored with each transition
     :ivar stretches: what another process needs to learn from each stored episode beside its transitions; None where
         this one learns
@@ -52,6 +56,7 @@ class Experience:
         self._memory: Any = memory
         self._algorithm = algorithm
         self.stretches: list[dict[str, Any]] | None = None
+        self.most_steps_ahead = _MOST_STEPS_AHEAD
         self.remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
 
     @property

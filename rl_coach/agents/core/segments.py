@@ -10,8 +10,10 @@ import numpy as np
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.packing import padded, padded_sequences
 from rl_coach.core_types import Batch, PlayUnit
+from rl_coach.memories.backend.wire import UNREADABLE
 from rl_coach.memories.memory import Memory
 from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utilities.sound_values import is_count, is_finite
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
@@ -50,11 +52,13 @@ class SegmentStart:
         """
         try:
             states = {str(name): np.asarray(array, np.float32) for name, array in plain["states"].items()}
-            first = int(plain["first"])
-            if not 0 <= first <= _MOST_STEPS:
-                raise ValueError(f"it begins at step {first}")
-            return cls(first, bool(plain["is_complete"]), states)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            first, is_complete = plain["first"], plain["is_complete"]
+            if not is_count(first) or first > _MOST_STEPS:
+                raise ValueError(f"it begins at step {first!r}")
+            if not isinstance(is_complete, bool) or not all(map(is_finite, states.values())):
+                raise ValueError("its end or its states are none")
+            return cls(first, is_complete, states)
+        except UNREADABLE as error:
             raise CoachError(f"a segment does not say where in its episode it is: {error!r}") from error
 
 

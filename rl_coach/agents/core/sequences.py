@@ -9,10 +9,13 @@ import numpy as np
 from rl_coach.core_types import Batch
 from rl_coach.utils import CoachError
 
+STORED_STATE = "recurrent_state_"
+"""Beginning of the names of a transition's info that hold the recurrent state before its action."""
+
 
 def stored_state(name: str) -> str:
     """The key of a transition's info that holds a part of the recurrent state before its action."""
-    return f"recurrent_state_{name}"
+    return f"{STORED_STATE}{name}"
 
 
 def stored_states(batch: Batch, names: Iterable[str]) -> dict[str, np.ndarray]:

@@ -10,10 +10,11 @@ from rl_coach.agents.core.episode import EpisodeReport
 from rl_coach.agents.core.experience import Played
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.core_types import RunPhase
-from rl_coach.memories.backend.wire import Chunk, ChunkError
+from rl_coach.memories.backend.wire import UNREADABLE, Chunk, ChunkError
 
 FILTERS = ("input_filter", "output_filter", "pre_network_filter")
 """The filters of an agent, by the names of its attributes."""
+_ABOUT = {"reports", "stretches", "filters", "waited"}
 
 
 def about_played(
@@ -45,21 +46,42 @@ def played_in(chunk: Chunk) -> Played:
     :raises ChunkError: it says something else
     """
     try:
-        reports = [_report(*report) for report in chunk.about.get("reports", [])]
-        filters = chunk.about.get("filters", {})
+        about = chunk.about
+        if unknown := sorted(about.keys() - _ABOUT):
+            raise ChunkError("garbage", f"it tells of {unknown}")
+        reports = [_report(*report) for report in _of_kind(list, about.get("reports", []))]
+        filters = _of_kind(dict, about.get("filters", {}))
         if not set(filters) <= set(FILTERS):
             raise ChunkError("garbage", f"statistics of {sorted(set(filters) - set(FILTERS))}")
-        stretches = list(chunk.about.get("stretches", []))
+        stretches = _of_kind(list, about.get("stretches", []))
+        waited = about.get("waited", 0.0)
+        if not (isinstance(waited, float) and 0.0 <= waited <= 1.0):
+            raise ChunkError("garbage", f"a share of {str(waited)[:40]!r}")
         return Played(chunk.steps, chunk.episode_lengths, chunk.columns, reports, filters, stretches)
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
+    except UNREADABLE as error:
         if isinstance(error, ChunkError):
             raise
         raise ChunkError("garbage", f"its reports are none: {error}") from error
 
 
 def _report(phase: str, length: int, reward: Any, shaped_reward: Any, signals: dict[str, Any]) -> EpisodeReport:
-    samples = {str(name): [np.asarray(column, np.float64) for column in columns] for name, columns in signals.items()}
-    return EpisodeReport(RunPhase[phase], int(length), reward, shaped_reward, samples)
+    samples = {
+        _of_kind(str, name): [_samples(column) for column in _of_kind(list, columns)]
+        for name, columns in _of_kind(dict, signals).items()
+    }
+    return EpisodeReport(RunPhase[phase], length, reward, shaped_reward, samples)
+
+
+def _samples(column: Any) -> np.ndarray:
+    if np.ndim(_of_kind(np.ndarray, column)) != 1:
+        raise ChunkError("garbage", f"a signal's samples have the shape {np.shape(column)}")
+    return column.astype(np.float64)
+
+
+def _of_kind(kind: type, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise ChunkError("garbage", f"{str(value)[:40]!r} is no {kind.__name__}")
+    return value
 
 
 def policy_of(

@@ -36,7 +36,8 @@ class Connection:
 
     :ivar client: the client of the package ``redis``
     :ivar times_connected: number of connections made so far
-    :ivar errors: the exceptions that mean that Redis cannot be reached
+    :ivar errors: the exceptions that mean that there is no Redis now. An answer that is an error, such as OOM,
+        READONLY, NOAUTH or WRONGTYPE, is no better than none: it may pass, and it says nothing about what was asked.
     """
 
     def __init__(self, url: str, password: str | None):
@@ -45,7 +46,7 @@ class Connection:
         from redis.retry import Retry
 
         self.times_connected = 0
-        self.errors = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.BusyLoadingError, OSError)
+        self.errors = (redis.RedisError, OSError)
         self.refusals = (redis.AuthenticationError, redis.exceptions.NoPermissionError)
         self.response_error = redis.ResponseError
         self.place = urlsplit(url).netloc.rpartition("@")[2] or url
@@ -81,11 +82,11 @@ class Connection:
                 return self.client.info("memory")
             except self.refusals as error:
                 raise CoachError(f"Redis at {self.place} refuses the password: {error}") from error
-            except self.response_error as error:
+            except self.response_error as error:  # not LOADING, which is waited for
                 raise CoachError(f"Redis at {self.place}: {error}") from error
             except self.errors as error:
                 if time.monotonic() + _SECONDS_BETWEEN_TRIES > deadline:
-                    raise CoachError(f"no Redis at {self.place}: {_reason(error)}") from error
+                    raise CoachError(f"no Redis at {self.place}: {reason_of(error)}") from error
                 time.sleep(_SECONDS_BETWEEN_TRIES)
 
     def close(self) -> None:
@@ -93,8 +94,9 @@ class Connection:
         self.client.close()
 
 
-def _reason(error: BaseException) -> str:
-    return " ".join(str(error).split()).rstrip(".")
+def reason_of(error: BaseException) -> str:
+    """An error of Redis in one line."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 class Keys:

@@ -176,7 +176,9 @@ class RedisSub:
         while done < count:
             found = link.next()
             if found is None:
-                if link.push() and not link.has_entries:
+                if not link.push():
+                    time.sleep(_PAUSE)
+                elif not link.has_entries:
                     link.wait()
                 continue
             link.acknowledge(*found, is_stored=True)

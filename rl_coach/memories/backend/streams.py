@@ -6,16 +6,27 @@ again, and workers send again all chunks that were not acknowledged.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections import deque
 from dataclasses import dataclass
 from typing import Any, Mapping
 
-from rl_coach.core_types import PlayUnit
-from rl_coach.memories.backend.connection import Connection, Keys
+from rl_coach.core_types import PlayUnit, RunPhase
+from rl_coach.memories.backend.connection import Connection, Keys, reason_of
 from rl_coach.memories.backend.ledger import Account, Ledger, Outbox, Verdict
-from rl_coach.memories.backend.wire import Chunk, ChunkError, PolicyName, decode, pack, unpack
+from rl_coach.memories.backend.wire import (
+    UNREADABLE,
+    Chunk,
+    ChunkError,
+    PolicyName,
+    decode,
+    pack,
+    read_document,
+    unpack,
+)
+from rl_coach.utilities.sound_values import is_count, is_finite, is_text
 
 MOST_ENTRIES_AT_ONCE = 8
 _MILLISECONDS_OF_WAITING = 50
@@ -51,13 +62,36 @@ class RunState:
         return self.incarnation, self.version
 
     @classmethod
-    def read(cls, document: bytes) -> RunState:
-        """The state in a document."""
-        return cls(**unpack(document))
+    def read(cls, document: bytes | None) -> RunState | None:
+        """The state in a document; None if it holds none, whoever wrote it."""
+        found = read_document(document, _STATE)
+        return None if found is None else cls(**found)
 
     def packed(self) -> bytes:
         """The state as a document."""
         return pack(dataclasses.asdict(self))
+
+
+_PHASES = {phase.name for phase in (RunPhase.UNDEFINED, RunPhase.HEATUP, RunPhase.TRAIN)}
+_STATE = {
+    "incarnation": is_count, "version": is_count, "phase": _PHASES.__contains__,
+    "left": lambda left: left is None or is_count(left), "unit": PlayUnit.__members__.__contains__,
+    "resend": is_count, "beat": is_count, "is_over": lambda value: isinstance(value, bool),
+}  # fmt: skip
+WAITING, PLAYING = "waiting", "playing"
+_REPORT = {
+    "state": (WAITING, PLAYING).__contains__, "rate": lambda rate: is_finite(rate) and rate >= 0, "steps": is_count,
+    "acknowledged": is_count, "outstanding": is_count, "life": is_text, "pid": is_count,
+}  # fmt: skip
+
+
+def _last_taken(document: bytes) -> int | None:
+    """The number of a sender's last chunk that the trainer has taken; None if a document does not say it."""
+    try:
+        last, stored, discarded = unpack(document)
+    except UNREADABLE:
+        return None
+    return last if all(map(is_count, (last, stored, discarded))) else None
 
 
 class WorkerLink:
@@ -101,10 +135,14 @@ class WorkerLink:
             return None
         self.outbox.sent()
         if taken is not None:
-            self.outbox.acknowledge(int(unpack(taken)[0]))
-        if state is None:
-            return None
+            last = _last_taken(taken)
+            if last is None:
+                self.outbox.send_again()  # the trainer writes a receipt anew for what it has taken already
+            else:
+                self.outbox.acknowledge(last)
         found = RunState.read(state)
+        if found is None:
+            return None
         if found.resend != self._resend:
             self.outbox.send_again()
             self._resend = found.resend
@@ -130,15 +168,19 @@ class TrainerLink:
     :param ledger: the chunks that were accepted so far
 
     :ivar state: the instructions to the workers
-    :ivar is_connected: Redis answered the last time
+    :ivar trouble: why there is no Redis now; empty if it answered the last time
+    :ivar is_superseded: another trainer has taken over the run
     :ivar times_restored: how often the trainer wrote its keys into a Redis that did not know the run; once at the start
     """
 
     def __init__(self, connection: Connection, run: str, ledger: Ledger):
         self.ledger = ledger
         self.state = RunState()
-        self.is_connected = True
+        self.trouble = ""
+        self.is_superseded = False
         self.times_restored = 0
+        self._lost_at = 0.0
+        self._others: RunState | None = None
         self._connection = connection
         self._run = run
         self._keys = Keys(run)
@@ -218,42 +260,42 @@ class TrainerLink:
             if self._is_group_due:
                 self._put_everything_back()
             self._push(reads and not self._entries)
-        except self._connection.errors:
-            self.is_connected = False
-            self._lose()
+        except self._connection.errors as error:
+            self._lose(error)
             return False
-        except self._connection.response_error as error:
-            # Redis answers, but was emptied: its group must be created again.
-            if "NOGROUP" not in str(error):
-                raise
-            self._lose()
-            return True
-        self.is_connected = True
+        self.trouble = ""
         return True
 
     def wait(self) -> None:
         """Fetch chunks, and wait for them for a moment."""
-        if not self.is_connected or self._is_group_due:
+        if self.trouble or self._is_group_due:
             return
         try:
             self._take_entries(">", self._read(self._connection.client, ">", _MILLISECONDS_OF_WAITING))
-        except self._connection.errors:
-            self.is_connected = False
-            self._lose()
-        except self._connection.response_error as error:
-            if "NOGROUP" not in str(error):
-                raise
-            self._lose()
+        except self._connection.errors as error:
+            self._lose(error)
 
-    def _lose(self) -> None:
-        """Redis is gone, or has forgotten everything. What was fetched and not decided on comes again."""
+    def _lose(self, error: BaseException) -> None:
+        """Redis is gone, refuses, or has forgotten everything. What was fetched and not decided on comes again."""
+        if not self.trouble:
+            self._lost_at = time.monotonic()
+        self.trouble = reason_of(error)
         # Entries that were fetched but not acknowledged stay pending in the group, so they are read again from the
         # group's start; if Redis was emptied, the workers send them again.
         self._is_group_due = self._reads_pending = True
         self._entries.clear()
 
+    @property
+    def seconds_lost(self) -> float:
+        """Seconds without Redis so far; 0 while it answers."""
+        return time.monotonic() - self._lost_at if self.trouble else 0.0
+
     def _put_everything_back(self) -> None:
         client, keys = self._connection.client, self._keys
+        # Something else under a key of the run would be an error at each push.
+        for key, kind in ((keys.experience, b"stream"), (keys.taken, b"hash")):
+            if client.type(key) not in (kind, b"none"):
+                client.unlink(key)
         try:
             # From the start of the stream: workers may have sent chunks before the group existed.
             client.xgroup_create(keys.experience, keys.GROUP, id="0", mkstream=True)
@@ -314,32 +356,43 @@ class TrainerLink:
 
     def last_incarnation(self) -> int:
         """The largest incarnation of a trainer that Redis knows of, 0 if of none."""
-        document = self._connection.client.get(self._keys.state)
-        return 0 if document is None else RunState.read(document).incarnation
+        state = self._state_in_redis()
+        return 0 if state is None else state.incarnation
 
-    def is_superseded(self) -> bool:
-        """True if another trainer has taken over the run."""
+    def look_for_others(self) -> None:
+        """Find out whether another trainer has taken over the run. It goes on saying so; a false state is overwritten
+        once and does not come back."""
+        found = self._state_in_redis()
+        if found is None or found.incarnation <= self.state.incarnation:
+            return
+        before, self._others = self._others, found
+        self.is_superseded = before is not None and before != found and before.incarnation == found.incarnation
+
+    def _state_in_redis(self) -> RunState | None:
         try:
-            return self.is_connected and self.last_incarnation() > self.state.incarnation
+            return RunState.read(self._connection.client.get(self._keys.state))
         except self._connection.errors:
-            return False
+            return None
 
     def reports(self, names: list[str]) -> dict[str, dict[str, Any]]:
         """The reports of those workers that have left one of late."""
-        if not names or not self.is_connected:
+        if not names or self.trouble:
             return {}
         try:
             found = self._connection.client.mget([self._keys.worker(name) for name in names])
         except self._connection.errors:
             return {}
-        return {name: unpack(document) for name, document in zip(names, found) if document is not None}
+        read = {name: read_document(document, _REPORT) for name, document in zip(names, found)}
+        return {name: report for name, report in read.items() if report is not None}
 
     def forget_run(self, seconds: int) -> None:
-        """Let Redis forget all of the run after a while, in which workers still hear that it is over."""
+        """Let Redis forget all of the run after a while, in which workers still hear that it is over. A Redis that is
+        gone forgets by itself."""
         client, keys = self._connection.client, self._keys
-        client.unlink(keys.experience)
-        for key in (keys.state, keys.taken):
-            client.expire(key, seconds)
+        with contextlib.suppress(*self._connection.errors):
+            client.unlink(keys.experience)
+            for key in (keys.state, keys.taken):
+                client.expire(key, seconds)
 
 
 def _taken(account: Account) -> bytes:

@@ -7,21 +7,31 @@ texts, lists and dicts are read.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import Any, Iterator, Mapping
+from typing import Any, Callable, Iterator, Mapping
 
 import msgpack
 import numpy as np
 
 from rl_coach.core_types import Batch, PlayUnit
 from rl_coach.memories.columns import FrameStacks
+from rl_coach.utilities.sound_values import NUMBERS, is_count, is_finite, is_text
 from rl_coach.utils import CoachError
 
 MOST_BYTES, MOST_ROWS = 64 << 20, 100_000
 """A larger chunk is refused."""
+UNREADABLE = (
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError,
+    msgpack.UnpackException,
+)  # fmt: skip
+"""Errors of reading something that is not what it should be. Nothing may have been changed by then."""
+_MOST_STACKED_BYTES = 16 * MOST_BYTES
+_DTYPE = re.compile(r"[<|][biuf][1248]")
+_GROUPS = ("state", "next_state", "frames", "info", "absent")
+_SINGLE = ("action", "reward", "game_over", "terminated", "return", "no_return", "n_step")
 _HEADER = b"header"
 _ARRAY = 1  # msgpack's extension type of an array
-_NUMBERS = "biuf"
 _MOST_DIMENSIONS = 8
 PolicyName = tuple[int, int]
 """A policy by the incarnation of the trainer that made it, and its version there."""
@@ -104,7 +114,8 @@ def decode(fields: Mapping[bytes, bytes], run: str) -> Chunk:
     """The chunk in an entry of the stream.
 
     :param run: the id of the run that reads it
-    :raises ChunkError: it is not a chunk, belongs to another run, or is too large
+    :raises ChunkError: it is not a chunk, belongs to another run, is too large, or holds numbers that nothing can be
+        learned from
     """
     # Before anything is unpacked: a chunk must not be able to exhaust the trainer's memory.
     size = sum(map(len, fields.values()))
@@ -117,22 +128,45 @@ def decode(fields: Mapping[bytes, bytes], run: str) -> Chunk:
         return _chunk(header, fields)
     except ChunkError:
         raise
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise ChunkError("garbage", f"{type(error).__name__} {str(error)[:80]}") from error
 
 
 def _chunk(header: dict[str, Any], fields: Mapping[bytes, bytes]) -> Chunk:
-    number, first, updates, steps = (int(header[name]) for name in ("number", "first", "updates", "steps"))
-    lengths = [int(length) for length in header["episode_lengths"]]
-    incarnation, version = header["policy"]
+    number, first, updates, steps = (_count(header[name]) for name in ("number", "first", "updates", "steps"))
+    lengths = [_count(length) for length in header["episode_lengths"]]
+    incarnation, version = map(_count, header["policy"])
     sender, about = header["sender"], header["about"]
-    if not (isinstance(sender, str) and 0 < len(sender) <= 200 and isinstance(about, dict)):
+    if not is_text(sender) or not isinstance(about, dict):
         raise ChunkError("garbage", "no sender")
     if not (1 <= first <= number and 1 <= steps <= MOST_ROWS and len(lengths) <= MOST_ROWS):
         raise ChunkError("garbage", f"number {number}, first {first}, {steps} steps, {len(lengths)} episodes")
     columns = _columns(header["columns"], fields)
-    policy = (int(incarnation), int(version))
+    policy = (incarnation, version)
     return Chunk(header["run"], sender, number, first, policy, updates, steps, lengths, columns, about)
+
+
+def _count(value: Any) -> int:
+    if not is_count(value):
+        raise ChunkError("garbage", f"{str(value)[:40]!r} is no count")
+    return value
+
+
+def read_document(document: bytes | None, checks: Mapping[str, Callable[[Any], bool]]) -> dict[str, Any] | None:
+    """The entries of a document that anybody may have written.
+
+    :param document: None for none
+    :param checks: by the name of each entry, True for what it may be
+    :return: None if there is no document, or it has other entries
+    """
+    if document is None:
+        return None
+    try:
+        found = unpack(document)
+        is_sound = found.keys() == checks.keys() and all(check(found[name]) for name, check in checks.items())
+    except UNREADABLE:
+        return None
+    return found if is_sound else None
 
 
 def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
@@ -161,7 +195,7 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
     if isinstance(columns.return_column, np.ma.MaskedArray):
         yield "no_return", np.ma.getmaskarray(columns.return_column), ()
     for name, column in columns.info_columns.items():
-        if column.dtype.kind not in _NUMBERS:
+        if column.dtype.kind not in NUMBERS:
             continue  # texts and other objects of an environment stay where it is
         yield f"info/{name}", np.ma.getdata(column), ()
         if isinstance(column, np.ma.MaskedArray):
@@ -178,6 +212,8 @@ def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
     rows = len(arrays["reward"])
     if not 0 < rows <= MOST_ROWS:
         raise ChunkError("too large" if rows else "garbage", f"{rows:,} rows, at most {MOST_ROWS:,}")
+    for path, array in arrays.items():
+        _require_column(path, array, rows)
     states: dict[str, Any] = {}
     next_states: dict[str, Any] = {}
     info: dict[str, Any] = {}
@@ -202,21 +238,39 @@ def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
     )  # fmt: skip
 
 
+def _require_column(path: str, array: np.ndarray, rows: int) -> None:
+    """
+    :raises ChunkError: there is no such column, it has another number of rows, or nothing can be learned from it
+    """
+    kind, slash, name = path.partition("/")
+    if not (is_text(name) and kind in _GROUPS if slash else kind in _SINGLE):
+        raise ChunkError("garbage", f"there is no column '{path[:40]}'")
+    if not array.ndim or (kind != "frames" and len(array) != rows):
+        raise ChunkError("garbage", f"column '{path[:40]}' has {len(array) if array.ndim else 'no'} rows, not {rows}")
+    # a return that is not known, and what an environment tells beside its observations, may be NaN
+    if kind not in ("return", "info") and not is_finite(array):
+        raise ChunkError("garbage", f"column '{path[:40]}' has numbers that nothing can be learned from")
+
+
 def _stacks(indices: np.ndarray, arrays: dict[str, np.ndarray], axis: int | None, name: str) -> FrameStacks:
     frames = arrays[f"frames/{name}"]
     if indices.ndim != 2 or indices.dtype.kind != "u" or not len(frames) or indices.max(initial=0) >= len(frames):
         raise ChunkError("garbage", f"observation '{name}' refers to frames that are not there")
-    if axis is not None and not -frames.ndim <= axis < frames.ndim:
+    if axis is None and indices.shape[1] != 1:
+        raise ChunkError("garbage", f"observation '{name}' has several frames and no axis")
+    if axis is not None and not (type(axis) is int and -frames.ndim <= axis < frames.ndim):
         raise ChunkError("garbage", f"observation '{name}' has no axis {axis}")
+    # each index, of two bytes, stands for a whole frame
+    if indices.size * (frames.nbytes // len(frames)) > _MOST_STACKED_BYTES:
+        raise ChunkError("too large", f"{indices.size:,} frames of observation '{name}'")
     return FrameStacks(frames, indices.astype(np.int64), axis)
 
 
 def _array(dtype: str, shape: list[int], buffer: bytes) -> np.ndarray:
-    kind = np.dtype(dtype)
     # Only numbers: the bytes of objects would be read as pointers. No negative extents: reshape would infer -1.
-    if kind.kind not in _NUMBERS or len(shape) > _MOST_DIMENSIONS or any(extent < 0 for extent in shape):
-        raise ChunkError("garbage", f"a column of {dtype} {shape}")
-    return np.frombuffer(buffer, kind).reshape(shape)
+    if not _DTYPE.fullmatch(dtype) or len(shape) > _MOST_DIMENSIONS or not all(map(is_count, shape)):
+        raise ChunkError("garbage", f"a column of {str(dtype)[:40]} {str(shape)[:40]}")
+    return np.frombuffer(buffer, dtype).reshape(shape)
 
 
 def pack(document: Any) -> bytes:
@@ -238,7 +292,7 @@ def unpack(document: bytes) -> Any:
 def _as_extension(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
+    if isinstance(value, np.ndarray) and value.dtype.kind in NUMBERS:
         return msgpack.ExtType(_ARRAY, msgpack.packb([value.dtype.str, list(value.shape), value.tobytes()]))
     raise TypeError(f"a {type(value).__name__} does not travel")
 

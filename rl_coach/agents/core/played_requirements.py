@@ -1,0 +1,106 @@
+"""Requirements of what another process says it has played. They are checked before an agent changes anything.
+
+A trainer takes messages from whoever can write to its Redis. A message that is wrong must never end the run, nor may
+one enlarge what the agent keeps beyond what it needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+import numpy as np
+
+from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.sequences import STORED_STATE
+from rl_coach.core_types import Batch, RunPhase
+from rl_coach.memories.backend.wire import UNREADABLE
+from rl_coach.memories.columns import FrameStacks
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, SpacesDefinition
+from rl_coach.utilities.errors import refuse
+from rl_coach.utilities.sound_values import is_count, is_finite
+from rl_coach.utils import CoachError
+
+_LEARNED_FROM = ("all_action_probabilities", "action_value", "state_value", "max_action_value", STORED_STATE)
+_MOST_INFO_COLUMNS, _MOST_INFO_BYTES = 256, 1 << 16
+
+
+def require_sound(played: Played, spaces: SpacesDefinition, stores_episodes: bool, most_steps_ahead: int) -> None:
+    """Compare what was played with itself and with the agent's spaces.
+
+    :param spaces: those of stored transitions
+    :param stores_episodes: it has whole episodes
+    :param most_steps_ahead: steps whose transitions may come later
+    :raises CoachError: it does not fit
+    """
+    try:
+        refuse(_unmet(played, spaces, stores_episodes, most_steps_ahead))
+    except UNREADABLE as error:
+        if isinstance(error, CoachError):
+            raise
+        raise CoachError(f"what was played is not readable: {type(error).__name__} {error}") from error
+
+
+def _unmet(played: Played, spaces: SpacesDefinition, stores_episodes: bool, most_steps_ahead: int) -> Iterator[str]:
+    yield from _unmet_by_counts(played, stores_episodes, most_steps_ahead)
+    for report in played.reports:
+        if report.phase not in (RunPhase.HEATUP, RunPhase.TRAIN) or not is_count(report.length) or not report.length:
+            yield f"an episode of {report.length!r} steps in phase {report.phase}"
+        for reward in (report.reward, report.shaped_reward):
+            if not is_finite(reward) or np.size(reward) > max(1, spaces.reward.num_elements):
+                yield f"an episode's reward of {str(reward)[:40]!r}"
+    if played.columns is not None:
+        yield from _unmet_by_columns(played.columns, spaces)
+
+
+def _unmet_by_counts(played: Played, stores_episodes: bool, most_steps_ahead: int) -> Iterator[str]:
+    steps, lengths = played.steps, played.episode_lengths
+    rows = 0 if played.columns is None else len(played.columns)
+    if not is_count(steps) or not 0 < steps <= rows + most_steps_ahead:
+        yield f"{steps!r} steps in {rows} rows"
+    if not all(is_count(length) and length for length in lengths) or sum(lengths) > rows:
+        yield f"episodes of {str(lengths)[:40]} steps in {rows} rows"
+    if stores_episodes and rows and not sum(lengths) == rows == steps:
+        yield f"{steps} steps, and {sum(lengths)} in whole episodes of {rows} rows"
+    if len(played.reports) > steps:
+        yield f"{len(played.reports)} episodes that ended in {steps} steps"
+
+
+def _unmet_by_columns(columns: Batch, spaces: SpacesDefinition) -> Iterator[str]:
+    observed = spaces.state.sub_spaces
+    for state in (columns.state_columns, columns.next_state_columns):
+        if state.keys() != observed.keys():
+            yield f"observations {sorted(state)}, those of the agent are {sorted(observed)}"
+        for name, column in state.items():
+            shape = column.observation_shape if isinstance(column, FrameStacks) else column.shape[1:]
+            if shape != tuple(observed[name].shape):
+                yield f"observation '{name}' has shape {shape}, not {tuple(observed[name].shape)}"
+    rewards = columns.reward_column
+    if rewards.shape[1:] and int(np.prod(rewards.shape[1:])) != spaces.reward.num_elements:
+        yield f"rewards of shape {rewards.shape[1:]}"
+    if columns.n_step_column is not None and not np.all(columns.n_step_column >= 1):
+        yield "rewards that are sums of no step"
+    if columns.return_column is not None and not is_finite(np.ma.compressed(columns.return_column)):
+        yield "returns that are not finite"
+    yield from _unmet_by_actions(columns.action_column, spaces)
+    yield from _unmet_by_info(columns.info_columns)
+
+
+def _unmet_by_actions(actions: np.ndarray, spaces: SpacesDefinition) -> Iterator[str]:
+    space: Any = spaces.action
+    if isinstance(space, BoxActionSpace) and actions.shape[1:] not in ((), tuple(space.shape)):
+        yield f"actions of shape {actions.shape[1:]}"
+    if not isinstance(space, DiscreteActionSpace):
+        return
+    if actions.ndim != 1 or not np.all((actions >= 0) & (actions < space.num_actions) & (actions % 1 == 0)):
+        yield f"actions that are not 0 to {space.num_actions - 1}"
+
+
+def _unmet_by_info(info: dict[str, Any]) -> Iterator[str]:
+    if len(info) > _MOST_INFO_COLUMNS:
+        yield f"{len(info)} columns of info"
+    for name, column in info.items():
+        values = np.ma.compressed(column) if isinstance(column, np.ma.MaskedArray) else column
+        if name.startswith(_LEARNED_FROM) and not is_finite(values):
+            yield f"info '{name}' is not finite"
+        if column.nbytes // len(column) > _MOST_INFO_BYTES:
+            yield f"info '{name}' has {column.nbytes // len(column):,} bytes in each row"
