@@ -61,6 +61,8 @@ def _unmet_by_counts(played: Played, stores_episodes: bool, most_steps_ahead: in
         yield f"episodes of {str(lengths)[:40]} steps in {rows} rows"
     if stores_episodes and rows and not sum(lengths) == rows == steps:
         yield f"{steps} steps, and {sum(lengths)} in whole episodes of {rows} rows"
+    if len(played.stretches) not in (0, len(lengths)):
+        yield f"{len(played.stretches)} places of {len(lengths)} episodes"
     if len(played.reports) > steps:
         yield f"{len(played.reports)} episodes that ended in {steps} steps"
 

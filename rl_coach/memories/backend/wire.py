@@ -203,6 +203,8 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
 
 
 def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
+    if not isinstance(described, list):
+        raise ChunkError("garbage", "no list of columns")
     if not described:
         return None
     arrays = {
