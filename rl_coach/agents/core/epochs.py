@@ -66,8 +66,7 @@ class EpochLearning(PhaseLearning):
         updates, loss = self._phases.start(), 0.0
         self._cut_episodes()
         memory: Any = self._phases.memory
-        batch = memory.get_all_complete_episodes_transitions()
-        batch = self._update_loop.filtered(batch if isinstance(batch, Batch) else Batch(batch))
+        batch = self._update_loop.filtered(Batch(memory.get_all_complete_episodes_transitions()))
         for _ in range(updates):
             columns = self._columns(batch)
             self._update_loop.update_targets_if_due()
@@ -156,12 +155,15 @@ class EpisodeColumns:
         self._values, self._advantages = values, advantages
 
     def of(self, batch: Batch, behaviour: Callable[[np.ndarray, np.ndarray, list[np.ndarray]], Columns]) -> Columns:
-        """The columns of whole episodes, one after the other.
+        """The columns of whole episodes, one after the other. A last episode that has no end goes on, so its returns
+        bootstrap from the critic's value of its last next state.
 
         :param behaviour: makes the columns that tell of the policy that played, of the critic's values [N], the
             logarithms of the probabilities of actions [N], and the policy's outputs [N, ...]
         """
         ends = np.flatnonzero(batch.game_over_column)
+        if not ends.size or ends[-1] != len(batch) - 1:
+            ends = np.append(ends, len(batch) - 1)
         sequences = Sequences(ends, self._sequence_length) if self._is_recurrent else None
         outputs = self._outputs(self._policy, batch, sequences)
         policy = [outputs[name] for name in self._policy_outputs]

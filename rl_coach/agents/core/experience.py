@@ -13,7 +13,7 @@ from rl_coach.agents.core.sequences import stored_state
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition, n_step_returns
 from rl_coach.filters.filter import InputFilter
-from rl_coach.memories.memory import Memory
+from rl_coach.memories.memory import Memory, receives_episodes
 from rl_coach.utils import CoachError
 
 
@@ -57,7 +57,7 @@ class Experience:
     @property
     def _stores_whole_episodes(self) -> bool:
         waits = self._algorithm.store_transitions_only_when_episodes_are_terminated
-        return waits or self._memory.stores_episodes
+        return waits or receives_episodes(self._memory)
 
     def load(self, recorded: Any, input_filter: InputFilter) -> None:
         """Fill the memory with recorded transitions.
@@ -81,7 +81,7 @@ class Experience:
         buffer = episode.buffer
         buffer.insert(transition)
         memory, algorithm = self._memory, self._algorithm
-        if memory.stores_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
+        if receives_episodes(memory) or algorithm.store_transitions_only_when_episodes_are_terminated:
             return
         if algorithm.n_step <= 1:
             memory.store(transition)
@@ -151,7 +151,7 @@ class Experience:
 
     def _store_episode(self, episode: EpisodeInProgress) -> None:
         buffer = episode.buffer
-        if self._memory.stores_episodes:
+        if receives_episodes(self._memory):
             self._memory.store_episode(buffer)
             if self.stretches is not None and not buffer.is_empty():
                 self.stretches.append(episode.about_buffer())
