@@ -97,6 +97,7 @@ class LevelManager(EnvironmentInterface):
         self.ended_rewards: list[float] = []
         self._observation_due = True
         self._reset_due = False
+        self._is_closed = False  # the agent's episode ended with a directive, before the environment's
         self._acts_in_turns = steps_limit.num_steps > 1
         self._training_episode: Any = None
         self.agent.parent = self
@@ -193,6 +194,7 @@ class LevelManager(EnvironmentInterface):
         self.agent.take_up_episode(episode.agent, is_restored)
         self.episode_over = episode.is_over
         self._observation_due, self._reset_due = episode.observation_due, episode.reset_due
+        self._is_closed = False
 
     def _enter_evaluation_environment(self) -> None:
         if self._evaluation_environment_factory is not None:
@@ -224,7 +226,7 @@ class LevelManager(EnvironmentInterface):
 
     def reset_internal_state(self, force_environment_reset: bool = False) -> None:
         """Begin an episode for the agent."""
-        self.episode_over = self._reset_due = False
+        self.episode_over = self._reset_due = self._is_closed = False
         if self.has_one_episode:
             self._observation_due = True
             self.agent.begin_episode()
@@ -235,7 +237,8 @@ class LevelManager(EnvironmentInterface):
         return self.active_environment.last_env_response
 
     def step(self, action: Any) -> EnvResponse:
-        """Act until ``steps_limit`` is reached or the episode is over for the agent.
+        """Act until ``steps_limit`` is reached or the episode is over for the agent. If the agent begins a new episode
+        with the next directive, its present one is complete and is stored.
 
         :param action: a directive for the agent, a goal or a ``Directive``; None if there is no level above
         :return: the environment's last answer; over several steps, with the sum of their rewards
@@ -245,6 +248,10 @@ class LevelManager(EnvironmentInterface):
         response = self._act_in_turns() if self._acts_in_turns else self._act_once()
         if self.should_reset_agent_state_after_time_limit_passes:
             self._reset_due = True
+        # the environment's episode goes on, so nobody else closes the agent's
+        if action is not None and (self._reset_due or self.episode_over):
+            self._is_closed = True
+            self.agent.handle_episode_ended()
         return response
 
     # A step in two halves: between them, anybody may ask the environment. ``look`` and ``choose`` come before it,
@@ -344,10 +351,12 @@ class LevelManager(EnvironmentInterface):
         return self.agent.can_train
 
     def handle_episode_ended(self) -> None:
-        """Close the books of the episode that has just ended."""
+        """Have the environment and the agent complete the episode that has just ended; the agent only if its episode
+        did not end before, with a directive."""
         if self.has_real_environment:
             self.active_environment.handle_episode_ended()
-        self.agent.handle_episode_ended()
+        if not self._is_closed:
+            self.agent.handle_episode_ended()
 
     def discard_evaluation(self) -> None:
         """Forget the evaluation in progress, so that nothing incomplete is recorded when the phase changes."""

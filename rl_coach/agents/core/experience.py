@@ -101,11 +101,12 @@ class Experience:
                 transition.info[name] = value
 
     def finish(self, episode: EpisodeInProgress) -> float | None:
-        """Store what is left of an episode that has ended.
+        """Store what is left of an episode that has ended. If a level above ended it, it counts as truncated.
 
         :return: its discounted return; None if nothing was played since it was last cut
         """
         buffer = episode.buffer
+        self._end(buffer)
         if not self._stores_whole_episodes and self._algorithm.n_step > 1:
             for row in range(episode.num_stored, buffer.length()):
                 self._memory.store(buffer.n_step_transition(row))
@@ -124,13 +125,18 @@ class Experience:
         buffer = episode.buffer
         if buffer.is_empty() or buffer.is_complete:
             return
-        last = copy.copy(buffer.transitions[-1])
-        last.game_over = True
-        buffer.transitions[-1] = last
+        self._end(buffer)
         episode.return_before += episode.discount_before * self._compute_returns(buffer)
         episode.discount_before *= self._algorithm.discount ** buffer.length()
         self._store_episode(episode)
         episode.begin_buffer(self._algorithm, recurrent_state)
+
+    @staticmethod
+    def _end(buffer: Episode) -> None:
+        if not buffer.is_empty() and not buffer.transitions[-1].game_over:
+            last = copy.copy(buffer.transitions[-1])
+            last.game_over = True
+            buffer.transitions[-1] = last
 
     def _compute_returns(self, buffer: Episode) -> float:
         """Give the transitions what they are stored with.
