@@ -134,6 +134,9 @@ class Agent(CoachNames, AgentInterface):
         self.signals = Signals(
             visualization.dump_in_episode_signals, visualization.dump_signals_to_csv_every_x_episodes, self.row_unit
         )
+        self.distance_from_goal: Signal | None = None
+        if isinstance(self.in_action_space, GoalsSpace):
+            self.distance_from_goal = self.register_signal("Distance From Goal", dump_one_value_per_step=True)
         self._last_row = 0
         self.batches: BatchSource = MemoryBatches(self.memory)
         self.update_loop: Any = None
@@ -315,7 +318,8 @@ class Agent(CoachNames, AgentInterface):
 
     def update_step_in_episode_log(self) -> None:
         """Write the row of one step to the in-episode CSV."""
-        self.signals.write_step(self.episode.steps, self._counts(self._phase))
+        accumulated = {"Shaped Accumulated Reward": self.episode.total_shaped_reward}
+        self.signals.write_step(self.episode.steps, {**self._counts_of_row(self._phase), **accumulated})
 
     def _counts(self, phase: RunPhase) -> dict[str, Any]:
         return {
@@ -476,6 +480,9 @@ class Agent(CoachNames, AgentInterface):
             info=dict(filtered.info),
             terminated=filtered.terminated,
         )
+        if self.distance_from_goal is not None and episode.incoming_goal is not None:
+            distance = self.in_action_space.distance_from_goal(episode.incoming_goal, filtered.next_state)
+            self.distance_from_goal.add_sample(distance)
         episode.curr_state = filtered.next_state
         episode.total_reward += env_response.reward
         episode.total_shaped_reward += filtered.reward

@@ -198,6 +198,7 @@ class EpisodesForWalks(GoalsForWalks):
         # never reached, so that only the limit ends the episodes of the walker
         goals = GoalsSpace("observation", ReachingGoal(0.0), GoalsSpace.DistanceMetric.Euclidean)
         walker.algorithm.in_action_space = goals
+        walker.visualization = VisualizationParameters(dump_in_episode_signals=True)
         walker.memory = EpisodicHindsightExperienceReplayParameters()
         walker.memory.goals_space, walker.memory.hindsight_transitions_per_regular_transition = goals, 2
         walker.memory.hindsight_goal_selection_method = HindsightGoalSelectionMethod.Future
@@ -236,3 +237,11 @@ def test_each_directive_is_an_episode_in_the_lower_agents_memory(tmp_path):
     assert walker.memory.num_complete_episodes() == walker.current_episode == 10
     rows = pandas.read_csv(tmp_path / "worker_0.walks.bottom.bottom.walker_0.csv")
     assert rows["Episode #"].tolist()[-1] == 10 and rows["Episode Length"].dropna().tolist() == [10] * 10
+    # each step is 0.1 long, and the distance to the goal is measured after it
+    last = walker.memory.get_last_complete_episode().transitions[:10]
+    distances = [abs(step.next_state["observation"] - step.state["desired_goal"]).item() for step in last]
+    assert rows["Distance From Goal/Mean"].iloc[-1] == pytest.approx(np.mean(distances), rel=1e-5)
+    steps = pandas.read_csv(next(tmp_path.glob("*.walker*.episodes/episode_9.csv")))
+    assert steps["Distance From Goal"].tolist() == pytest.approx(distances, rel=1e-5)
+    assert steps["Shaped Accumulated Reward"].tolist() == pytest.approx(steps["Shaped Reward"].cumsum().tolist())
+    assert steps["ER #Episodes"].tolist() == [9] * 10 and "Update Target Network" in steps
