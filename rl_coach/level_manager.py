@@ -436,6 +436,10 @@ class LevelManager(EnvironmentInterface):
         """Have the agent read what ``save_checkpoint`` wrote."""
         self.agent.restore_checkpoint(checkpoint_dir)
 
+    def set_session(self, sess: Any) -> None:
+        """Do nothing: there are no sessions. :param sess: anything"""
+        self.agent.set_session(sess)
+
     def collect_savers(self) -> SaverCollection:
         """The savers of the agent."""
         return self.agent.collect_savers(self.name)

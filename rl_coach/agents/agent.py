@@ -146,7 +146,8 @@ class Agent(CoachNames, AgentInterface):
         self._attributes_before_evaluation: dict[str, Any] = {}
         self.is_played_elsewhere = False
         self.training_has_begun = False
-        self.evaluates_only = getattr(self.ap.task_parameters, "evaluate_only", None) is not None
+        task = agent_parameters.task_parameters
+        self.evaluates_only = task is not None and task.num_evaluation_steps is not None
 
     # building
 

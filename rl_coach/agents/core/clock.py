@@ -98,6 +98,8 @@ class TrainingClock:
         period = self._algorithm.num_steps_between_copying_online_weights_to_target
         if isinstance(period, EnvironmentSteps):
             return updates, self._algorithm.num_consecutive_training_steps == 1 and period.num_steps <= 1
+        if isinstance(period, EnvironmentEpisodes):
+            return updates, False
         if period.num_steps <= 1 or self._updates_targets_within_calls:
             return updates, True
         due_in = period.num_steps - (self.updates - self.last_target_update)
@@ -106,7 +108,10 @@ class TrainingClock:
     def targets_due(self) -> bool:
         """True if the targets are to be updated now; if so, the time counts anew."""
         period = self._algorithm.num_steps_between_copying_online_weights_to_target
-        now = self.updates if isinstance(period, TrainingSteps) else self.steps
+        if isinstance(period, TrainingSteps):
+            now = self.updates
+        else:
+            now = self.episodes if isinstance(period, EnvironmentEpisodes) else self.steps
         if now - self.last_target_update < period.num_steps:
             return False
         passed = (now - self.last_target_update) % period.num_steps if self._updates_targets_within_calls else 0
