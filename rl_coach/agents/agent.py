@@ -482,8 +482,8 @@ class Agent(CoachNames, AgentInterface):
             terminated=filtered.terminated,
         )
         if self.distance_from_goal is not None and episode.incoming_goal is not None:
-            distance = self.in_action_space.distance_from_goal(episode.incoming_goal, filtered.next_state)
-            self.distance_from_goal.add_sample(distance)
+            goals: Any = self.in_action_space
+            self.distance_from_goal.add_sample(goals.distance_from_goal(episode.incoming_goal, filtered.next_state))
         episode.curr_state = filtered.next_state
         episode.total_reward += env_response.reward
         episode.total_shaped_reward += filtered.reward
@@ -664,6 +664,15 @@ class Agent(CoachNames, AgentInterface):
     def training_iteration(self, value: int) -> None:
         self.clock.updates = value
 
+    @property
+    def decides_on_targets(self) -> bool:
+        """True if the agent says itself when target networks are updated, not the clock."""
+        return is_replaced(self, "targets_due")
+
+    def targets_due(self) -> bool:
+        """True if the target networks are to be updated now; the time counts anew then."""
+        return self._should_update_online_weights_to_target() if self.decides_on_targets else self.clock.targets_due()
+
     def make_learning(self) -> Learning:
         """The part that decides when the agent learns, from what, and in how many updates: in phases on batches from
         the memory by default. Called once, when the networks are there."""
@@ -687,6 +696,8 @@ class Agent(CoachNames, AgentInterface):
 
     def should_train(self) -> bool:
         """True if the next call of ``train`` would learn."""
+        if is_replaced(self, "should_train"):
+            return self.can_train and bool(self._should_train())
         return self.can_train and self.learning.is_due()
 
     def train(self) -> SupportsFloat:

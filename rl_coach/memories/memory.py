@@ -20,6 +20,8 @@ OVERRIDES = OverrideTable(
     {
         "knows_episodes": ("get_all_complete_episodes_transitions",),
         "stores_episodes": ("store_episode",),
+        # goals of hindsight that are drawn together, by those that are chosen one by one
+        "_goals": ("_sample_goal",),
         # a class that has its own way to store must see what comes in columns too
         "_extend": ("store", "store_episode"),
         "store_columns": ("store", "store_episode"),

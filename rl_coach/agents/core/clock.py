@@ -64,9 +64,10 @@ class TrainingClock:
             phases, rest = divmod(self.steps - self.last_phase, max(1, period.num_steps))
             if phases > self.most_phases:
                 phases, rest = 1, 0  # the steps before training began are not caught up with
-            self.last_phase = self.steps - rest
+            self.last_phase = int(self.steps - rest)
         updates = phases * self._algorithm.num_consecutive_training_steps
-        return updates if updates_left is None else min(updates, updates_left)
+        # a setting may be a number of NumPy, which JSON does not take
+        return int(updates if updates_left is None else min(updates, updates_left))
 
     @property
     def most_phases(self) -> int:
