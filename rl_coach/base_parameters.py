@@ -14,6 +14,7 @@ from typing import Any, Iterable, Union
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, GradientClippingMethod, TrainingSteps
 from rl_coach.filters.filter import NoInputFilter
 from rl_coach.utilities.requirements import (
+    FLAG,
     FRACTION,
     TEXT,
     Constrained,
@@ -171,7 +172,8 @@ class AlgorithmParameters(Parameters):
     :ivar heatup_using_network_decisions: act with the (untrained) policy during heatup, not at random
     :ivar discount: 0 values the next reward only, 1 all alike
     :ivar apply_gradients_every_x_episodes: number of episodes whose gradients one update sums
-    :ivar num_steps_between_copying_online_weights_to_target: steps between two updates of the target network
+    :ivar num_steps_between_copying_online_weights_to_target: steps, updates or episodes between two updates of the
+        target network; without effect if there is none, as for most on-policy agents
     :ivar rate_for_copying_weights_to_target: 1 copies the weights, less mixes that share of them in (Polyak)
     :ivar load_memory_from_file_path: a ``CsvDataset`` or ``PickledReplayBuffer`` to start from
     :ivar store_transitions_only_when_episodes_are_terminated: store whole episodes, so that returns are known
@@ -194,7 +196,9 @@ class AlgorithmParameters(Parameters):
         "num_consecutive_training_steps": whole(1),
         "discount": FRACTION,
         "apply_gradients_every_x_episodes": whole(1),
-        "num_steps_between_copying_online_weights_to_target": steps(EnvironmentSteps, TrainingSteps),
+        "num_steps_between_copying_online_weights_to_target": steps(
+            EnvironmentSteps, EnvironmentEpisodes, TrainingSteps
+        ),
         "rate_for_copying_weights_to_target": FRACTION,
         "n_step": whole(1) | exactly(-1),
         "distributed_coach_synchronization_type": optional(member(DistributedCoachSynchronizationType)),
@@ -528,7 +532,8 @@ class TaskParameters(Parameters):
     """Task of a process in a run.
 
     :param framework_type: the framework that networks are built on
-    :param evaluate_only: None trains; 0 evaluates without end; n evaluates n environment steps
+    :param evaluate_only: None trains; 0 evaluates without end; n evaluates n environment steps. Programs for older
+        versions of Coach set True, which means 0, or False, which means None
     :param use_cpu: use no GPU
     :param experiment_path: the directory that the run writes to
     :param seed: makes the run repeatable; None draws one
@@ -556,7 +561,7 @@ class TaskParameters(Parameters):
         **flags("use_cpu", "export_onnx_graph", "apply_stop_condition", "checkpoint_memory", "resume"),
         "framework_type": member(Frameworks),
         "task_index": whole(0),
-        "evaluate_only": optional(whole(0)),
+        "evaluate_only": optional(whole(0)) | FLAG,
         "seed": optional(whole(0)),
         "checkpoint_save_secs": optional(number(0)),
         "num_gpu": whole(0),
@@ -611,6 +616,13 @@ class TaskParameters(Parameters):
         self.resume = resume
         self.preset = preset
         self.role = role
+
+    @property
+    def num_evaluation_steps(self) -> int | None:
+        """``evaluate_only`` as a number: None trains, 0 evaluates without end."""
+        if isinstance(self.evaluate_only, bool):
+            return 0 if self.evaluate_only else None
+        return self.evaluate_only
 
 
 class DistributedTaskParameters(TaskParameters):

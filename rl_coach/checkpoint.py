@@ -169,7 +169,12 @@ class CheckpointStateReader:
         self._state_file = CheckpointStateFile(checkpoint_dir)
 
     def _is_there(self, checkpoint: SingleCheckpoint) -> bool:
-        return os.path.exists(os.path.join(self._checkpoint_dir, checkpoint.name))
+        """True for the checkpoint itself, and for files that savers wrote under its name (``NAME.PATH``)."""
+        if os.path.exists(os.path.join(self._checkpoint_dir, checkpoint.name)):
+            return True
+        return os.path.isdir(self._checkpoint_dir) and any(
+            name.startswith(f"{checkpoint.name}.") for name in os.listdir(self._checkpoint_dir)
+        )
 
     def get_latest(self) -> SingleCheckpoint | None:
         """The newest checkpoint, None if there is none."""
@@ -390,8 +395,9 @@ def keep_checkpoints(directory: Path, last: int) -> None:
         if checkpoint.name != best:
             # a kill half-way through leaves nothing that looks like a checkpoint
             doomed = os.path.join(directory, f"{_TEMPORARY_PREFIX}{checkpoint.name}")
-            os.replace(os.path.join(directory, checkpoint.name), doomed)
-            shutil.rmtree(doomed)
+            if os.path.exists(os.path.join(directory, checkpoint.name)):  # not so if only savers have written
+                os.replace(os.path.join(directory, checkpoint.name), doomed)
+                shutil.rmtree(doomed)
             for addition in pathlib.Path(directory).glob(f"{checkpoint.name}.*"):
                 shutil.rmtree(addition) if addition.is_dir() else addition.unlink()
 

@@ -48,6 +48,7 @@ class RunPhase(Enum):
     TRAIN = "Training"
     TEST = "Testing"
     UNDEFINED = "Undefined"
+    WAITING = "Waiting"  # of programs written for Coach, which wait for a checkpoint; no run of ours is in it
 
 
 class GradientClippingMethod(Enum):

@@ -97,6 +97,7 @@ class LevelManager(EnvironmentInterface):
         self.ended_rewards: list[float] = []
         self._observation_due = True
         self._reset_due = False
+        self._is_closed = False  # the agent's episode ended with a directive, before the environment's
         self._training_episode: Any = None
         self.agent.parent = self
         self.agent.create_agents()
@@ -192,6 +193,7 @@ class LevelManager(EnvironmentInterface):
         self.agent.take_up_episode(episode.agent, is_restored)
         self.episode_over = episode.is_over
         self._observation_due, self._reset_due = episode.observation_due, episode.reset_due
+        self._is_closed = False
 
     def _enter_evaluation_environment(self) -> None:
         if self._evaluation_environment_factory is not None:
@@ -223,7 +225,7 @@ class LevelManager(EnvironmentInterface):
 
     def reset_internal_state(self, force_environment_reset: bool = False) -> None:
         """Begin an episode for the agent."""
-        self.episode_over = self._reset_due = False
+        self.episode_over = self._reset_due = self._is_closed = False
         if self.has_one_episode:
             self._observation_due = True
             self.agent.begin_episode()
@@ -234,7 +236,8 @@ class LevelManager(EnvironmentInterface):
         return self.active_environment.last_env_response
 
     def step(self, action: Any) -> EnvResponse:
-        """Act until ``steps_limit`` is reached or the episode is over for the agent.
+        """Act until ``steps_limit`` is reached or the episode is over for the agent. If the agent begins a new episode
+        with the next directive, its present one is complete and is stored.
 
         :param action: a directive for the agent, a goal or a ``Directive``; None if there is no level above
         :return: the environment's last answer; over several steps, with the sum of their rewards
@@ -254,6 +257,10 @@ class LevelManager(EnvironmentInterface):
                 break
         if self.should_reset_agent_state_after_time_limit_passes:
             self._reset_due = True
+        # the environment's episode goes on, so nobody else closes the agent's
+        if action is not None and (self._reset_due or self.episode_over):
+            self._is_closed = True
+            self.agent.handle_episode_ended()
         if self.steps_limit.num_steps > 1:
             response = copy.copy(response)
             response.reward = total_reward
@@ -335,10 +342,12 @@ class LevelManager(EnvironmentInterface):
         return self.agent.can_train
 
     def handle_episode_ended(self) -> None:
-        """Close the books of the episode that has just ended."""
+        """Have the environment and the agent complete the episode that has just ended; the agent only if its episode
+        did not end before, with a directive."""
         if self.has_real_environment:
             self.active_environment.handle_episode_ended()
-        self.agent.handle_episode_ended()
+        if not self._is_closed:
+            self.agent.handle_episode_ended()
 
     def discard_evaluation(self) -> None:
         """Forget the evaluation in progress, so that nothing incomplete is recorded when the phase changes."""
@@ -417,6 +426,10 @@ class LevelManager(EnvironmentInterface):
     def restore_checkpoint(self, checkpoint_dir: str) -> None:
         """Have the agent read what ``save_checkpoint`` wrote."""
         self.agent.restore_checkpoint(checkpoint_dir)
+
+    def set_session(self, sess: Any) -> None:
+        """Do nothing: there are no sessions. :param sess: anything"""
+        self.agent.set_session(sess)
 
     def collect_savers(self) -> SaverCollection:
         """The savers of the agent."""

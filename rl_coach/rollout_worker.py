@@ -21,6 +21,7 @@ from rl_coach.agents.core.episode import EpisodeReport
 from rl_coach.agents.core.transport import FILTERS, about_played
 from rl_coach.architectures.blueprint import NetworkBlueprint
 from rl_coach.base_parameters import Frameworks, TaskParameters, TaskRole
+from rl_coach.checkpoint import CheckpointStateReader
 from rl_coach.core_types import EnvironmentSteps, PlayUnit, RunPhase
 from rl_coach.data_stores.data_store import DataStore, SyncFiles
 from rl_coach.data_stores.data_store_impl import open_data_store
@@ -363,6 +364,19 @@ def wait_for_trainer_ready(checkpoint_dir: str, data_store: DataStore | None = N
     """
     file = os.path.join(checkpoint_dir, SyncFiles.TRAINER_READY.value)
     wait_for(lambda: os.path.exists(file), data_store, timeout)
+
+
+def wait_for_checkpoint(checkpoint_dir: str, data_store: DataStore | None = None, timeout: float = 10) -> None:
+    """Wait until there is a checkpoint in a directory.
+
+    :raises CoachError: there was none in that time
+    """
+    wait_for(lambda: CheckpointStateReader(checkpoint_dir).get_latest() is not None, data_store, timeout)
+
+
+def should_stop(checkpoint_dir: str) -> bool:
+    """True if the trainer has said, by a file in its checkpoint directory, that no more checkpoints will come."""
+    return os.path.exists(os.path.join(checkpoint_dir, SyncFiles.FINISHED.value))
 
 
 def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:

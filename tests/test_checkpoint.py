@@ -28,6 +28,7 @@ from rl_coach.checkpoint import (
     mark_best,
     save_checkpoint,
 )
+from rl_coach.saver import Saver, SaverCollection
 from rl_coach.utils import CoachError
 
 STATE = {
@@ -227,6 +228,33 @@ def test_the_newest_and_the_best_are_kept(tmp_path):
     mark_best(tmp_path, "1_Step-10.ckpt")
     keep_checkpoints(tmp_path, 2)
     assert [c.num for c in CheckpointStateReader(str(tmp_path)).get_all()] == [1, 4, 5]
+
+
+class Weights(Saver):
+    path = "main_level.agent.main.online"
+
+    def save(self, sess, save_path):
+        pathlib.Path(save_path).write_text("weights")
+        return [save_path]
+
+
+def test_what_savers_wrote_is_the_newest_checkpoint(tmp_path):
+    """Programs for Coach save a collection under a checkpoint's name, and then name it in the state file."""
+    updater = CheckpointStateUpdater(str(tmp_path))
+    for number in range(3):
+        name = f"{number}_Step-{10 * number}.ckpt"
+        (written,) = SaverCollection(Weights()).save(None, str(tmp_path / name))
+        assert written == str(tmp_path / f"{name}.main_level.agent.main.online")
+        updater.update(SingleCheckpoint(number, name))
+    for optional in (True, False):
+        reader = CheckpointStateReader(str(tmp_path), checkpoint_state_optional=optional)
+        assert reader.get_latest() == SingleCheckpoint(2, "2_Step-20.ckpt")
+    # without a file that begins with the name and a dot, there is no such checkpoint
+    os.remove(written)
+    (tmp_path / "2_Step-20.ckpting").touch()
+    assert CheckpointStateReader(str(tmp_path), checkpoint_state_optional=False).get_latest() is None
+    keep_checkpoints(tmp_path, 1)
+    assert not list(tmp_path.glob("0_Step-0.ckpt*"))
 
 
 @pytest.mark.parametrize(

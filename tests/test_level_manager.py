@@ -103,7 +103,10 @@ def test_each_directive_may_begin_an_episode_for_the_lower_agent():
     for _ in range(2):
         top.step(None)
     calls = bottom.acting_agent.calls
-    assert calls == ["reset", "observe", *["act", "observe"] * 3] * 2
+    assert calls == ["reset", "observe", *["act", "observe"] * 3, "ended"] * 2
+    for level in (top, bottom):
+        level.handle_episode_ended()
+    assert bottom.acting_agent.calls == calls and top.acting_agent.calls[-1] == "ended"
 
 
 def test_a_lower_agent_that_reached_its_goal_begins_anew_with_the_next_directive():

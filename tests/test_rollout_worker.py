@@ -17,12 +17,15 @@ from rl_coach.architectures.layers import Conv2d
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import MiddlewareScheme
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
+from rl_coach.data_stores.data_store import SyncFiles
 from rl_coach.exploration_policies.parameter_noise import ParameterNoiseParameters
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.memories.backend.wire import pack, unpack
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
+from rl_coach.rollout_worker import should_stop, wait_for_checkpoint
 from rl_coach.spaces import ActionMaskSpace, DiscreteActionSpace, ImageObservationSpace
+from rl_coach.utils import CoachError
 from tests.zoo import continuous, parameters
 from tests.zoo.agents import Pretrained, of_class
 from tests.zoo.environments import Bandit, Lottery, Target
@@ -273,3 +276,13 @@ def test_a_worker_of_four_leaves_the_others_their_shares_and_plays_on_alone_wher
     shares = np.ceil((phase - before % phase) / 4)
     later = before >= phase  # in the first phase the worker does not know yet how long a step takes
     assert (chunks[later] <= np.maximum(shares[later], 20 / 4)).all()
+
+
+def test_coachs_questions_about_a_directory_of_checkpoints(tmp_path):
+    assert not should_stop(str(tmp_path))
+    with pytest.raises(CoachError, match="without an answer"):
+        wait_for_checkpoint(str(tmp_path), timeout=0.01)
+    (tmp_path / "3_Step-10.ckpt").mkdir()
+    wait_for_checkpoint(str(tmp_path), timeout=0.01)
+    (tmp_path / SyncFiles.FINISHED.value).touch()
+    assert should_stop(str(tmp_path))

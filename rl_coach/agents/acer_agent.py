@@ -104,6 +104,7 @@ class ACERAgent(PolicyOptimizationAgent):
         super().__init__(agent_parameters, parent)
         self.experience.remembers_action_info = True
         self.q_values = self.register_signal("Q Values")
+        self.q_targets = self.register_signal("Q Targets")
         self.importance_weights = self.register_signal("Importance Weights")
 
     @property
@@ -157,6 +158,7 @@ class ACERAgent(PolicyOptimizationAgent):
         taken, ratios = q_values[steps, actions], probabilities[steps, actions] / (behaviour[steps, actions] + TINY)
         targets = retrace_targets(batch.rewards(), values, taken, ratios, self.ap.algorithm.discount)
         self.q_values.add_sample(taken)
+        self.q_targets.add_sample(targets)
         self.importance_weights.add_sample(ratios)
         return {
             **super().learning_columns(batch),

@@ -40,6 +40,7 @@ from rl_coach.core_types import (
 from rl_coach.exploration_policies.exploration_policy import make_exploration_policy
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter, filtered_spaces
 from rl_coach.logger import screen
+from rl_coach.memories.memory import receives_episodes
 from rl_coach.runs.event_lines import log_episode
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import GoalsSpace, SpacesDefinition
@@ -139,6 +140,9 @@ class Agent(CoachNames, AgentInterface):
         self.signals = Signals(
             visualization.dump_in_episode_signals, visualization.dump_signals_to_csv_every_x_episodes, self.row_unit
         )
+        self.distance_from_goal: Signal | None = None
+        if isinstance(self.in_action_space, GoalsSpace):
+            self.distance_from_goal = self.register_signal("Distance From Goal", dump_one_value_per_step=True)
         self._last_row = 0
         self.batches: BatchSource = MemoryBatches(self.memory)
         self.update_loop: Any = None
@@ -148,7 +152,8 @@ class Agent(CoachNames, AgentInterface):
         self._attributes_before_evaluation: dict[str, Any] = {}
         self.is_played_elsewhere = False
         self.training_has_begun = False
-        self.evaluates_only = getattr(self.ap.task_parameters, "evaluate_only", None) is not None
+        task = agent_parameters.task_parameters
+        self.evaluates_only = task is not None and task.num_evaluation_steps is not None
 
     # building
 
@@ -322,7 +327,8 @@ class Agent(CoachNames, AgentInterface):
 
     def update_step_in_episode_log(self) -> None:
         """Write the row of one step to the in-episode CSV."""
-        self.signals.write_step(self.episode.steps, self._counts(self._phase))
+        accumulated = {"Shaped Accumulated Reward": self.episode.total_shaped_reward}
+        self.signals.write_step(self.episode.steps, {**self._counts_of_row(self._phase), **accumulated})
 
     def _counts(self, phase: RunPhase) -> dict[str, Any]:
         return {
@@ -484,6 +490,9 @@ class Agent(CoachNames, AgentInterface):
             info=dict(filtered.info),
             terminated=filtered.terminated,
         )
+        if self.distance_from_goal is not None and episode.incoming_goal is not None:
+            goals: Any = self.in_action_space
+            self.distance_from_goal.add_sample(goals.distance_from_goal(episode.incoming_goal, filtered.next_state))
         episode.curr_state = filtered.next_state
         episode.total_reward += env_response.reward
         episode.total_shaped_reward += filtered.reward
@@ -666,6 +675,15 @@ class Agent(CoachNames, AgentInterface):
     def training_iteration(self, value: int) -> None:
         self.clock.updates = value
 
+    @property
+    def decides_on_targets(self) -> bool:
+        """True if the agent says itself when target networks are updated, not the clock."""
+        return is_replaced(self, "targets_due")
+
+    def targets_due(self) -> bool:
+        """True if the target networks are to be updated now; the time counts anew then."""
+        return self._should_update_online_weights_to_target() if self.decides_on_targets else self.clock.targets_due()
+
     def make_learning(self) -> Learning:
         """The part that decides when the agent learns, from what, and in how many updates: in phases on batches from
         the memory by default. Called once, when the networks are there."""
@@ -689,6 +707,8 @@ class Agent(CoachNames, AgentInterface):
 
     def should_train(self) -> bool:
         """True if the next call of ``train`` would learn."""
+        if is_replaced(self, "should_train"):
+            return self.can_train and bool(self._should_train())
         return self.can_train and self.learning.is_due()
 
     def train(self) -> SupportsFloat:
@@ -752,7 +772,7 @@ class Agent(CoachNames, AgentInterface):
 
         :raises CoachError: it does not fit itself, the agent's spaces or the memory; nothing has been changed then
         """
-        require_sound(played, self.memory_spaces, self.memory.stores_episodes, self.experience.most_steps_ahead)
+        require_sound(played, self.memory_spaces, receives_episodes(self.memory), self.experience.most_steps_ahead)
         self.learning.require_fitting(played)
         self.experience.store_played(played, self.filters)
         self.clock.steps_at_once = max(self.clock.steps_at_once, played.steps)  # a step is compiled for the most

@@ -219,6 +219,9 @@ class AgentInterface:
         """Properties that another agent must share with this one to take its state, as texts by name."""
         return {"agent": type(self).__name__}
 
+    def set_session(self, sess: Any) -> None:
+        """Do nothing: there are no sessions of TensorFlow 1. A user's agent may override it. :param sess: anything"""
+
     def close(self) -> None:
         """Write what has not been written yet. May be called more than once."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from rl_coach.core_types import Transition
+from rl_coach.core_types import ActionInfo, RunPhase, Transition
 
 
 class Delegated:
@@ -66,11 +66,42 @@ class CoachNames:
         """Index of the CSV's present row: the training episodes that have ended."""
         return self.clock.episodes
 
+    # A user's agent that overrides one of the next three decides itself; core/overrides.py says what it replaces.
+
+    def _should_update(self: Any) -> bool:
+        """True if a training phase is due. Asking changes nothing."""
+        return self.can_train and self.learning.is_due()
+
+    def _should_train(self: Any) -> bool:
+        """True if the next call of ``train`` would learn."""
+        return self._should_update()
+
+    def _should_update_online_weights_to_target(self: Any) -> bool:
+        """True if the target networks are to be updated now; the time counts anew then."""
+        return self.clock.targets_due()
+
     def observe_played(self: Any, transition: Transition) -> bool:
         """Take in a step that another process has played. :return: True if it ended the episode"""
-        episode = self.episode
+        self.emulate_act_on_trainer(transition)
+        return self.emulate_observe_on_trainer(transition)
+
+    def emulate_act_on_trainer(self: Any, transition: Transition) -> ActionInfo | None:
+        """Count a step that another process has played, as if this agent had acted.
+
+        :return: the action; None if the agent learns without acting
+        """
+        if self.phase is RunPhase.TRAIN and self.ap.algorithm.num_consecutive_playing_steps.num_steps == 0:
+            return None
         self.count_played(1)
-        episode.steps += 1
+        self.episode.steps += 1
+        self.episode.last_action_info = ActionInfo(transition.action)  # type: ignore[arg-type]
+        return self.episode.last_action_info
+
+    def emulate_observe_on_trainer(self: Any, transition: Transition) -> bool:
+        """Remember a step that another process has played. :return: True if it ended the episode"""
+        episode = self.episode
+        if episode.steps == 0:
+            return bool(transition.game_over)
         episode.total_reward += transition.reward
         episode.total_shaped_reward += transition.reward
         self.signals.reward.add_sample(transition.reward)

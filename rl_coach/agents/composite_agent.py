@@ -360,6 +360,10 @@ class CompositeAgent(AgentInterface):
             savers.update(agent.collect_savers(f"{parent_path_suffix}/{self.name}"))
         return savers
 
+    def set_session(self, sess: Any) -> None:
+        for agent in self.agents.values():
+            agent.set_session(sess)
+
     def fits(self) -> dict[str, str]:
         parts = {f"{what} {name}": text for name, agent in self.agents.items() for what, text in agent.fits().items()}
         return {**super().fits(), **parts}

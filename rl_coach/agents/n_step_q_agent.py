@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.update import UpdateRule, weighted_sum
+from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, weighted_sum
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps, n_step_returns
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
@@ -86,7 +87,7 @@ class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
 
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
-        return q_learning_rule(
+        q_rule = q_learning_rule(
             main.replace_mse_with_huber_loss,
             self.spaces.action_mask_name,
             greedy_by_target,
@@ -94,6 +95,12 @@ class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
             loss_weight=main.heads_parameters[0].loss_weight,
             mean=weighted_sum,  # a segment's rows weigh 1 / T each
         )
+
+        def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+            update = q_rule(ops, networks, batch)
+            return replace(update, signals={**update.signals, "Value Loss": update.losses["main"]})
+
+        return rule
 
     def segment_settings(self) -> SegmentSettings:
         return replace(super().segment_settings(), updates_targets=True)

@@ -96,9 +96,17 @@ def normalized_advantage_rule(is_huber: bool, loss_weight: float = 1.0) -> Updat
         head = networks["main"].online(batch.states)[0]
         v_t = networks["main"].target(batch.next_states)[0]["v"]
         target_tm1 = ops.stop_gradient(batch.rewards + batch.discounts * v_t)
-        errors = target_tm1 - (head["v"] + advantages(ops, head, batch.actions))
+        advantage_tm1 = advantages(ops, head, batch.actions)
+        q_tm1 = head["v"] + advantage_tm1
+        errors = target_tm1 - q_tm1
         losses = huber(ops, errors) if is_huber else errors * errors
-        return Update({"main": loss_weight * weighted_mean(ops, losses, batch.weights)}, errors=errors)
+        signals = {
+            "Q": weighted_mean(ops, q_tm1, batch.weights),
+            "L": weighted_mean(ops, ops.mean(head["factor"], axis=(1, 2)), batch.weights),
+            "Advantage": weighted_mean(ops, advantage_tm1, batch.weights),
+            "TD targets": weighted_mean(ops, target_tm1, batch.weights),
+        }
+        return Update({"main": loss_weight * weighted_mean(ops, losses, batch.weights)}, errors=errors, signals=signals)
 
     return rule
 
@@ -114,6 +122,7 @@ class NAFAgent(ValueOptimizationAgent):
         super().__init__(agent_parameters, parent)
         self.mu_values = self.register_signal("Action")
         self.v_values = self.register_signal("V")
+        self.signals.use_for_rule("Q", self.q_values)
 
     @property
     def is_on_policy(self) -> bool:

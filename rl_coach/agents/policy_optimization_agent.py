@@ -145,7 +145,7 @@ class PolicyOptimizationAgent(PolicyAgent):
     def make_learning(self, **parts: Any) -> SegmentLearning:
         """Learning from the segments that the agent plays. :param parts: what else ``SegmentLearning`` takes"""
         return SegmentLearning(
-            self.segment_settings(),
+            lambda: self.segment_settings(),
             self.update_loop,
             self.clock,
             episodes=self._episodes,

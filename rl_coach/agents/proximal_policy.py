@@ -31,6 +31,7 @@ class ProximalPolicyAgent(AdvantageAgent):
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.signals.use_for_rule("Entropy", self.entropy)
+        self.value_targets = self.register_signal("Value Targets")
 
     def make_learning(self) -> EpochLearning:
         return EpochLearning(
@@ -58,6 +59,7 @@ class ProximalPolicyAgent(AdvantageAgent):
             lambda rewards, values: self._advantages_and_returns(rewards, values),
             self.state_values,
             self.action_advantages,
+            self.value_targets,
         )
 
     def fill_advantages(self, batch: Batch) -> dict[str, np.ndarray]:

@@ -205,6 +205,10 @@ class SoftActorCriticAgent(Agent):
     acting_networks = ("policy",)
     needs_bounded_actions = True
 
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self.action_signal = self.register_signal("actions")
+
     @property
     def is_on_policy(self) -> bool:
         return False
@@ -262,14 +266,19 @@ class SoftActorCriticAgent(Agent):
         return [[output[row] for output in outputs] for row in range(len(states))]
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
+        action = self._chosen(curr_state)
+        self.action_signal.add_sample(action)
+        return ActionInfo(action)
+
+    def _chosen(self, curr_state: StateType) -> np.ndarray:
         outputs = self.acting_prediction(curr_state)
         if self.exploration_policy.draws_from_features and self._phase is RunPhase.TRAIN:
             mean, _, *features = outputs
             u = self.exploration_policy.get_action([mean, *features])
-            return ActionInfo(self._choice.centre + self._choice.radius * np.tanh(u))
+            return self._choice.centre + self._choice.radius * np.tanh(u)
         deterministic = self._phase is RunPhase.TEST and self.ap.algorithm.use_deterministic_for_evaluation
         rows = [output[None] for output in outputs[:2]]
-        return ActionInfo(self._choice.choose(rows, None, self.rng, deterministic)[0])
+        return self._choice.choose(rows, None, self.rng, deterministic)[0]
 
     def policy_description(self) -> PolicyDescription:
         return PolicyDescription("policy", self.networks["policy"].outputs_named("mean", "log_deviation"), self._choice)

@@ -16,12 +16,14 @@ from rl_coach.utils import CoachError
 if TYPE_CHECKING:
     from rl_coach.base_parameters import TaskParameters
     from rl_coach.graph_managers.checkpointing import GraphCheckpoints
+    from rl_coach.level_manager import LevelManager
 
 
 class CoachMethods:
     """Meaning of Coach's sessions and graph files today, or a hint at what took their place."""
 
     top_level_manager: Any
+    level_managers: list[LevelManager]
     checkpoints: GraphCheckpoints
     create_graph: Callable[..., Any]
     verify_graph_was_created: Callable[[], None]
@@ -30,6 +32,16 @@ class CoachMethods:
     task_parameters: Any
     data_store: DataStore | None
     memory_backend: MemoryBackend | None = None
+
+    def _take_deprecated_names(self) -> None:
+        """Read what programs write into the ``__dict__`` of their task parameters, past its constructor."""
+        task = self.task_parameters
+        task.checkpoint_restore_path = vars(task).pop("checkpoint_restore_dir", None) or task.checkpoint_restore_path
+
+    def set_session(self, sess: Any) -> None:
+        """Do nothing: there are no sessions. :param sess: anything"""
+        for level in self.level_managers:
+            level.set_session(sess)
 
     def create_session(self, task_parameters: TaskParameters) -> None:
         """Create the graph, if nobody has created it; there is no session beside it."""

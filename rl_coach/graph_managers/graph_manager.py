@@ -149,6 +149,7 @@ class GraphManager(CoachMethods, Constrained):
         :raises CoachError: something in the parameters cannot be used
         """
         self.task_parameters = TaskParameters() if task_parameters is None else copy.copy(task_parameters)
+        self._take_deprecated_names()
         check(self)
         if self.task_parameters.checkpoint_keep is not None:
             self.checkpoints_to_keep = self.task_parameters.checkpoint_keep
@@ -164,7 +165,7 @@ class GraphManager(CoachMethods, Constrained):
         refuse(self._unmet_by_replay())
         self.checkpoints = self._make_checkpoints()
         self._reports.stops_early = self.task_parameters.apply_stop_condition
-        self._reports.is_endless = self.task_parameters.evaluate_only == 0
+        self._reports.is_endless = self.task_parameters.num_evaluation_steps == 0
         self.task_parameters.checkpoint_save_dir = self.checkpoints.directory
         self.can_train = self.task_parameters.role.trains and any(level.can_train for level in self.level_managers)
         self._is_played = any(level.agent.is_person for level in self.level_managers)
@@ -533,10 +534,11 @@ class GraphManager(CoachMethods, Constrained):
     def run(self) -> None:
         """Do what the task parameters ask for, training or evaluation, and close the graph."""
         try:
-            if self.task_parameters.evaluate_only is None:
+            evaluated = self.task_parameters.num_evaluation_steps
+            if evaluated is None:
                 self.improve()
             else:
-                self._evaluate_only(self.task_parameters.evaluate_only)
+                self._evaluate_only(evaluated)
         finally:
             self.close()
 

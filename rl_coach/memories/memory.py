@@ -19,6 +19,9 @@ from rl_coach.utils import CoachError
 OVERRIDES = OverrideTable(
     {
         "knows_episodes": ("get_all_complete_episodes_transitions",),
+        "stores_episodes": ("store_episode",),
+        # goals of hindsight that are drawn together, by those that are chosen one by one
+        "_goals": ("_sample_goal",),
         # a class that has its own way to store must see what comes in columns too
         "_extend": ("store", "store_episode"),
         "store_columns": ("store", "store_episode"),
@@ -57,10 +60,15 @@ class MemoryParameters(Parameters):
 class Memory:
     """Memory of transitions to learn from. Agents use only the methods and attributes of this class.
 
+    A subclass that keeps its transitions in a list of its own defines ``store`` or ``store_episode``, ``sample``,
+    ``length`` and ``clean``. If it assigns the list to ``transitions``, checkpoints contain it.
+
     Methods have the argument ``lock`` as in Coach 1.0.1. One process stores and samples, so it has no effect.
 
     :param max_size: ``(MemoryGranularity, number)``
-    :cvar stores_episodes: agents store whole episodes (``store_episode``), not single transitions
+    :cvar keeps_columns: transitions are kept in this class's columns, not in a list of the subclass
+    :cvar stores_episodes: agents store whole episodes (``store_episode``), not single transitions; see
+        ``receives_episodes``
     :cvar knows_episodes: it returns complete episodes in order; see ``returns_complete_episodes``
     :cvar has_priorities: its samples depend on ``update_priorities``
     :cvar samples_sequences: it has ``sample_sequences``
@@ -68,6 +76,7 @@ class Memory:
     :cvar max_n_step: the largest number of rewards that a transition may sum
     """
 
+    keeps_columns = False
     stores_episodes = False
     knows_episodes = False
     has_priorities = False
@@ -81,6 +90,7 @@ class Memory:
         self.frozen = False
         self.rng = np.random.default_rng()
         self._store: TransitionStore = TransitionStore(capacity=None)
+        self._own_transitions: Any = None
 
     @property
     def contiguous_frames(self) -> bool:
@@ -95,8 +105,9 @@ class Memory:
     @property
     def draws_many_batches(self) -> bool:
         """True: one sample of K * B transitions is as good as K samples of B, so that the batches of several updates
-        can be drawn in one call. False if priorities change in between, or if order or duplicates matter."""
-        return self.allow_duplicates and not self.has_priorities
+        can be drawn in one call. False if priorities change in between, if order or duplicates matter, or if a
+        subclass keeps and samples the transitions itself."""
+        return self.keeps_columns and self.allow_duplicates and not self.has_priorities
 
     def seed(self, seed: Any) -> None:
         """Restart this memory's random stream from an int or a ``SeedSequence``."""
@@ -107,12 +118,16 @@ class Memory:
         raise NotImplementedError(f"{type(self).__name__} does not sample sequences")
 
     def store(self, obj: Any) -> None:
-        """Store a transition."""
-        raise NotImplementedError(f"{type(self).__name__} does not store transitions")
+        """Send a transition to the memory backend, if there is one. A subclass keeps the transition, too."""
+        self.assert_not_frozen()
+        if self.memory_backend is not None:
+            self.memory_backend.store(obj)
 
     def store_episode(self, episode: Episode) -> None:
-        """Store all transitions of an episode."""
-        raise NotImplementedError(f"{type(self).__name__} does not store episodes")
+        """Send an episode to the memory backend, if there is one. A subclass keeps its transitions, too."""
+        self.assert_not_frozen()
+        if self.memory_backend is not None:
+            self.memory_backend.store_episode(episode)
 
     def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
         """Store many transitions in one call. Either all are stored or none: see ``check_columns``.
@@ -135,7 +150,7 @@ class Memory:
         staged = TransitionStore(capacity=None)
         staged.extend(chunk)
         transitions = staged.transitions()
-        ends = episode_ends(chunk, episode_lengths).tolist() if self.stores_episodes else []
+        ends = episode_ends(chunk, episode_lengths).tolist() if receives_episodes(self) else []
         for start, end in zip([0, *ends], ends):
             self.store_episode(self._as_episode(transitions[start:end]))
         for transition in transitions[ends[-1] if ends else 0 :]:
@@ -197,15 +212,33 @@ class Memory:
 
     def num_transitions(self) -> int:
         """The number of transitions stored."""
-        return self._store.length
+        return self._store.length if self._own_transitions is None else len(self._own_transitions)
 
     @property
-    def transitions(self) -> Batch:
-        """All transitions, oldest first."""
+    def transitions(self) -> Any:
+        """All transitions, oldest first: a ``Batch``, or the list that a subclass has assigned.
+
+        An assignment replaces what is stored. A memory of columns copies the transitions; any other keeps the list
+        itself, which the subclass may go on to change.
+        """
+        if self._own_transitions is not None:
+            return self._own_transitions
         return self._store.batch_at(np.arange(self._store.length))
+
+    @transitions.setter
+    def transitions(self, value: Any) -> None:
+        if not self.keeps_columns:
+            self._own_transitions = value
+            return
+        chunk = Batch(value) if len(value) else None
+        self.clean()
+        if chunk is not None:
+            self.store_columns(chunk)
 
     def transitions_at(self, positions: np.ndarray) -> Batch:
         """Transitions by their positions, 0 for the oldest."""
+        if self._own_transitions is not None:
+            return Batch([self._own_transitions[position] for position in positions])
         return self._store.batch_at(positions)
 
     def num_training_transitions(self) -> int:
@@ -227,8 +260,11 @@ class Memory:
 
     def mean_reward(self) -> float:
         """The mean reward of the stored transitions, NaN if there are none."""
-        rewards = self._store.rewards.values[self._store.all_rows()] if self.num_transitions() else np.empty(0)
-        return float(rewards.mean()) if len(rewards) else float("nan")
+        if not self.num_transitions():
+            return float("nan")
+        if self._own_transitions is not None:
+            return float(np.mean([transition.reward for transition in self._own_transitions]))
+        return float(self._store.rewards.values[self._store.all_rows()].mean())
 
     def set_memory_backend(self, memory_backend: Any) -> None:
         """Send what is stored here to ``memory_backend`` too."""
@@ -245,11 +281,22 @@ class Memory:
 
     def get_state(self) -> dict[str, Any]:
         """All that an exact continuation needs, as plain data."""
-        return {"store": self._store.get_state(), "rng": self.rng.bit_generator.state, "frozen": self.frozen}
+        store = self._store
+        if self._own_transitions is not None:
+            store = TransitionStore(capacity=None)
+            for transition in self._own_transitions:
+                store.append(transition)
+        return {"store": store.get_state(), "rng": self.rng.bit_generator.state, "frozen": self.frozen}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state that ``get_state`` returned."""
-        self._store.set_state(state["store"])
+        if self._own_transitions is None:
+            self._store.set_state(state["store"])
+        else:
+            saved = TransitionStore(capacity=None)
+            saved.set_state(state["store"])
+            self._own_transitions.clear()
+            self._own_transitions.extend(saved.transitions())
         self.rng.bit_generator.state = state["rng"]
         self.frozen = state["frozen"]
 
@@ -262,6 +309,11 @@ class Memory:
 def returns_complete_episodes(memory: Memory | type[Memory]) -> bool:
     """True if a memory says so, or overrides ``get_all_complete_episodes_transitions``."""
     return memory.knows_episodes or OVERRIDES.is_replaced(memory, "knows_episodes")
+
+
+def receives_episodes(memory: Memory | type[Memory]) -> bool:
+    """True if agents store whole episodes in a memory: it says so, or overrides ``store_episode``."""
+    return memory.stores_episodes or OVERRIDES.is_replaced(memory, "stores_episodes")
 
 
 def episode_ends(chunk: Batch, episode_lengths: np.ndarray | None) -> np.ndarray:

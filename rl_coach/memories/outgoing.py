@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rl_coach.core_types import Batch, Episode, Transition
-from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, returns_complete_episodes
+from rl_coach.memories.memory import (
+    Memory,
+    MemoryGranularity,
+    MemoryParameters,
+    receives_episodes,
+    returns_complete_episodes,
+)
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.utils import short_dynamic_import
 
@@ -20,7 +26,7 @@ class OutgoingMemoryParameters(MemoryParameters):
         super().__init__()
         self.max_size = (MemoryGranularity.Episodes, 0)
         own = short_dynamic_import(memory.path)
-        self.stores_episodes = bool(own.stores_episodes)
+        self.stores_episodes = receives_episodes(own)
         self.knows_episodes = returns_complete_episodes(own)
         self.samples_sequences = bool(own.samples_sequences)
 

@@ -157,6 +157,7 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
     settings = _object(document.get("parameters"), document)
     parameters = flatten(settings)
     experiment = experiment_directory.resolve().name if below.startswith(".") else below
+    evaluated = parameters.get("task.evaluate_only")
     return RunDescription(
         id=run_id,
         path=path,
@@ -171,7 +172,7 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
         counts_minutes=bool(record),
         framework=_first(parameters, "task.framework_type").rpartition(".")[2],
         settings=_flag(record, "-cp", "--custom_parameter"),
-        evaluates_only=parameters.get("task.evaluate_only") not in (None, False),
+        evaluates_only=evaluated is not None and evaluated is not False,  # 0 evaluates without end
         parameters={**parameters, **flatten(record, "run.")},
     )
 

@@ -53,8 +53,11 @@ class Constrained:
 
 
 def exactly(value: Any) -> Constraint:
-    """The given value and no other."""
-    return Constraint(str(value), lambda other: type(other) is type(value) and other == value)
+    """The given value and no other. A whole number may be one of NumPy's."""
+    kind = numbers.Integral if isinstance(value, int) else type(value)
+    return Constraint(
+        str(value), lambda other: isinstance(other, kind) and not isinstance(other, bool) and bool(other == value)
+    )
 
 
 def optional(constraint: Constraint) -> Constraint:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 from rl_coach.agents.agent import Agent
@@ -12,10 +13,14 @@ from rl_coach.agents.composite_agent import CompositeAgent, SingleDecider
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import TaskParameters, VisualizationParameters
-from rl_coach.core_types import ActionInfo, Directive, EnvironmentSteps, RunPhase
+from rl_coach.core_types import ActionInfo, Directive, EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.level_manager import LevelManager
+from rl_coach.memories.episodic.episodic_hindsight_experience_replay import (
+    EpisodicHindsightExperienceReplayParameters,
+    HindsightGoalSelectionMethod,
+)
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, GoalsSpace, ReachingGoal, VectorObservationSpace
 from rl_coach.utils import short_dynamic_import
 from tests.frameworks import FRAMEWORK
@@ -173,3 +178,70 @@ def test_the_level_above_may_pass_on_that_it_tests(walks):
         walks.act(EnvironmentSteps(3))
     assert walks.walker.episode.is_tested
     assert isinstance(chooser.last_action_info.action, np.ndarray)
+
+
+class LongWalk(Walk):
+    """A walk of fifty steps."""
+
+    def outcome(self, action: Any) -> tuple[float, bool, bool]:
+        reward, _, _ = super().outcome(action)
+        return reward, False, self.steps >= 50
+
+
+class EpisodesForWalks(GoalsForWalks):
+    """Each goal that DDPG chooses begins an episode of at most ten steps for DQN with hindsight."""
+
+    def _create_graph(self, task_parameters):
+        settings = {"frame_skip": 1, "human_control": False, "custom_reward_threshold": None}
+        environment = LongWalk(level="walk", seed=0, visualization_parameters=VisualizationParameters(), **settings)
+        walker, chooser = dqn(), ddpg()
+        # never reached, so that only the limit ends the episodes of the walker
+        goals = GoalsSpace("observation", ReachingGoal(0.0), GoalsSpace.DistanceMetric.Euclidean)
+        walker.algorithm.in_action_space = goals
+        walker.visualization = VisualizationParameters(dump_in_episode_signals=True)
+        walker.memory = EpisodicHindsightExperienceReplayParameters()
+        walker.memory.goals_space, walker.memory.hindsight_transitions_per_regular_transition = goals, 2
+        walker.memory.hindsight_goal_selection_method = HindsightGoalSelectionMethod.Future
+        self.walker, self.chooser = (self.agent_of(one, task_parameters) for one in (walker, chooser))
+        self.walker.name, self.chooser.name = "walker", "chooser"
+        bottom = LevelManager(
+            "bottom", self.walker, environment, steps_limit=EnvironmentSteps(10),
+            should_reset_agent_state_after_time_limit_passes=True,
+        )  # fmt: skip
+        top = LevelManager("top", self.chooser, bottom, real_environment=environment)
+        return [top, bottom], [environment]
+
+
+def test_each_directive_is_an_episode_in_the_lower_agents_memory(tmp_path):
+    manager = EpisodesForWalks("walks", schedule(50), VisualizationParameters())
+    manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=1))
+    walker, chooser = manager.walker, manager.chooser
+    manager.heatup(EnvironmentSteps(50))
+    # ten steps and two transitions with another goal for each of them but the last, which has no step after it
+    assert walker.memory.num_complete_episodes() == 5 and walker.current_episode == 5
+    assert walker.memory.episode_lengths().tolist() == [10 + 2 * 9] * 5
+    played = [episode.transitions[9] for episode in walker.memory.get_all_complete_episodes()]
+    assert all(step.game_over for step in played)
+    assert [step.terminated for step in played] == [False] * 5
+    assert chooser.memory.num_complete_episodes() == chooser.current_episode == 1
+    goals = [step.action.item() for step in chooser.memory.get_last_complete_episode().transitions]
+    assert [step.state["desired_goal"].item() for step in played] == pytest.approx(goals)
+    with manager.phase_context(RunPhase.TRAIN):
+        manager.act(EnvironmentSteps(20))
+        assert walker.memory.num_complete_episodes() == 7 and chooser.memory.num_complete_episodes() == 1
+        with manager.phase_context(RunPhase.TEST):
+            manager.act(EnvironmentEpisodes(1))
+            assert walker.num_evaluation_episodes_completed == 5
+        manager.act(EnvironmentSteps(30))
+    manager.close()
+    assert walker.memory.num_complete_episodes() == walker.current_episode == 10
+    rows = pandas.read_csv(tmp_path / "worker_0.walks.bottom.bottom.walker_0.csv")
+    assert rows["Episode #"].tolist()[-1] == 10 and rows["Episode Length"].dropna().tolist() == [10] * 10
+    # each step is 0.1 long, and the distance to the goal is measured after it
+    last = walker.memory.get_last_complete_episode().transitions[:10]
+    distances = [abs(step.next_state["observation"] - step.state["desired_goal"]).item() for step in last]
+    assert rows["Distance From Goal/Mean"].iloc[-1] == pytest.approx(np.mean(distances), rel=1e-5)
+    steps = pandas.read_csv(next(tmp_path.glob("*.walker*.episodes/episode_9.csv")))
+    assert steps["Distance From Goal"].tolist() == pytest.approx(distances, rel=1e-5)
+    assert steps["Shaped Accumulated Reward"].tolist() == pytest.approx(steps["Shaped Reward"].cumsum().tolist())
+    assert steps["ER #Episodes"].tolist() == [9] * 10 and "Update Target Network" in steps

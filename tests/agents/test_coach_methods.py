@@ -5,20 +5,26 @@ from __future__ import annotations
 import copy
 import os
 import pathlib
+from typing import Any
 
 import numpy as np
 import pytest
 
 from rl_coach.agents.dqn_agent import DQNAgent
+from rl_coach.base_parameters import TaskParameters, VisualizationParameters
 from rl_coach.checkpoint import find_checkpoint
-from rl_coach.core_types import EnvironmentSteps
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay
 from rl_coach.saver import Saver
+from rl_coach.utilities.requirements import check
 from rl_coach.utils import CoachError
+from tests.frameworks import FRAMEWORK
 from tests.zoo.agents import of_class
-from tests.zoo.environments import Bandit
+from tests.zoo.environments import Bandit, SmallEnvironmentParameters
 from tests.zoo.graphs import graph, schedule
-from tests.zoo.parameters import dqn, ppo
+from tests.zoo.parameters import clipped_ppo, dqn, policy_gradients, ppo
+from tests.zoo.states import weights_of
 
 
 class Notes(Saver):
@@ -139,6 +145,86 @@ def test_sessions_and_graph_files(tmp_path):
         manager.save_graph()
     with pytest.raises(CoachError, match="parameter servers are gone"):
         manager.create_worker_or_parameters_server(manager.task_parameters)
+
+
+def test_sessions_are_accepted_by_graph_levels_and_agents(tmp_path):
+    manager = graph(dqn(), Bandit, tmp_path)
+    before = [array.copy() for array in weights_of(manager)]
+    for part in (manager, *manager.level_managers, manager.get_agent()):
+        assert part.set_session(object()) is None
+    for one, other in zip(weights_of(manager), before):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_an_agent_that_overrides_set_session_is_called(tmp_path):
+    manager = graph(dqn(), Bandit, tmp_path)
+    sessions: list[Any] = []
+    manager.get_agent().set_session = sessions.append
+    manager.set_session("a session")
+    assert sessions == ["a session"]
+
+
+@pytest.mark.parametrize("makes", ["constructor", "attribute", "dictionary"])
+def test_a_program_that_evaluates_a_checkpoint(makes, tmp_path):
+    """As scripts do that evaluate in the cloud: the task evaluates only, and the script says how long."""
+    trained = graph(dqn(), Bandit, tmp_path / "trained", schedule(40, heatup=20))
+    trained.improve()
+    path = trained.save_checkpoint()
+    directory = os.path.dirname(path)
+    environment = SmallEnvironmentParameters(Bandit)
+    manager = BasicRLGraphManager(dqn(), environment, schedule(10), VisualizationParameters(dump_csv=False))
+    task = TaskParameters(FRAMEWORK, evaluate_only=True, experiment_path=str(tmp_path / "evaluated"), seed=3)
+    if makes == "attribute":
+        task = TaskParameters(FRAMEWORK, experiment_path=str(tmp_path / "evaluated"), seed=3)
+        task.evaluate_only = True
+    if makes == "dictionary":
+        task.__dict__["checkpoint_restore_dir"] = directory
+    else:
+        task.checkpoint_restore_path = directory
+    manager.create_graph(task)
+    manager.evaluate(EnvironmentSteps(25))
+    assert len(manager.evaluation_rewards) == 3 and manager.get_agent().training_iteration > 0
+    for one, other in zip(weights_of(manager), weights_of(trained)):
+        np.testing.assert_array_equal(one, other)
+    # an agent that evaluates only counts its episodes and steps
+    assert manager.get_agent().current_episode == trained.get_agent().current_episode + 3
+
+
+@pytest.mark.parametrize(("value", "expected"), [(True, 0), (False, None), (None, None), (0, 0), (7, 7)])
+def test_what_evaluate_only_means(value, expected):
+    task = TaskParameters(evaluate_only=value)
+    check(task)
+    assert task.num_evaluation_steps == expected and type(task.num_evaluation_steps) is type(expected)
+
+
+@pytest.mark.parametrize("make", [policy_gradients, clipped_ppo])
+def test_agents_on_policy_ignore_when_targets_are_copied(make, tmp_path):
+    """Presets for DeepRacer set episodes."""
+    found = []
+    for period in (None, EnvironmentEpisodes(20)):
+        parameters = make()
+        if period is not None:
+            parameters.algorithm.num_steps_between_copying_online_weights_to_target = period
+        manager = graph(parameters, Bandit, tmp_path / str(len(found)), schedule(130))
+        manager.improve()
+        assert manager.get_agent().training_iteration > 0
+        found.append([network.online_network.get_weights() for network in manager.get_agent().networks.values()])
+    for one, other in zip(*found):
+        for array, expected in zip(one, other):
+            np.testing.assert_array_equal(array, expected)
+
+
+def test_targets_may_be_copied_after_episodes(tmp_path):
+    parameters = dqn()
+    parameters.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentEpisodes(3)
+    manager = graph(parameters, Bandit, tmp_path, schedule(100))
+    changes = []
+    for _ in range(90):
+        manager.train_and_act(EnvironmentSteps(1))
+        network = manager.get_agent().networks["main"].target_network
+        changes.append(network.get_weights()[0].copy())
+    changed = [step + 1 for step in range(1, 90) if not np.array_equal(changes[step], changes[step - 1])]
+    assert changed == [30, 60, 90]  # episodes of ten steps
 
 
 def test_a_reward_model_learns_the_rewards_of_the_actions_taken(tmp_path):

@@ -7,7 +7,9 @@ import pytest
 
 from rl_coach.agents.actor_critic_agent import actor_critic_rule, generalized_advantages
 from rl_coach.agents.ddqn_agent import greedy_by_online
+from rl_coach.agents.naf_agent import normalized_advantage_rule
 from rl_coach.agents.policy_gradients_agent import policy_gradient_rule
+from rl_coach.agents.rules.acer import acer_rule
 from rl_coach.agents.rules.proximal_policy import clipped_ppo_rule
 from rl_coach.agents.rules.q_learning import greedy_by_target, q_learning_rule
 from rl_coach.agents.rules.soft_actor_critic import soft_actor_critic_rule, squashed_sample
@@ -138,7 +140,52 @@ def test_clipped_ppo():
     assert update.losses["main"] == pytest.approx(expected, rel=1e-5)
     assert update.signals["PPO Clipped Share"] == pytest.approx(1.0)
     divergence = np.mean([0.5 - np.log(1.5), -0.5 - np.log(0.5)])
-    assert update.signals["Kullback-Leibler Divergence"] == pytest.approx(divergence, rel=1e-4)
+    assert update.signals["KL Divergence"] == pytest.approx(divergence, rel=1e-4)
+    assert update.signals["Likelihood Ratio"] == pytest.approx((1.5 + 0.5) / 2, rel=1e-4)
+    assert update.signals["Clipped Likelihood Ratio"] == pytest.approx((1.1 + 0.9) / 2, rel=1e-5)
+    assert "Policy Standard Deviation" not in update.signals
+
+
+def test_clipped_ppo_tells_the_deviation_of_a_gaussian_policy():
+    policy = {"mean": np.zeros((2, 2), np.float32), "standard_deviation": np.array([[1.0, 3.0]], np.float32)}
+    density = -0.5 * 2 * np.log(2 * np.pi) - np.log(3.0)
+    extra = {"advantages": [1.0, 2.0], "returns": np.zeros(2), "behaviour_log_probs": np.full(2, density)}
+    columns = batch(actions=np.zeros((2, 2)), extra=extra, scalars={"clipping_decay": 1.0})
+    network = FixedNetwork([{"v": np.zeros(2, np.float32)}, policy])
+    update = run(clipped_ppo_rule(0.2, 0.0, 1.0, 1.0, None), {"main": network}, columns)
+    assert update.signals["Policy Standard Deviation"] == pytest.approx(2.0)
+    assert update.signals["Likelihood Ratio"] == pytest.approx(1.0, rel=1e-5)
+
+
+def test_the_two_parts_of_acers_loss():
+    policy, average = softmax_policy(LOGITS), softmax_policy(np.zeros_like(LOGITS))
+    q = np.array([[1.0, -1.0, 0.5], [0.0, 2.0, 1.0], [3.0, 0.0, -2.0]], np.float32)
+    behaviour, retrace = np.array([[0.6, 0.2, 0.2], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]]), np.array([1.0, -1.0, 2.0])
+    columns = batch(actions=ACTIONS, weights=WEIGHTS, extra={"retrace": retrace, "behaviour": behaviour})
+    network = FixedNetwork([{"q": q}, policy], target=[{"q": q}, average])
+    network.target = lambda states: network.target_outputs
+    update = run(acer_rule(1.5, None, 0.0, 1.0, 1.0, None), {"main": network}, columns)
+    phi, rows = policy["probabilities"].astype(np.float64), np.arange(3)
+    value, ratio = (phi * q).sum(axis=1), phi / behaviour
+    likely = np.minimum(1.5, ratio[rows, ACTIONS]) * (retrace - value) * np.log(phi[rows, ACTIONS])
+    left = (phi * np.maximum(0, 1 - 1.5 / ratio) * (q - value[:, None]) * np.log(phi)).sum(axis=1)
+    assert (ratio > 1.5).any()
+    assert update.signals["Probability Loss"] == pytest.approx(-(WEIGHTS * likely).sum(), rel=1e-3)
+    assert update.signals["Bias Correction Loss"] == pytest.approx(-(WEIGHTS * left).sum(), rel=1e-3)
+
+
+def test_what_normalized_advantages_tell():
+    head = {
+        "mean": np.array([[0.0], [1.0]], np.float32), "v": np.array([2.0, 4.0], np.float32),
+        "factor": np.array([[[2.0]], [[1.0]]], np.float32),
+    }  # fmt: skip
+    network = FixedNetwork([head], target=[{"v": np.array([10.0, 20.0], np.float32)}])
+    columns = batch(actions=np.array([[1.0], [3.0]]), rewards=[1.0, 2.0], discounts=[0.5, 0.0])
+    signals = run(normalized_advantage_rule(False), {"main": network}, columns).signals
+    # advantages -(2 * 1)^2 / 2 and -(1 * 2)^2 / 2; targets 1 + 5 and 2
+    assert {name: float(value) for name, value in signals.items()} == pytest.approx(
+        {"Advantage": -2.0, "Q": 1.0, "L": 1.5, "TD targets": 4.0}
+    )
 
 
 def test_clipped_ppo_counts_a_ratio_on_the_other_side_in_full():
@@ -240,5 +287,11 @@ def test_the_three_losses_of_soft_actor_critic():
     squares = (stored["q1"] - target) ** 2 + (stored["q2"] - target) ** 2
     assert update.losses["q"] == pytest.approx(0.5 * squares.mean(), rel=1e-5)
     np.testing.assert_allclose(update.errors, stored["q1"] - target)
+    expected = {
+        "Policy_mu_avg": MEAN.mean(), "Policy_logsig": LOG_DEVIATION.mean(), "Policy_logp_sampled": log_density.mean(),
+        "Q1": 2.0, "Q2": 3.0, "TD err1": 0.5 * ((1 - 10) ** 2 + 0) / 2, "TD err2": 0.5 * (10**2 + 3**2) / 2,
+        "V_tgt_ns": 15.0, "V_onl_ys": soft_value.mean(),
+    }  # fmt: skip
+    assert {name: float(update.signals[name]) for name in expected} == pytest.approx(expected, rel=1e-5)
     weighted = run(soft_actor_critic_rule(), networks, batch(**{**vars(columns), "weights": [2.0, 0.0]}))
     assert weighted.losses["q"] == pytest.approx(0.5 * 2 * squares[0], rel=1e-5)

@@ -225,7 +225,7 @@ def test_backend_sees_what_is_stored():
 def test_the_base_stores_nothing():
     memory = Memory((MemoryGranularity.Transitions, 1))
     assert MemoryParameters().path == "rl_coach.memories.memory:Memory"
-    for call in (lambda: memory.store(None), lambda: memory.sample(1), memory.clean, memory.length):
+    for call in (lambda: memory.sample(1), memory.clean, memory.length):
         with pytest.raises(NotImplementedError, match="Memory"):
             call()
 

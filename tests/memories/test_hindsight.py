@@ -198,3 +198,34 @@ def test_upper_levels_pretend_to_have_asked_for_what_was_reached():
     episode.transitions[0].action = 1
     with pytest.raises(CoachError, match="action of shape"):
         memory.store_episode(episode)
+
+
+class NearGoals(EpisodicHindsightExperienceReplay):
+    """A user's choice of goals: what the transition itself has reached."""
+
+    def _sample_goal(self, episode_transitions, transition_index):
+        return self.goals_space.goal_from_state(episode_transitions[transition_index].next_state)
+
+
+class FarGoals(EpisodicHindsightExperienceReplay):
+    def _sample_goal(self, episode_transitions, transition_index):
+        return super()._sample_goal(episode_transitions, transition_index) + 100
+
+
+@pytest.mark.parametrize(("kind", "shift"), [(NearGoals, None), (FarGoals, 100), (None, 0)])
+def test_a_subclass_chooses_the_goals_of_copies(kind, shift):
+    goals = GoalsSpace("achieved_goal", ReachingGoal(0.1), GoalsSpace.DistanceMetric.Euclidean)
+    memory = (kind or EpisodicHindsightExperienceReplay)(
+        (MemoryGranularity.Transitions, 100), 1, HindsightGoalSelectionMethod.Final, goals
+    )
+    steps = []
+    for number in range(4):
+        state = {"desired_goal": np.array([9.0]), "achieved_goal": np.array([float(number)])}
+        steps.append(
+            Transition(state, 0, 0.0, {**state, "achieved_goal": np.array([number + 1.0])}, game_over=number == 3)
+        )
+    memory.store_episode(as_episode(steps))
+    wanted = memory.get_last_complete_episode().transitions[4:]
+    expected = [1.0, 2.0, 3.0, 4.0] if shift is None else [4.0 + shift] * 4
+    assert [step.state["desired_goal"].item() for step in wanted] == expected
+    assert memory._sample_goal(steps, 2).item() == (3.0 if shift is None else 4.0 + shift)

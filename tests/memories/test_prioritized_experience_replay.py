@@ -247,3 +247,13 @@ def test_with_frames_that_push_out_the_oldest():
     assert 80 < held < 100
     assert memory._sums.total_value() == held
     assert len(set(memory.sample(held).info("idx").tolist())) == held
+
+
+def test_a_tree_is_printed_level_by_level():
+    tree = SegmentTree(4, Operation.SUM)
+    for value in (1.0, 2.0, 3.0, 4.0):
+        tree.add(value, None)
+    assert str(tree) == "[10.]\n[3. 7.]\n[1. 2. 3. 4.]\n"
+    odd = SegmentTree(3, Operation.MAX)
+    odd.update(1, 5.0)
+    assert str(odd) == "[5.]\n[  5. -inf]\n[-inf   5. -inf -inf]\n"

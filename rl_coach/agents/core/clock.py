@@ -64,9 +64,10 @@ class TrainingClock:
             phases, rest = divmod(self.steps - self.last_phase, max(1, period.num_steps))
             if phases > self.most_phases:
                 phases, rest = 1, 0  # the steps before training began are not caught up with
-            self.last_phase = self.steps - rest
+            self.last_phase = int(self.steps - rest)
         updates = phases * self._algorithm.num_consecutive_training_steps
-        return updates if updates_left is None else min(updates, updates_left)
+        # a setting may be a number of NumPy, which JSON does not take
+        return int(updates if updates_left is None else min(updates, updates_left))
 
     @property
     def most_phases(self) -> int:
@@ -98,6 +99,8 @@ class TrainingClock:
         period = self._algorithm.num_steps_between_copying_online_weights_to_target
         if isinstance(period, EnvironmentSteps):
             return updates, self._algorithm.num_consecutive_training_steps == 1 and period.num_steps <= 1
+        if isinstance(period, EnvironmentEpisodes):
+            return updates, False
         if period.num_steps <= 1 or self._updates_targets_within_calls:
             return updates, True
         due_in = period.num_steps - (self.updates - self.last_target_update)
@@ -106,7 +109,10 @@ class TrainingClock:
     def targets_due(self) -> bool:
         """True if the targets are to be updated now; if so, the time counts anew."""
         period = self._algorithm.num_steps_between_copying_online_weights_to_target
-        now = self.updates if isinstance(period, TrainingSteps) else self.steps
+        if isinstance(period, TrainingSteps):
+            now = self.updates
+        else:
+            now = self.episodes if isinstance(period, EnvironmentEpisodes) else self.steps
         if now - self.last_target_update < period.num_steps:
             return False
         passed = (now - self.last_target_update) % period.num_steps if self._updates_targets_within_calls else 0

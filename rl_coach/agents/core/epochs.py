@@ -16,7 +16,7 @@ from rl_coach.logger import screen
 from rl_coach.runs.event_lines import log_epochs
 from rl_coach.utils import Signal
 
-DIVERGENCE = "Kullback-Leibler Divergence"
+DIVERGENCE = "KL Divergence"
 _NAMES_IN_LINES = {"Surrogate loss": "Policy Loss", "KL divergence": DIVERGENCE, "Entropy": "Entropy"}
 Columns = dict[str, np.ndarray]
 
@@ -66,8 +66,7 @@ class EpochLearning(PhaseLearning):
         updates, loss = self._phases.start(), 0.0
         self._cut_episodes()
         memory: Any = self._phases.memory
-        batch = memory.get_all_complete_episodes_transitions()
-        batch = self._update_loop.filtered(batch if isinstance(batch, Batch) else Batch(batch))
+        batch = self._update_loop.filtered(Batch(memory.get_all_complete_episodes_transitions()))
         for _ in range(updates):
             columns = self._columns(batch)
             self._update_loop.update_targets_if_due()
@@ -134,6 +133,7 @@ class EpisodeColumns:
     :param estimate: advantages and returns [T] of rewards [T] and values [T + 1]
     :param values: takes in the critic's values
     :param advantages: takes in the advantages
+    :param targets: takes in what the critic learns
     """
 
     def __init__(
@@ -145,6 +145,7 @@ class EpisodeColumns:
         estimate: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
         values: Signal,
         advantages: Signal,
+        targets: Signal,
     ):
         self._policy, self._critic = policy, critic
         self._is_recurrent, self._sequence_length = policy.is_recurrent, sequence_length_of(policy)
@@ -153,15 +154,18 @@ class EpisodeColumns:
         self._value_output = critic.outputs_named("v")[0]
         self._input_names, self._mask_name = input_names, mask_name
         self._estimate = estimate
-        self._values, self._advantages = values, advantages
+        self._values, self._advantages, self._targets = values, advantages, targets
 
     def of(self, batch: Batch, behaviour: Callable[[np.ndarray, np.ndarray, list[np.ndarray]], Columns]) -> Columns:
-        """The columns of whole episodes, one after the other.
+        """The columns of whole episodes, one after the other. A last episode that has no end goes on, so its returns
+        bootstrap from the critic's value of its last next state.
 
         :param behaviour: makes the columns that tell of the policy that played, of the critic's values [N], the
             logarithms of the probabilities of actions [N], and the policy's outputs [N, ...]
         """
         ends = np.flatnonzero(batch.game_over_column)
+        if not ends.size or ends[-1] != len(batch) - 1:
+            ends = np.append(ends, len(batch) - 1)
         sequences = Sequences(ends, self._sequence_length) if self._is_recurrent else None
         outputs = self._outputs(self._policy, batch, sequences)
         policy = [outputs[name] for name in self._policy_outputs]
@@ -172,6 +176,7 @@ class EpisodeColumns:
         advantages, returns = self._estimates(batch.reward_column, values, ends, following)
         self._values.add_sample(values)
         self._advantages.add_sample(advantages)
+        self._targets.add_sample(returns)
         states = batch.state_columns
         mask = None if self._mask_name is None else states[self._mask_name] > 0
         normalized = (advantages - advantages.mean()) / (advantages.std() + 1e-8)

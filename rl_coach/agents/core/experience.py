@@ -13,7 +13,7 @@ from rl_coach.agents.core.sequences import stored_state
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition, n_step_returns
 from rl_coach.filters.filter import InputFilter
-from rl_coach.memories.memory import Memory
+from rl_coach.memories.memory import Memory, receives_episodes
 from rl_coach.utils import CoachError
 
 _MOST_STEPS_AHEAD = 256
@@ -62,7 +62,7 @@ class Experience:
     @property
     def _stores_whole_episodes(self) -> bool:
         waits = self._algorithm.store_transitions_only_when_episodes_are_terminated
-        return waits or self._memory.stores_episodes
+        return waits or receives_episodes(self._memory)
 
     def load(self, recorded: Any, input_filter: InputFilter) -> None:
         """Fill the memory with recorded transitions.
@@ -86,7 +86,7 @@ class Experience:
         buffer = episode.buffer
         buffer.insert(transition)
         memory, algorithm = self._memory, self._algorithm
-        if memory.stores_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
+        if receives_episodes(memory) or algorithm.store_transitions_only_when_episodes_are_terminated:
             return
         if algorithm.n_step <= 1:
             memory.store(transition)
@@ -106,11 +106,12 @@ class Experience:
                 transition.info[name] = value
 
     def finish(self, episode: EpisodeInProgress) -> float | None:
-        """Store what is left of an episode that has ended.
+        """Store what is left of an episode that has ended. If a level above ended it, it counts as truncated.
 
         :return: its discounted return; None if nothing was played since it was last cut
         """
         buffer = episode.buffer
+        self._end(buffer)
         if not self._stores_whole_episodes and self._algorithm.n_step > 1:
             for row in range(episode.num_stored, buffer.length()):
                 self._memory.store(buffer.n_step_transition(row))
@@ -129,13 +130,18 @@ class Experience:
         buffer = episode.buffer
         if buffer.is_empty() or buffer.is_complete:
             return
-        last = copy.copy(buffer.transitions[-1])
-        last.game_over = True
-        buffer.transitions[-1] = last
+        self._end(buffer)
         episode.return_before += episode.discount_before * self._compute_returns(buffer)
         episode.discount_before *= self._algorithm.discount ** buffer.length()
         self._store_episode(episode)
         episode.begin_buffer(self._algorithm, recurrent_state)
+
+    @staticmethod
+    def _end(buffer: Episode) -> None:
+        if not buffer.is_empty() and not buffer.transitions[-1].game_over:
+            last = copy.copy(buffer.transitions[-1])
+            last.game_over = True
+            buffer.transitions[-1] = last
 
     def _compute_returns(self, buffer: Episode) -> float:
         """Give the transitions what they are stored with.
@@ -156,7 +162,7 @@ class Experience:
 
     def _store_episode(self, episode: EpisodeInProgress) -> None:
         buffer = episode.buffer
-        if self._memory.stores_episodes:
+        if receives_episodes(self._memory):
             self._memory.store_episode(buffer)
             if self.stretches is not None and not buffer.is_empty():
                 self.stretches.append(episode.about_buffer())

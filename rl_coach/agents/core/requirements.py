@@ -14,7 +14,7 @@ from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.exploration_policies.exploration_policy import draws_by_probabilities
-from rl_coach.memories.memory import Memory, MemoryGranularity, returns_complete_episodes
+from rl_coach.memories.memory import Memory, MemoryGranularity, receives_episodes, returns_complete_episodes
 from rl_coach.spaces import ActionSpace, BoxActionSpace
 
 
@@ -115,7 +115,7 @@ class AgentRequirements:
     def _unmet_by_memory(self, agent: str, parameters: AgentParameters, memory: Memory) -> Iterator[str]:
         waits = parameters.algorithm.store_transitions_only_when_episodes_are_terminated
         is_recorded = parameters.algorithm.load_memory_from_file_path or parameters.memory.load_memory_from_file_path
-        knows_returns = memory.stores_episodes or waits or is_recorded
+        knows_returns = receives_episodes(memory) or waits or is_recorded
         for requirement, is_met, learned, lacks in (
             (MemoryRequirement.EPISODES, returns_complete_episodes(memory), "complete episodes", "keep"),
             (MemoryRequirement.RETURNS, knows_returns, "the returns of complete episodes", "know"),

@@ -252,7 +252,7 @@ class SegmentLearning:
     update is made on all of them. Segments that have ended together belong to the same update, even if it becomes
     larger than it should: what is left over would be of an older policy than the next one. See ``Learning``.
 
-    :param settings: what makes an update
+    :param settings: says what makes an update; asked each time, so that settings may change while a run goes on
     :param update_loop: makes the updates
     :param clock: counts them
     :param episodes: gives the episodes in progress, one for each copy of the environment
@@ -269,7 +269,7 @@ class SegmentLearning:
 
     def __init__(
         self,
-        settings: SegmentSettings,
+        settings: Callable[[], SegmentSettings],
         update_loop: UpdateLoop,
         clock: TrainingClock,
         *,
@@ -282,9 +282,8 @@ class SegmentLearning:
         asked: NetworkWrapper | None = None,
         replay: SegmentReplay | None = None,
     ):
-        self.segment_steps: int | None = settings.steps
         self.num_players = 1
-        self._settings = settings
+        self._read_settings = settings
         self._update_loop, self._clock = update_loop, clock
         self._episodes, self._enter, self._recurrent_state = episodes, enter, recurrent_state
         self._learns_by_rule, self._columns, self._note_returns = learns_by_rule, columns, note_returns
@@ -292,6 +291,14 @@ class SegmentLearning:
         self._received = ReceivedSegments()
         self._waiting: list[Columns] = []
         self._num_episodes_waiting = 0
+
+    @property
+    def _settings(self) -> SegmentSettings:
+        return self._read_settings()
+
+    @property
+    def segment_steps(self) -> int | None:
+        return self._settings.steps
 
     # what is learned from
 
@@ -316,9 +323,10 @@ class SegmentLearning:
 
     def _ended(self) -> list[int]:
         """The copies of the environment whose newest segment is to be learned from."""
-        episodes, steps = self._episodes(), self._settings.steps
+        episodes, settings = self._episodes(), self._settings
+        steps = settings.steps
         new = [episode.buffer.length() - episode.num_learned for episode in episodes]
-        all_end = self._settings.per_update is None and self._num_rows_waiting + sum(new) >= steps * len(episodes)
+        all_end = settings.per_update is None and self._num_rows_waiting + sum(new) >= steps * len(episodes)
         return [
             copy
             for copy, (episode, count) in enumerate(zip(episodes, new))

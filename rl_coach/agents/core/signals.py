@@ -87,6 +87,7 @@ class Signals:
         self._saved_steps: dict[str, Any] = {}
         self._is_row_open = False
         self._are_targets_updated = False
+        self._are_targets_updated_since_step = False
         self.loss = self.register("Loss")
         self.learning_rate = self.register("Learning Rate")
         self.gradients = self.register("Grads (unclipped)")
@@ -118,8 +119,9 @@ class Signals:
         return self._rule_signals[name]
 
     def note_target_update(self) -> None:
-        """Record that target networks were updated, in the row of the episode in which it happens."""
-        self._are_targets_updated = True
+        """Record that target networks were updated, in the row of the episode in which it happens, and in that of the
+        next step."""
+        self._are_targets_updated = self._are_targets_updated_since_step = True
 
     # rows
 
@@ -237,6 +239,8 @@ class Signals:
         log = self.step_logger.create_signal_value
         for name, value in counts.items():
             log(name, value)
+        log("Update Target Network", int(self._are_targets_updated_since_step))
+        self._are_targets_updated_since_step = False
         for signal in self.step_signals:
             log(signal.name, signal.get_last_value())
         self.step_logger.dump_output_csv()

@@ -37,6 +37,13 @@ class Algorithm(Protocol):
     def learns_one_by_one(self) -> bool:
         """True if the data of an update depends on the networks, so that each is a call of its own."""
 
+    @property
+    def decides_on_targets(self) -> bool:
+        """True if it says itself after each update whether target networks are updated, not the clock."""
+
+    def targets_due(self) -> bool:
+        """True if the target networks are to be updated now; the time counts anew then."""
+
     def make_update_rule(self) -> UpdateRule | Stages:
         """The update as a pure function, or as one for each of its stages; see ``rl_coach.architectures.update``."""
 
@@ -178,7 +185,9 @@ class UpdateLoop:
             else:
                 if self._draws_together:
                     count = min(left, most)
-                    if self._targets:  # which may have to be updated in between
+                    if self._targets and self._rules.decides_on_targets:
+                        count = 1
+                    elif self._targets:  # which may have to be updated in between
                         count, with_targets = self._clock.updates_before_targets(count)
                 losses.append(self._update_on_sample(count, with_targets))
             left -= count
@@ -305,7 +314,7 @@ class UpdateLoop:
 
         :param are_updated: the last update of the networks has updated them already, if it was time
         """
-        if self._targets and self._clock.targets_due():
+        if self._targets and self._rules.targets_due():
             if not are_updated:
                 self.update_targets()
             self._signals.note_target_update()

@@ -78,10 +78,14 @@ def acer_rule(
         policy_loss = -ops.sum(batch.weights * ops.sum(ops.stop_gradient(g) * phi, axis=-1))
         errors = batch.extra["retrace"] - select(ops, q["q"], batch.actions)
         q_loss = 0.5 * ops.sum(batch.weights * errors * errors)
+        log_phi = ops.log(fixed_phi + TINY)
+        corrections = ops.sum(fixed_phi * correction * log_phi, axis=-1)
         signals = {
             "Q Loss": q_loss,
             "Policy Loss": policy_loss,
-            "Kullback-Leibler Divergence": ops.sum(batch.weights * kl_divergence(ops, average, policy)),
+            "Probability Loss": -ops.sum(batch.weights * truncated * ops.sum(taken * log_phi, axis=-1)),
+            "Bias Correction Loss": -ops.sum(batch.weights * corrections),
+            "KL Divergence": ops.sum(batch.weights * kl_divergence(ops, average, policy)),
             "Policy Entropy": ops.sum(batch.weights * entropy(ops, policy)),
         }
         return Update({"main": q_weight * q_loss + policy_weight * policy_loss}, signals=signals)

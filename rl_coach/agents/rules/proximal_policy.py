@@ -63,9 +63,14 @@ def clipped_ppo_rule(
             "Policy Loss": policy_loss,
             "Value Loss": value_loss,
             "Entropy": mean_entropy,
-            "Kullback-Leibler Divergence": divergence,
+            "KL Divergence": divergence,
             "PPO Clipped Share": weighted_mean(ops, is_clipped, batch.weights),
+            "Likelihood Ratio": weighted_mean(ops, ratio, batch.weights),
+            "Clipped Likelihood Ratio": weighted_mean(ops, ops.clip(ratio, 1.0 - limit, 1.0 + limit), batch.weights),
         }
+        if "standard_deviation" in policy:
+            deviations = ops.mean(policy["standard_deviation"] * ops.ones_like(policy["mean"]), axis=-1)
+            signals["Policy Standard Deviation"] = weighted_mean(ops, deviations, batch.weights)
         loss = value_weight * value_loss + policy_weight * policy_loss - beta_entropy * mean_entropy
         return Update({"main": loss}, signals=signals)
 
@@ -122,7 +127,7 @@ def ppo_rule(
             "Policy Loss": policy_loss,
             "Value Loss": value_loss,
             "Entropy": mean_entropy,
-            "Kullback-Leibler Divergence": divergence,
+            "KL Divergence": divergence,
         }
         return Update({"actor": loss, "critic": value_loss}, signals=signals)
 

@@ -75,6 +75,15 @@ def soft_actor_critic_rule(temperature: float = 1.0) -> UpdateRule:
             "V Loss": losses["v"],
             "Entropy": -weighted_mean(ops, log_density, batch.weights),
             "Q": weighted_mean(ops, q["q1"], batch.weights),
+            "Policy_mu_avg": weighted_mean(ops, ops.mean(policy["mean"], axis=-1), batch.weights),
+            "Policy_logsig": weighted_mean(ops, ops.mean(policy["log_deviation"], axis=-1), batch.weights),
+            "Policy_logp_sampled": weighted_mean(ops, log_density, batch.weights),
+            "Q1": weighted_mean(ops, q_new["q1"], batch.weights),
+            "Q2": weighted_mean(ops, q_new["q2"], batch.weights),
+            "TD err1": weighted_mean(ops, 0.5 * ops.square(q["q1"] - target), batch.weights),
+            "TD err2": weighted_mean(ops, 0.5 * ops.square(q["q2"] - target), batch.weights),
+            "V_tgt_ns": weighted_mean(ops, v_t, batch.weights),
+            "V_onl_ys": weighted_mean(ops, soft_value, batch.weights),
         }
         return Update(losses, errors=q["q1"] - target, signals=signals)
 

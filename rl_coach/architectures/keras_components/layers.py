@@ -22,15 +22,16 @@ class KerasLayers(Layers):
         self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None
     ) -> Any:
         return keras.layers.Dense(
-            units, kernel_initializer=self.kernel(kernel), bias_initializer=self.bias(x.shape[-1], bias)
+            int(units), kernel_initializer=self.kernel(kernel), bias_initializer=self.bias(x.shape[-1], bias)
         )(x)
 
     def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
         bias = self.bias(size * size * x.shape[-1])
-        return keras.layers.Conv2D(filters, size, strides, kernel_initializer=self.kernel(), bias_initializer=bias)(x)
+        numbers = (int(number) for number in (filters, size, strides))
+        return keras.layers.Conv2D(*numbers, kernel_initializer=self.kernel(), bias_initializer=bias)(x)
 
     def noisy_dense(self, x: Any, units: int) -> Any:
-        return NoisyDense(units, self.rng)(x)
+        return NoisyDense(int(units), self.rng)(x)
 
     def batchnorm(self, x: Any) -> Any:
         return keras.layers.BatchNormalization()(x)
@@ -39,10 +40,10 @@ class KerasLayers(Layers):
         return BatchRenormalization(warm_up)(x)
 
     def dropout(self, x: Any, rate: float) -> Any:
-        return keras.layers.Dropout(rate, seed=int(self.rng.integers(2**31)))(x)
+        return keras.layers.Dropout(float(rate), seed=int(self.rng.integers(2**31)))(x)
 
     def lstm(self, x: Any, h: Any, c: Any, cells: int) -> tuple[Any, Any, Any]:
-        return LSTMSequences(cells, self.kernel(), self.kernel())(x, h, c)
+        return LSTMSequences(int(cells), self.kernel(), self.kernel())(x, h, c)
 
     def trained_row(self, x: Any, size: int, initializer: Initializer, function: Callable[[Any], Any]) -> Any:
         return TrainedRow(size, initializer, function)(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Sequence, Union
+from typing import Any, Sequence, Union
 
 import numpy as np
 
@@ -19,6 +19,7 @@ class BoxDiscretization(PartialDiscreteActionSpaceMap):
 
     :param num_bins_per_dimension: number of points of the grid in each dimension, or in every one of them
     :param force_int_bins: drop the fractions of the points' coordinates (0, 2.5, 5 becomes 0, 2, 5)
+    :ivar target_actions: the points, a list of lists of numbers
     """
 
     def __init__(self, num_bins_per_dimension: Union[int, Sequence[int]], force_int_bins: bool = False):
@@ -41,9 +42,12 @@ class BoxDiscretization(PartialDiscreteActionSpaceMap):
         bins = bins_of_each_dimension(self.num_bins_per_dimension, output_action_space)
         axes = grid_axes(output_action_space, bins, self.force_int_bins)
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-        points.setflags(write=False)  # an environment gets rows of it
-        self.target_actions = points
+        self.target_actions = points.tolist()
         return super().get_unfiltered_action_space(output_action_space)
+
+    def filter(self, action: Any) -> np.ndarray:
+        assert self.target_actions is not None
+        return np.asarray(self.target_actions[action])
 
 
 def bins_of_each_dimension(num_bins: Union[int, Sequence[int]], space: ActionSpace) -> list[int]:

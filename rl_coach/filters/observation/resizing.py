@@ -52,7 +52,7 @@ class Resizer:
         """[..., height, width] images resized; bytes stay bytes, rounded, anything else becomes float32."""
         leading = images.shape[:-2]
         rows = self._resize_height(images, images.shape[-1])
-        return self._finish(self._resize_width(rows).reshape(*leading, *self.size_out), images.dtype)
+        return self._finish(self._resize_width(rows).reshape(*leading, *self.size_out), images, (-2, -1))
 
     def resize_channels_last(self, images: np.ndarray) -> np.ndarray:
         """[..., height, width, channels] images resized, as ``resize``."""
@@ -61,7 +61,7 @@ class Resizer:
         planes = np.swapaxes(rows.reshape(-1, self.size_in[1], channels), -1, -2)
         resized = self._resize_width(np.ascontiguousarray(planes))
         resized = np.swapaxes(resized.reshape(*leading, self.size_out[0], channels, self.size_out[1]), -1, -2)
-        return self._finish(resized, images.dtype)
+        return self._finish(resized, images, (-3, -2))
 
     def _resize_height(self, images: np.ndarray, row_length: int) -> np.ndarray:
         rows = images.astype(np.float32).reshape(-1, self.size_in[0] // self._height_pieces, row_length)
@@ -71,9 +71,12 @@ class Resizer:
         return rows.reshape(-1, self.size_in[1] // self._width_pieces) @ self._width_weights
 
     @staticmethod
-    def _finish(resized: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        if dtype != np.uint8:
-            return np.ascontiguousarray(resized)
+    def _finish(resized: np.ndarray, images: np.ndarray, plane: tuple[int, int]) -> np.ndarray:
+        """:param plane: the axes of height and width"""
+        if images.dtype != np.uint8:
+            # weights that sum to nearly 1 would make nearly 1 of an image of ones
+            bounds = (bound(images, axis=plane, keepdims=True) for bound in (np.min, np.max))
+            return np.ascontiguousarray(np.clip(resized, *(bound.astype(np.float32) for bound in bounds)))
         return (resized + np.float32(0.5)).astype(np.uint8, order="C")
 
 

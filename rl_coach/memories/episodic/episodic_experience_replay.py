@@ -68,6 +68,7 @@ class EpisodicExperienceReplay(Memory):
     :ivar bootstrap_total_return_from_old_policy: as in ``Episode``, for the same episodes
     """
 
+    keeps_columns = True
     stores_episodes = True
     knows_episodes = True
     samples_sequences = True

@@ -13,7 +13,7 @@ from rl_coach.memories.episodic.episodic_experience_replay import (
     EpisodicExperienceReplay,
     EpisodicExperienceReplayParameters,
 )
-from rl_coach.memories.memory import MemoryGranularity, episode_ends
+from rl_coach.memories.memory import OVERRIDES, MemoryGranularity, episode_ends
 from rl_coach.spaces import GoalsSpace
 from rl_coach.utilities.requirements import check_arguments, instance, member, whole
 from rl_coach.utils import CoachError
@@ -164,8 +164,22 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         store.game_overs[rows] = store.terminateds[rows] = are_reached
         store.put_returns(rows, None)
 
+    def _sample_goal(self, episode_transitions: list[Transition], transition_index: int) -> np.ndarray:
+        """A goal for a copy of a transition. A subclass may choose goals in a way of its own.
+
+        :param episode_transitions: those of the episode, in order
+        :param transition_index: the index of the transition
+        """
+        return self._draw_goals(episode_transitions, np.asarray([transition_index]))[0]
+
     def _goals(self, transitions: list[Transition], copied: np.ndarray) -> np.ndarray:
         """[C, ...] a goal for each copy of the transitions at indices ``copied`` [C]."""
+        if OVERRIDES.is_replaced(self, "_goals"):
+            chosen = np.asarray([self._sample_goal(transitions, index) for index in copied.tolist()])
+            return chosen.reshape(-1, *np.shape(transitions[0].state[_GOAL]))  # type: ignore[index]
+        return self._draw_goals(transitions, copied)
+
+    def _draw_goals(self, transitions: list[Transition], copied: np.ndarray) -> np.ndarray:
         method, length = self.hindsight_goal_selection_method, len(transitions)
         if method == HindsightGoalSelectionMethod.Random:
             reached = self._reached_anywhere(len(copied))

@@ -46,6 +46,9 @@ class ExperienceReplay(Memory):
     :param allow_duplicates_in_batch_sampling: sample with replacement; without it a batch has no transition twice
     """
 
+    keeps_columns = True
+    stores_episodes = False
+
     def __init__(self, max_size: tuple[MemoryGranularity, int], allow_duplicates_in_batch_sampling: bool = True):
         super().__init__(check_max_size(max_size))
         granularity, capacity = self.max_size

@@ -109,6 +109,17 @@ class SegmentTree:
         """[size] the values."""
         return self._levels[0][: self.size]
 
+    def __str__(self) -> str:
+        """The totals of the binary tree over the values, a line for each level, the root first."""
+        leaves = 1 << (self.size - 1).bit_length()
+        level = np.full(leaves, self.operation.identity)
+        level[: self.size] = self.values
+        lines = [str(level)]
+        while len(level) > 1:
+            level = self.operation.ufunc(level[::2], level[1::2])
+            lines.append(str(level))
+        return "\n".join(reversed(lines)) + "\n"
+
     def add(self, val: float, data: Any = None) -> None:
         """Write a value and something that belongs to it at the next leaf; after the last comes the first again."""
         leaf = self._next_leaf

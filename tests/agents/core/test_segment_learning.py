@@ -67,7 +67,7 @@ class Play:
             **parts,
         }
         self.learning = SegmentLearning(
-            settings,
+            lambda: settings,
             self.updates,  # type: ignore[arg-type]
             self.clock,  # type: ignore[arg-type]
             episodes=lambda: self.episodes,

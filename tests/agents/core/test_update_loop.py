@@ -50,6 +50,11 @@ class Rules:
 
     learns_by_rule = True
     learns_one_by_one = False
+    decides_on_targets = False
+    clock: TrainingClock
+
+    def targets_due(self) -> bool:
+        return self.clock.targets_due()
 
     def make_update_rule(self) -> Any:
         def rule(ops: Any, networks: dict, batch: Any) -> Update:
@@ -82,10 +87,11 @@ def loop_of(rules: Any = None, source: Any = None, updates: int = 1, period: Any
     algorithm = AlgorithmParameters()
     algorithm.num_consecutive_training_steps = updates
     algorithm.num_steps_between_copying_online_weights_to_target = period or EnvironmentSteps(1000)
+    rules, clock = rules or Rules(), TrainingClock(algorithm)
+    rules.clock = clock
     return UpdateLoop(
-        rules or Rules(), {"main": wrap(network, spaces(VECTOR, DISCRETE))}, source or Source(),
-        TrainingClock(algorithm), Signals(), NoInputFilter(), FiniteWatch(),
-        UpdateSettings({"main": network}, algorithm, **settings),
+        rules, {"main": wrap(network, spaces(VECTOR, DISCRETE))}, source or Source(),
+        clock, Signals(), NoInputFilter(), FiniteWatch(), UpdateSettings({"main": network}, algorithm, **settings),
     )  # fmt: skip
 
 

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -57,8 +59,18 @@ class TestBoxDiscretization:
     def test_the_points_cannot_be_changed_by_who_gets_them(self):
         discretize = BoxDiscretization(2)
         prepared(discretize, BoxActionSpace(1, 0, 1))
-        with pytest.raises(ValueError, match="read-only"):
-            discretize.filter(0)[0] = 3
+        discretize.filter(0)[0] = 3
+        assert discretize.filter(0).tolist() == [0.0]
+
+    def test_the_points_are_lists(self):
+        """Programs written for Coach look actions up in them, and write them as JSON."""
+        discretize = BoxDiscretization([2, 3])
+        prepared(discretize, BoxActionSpace(2, np.array([0, -1]), np.array([10, 1])))
+        assert discretize.target_actions.index([10, 0]) == 4
+        assert json.loads(json.dumps(discretize.target_actions))[5] == [10.0, 1.0]
+        whole = BoxDiscretization(5, force_int_bins=True)
+        prepared(whole, BoxActionSpace(1, 0, 10))
+        assert whole.target_actions == [[0], [2], [5], [7], [10]] and type(whole.target_actions[1][0]) is int
 
     def test_numbers_of_the_filter_can_be_used_for_another_space(self):
         discretize = BoxDiscretization(2)

@@ -171,3 +171,18 @@ def test_factors_that_leave_nothing_are_refused():
     with pytest.raises(CoachError, match=r"a factor of 0\.1 leaves no pixel"):
         space = ImageObservationSpace(np.array([7, 4, 3]), 255)
         ObservationRescaleSizeByFactorFilter(0.1).validate_input_observation_space(space)
+
+
+@pytest.mark.parametrize("shape", [(84, 84), (210, 160), (13, 29, 3), (7, 5, 1)])
+@pytest.mark.parametrize("size", [(3, 8), (84, 84), (100, 31)])
+@pytest.mark.parametrize("value", [1.0, 0.1, -3.7])
+def test_an_image_of_one_number_stays_exactly_that(shape, size, value):
+    resizer = Resizer(shape[:2], size)
+    resize = resizer.resize if len(shape) == 2 else resizer.resize_channels_last
+    resized = resize(np.full(shape, value, np.float32))
+    assert resized.dtype == np.float32 and resized.shape == (*size, *shape[2:])
+    np.testing.assert_array_equal(resized, np.float32(value))
+    # each plane stays within its own bounds
+    images = np.random.default_rng(0).random((2, *shape), np.float32)
+    images[1] += 5
+    assert resize(images)[0].max() <= images[0].max() and resize(images)[1].min() >= images[1].min()

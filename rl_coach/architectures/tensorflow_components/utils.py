@@ -1,0 +1,23 @@
+"""Functions that networks written for Coach's TensorFlow components import."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from rl_coach.architectures.layers import ACTIVATIONS
+from rl_coach.utils import CoachError, did_you_mean
+
+
+def get_activation_function(activation_function_string: str) -> Any:
+    """TensorFlow's activation function of a name; None for ``'none'``.
+
+    :raises CoachError: there is no such function
+    """
+    if activation_function_string == "none":
+        return None
+    if activation_function_string not in ACTIVATIONS:
+        suggestion = did_you_mean(activation_function_string, ACTIVATIONS) or f": use one of {', '.join(ACTIVATIONS)}"
+        raise CoachError(f"no activation function '{activation_function_string}'{suggestion} or none")
+    return getattr(tf.nn, activation_function_string)
