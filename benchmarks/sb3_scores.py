@@ -13,15 +13,18 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack, VecNormalize, sync_envs_normalization
 
+from rl_coach.utils import short_dynamic_import
+
 
 @dataclass(frozen=True)
 class PeerSettings:
-    """A training of PPO: on frames, or with normalised observations.
+    """A training of PPO: on frames, with normalised observations, or with an LSTM on observations as they are.
 
     :param copies: of the environment
     :param period: steps between evaluations
     :param how: arguments of ``PPO``, where they are not its defaults
     :param episodes: of an evaluation on the way
+    :param is_recurrent: train sb3-contrib's RecurrentPPO
     """
 
     level: str
@@ -30,6 +33,7 @@ class PeerSettings:
     period: int
     how: dict[str, Any] = field(default_factory=dict)
     episodes: int = 10
+    is_recurrent: bool = False
 
     @property
     def sees_frames(self) -> bool:
@@ -54,6 +58,23 @@ SETTINGS = {
             "ent_coef": 0.01,
         },
         episodes=3,
+    ),
+    "CartPole_RecurrentPPO": PeerSettings(
+        "rl_coach.environments.toy_problems.cart_pole_without_velocity:CartPoleWithoutVelocity",
+        8,
+        102_400,
+        10_240,
+        {
+            "n_steps": 32,
+            "batch_size": 256,
+            "n_epochs": 20,
+            "gae_lambda": 0.8,
+            "gamma": 0.98,
+            "learning_rate": lambda left: 0.001 * left,
+            "clip_range": lambda left: 0.2 * left,
+            "policy_kwargs": {"lstm_hidden_size": 64},
+        },
+        is_recurrent=True,
     ),
 }
 
@@ -86,21 +107,30 @@ def mean_return(model: Any, evaluated: VecEnv, episodes: int) -> float:
 def train(settings: PeerSettings, seed: int, episodes: int) -> tuple[float, list[tuple[int, float]]]:
     """:return: the mean return of some episodes after the last step, and the evaluations on the way"""
     environment, evaluated = _copies(settings, settings.copies), _copies(settings, 1)
-    policy = "CnnPolicy" if settings.sees_frames else "MlpPolicy"
-    if not settings.sees_frames:
+    algorithm, policy = PPO, "CnnPolicy" if settings.sees_frames else "MlpPolicy"
+    if settings.is_recurrent:
+        from sb3_contrib import RecurrentPPO
+
+        algorithm, policy = RecurrentPPO, "MlpLstmPolicy"
+    if not settings.sees_frames and not settings.is_recurrent:
         environment = VecNormalize(environment, norm_reward=False)
         evaluated = VecNormalize(evaluated, norm_reward=False, training=False)
     evaluated.seed(seed + 1000)
-    model = PPO(policy, environment, seed=seed, device="cpu", **settings.how)
+    model = algorithm(policy, environment, seed=seed, device="cpu", **settings.how)
     curve = _Curve(evaluated, settings)
     model.learn(settings.steps, curve)
     curve.note()
     return mean_return(model, evaluated, episodes), curve.points
 
 
+def _environment(level: str) -> Any:
+    """:param level: Gymnasium's name, or ``module:Class``"""
+    return short_dynamic_import(level)() if ":" in level else gymnasium.make(level)
+
+
 def _copies(settings: PeerSettings, number: int) -> VecEnv:
     if not settings.sees_frames:
-        return DummyVecEnv([lambda: Monitor(gymnasium.make(settings.level)) for _ in range(number)])
+        return DummyVecEnv([lambda: Monitor(_environment(settings.level)) for _ in range(number)])
     import ale_py
 
     gymnasium.register_envs(ale_py)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.acer_agent import ACERAgentParameters
+from rl_coach.agents.actor_critic_agent import ActorCriticAgent
 from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
 from rl_coach.agents.ppo_agent import PPOAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -286,3 +287,59 @@ def test_coachs_questions_about_a_directory_of_checkpoints(tmp_path):
     wait_for_checkpoint(str(tmp_path), timeout=0.01)
     (tmp_path / SyncFiles.FINISHED.value).touch()
     assert should_stop(str(tmp_path))
+
+
+class ActorCriticThatSaysHowItActed(ActorCriticAgent):
+    """Sends the policy that acted with each step. The trainer notes it, and the policy that each update sees.
+
+    :ivar acted: [A] of each step that updates were made of, in their order; ``learned`` likewise
+    """
+
+    def __init__(self, agent_parameters, parent=None):
+        super().__init__(agent_parameters, parent)
+        self.experience.remembers_action_info = True
+        self.acted, self.learned = [], []
+
+    def learning_columns(self, batch):
+        self.acted.extend(batch.info("all_action_probabilities"))
+        return super().learning_columns(batch)
+
+    def make_update_rule(self):
+        rule = super().make_update_rule()
+
+        def rule_with_policy(ops, networks, batch):
+            found, probabilities = rule(ops, networks, batch), networks["main"].online(batch.states)[1]["probabilities"]
+            found.values.update({f"policy {action}": probabilities[:, action] for action in range(2)})
+            return found
+
+        return rule_with_policy
+
+    def make_learning(self, **parts):
+        update = self.update_loop.update
+
+        def noted_update(columns, **how):
+            result = update(columns, **how)
+            policy = np.stack([result.values[f"policy {action}"][0] for action in range(2)], axis=1)
+            self.learned.extend(policy[columns["weights"] > 0])
+            return result
+
+        self.update_loop.update = noted_update
+        return super().make_learning(**parts)
+
+
+@pytest.mark.parametrize("make_agent", [parameters.actor_critic, recurrent], ids=["plain", "recurrent"])
+def test_segments_of_several_workers_are_learned_from_with_the_policy_that_played_them(make_agent, redis, tmp_path):
+    """An update that came between two segments of a round would change the policy that the second is learned with."""
+
+    def agent():
+        made = of_class(make_agent(), ActorCriticThatSaysHowItActed)
+        made.algorithm.num_steps_between_gradient_updates = 4
+        return made
+
+    run = run_split(redis, tmp_path, agent, Bandit, schedule(EnvironmentSteps(160)), num_workers=2, players=2)
+    assert all(len(worker.steps) > 20 for worker in run.workers)
+    learned = np.asarray(run.learner.learned)
+    assert len(learned) > 100 and np.ptp(learned, axis=0).max() > 0.02, "the policy has changed"
+    np.testing.assert_allclose(learned, run.learner.acted[: len(learned)], rtol=0, atol=1e-5)
+    segments = sum(len(played.episode_lengths) for played in run.trainer.received)
+    assert 0 < run.learner.training_iteration <= segments / 2, "a round's segments make one update"

@@ -1,5 +1,6 @@
 """Episodic replay against a list of episodes."""
 
+import collections
 import copy
 
 import numpy as np
@@ -240,10 +241,32 @@ def test_only_complete_episodes_are_sampled():
 
 def test_consecutive_transitions_are_of_one_episode():
     memory = episodic([4, 2, 6], open_steps=3)
-    runs = {tuple(numbers(memory.sample(4, is_consecutive_transitions=True))) for _ in range(100)}
-    assert runs == {(0, 1, 2, 3), (8, 9, 10, 11), (9, 10, 11, 12), (10, 11, 12, 13)}
-    whole = {tuple(numbers(memory.sample(50, is_consecutive_transitions=True))) for _ in range(100)}
-    assert whole == {(0, 1, 2, 3), (5, 6), (8, 9, 10, 11, 12, 13)}
+    runs = {tuple(numbers(memory.sample(4, is_consecutive_transitions=True))) for _ in range(500)}
+    assert runs == {
+        (0,), (0, 1), (0, 1, 2), (0, 1, 2, 3), (1, 2, 3), (2, 3), (3,),
+        (5,), (5, 6), (6,),
+        (8,), (8, 9), (8, 9, 10), (8, 9, 10, 11), (9, 10, 11, 12), (10, 11, 12, 13), (11, 12, 13), (12, 13), (13,),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lengths", "size"),
+    [([30] * 10 + [50], 40), ([30] * 10 + [50], 5), ([4, 2, 6], 3), ([4, 2, 6], 50), ([4, 2, 6], 1)],
+)
+def test_consecutive_transitions_are_drawn_alike_at_the_ends_of_episodes_and_in_short_ones(lengths, size):
+    """A window covers at least one step of an episode of T in T + size - 1 places, and each step in ``size`` of them.
+    Counts are within five standard deviations of that, those of all steps and of those that end episodes."""
+    memory = episodic(lengths)
+    draws, probability = 6000, size / sum(length + size - 1 for length in lengths)
+    drawn = [numbers(memory.sample(size, is_consecutive_transitions=True)) for _ in range(draws)]
+    names = numbers(memory.get_all_complete_episodes_transitions())
+    count = collections.Counter(name for window in drawn for name in window)
+    counts = np.asarray([count[name] for name in names])
+    deviation = np.sqrt(draws * probability * (1 - probability))
+    np.testing.assert_allclose(counts, draws * probability, rtol=0, atol=5 * deviation)
+    ends = counts[np.cumsum(lengths) - 1].sum()  # a window has one of them at most
+    together = probability * len(lengths)
+    assert abs(ends - draws * together) < 5 * np.sqrt(draws * together * (1 - together))
 
 
 def test_sequences_are_stretches_with_their_burn_in():

@@ -90,12 +90,13 @@ class RecordedGraph(BasicRLGraphManager):
 class SplitRun:
     """A run that has ended.
 
-    :ivar trainer: its graph; ``worker`` likewise
-    :ivar player: the worker
+    :ivar trainer: its graph
+    :ivar workers: those of the workers
+    :ivar player: the workers, in the order in which they ended
     """
 
     trainer: RecordedGraph
-    worker: RecordedGraph
+    workers: list[RecordedGraph]
     player: list[RolloutWorker] = field(default_factory=list)
 
     @property
@@ -104,8 +105,13 @@ class SplitRun:
         return self.trainer.get_agent()
 
     @property
+    def worker(self) -> RecordedGraph:
+        """The graph of the first worker."""
+        return self.workers[0]
+
+    @property
     def actor(self) -> Any:
-        """The worker's agent."""
+        """The first worker's agent."""
         return self.worker.get_agent()
 
     def received(self, column: Callable[[Any], np.ndarray]) -> np.ndarray:
@@ -151,32 +157,40 @@ def run_split(
     schedule_parameters: Any,
     seed: int = 1,
     num_workers: int = 1,
+    players: int = 1,
 ) -> SplitRun:
-    """Train an agent by a trainer, in this thread, and a worker, in another, until the schedule is over.
+    """Train an agent by a trainer, in this thread, and workers, each in another, until the schedule is over.
 
-    :param num_workers: that the trainer expects; one plays
+    :param num_workers: that the trainer expects
+    :param players: workers that play
     """
     name = uuid.uuid4().hex
-    graphs = [_graph(redis, name, make_agent(), environment, schedule_parameters) for _ in range(2)]
-    run, stores = SplitRun(*graphs), [_store(redis, name) for _ in range(2)]
+    graphs = [_graph(redis, name, make_agent(), environment, schedule_parameters) for _ in range(1 + players)]
+    run, store = SplitRun(graphs[0], graphs[1:]), _store(redis, name)
     failures: list[BaseException] = []
 
-    def play() -> None:
-        task = TaskParameters(experiment_path=str(directory / "worker"), seed=seed)
+    def play(number: int) -> None:
+        task = TaskParameters(experiment_path=str(directory / f"worker-{number}"), seed=seed + number)
         try:
-            run.player.append(rollout_worker(run.worker, stores[1], 1, task, limits=_LIMITS))
+            run.player.append(
+                rollout_worker(
+                    run.workers[number], _store(redis, name), 1, task, name=f"worker-{number}", limits=_LIMITS
+                )
+            )
         except BaseException as error:
             failures.append(error)
             run.trainer.stop_signals.ask(signal.SIGTERM)  # nobody plays for it any more
             raise
 
-    thread = threading.Thread(target=play, daemon=True)
-    thread.start()
+    threads = [threading.Thread(target=play, args=(number,), daemon=True) for number in range(players)]
+    for thread in threads:
+        thread.start()
     task = TaskParameters(FRAMEWORK, experiment_path=str(directory / "trainer"), seed=seed)
     with contextlib.suppress(SystemExit):
-        training_worker(run.trainer, task, stores[0], num_workers=num_workers)
-    thread.join(60)
-    assert not thread.is_alive() and not failures, failures
+        training_worker(run.trainer, task, store, num_workers=num_workers)
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads) and not failures, failures
     return run
 
 

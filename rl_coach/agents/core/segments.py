@@ -234,7 +234,9 @@ class SegmentSettings:
     :param per_update: number of segments, the oldest first, that make one update. With 1 each segment makes one. With
         more, the parts of an episode that is longer than ``steps`` count as one, and the update's gradient is the sum
         of all. None is one segment of each copy of the environment or each process that plays: what all of them have
-        played since the last update makes one, whose gradient is the mean over all steps
+        played since the last update makes one, whose gradient is the mean over all steps. With 1 it is so too for what
+        other processes play, unless segments are replayed: an update on one would make the others of the same round
+        segments of an older policy, which only rules that replay correct for
     :param updates_targets: target networks are updated when the clock says so
     :param target_rates: after each update these networks' targets move towards them at these rates
     """
@@ -355,7 +357,7 @@ class SegmentLearning:
         That is not done with ``_played``: networks may round otherwise for another number of rows.
         """
         segments = [Segment(self._update_loop.filtered(one), one.start) for one in self._received.take()]
-        if self._asked is not None and self._settings.per_update != 1:
+        if self._asked is not None:
             for segment, outputs in zip(segments, outputs_of(self._asked, segments)):
                 segment.outputs = outputs
         return segments
@@ -369,10 +371,15 @@ class SegmentLearning:
             return 0.0
         has_arrived = self._has_arrived()
         segments = self._arrived() if has_arrived else self._played()
-        if has_arrived and self._settings.per_update == 1:
+        if has_arrived and self._is_update(segments[0]):
             segments = segments[:updates_left]
         loss = sum(map(self._learn_from, segments), 0.0)
         return loss + self._update() if self._waiting and (has_arrived or self._is_update_full()) else loss
+
+    def _is_update(self, segment: Segment) -> bool:
+        """True if the segment makes an update by itself."""
+        is_of_round = segment.copy is None and self._replay is None
+        return not self._learns_by_rule() or (self._settings.per_update == 1 and not is_of_round)
 
     def _is_update_full(self) -> bool:
         if self._settings.per_update is None:
@@ -403,12 +410,12 @@ class SegmentLearning:
             self._update_loop.close_phase()
             return loss
         self._waiting.append(self._columns(segment))
-        return self._update() if self._settings.per_update == 1 else 0.0
+        return self._update() if self._is_update(segment) else 0.0
 
     def _update(self) -> float:
         """Make an update on all segments that wait. :return: the loss"""
         segments, self._waiting, self._num_episodes_waiting = self._waiting, [], 0
-        if self._settings.per_update is None:
+        if self._settings.per_update in (None, 1):
             rows = sum(len(columns["weights"]) for columns in segments)
             segments = [{**one, "weights": np.full_like(one["weights"], 1.0 / rows)} for one in segments]
         how: dict[str, Any] = {}

@@ -208,8 +208,11 @@ class EpisodicExperienceReplay(Memory):
     def sample(self, size: int, is_consecutive_transitions: bool = False) -> Batch:
         """``size`` transitions of complete episodes, drawn with replacement.
 
-        :param is_consecutive_transitions: draw ``size`` consecutive transitions of one episode, all with equal
-            probability; if no complete episode is that long, one whole episode, which is shorter
+        :param is_consecutive_transitions: draw up to ``size`` consecutive transitions of one episode: those in a window
+            of ``size`` steps that is laid over the complete episodes with equal probability for all places in which it
+            covers at least one step. Each of N transitions of E episodes is thus drawn with the probability
+            ``size / (N + E * (size - 1))``, also the last ones of episodes, and episodes that are shorter than ``size``
+            are not drawn less often. Fewer than ``size`` are given where the window reaches over an end of the episode.
         :raises CoachError: no episode is complete
         """
         count = self._num_sampled()
@@ -264,14 +267,13 @@ class EpisodicExperienceReplay(Memory):
 
     def _draw_consecutive(self, size: int) -> np.ndarray:
         lengths = self._sampled_lengths()
-        choices = np.maximum(lengths - size + 1, 0)
-        if not choices.any():
-            choices, size = np.ones_like(lengths), int(lengths.max())
-        ends = np.cumsum(choices)
-        choice = self.rng.integers(ends[-1])
-        episode = int(ends.searchsorted(choice, "right"))
-        start = self._starts()[episode] + choice - (ends[episode] - choices[episode])
-        return start + np.arange(min(size, lengths[episode]))
+        places = lengths + size - 1  # for a window's first step, from before its episode on
+        ends = np.cumsum(places)
+        place = int(uniform_rows(self.rng, int(ends[-1]), 1)[0])
+        episode = int(ends.searchsorted(place, "right"))
+        first = place - int(ends[episode] - places[episode]) - (size - 1)
+        steps = np.arange(max(first, 0), min(first + size, int(lengths[episode])))
+        return self._starts()[episode] + steps
 
     def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
         """Batches of ``size`` that together hold each transition of the training episodes once, in random order; the
