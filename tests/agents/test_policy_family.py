@@ -30,10 +30,12 @@ from rl_coach.architectures.update import TrainingStep
 from rl_coach.base_parameters import EmbedderScheme, Frameworks, MiddlewareScheme
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.schedules import LinearSchedule
+from rl_coach.spaces import DiscreteActionSpace, VectorObservationSpace
 from rl_coach.utils import CoachError
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces
 from tests.frameworks import FRAMEWORK, run_on, starts_another_framework, where_installed
-from tests.zoo.environments import Bandit, Target
+from tests.zoo.environments import Bandit, SmallEnvironment, Target
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import clipped_ppo, shrink
 from tests.zoo.states import weights_of
@@ -364,6 +366,66 @@ def test_acer(is_trusted):
     assert corrected[0] and corrected[1] == is_trusted, "the rows exercise truncation and the trust region"
     for one, other in zip(after["main"], expected["main"]):
         np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+class Steps(SmallEnvironment):
+    """Three steps of a stair: action 1 goes up and from the last one out, action 0 goes back down to the first. A step
+    pays 1, going out nothing, and an episode is cut off after four steps."""
+
+    def observations(self) -> dict[str, Any]:
+        return {"observation": VectorObservationSpace(3)}
+
+    def actions(self) -> DiscreteActionSpace:
+        return DiscreteActionSpace(2)
+
+    def first_state(self) -> dict[str, np.ndarray]:
+        self.place = int(self.rng.integers(3))
+        return {"observation": np.eye(3, dtype=np.float32)[self.place]}
+
+    def outcome(self, action: Any) -> tuple[float, bool, bool]:
+        is_out = bool(action) and self.place == 2
+        self.place = min(self.place + 1, 2) if action else 0
+        self.state = {"observation": np.eye(3, dtype=np.float32)[self.place]}
+        return float(not is_out), is_out, self.steps >= 4
+
+
+def values_of_stair(policy: np.ndarray, discount: float) -> np.ndarray:
+    """[3, 2] Q of a policy [3, 2] by the six linear equations Q(s, a) = r + discount sum_b pi(b|s') Q(s', b)."""
+    matrix, rewards = np.eye(6), np.ones(6)
+    for place in range(3):
+        matrix[2 * place, 0:2] -= discount * policy[0]
+        if place < 2:
+            up = place + 1
+            matrix[2 * place + 1, 2 * up : 2 * up + 2] -= discount * policy[up]
+    rewards[5] = 0.0
+    return np.linalg.solve(matrix, rewards).reshape(3, 2)
+
+
+def test_the_critic_of_acer_learns_the_values_of_its_policy_from_what_another_one_played(tmp_path):
+    """With a value for each state and action, and a policy that stands still but for one change after 400 steps: then
+    most of what is replayed is the old one's. Values are those that the equations give, so that episodes which were cut
+    off are bootstrapped, those which terminated are not, and actions of the old policy are corrected for."""
+    parameters = small_acer()
+    network, algorithm = parameters.network_wrappers["main"], parameters.algorithm
+    network.input_embedders_parameters["observation"].scheme = EmbedderScheme.Empty
+    network.heads_parameters[0].loss_weight, network.heads_parameters[1].loss_weight = 1.0, 0.0
+    network.learning_rate = LinearSchedule(0.05, 0.001, 2000)
+    algorithm.discount, algorithm.num_steps_between_gradient_updates, algorithm.ratio_of_replay = 0.9, 3, 6
+    manager = graph(parameters, Steps, tmp_path, schedule(1200))
+    manager.train_and_act(EnvironmentSteps(400))
+    online = manager.get_agent().networks["main"].online_network
+    first, old = (output.copy() for output in online.predict({"observation": np.eye(3, dtype=np.float32)}))
+    logits = np.array([[0.0, 1.5], [0.0, 1.5], [1.5, 0.0]])
+    weights = online.get_weights()
+    kernels = [i for i, one in enumerate(weights) if one.shape == (3, 2)]
+    (policy,) = [i for i in kernels if not np.allclose(weights[i] + weights[i + 1], first, atol=1e-5)]
+    weights[policy] = logits.astype(np.float32)
+    online.set_weights(weights)
+    manager.train_and_act(EnvironmentSteps(800))
+    values, policy = online.predict({"observation": np.eye(3, dtype=np.float32)})
+    expected, before = values_of_stair(policy, 0.9), values_of_stair(old, 0.9)
+    assert np.abs(expected - before).max() > 1, "the two policies are worth different values"
+    np.testing.assert_allclose(values, expected, rtol=0, atol=0.25)
 
 
 def small_ppo() -> Any:
