@@ -7,6 +7,7 @@ import subprocess
 import sys
 from urllib.parse import quote, urlsplit
 
+import numpy as np
 import pytest
 
 pytest.importorskip("panel")
@@ -208,11 +209,11 @@ def test_of_a_large_file_only_what_is_drawn_is_read(tmp_path, monkeypatch):
     assert store.runs[run_id].summary == whole.runs[run_id].summary
     assert "each stretch's extremes are drawn" in store.runs[run_id].remark
     file = store.columns([run_id], ["Loss/Mean"])[run_id]
-    assert "Q/Mean" not in file.table.column_names and file.rows <= 1500
+    assert np.isnan(file.column("Q/Mean")).all() and file.rows <= 1500
     again = store.columns([run_id], ["Q/Mean"])[run_id]
     every = SignalFile(store.runs[run_id].path)
     every.refresh()
-    assert "Q/Mean" in again.table.column_names and again.column("Q/Mean").min() == every.column("Q/Mean").min()
+    assert again.column("Q/Mean").min() == every.column("Q/Mean").min()
     assert file.column("Loss/Mean").max() == every.column("Loss/Mean").max()
 
 
@@ -227,7 +228,8 @@ while store.read_some():
     pass
 run_id = next(iter(store.runs))
 file = store.columns([run_id], ["B"])[run_id]
-assert store.runs[run_id].summary.complete and file.is_condensed and file.column("B").max() == 7.0
+run = store.runs[run_id]
+assert run.summary.complete and run.is_condensed and file.column("B").max() == 7.0
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
 """
 
