@@ -657,7 +657,7 @@ class Page:
             experiments = list(dict.fromkeys(run.description.experiment for run in runs))
             colour_of = {run.id: experiments.index(run.description.experiment) for run in runs}
         colours = {run_id: line_colour(colour, self.theme) for run_id, colour in colour_of.items()}
-        data = comparison(runs, labels_of(runs), colours, self.store.differing_parameters, f"{len(runs)} {which}")
+        data = comparison(runs, labels_of(runs), colours, f"{len(runs)} {which}")
         self.compared.sent = json.dumps(data)
 
     # What the user does with runs

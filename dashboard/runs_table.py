@@ -16,7 +16,7 @@ from rl_coach.runs.experiments import Summary
 from rl_coach.runs.status import RUNNING
 
 from .components import script, style
-from .store import Run
+from .store import Run, ranked_by_difference
 
 GROUPINGS = {
     "experiment": "Experiment",
@@ -202,15 +202,17 @@ def offered_columns(
 
 
 def comparison(
-    runs: Sequence[Run], labels: Mapping[str, str], colours: Mapping[str, str], differing: Sequence[str], which: str
+    runs: Sequence[Run], labels: Mapping[str, str], colours: Mapping[str, str], which: str
 ) -> dict[str, Any]:
     """Parameters and results of runs, for the scatter and the parallel coordinates.
+
+    The parameters that differ between these runs come first, ranked by how many runs differ.
 
     :param which: a description of the runs
     """
     names = {name for run in runs for name in run.description.parameters}
-    ordered = [name for name in differing if name in names]
-    ordered += sorted(names - set(ordered))
+    differing = ranked_by_difference([run.description for run in runs])
+    ordered = differing + sorted(names.difference(differing))
     points = []
     for run in runs:
         values = {name: plain_value(run.description.parameters.get(name)) for name in ordered}
@@ -219,7 +221,7 @@ def comparison(
     return {
         "runs": points,
         "parameters": ordered,
-        "differing": [name for name in ordered if name in set(differing)],
+        "differing": differing,
         "results": list(RESULTS),
         "which": which,
     }

@@ -9,7 +9,7 @@ import os
 import pathlib
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -592,7 +592,28 @@ def differing_parameters(descriptions: Sequence[RunDescription]) -> list[str]:
                 differing.add(name)
     differing.update(name for name, (_, count) in seen.items() if count < len(descriptions))
     names = (name for name in differing if name.rpartition(".")[2] not in _ALWAYS_DIFFERENT)
-    return sorted(names, key=lambda name: (name.startswith(_ADMINISTRATIVE) or name == "environment.seed", name))
+    return sorted(names, key=lambda name: (_is_administrative(name), name))
+
+
+def ranked_by_difference(descriptions: Sequence[RunDescription]) -> list[str]:
+    """The parameters that differ, first those in which most runs differ from the most common value.
+
+    Of equal ones those come first that more runs have set; parameters that do not belong to the agent or its
+    environment come last.
+    """
+
+    def rank(name: str) -> tuple[bool, int, int, str]:
+        values = [about.parameters.get(name) for about in descriptions]
+        counts = Counter(str(value) for value in values if value is not None)
+        number = counts.total()
+        most_common = max(counts.values(), default=0)
+        return _is_administrative(name), most_common - number, len(values) - number, name
+
+    return sorted(differing_parameters(descriptions), key=rank)
+
+
+def _is_administrative(name: str) -> bool:
+    return name.startswith(_ADMINISTRATIVE) or name in ("seed", "environment.seed")
 
 
 def _when_changed(directory: str, name: str) -> float:

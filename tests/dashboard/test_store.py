@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import shutil
 
 import numpy as np
@@ -15,10 +16,10 @@ from rl_coach.dashboard.drawing import draw, groups_of, labels_of
 from rl_coach.dashboard.media import is_media, url_of
 from rl_coach.dashboard.panels import no_experiments, parameters_table, video_gallery
 from rl_coach.dashboard.runs_table import group_of, rows_of
-from rl_coach.dashboard.store import Store
+from rl_coach.dashboard.store import Store, ranked_by_difference
 from rl_coach.dashboard.view import View
 from rl_coach.runs import signal_file
-from rl_coach.runs.experiments import SignalFile
+from rl_coach.runs.experiments import RunDescription, SignalFile
 from rl_coach.runs.status import FAILED, FINISHED, RUNNING, RunStatus
 from tests.dashboard.runs import signal_rows, write_gif, write_run
 
@@ -328,3 +329,10 @@ def test_of_many_runs_only_what_is_drawn_is_read(tmp_path, monkeypatch):
     assert read == {run_id: run_id == one for run_id in files}
     again = store.columns(store.runs, ["Loss/Mean"])
     assert all(np.isfinite(file.column("Loss/Mean")).any() for file in again.values())
+
+
+def test_parameters_are_ranked_by_how_many_runs_differ():
+    values = [{"a": 1, "often": seed, "seldom": int(seed == 0), "task.seed": seed} for seed in range(4)]
+    values[3]["only"] = 7
+    found = [RunDescription(str(place), pathlib.Path("x.csv"), "x", parameters=of) for place, of in enumerate(values)]
+    assert ranked_by_difference(found) == ["often", "seldom", "only", "task.seed"]

@@ -419,3 +419,31 @@ def test_workers_of_a_run_are_shown_inside_its_row_and_drawn_as_one_line(root, s
     playwright.expect(page.locator(".line.worker")).to_have_count(0)
     press(page, "Mean, 95%")
     plot_when(page, "(plot, want) => plot.lines[want]", "All runs (1)")
+
+
+LINES = """(lines) => lines.map((line) => [line.dataset.run, line.getAttribute("d"), getComputedStyle(line).stroke])"""
+
+
+def test_no_run_is_left_out_of_parallel_coordinates(root, start_dashboard, open_page, screenshot):  # noqa: F811
+    rate = "agent.network.learning_rate"
+    for hour in range(3):
+        write_run(root, "CartPole_A3C", f"22_11_2026-1{hour}_00", rows=60, seed=9, best=55.0)
+    write_run(root, "CartPole_A3C", "22_11_2026-15_00", rows=5)  # never evaluated
+    page = open_page(
+        start_dashboard(root).address, tab="compare", width=1400, height=900, result="Last evaluation reward"
+    )
+    lines = page.locator(".parallel path.run")
+    playwright.expect(lines).to_have_count(8)
+    drawn = {run: (path, colour) for run, path, colour in lines.evaluate_all(LINES)}
+    axes = page.locator(".parallel .axis").count()
+    assert all(path.count("L") == axes - 1 and "undefined" not in path for path, _ in drawn.values())
+    titles = page.locator(".parallel .title title").all_text_contents()
+    assert titles == ["agent.__class__", rate, "seed", "Last evaluation reward"]
+    assert page.locator(".parallel .mark", has_text="not set").count() == titles.count(rate)
+    assert page.locator(".parallel .mark", has_text="none").count() == 1
+    marks = page.locator(".parallel .mark").all_text_contents()
+    assert {"0.001", "60", "80"} <= set(marks) and not [mark for mark in marks if len(mark) > 12]
+    same = {drawn[f"CartPole_A3C/22_11_2026-1{hour}_00"][1] for hour in range(3)}
+    assert len(same) == 1 and len({colour for _, colour in drawn.values()}) == 6
+    assert page.locator(".scatter circle").count() == 8
+    screenshot(page)
