@@ -110,6 +110,41 @@ def test_another_name_is_refused(dashboard, path):
         assert ask(dashboard.address, "/static/js/bokeh.min.js", Host=host).status == 200
 
 
+NAMES = ("%00", "a%00b", "..%2f..%2fetc%2fpasswd", "%2e%2e", "a" * 3000, "%ff", "%C3%28", "os/path/join", "a..b/B/_esm")
+PLACES = (
+    "/",
+    "/media/",
+    "/static/",
+    "/static/js/",
+    "/static/extensions/panel/",
+    "/components/",
+    "/autoload.js/",
+    "/ws/",
+)
+QUERIES = (
+    "runs=%00",
+    "zoom=nan",
+    "colours=-1,x",
+    f"episode={'9' * 4000}",
+    "window=",
+    "theme=%ff",
+    "bokeh-session-id=x",
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_addresses_that_fit_nothing_are_answered_in_one_line(dashboard, place):
+    for name in NAMES:
+        answer = ask(dashboard.address, place + name)
+        assert answer.status in (400, 403, 404) and answer.read().count(b"\n") <= 1, name
+
+
+def test_no_query_is_a_failure_of_the_server(dashboard):
+    for path in ("/", "/autoload.js", "/ws", "/metadata"):
+        for query in QUERIES:
+            assert ask(dashboard.address, f"{path}?{query}").status < 500, (path, query)
+
+
 def test_names_that_are_allowed():
     assert known_hosts("127.0.0.1") == {"localhost", "127.0.0.1", "::1"}
     assert {"box.example", "10.0.0.5"} <= known_hosts("10.0.0.5", ["Box.Example"])
