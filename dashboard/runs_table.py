@@ -170,7 +170,7 @@ def _results(summary: Summary) -> dict[str, float | None]:
 
 
 def _worker_row(worker: Run) -> dict[str, Any]:
-    """One worker of a run as a line below it."""
+    """Make the line of a worker, below its run."""
     about = worker.description
     return {
         "name": f"worker {about.worker}",

@@ -80,5 +80,5 @@ def _largest_so_far(values: np.ndarray) -> np.ndarray:
 
 
 def _growth(counts: np.ndarray) -> np.ndarray:
-    """How much a count has grown with each row."""
+    """Growth of a count with each row."""
     return np.diff(_largest_so_far(counts), prepend=0.0)
