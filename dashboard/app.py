@@ -235,6 +235,8 @@ def _where(directory: str | None, files: Sequence[str]) -> tuple[Path, list[str]
     missing = [file for file in files if not os.path.isfile(file)]
     if missing:
         raise CoachError(f"no file '{missing[0]}'")
+    if directory and not os.path.exists(directory):
+        raise CoachError(f"no directory '{directory}'")
     if directory and os.path.isfile(directory):
         raise CoachError(f"'{directory}' is a file; show it with --experiment_files {directory}")
     if directory or not files:

@@ -2,6 +2,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const MOST_AXES = 8;
 const MOST_MARKS = 8;
+const [WORST, BEST] = ["#4a6fe3", "#e8590c"]; // blue and orange differ with any kind of colour vision, on both themes
 
 function drawn(tag, attributes, ...children) {
   const made = document.createElementNS(SVG, tag);
@@ -10,26 +11,43 @@ function drawn(tag, attributes, ...children) {
   return made;
 }
 
+// Round numbers within a range: multiples of 1, 2 or 5 times a power of ten; on a logarithmic axis powers of ten.
+function roundMarks(from, to, isLog) {
+  if (isLog) {
+    const [low, high] = [Math.ceil(Math.log10(from) - 1e-9), Math.floor(Math.log10(to) + 1e-9)];
+    const step = Math.max(1, Math.ceil((high - low) / MOST_MARKS));
+    return Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, place) => 10 ** (low + place * step));
+  }
+  if (to <= from) return [from];
+  const power = 10 ** Math.floor(Math.log10((to - from) / 4));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power * 4.5 >= to - from);
+  const first = Math.ceil(from / step - 1e-9);
+  return Array.from({ length: Math.floor(to / step + 1e-9) - first + 1 }, (_, place) => (first + place) * step);
+}
+
 // An axis of what runs have under one name: numbers by their size, by their logarithm where they span two powers of
-// ten, words in a row.
-function axisOf(values) {
+// ten, words in a row. Runs without a value are at its end, where a mark says so: no run is left out.
+function axisOf(values, isResult = false) {
   const there = values.filter((value) => !missing(value));
+  const start = there.length < values.length && there.length ? 0.14 : 0;
+  const inside = (part) => start + part * (1 - start);
+  const marks = there.length < values.length ? [[0, isResult ? "none" : "not set"]] : [];
   const numbers = there.every((value) => typeof value === "number");
   if (!numbers || !there.length) {
     const words = [...new Set(there.map(String))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-    const place = new Map(words.map((word, at) => [word, words.length > 1 ? at / (words.length - 1) : 0.5]));
-    return { at: (value) => place.get(String(value)), marks: words.map((word) => [place.get(word), word]) };
+    const place = new Map(words.map((word, at) => [word, inside(words.length > 1 ? at / (words.length - 1) : 0.5)]));
+    return { at: (value) => place.get(String(value)) ?? 0, marks: [...marks, ...words.map((word) => [place.get(word), word])] };
   }
   const [first, last] = [Math.min(...there), Math.max(...there)];
   const isLog = first > 0 && last / first >= 100;
   const scale = isLog ? Math.log10 : (value) => value;
   const [from, to] = [scale(first), scale(last)];
-  const at = (value) => (to > from ? (scale(value) - from) / (to - from) : 0.5);
+  const at = (value) => (missing(value) ? 0 : inside(to > from ? (scale(value) - from) / (to - from) : 0.5));
   const distinct = [...new Set(there)].sort((a, b) => a - b);
-  const marks = distinct.length <= MOST_MARKS ? distinct : [0, 0.25, 0.5, 0.75, 1].map((part) => (isLog ? 10 ** (from + part * (to - from)) : from + part * (to - from)));
+  const isListed = !isResult && distinct.length <= MOST_MARKS;
   const apart = [];
-  for (const value of marks) if (!apart.length || at(value) - at(apart.at(-1)) > 0.08) apart.push(value);
-  return { at, marks: apart.map((value) => [at(value), brief(value)]), isLog };
+  for (const value of isListed ? distinct : roundMarks(first, last, isLog)) if (!apart.length || at(value) - at(apart.at(-1)) > 0.05) apart.push(value);
+  return { at, marks: [...marks, ...apart.map((value) => [at(value), brief(value)])], isLog, start };
 }
 
 const last = (name) => name.split(".").slice(-2).join(".");
@@ -79,9 +97,9 @@ export function render({ model }) {
   function scatter(width, height) {
     const [left, right, top, bottom] = [64, 16, 14, 46];
     const svg = drawn("svg", { width, height, role: "img", "aria-label": `${result()} against ${across()}` });
-    const runs = given.runs.filter((run) => [across(), result()].every((name) => !missing(run.values[name])));
+    const runs = given.runs;
     svg.classList.add("scatter");
-    const [x, y] = [axisOf(runs.map((run) => run.values[across()])), axisOf(runs.map((run) => run.values[result()]))];
+    const [x, y] = [axisOf(runs.map((run) => run.values[across()])), axisOf(runs.map((run) => run.values[result()]), true)];
     const inset = 14;
     const px = (value) => left + inset + x.at(value) * (width - left - right - 2 * inset);
     const py = (value) => height - bottom - inset - y.at(value) * (height - top - bottom - 2 * inset);
@@ -104,24 +122,25 @@ export function render({ model }) {
     const [left, right, top, bottom] = [56, 70, 46, 16];
     const svg = drawn("svg", { width, height, role: "img", "aria-label": `Parallel coordinates of ${names.map(last).join(", ")}` });
     svg.classList.add("parallel");
-    const made = names.map((name) => axisOf(given.runs.map((run) => run.values[name])));
+    const ends = [drawn("stop", { offset: 0, "stop-color": BEST }), drawn("stop", { offset: 1, "stop-color": WORST })];
+    svg.append(drawn("linearGradient", { id: "results", x1: 0, x2: 0, y1: 0, y2: 1 }, ...ends));
+    const made = names.map((name) => axisOf(given.runs.map((run) => run.values[name]), name === result()));
     const px = (place) => left + (names.length > 1 ? place / (names.length - 1) : 0.5) * (width - left - right);
     const py = (at) => height - bottom - at * (height - top - bottom);
-    for (const run of given.runs) {
-      let path = "", pen = "M";
-      names.forEach((name, place) => {
-        const value = run.values[name];
-        const at = missing(value) ? undefined : made[place].at(value);
-        if (at === undefined) { pen = "M"; return; }
-        path += `${pen}${px(place)},${py(at)}`;
-        pen = "L";
-      });
-      if (path) svg.append(listen(drawn("path", { d: path, stroke: run.colour, class: "run" }), run));
+    const best = made.at(-1);
+    // The best results are drawn last, over the others.
+    const placed = given.runs.map((run) => [run, best.at(run.values[result()])]).sort((a, b) => a[1] - b[1]);
+    for (const [run, at] of placed) {
+      const path = names.map((name, place) => `${place ? "L" : "M"}${px(place)},${py(made[place].at(run.values[name]))}`).join("");
+      const share = (at - best.start) / (1 - best.start);
+      const stroke = missing(run.values[result()]) ? "var(--faint)" : `color-mix(in oklab, ${WORST}, ${BEST} ${Math.round(100 * share)}%)`;
+      svg.append(listen(drawn("path", { d: path, stroke, class: "run" }), run));
     }
     names.forEach((name, place) => {
       const room = Math.floor((width - left - right) / Math.max(1, names.length - 1) / 7);
       const text = last(name).length > room ? `${last(name).slice(0, Math.max(3, room - 1))}…` : last(name);
       svg.append(drawn("line", { x1: px(place), x2: px(place), y1: top, y2: height - bottom, class: "axis" }));
+      if (name === result()) svg.append(drawn("rect", { x: px(place) - 2, y: top, width: 5, height: (height - top - bottom) * (1 - (made[place].start ?? 0)), fill: "url(#results)" }));
       const ends = names.length > 1 && place === 0 ? "start" : place === names.length - 1 ? "end" : "middle";
       svg.append(drawn("text", { x: px(place) + { start: -40, middle: 0, end: 60 }[ends], y: place % 2 ? 16 : 32, class: `title ${ends}` }, text, drawn("title", {}, name)));
       for (const [at, mark] of made[place].marks) svg.append(drawn("text", { x: px(place) + 7, y: py(at), class: "mark start" }, mark.length > 12 ? `${mark.slice(0, 11)}…` : mark));

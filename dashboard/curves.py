@@ -16,10 +16,10 @@ from rl_coach.runs.signal_file import (
     TRAINING_ITERATION,
     WALL_CLOCK,
     WALL_CLOCK_MINUTES,
-    SignalFile,
     extremes,
 )
 from rl_coach.runs.statistics import bootstrap_interval, iqm
+from rl_coach.runs.workers import RunSignals
 from rl_coach.utilities.students_t import t_95
 
 POINTS_OF_A_CURVE = 1600
@@ -65,7 +65,7 @@ class Curve:
         )
 
 
-def x_values(file: SignalFile, axis: str, counts_minutes: bool) -> np.ndarray | None:
+def x_values(file: RunSignals, axis: str, counts_minutes: bool) -> np.ndarray | None:
     """Places of a run's rows on an axis [rows], None if the run has no such column.
 
     :param axis: a key of ``view.X_AXES``

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pathlib
 import time
 from dataclasses import dataclass
 from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
-from rl_coach.runs.signal_file import SignalFile
+from rl_coach.runs.workers import RunSignals
 
 from .colours import DASHES
 from .curves import Curve, line_of, mean_of, smooth, x_values
@@ -56,7 +57,7 @@ def _parts(run: Run) -> list[str]:
 
 
 def draw(
-    view: View, runs: Mapping[str, Run], files: Mapping[str, SignalFile], colour_of: Callable[[str], int]
+    view: View, runs: Mapping[str, Run], files: Mapping[str, RunSignals], colour_of: Callable[[str], int]
 ) -> Drawing:
     """The curves of a view.
 
@@ -81,7 +82,7 @@ def _axis_label(names: Sequence[str]) -> str:
 
 
 def _why_nothing(
-    view: View, chosen: Sequence[Run], files: Mapping[str, SignalFile], signals: Sequence[tuple[str, bool]]
+    view: View, chosen: Sequence[Run], files: Mapping[str, RunSignals], signals: Sequence[tuple[str, bool]]
 ) -> str:
     which = "This run" if len(chosen) == 1 else "None of these runs"
     has = "has no" if len(chosen) == 1 else "has a"
@@ -93,7 +94,7 @@ def _why_nothing(
     return f"{which} {'has no' if len(chosen) == 1 else 'has'} values of {names} yet."
 
 
-def _line(view: View, run: Run, file: SignalFile, signal: str) -> tuple[np.ndarray, np.ndarray]:
+def _line(view: View, run: Run, file: RunSignals, signal: str) -> tuple[np.ndarray, np.ndarray]:
     x = x_values(file, view.x, run.description.counts_minutes)
     if x is None or signal not in file.names:
         return np.empty(0), np.empty(0)
@@ -103,7 +104,7 @@ def _line(view: View, run: Run, file: SignalFile, signal: str) -> tuple[np.ndarr
 def _curves_of_runs(
     view: View,
     chosen: Sequence[Run],
-    files: Mapping[str, SignalFile],
+    files: Mapping[str, RunSignals],
     signals: Sequence[tuple[str, bool]],
     colour_of: Callable[[str], int],
 ) -> list[Curve]:
@@ -131,15 +132,12 @@ def _curves_of_runs(
 def _curves_of_groups(
     view: View,
     chosen: Sequence[Run],
-    files: Mapping[str, SignalFile],
+    files: Mapping[str, RunSignals],
     signals: Sequence[tuple[str, bool]],
     colour_of: Callable[[str], int],
 ) -> list[Curve]:
-    groups: dict[str, list[Run]] = {}
-    for run in chosen:
-        groups.setdefault(group_of(run, view.group) if view.group else "All runs", []).append(run)
     curves = []
-    for name, members in groups.items():
+    for name, members in groups_of(chosen, view.group).items():
         title = f"{name or 'none'} ({len(members)})"
         for place, (signal, right) in enumerate(signals):
             lines = [_line(view, run, files[run.id], signal) for run in members]
@@ -159,6 +157,25 @@ def _curves_of_groups(
                 )
             )
     return curves
+
+
+def groups_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
+    """Groups of independent runs, by their names.
+
+    Several agents of one experiment are not independent: each agent has a group of its own.
+
+    :param by: as ``View.group``
+    """
+    sources: dict[pathlib.Path, set[str]] = {}
+    for run in runs:
+        sources.setdefault(run.description.path.parent, set()).add(run.description.source)
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        about = run.description
+        name = group_of(run, by) if by else "All runs"
+        agent = about.source.rpartition(".")[2] if len(sources[about.path.parent]) > 1 else ""
+        groups.setdefault(" · ".join(part for part in (name, agent) if part), []).append(run)
+    return groups
 
 
 def _label(label: str, signal: str, signals: int) -> str:

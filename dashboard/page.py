@@ -25,15 +25,16 @@ from rl_coach.runs.experiments import EVALUATION_REWARD, episode_files
 from rl_coach.runs.run_group import is_group
 from rl_coach.runs.signal_file import MOST_ROWS, TIME_COLUMNS, TOTAL_STEPS, SignalFile
 from rl_coach.runs.status import FAILED
+from rl_coach.runs.workers import RunSignals
 from rl_coach.utils import CoachError
 
 from .colours import line_colour, lowest_free
 from .components import Bar, Comparison, PictureButtons, SignalPicker, Wall
 from .curves import AXIS_COLUMNS, Curve, thin
-from .drawing import Drawing, draw, labels_of
+from .drawing import Drawing, draw, groups_of, labels_of
 from .panels import message, no_experiments, parameters_table, video_gallery
 from .plot import MOST_CURVES, STYLE, SignalPlot
-from .runs_table import GROUPINGS, RunsTable, comparison, group_of, offered_columns, rows_of
+from .runs_table import GROUPINGS, RunsTable, comparison, offered_columns, rows_of
 from .signals import by_use
 from .store import Run, Store
 from .view import LARGEST_WINDOW, TABS, USUAL_COLUMNS, X_AXES, View, from_query, to_query
@@ -452,17 +453,16 @@ class Page:
 
     def _show_table(self) -> None:
         runs = self.store.runs
-        colours = {
-            run_id: line_colour(
-                self._colour_of(self._key_of_group(runs[run_id])) if self.view.draw != "runs" else colour, self.theme
-            )
-            for run_id, colour in zip(self.view.runs, self.view.colours)
+        colours = dict(zip(self.view.runs, self.view.colours))
+        if self.view.draw != "runs":
+            groups = groups_of(self.chosen(), self.view.group)
+            colours = {run.id: self._colour_of(f"group:{name}") for name, members in groups.items() for run in members}
+        shown = {
+            run_id: line_colour(colour, self.theme)
+            for run_id, colour in colours.items()
             if run_id in runs and self.store.scanned.is_set()
         }
-        self.table.show_rows(rows_of(runs, self.view.group, colours, self.view.columns))
-
-    def _key_of_group(self, run: Run) -> str:
-        return f"group:{group_of(run, self.view.group) if self.view.group else 'All runs'}"
+        self.table.show_rows(rows_of(runs, self.view.group, shown, self.view.columns))
 
     def _offer_signals(self) -> None:
         runs = self.store.runs
@@ -657,7 +657,7 @@ class Page:
             experiments = list(dict.fromkeys(run.description.experiment for run in runs))
             colour_of = {run.id: experiments.index(run.description.experiment) for run in runs}
         colours = {run_id: line_colour(colour, self.theme) for run_id, colour in colour_of.items()}
-        data = comparison(runs, labels_of(runs), colours, self.store.differing_parameters, f"{len(runs)} {which}")
+        data = comparison(runs, labels_of(runs), colours, f"{len(runs)} {which}")
         self.compared.sent = json.dumps(data)
 
     # What the user does with runs
@@ -738,7 +738,7 @@ class _Progress:
         self._next = time.monotonic() + _FIRST_PART_SECONDS
         self._drawn = 0
 
-    def __call__(self, done: int, total: int, files: Mapping[str, SignalFile]) -> None:
+    def __call__(self, done: int, total: int, files: Mapping[str, RunSignals]) -> None:
         self._page._note_progress(done, total, self._settings)
         started = time.monotonic()
         if started < self._next or done == total or self._drawn >= MOST_CURVES:
@@ -807,16 +807,16 @@ class EpisodesPanel:
 
     def show(self) -> None:
         """Show the episode that the view names, or the newest."""
-        runs = {run.id: run for run in self.page.chosen()}
-        found = {run_id: files for run_id, run in runs.items() if (files := _episodes_of(run))}
+        chosen = self.page.chosen()
+        csvs = {csv.path: csv for run in chosen for csv in run.csvs}
+        found = {path: files for path, csv in csvs.items() if (files := _episodes_of(csv))}
         if not found:
             text = "Select a run in the table above to see its episodes."
-            if runs:
+            if chosen:
                 text = "No in-episode signals. A run keeps them with --dump_in_episode_signals."
             return self._say(text)
-        labels = labels_of(list(runs.values()))
-        run_id = self.run.value if self.run.value in found else next(iter(found))
-        self._files = found[run_id]
+        path = self.run.value if self.run.value in found else next(iter(found))
+        self._files = found[path]
         asked = self.page.view.episode
         number = asked if asked in self._files else next(reversed(self._files))
         file = SignalFile(self._files[number], most_rows=MOST_ROWS)
@@ -824,28 +824,29 @@ class EpisodesPanel:
             file.refresh()
         except OSError:
             return self._say(f"Episode {number} is gone.")
-        self._offer({labels[key]: key for key in found}, run_id, number, file.names[1:])
-        self._draw(run_id, number, file)
+        self._offer({label: key for key, label in _labels_of_csvs(chosen).items() if key in found}, path, number, file)
+        self._draw(path, number, file)
 
-    def _offer(self, runs: dict[str, str], run_id: str, number: int, names: list[str]) -> None:
+    def _offer(self, runs: dict[str, str], path: str, number: int, file: SignalFile) -> None:
+        names = file.names[1:]
         interesting = [name for name in ("Reward", *names) if name in names and name not in TIME_COLUMNS]
         signals = list(self.page.view.steps) or interesting[:_EPISODE_SIGNALS_AT_FIRST]
         options = names + [name for name in signals if name not in names]
         self._writing = True
-        self.run.param.update(options=runs, value=run_id)
+        self.run.param.update(options=runs, value=path)
         self.episode.param.update(options=list(self._files), value=number)
         self.signals.param.update(names=options, value=signals)
         self._writing = False
         episodes = list(self._files)
         self.before.disabled, self.after.disabled = number == episodes[0], number == episodes[-1]
 
-    def _draw(self, run_id: str, number: int, file: SignalFile) -> None:
+    def _draw(self, path: str, number: int, file: SignalFile) -> None:
         curves = []
         for place, name in enumerate(self.signals.value):
             x, y = file.column(file.names[0]), file.column(name)
             good = np.isfinite(x) & np.isfinite(y)
             if good.any():
-                curves.append(Curve((run_id, str(number), name), name, place, 0, False, x[good], y[good]))
+                curves.append(Curve((path, str(number), name), name, place, 0, False, x[good], y[good]))
         if not curves:
             return self._say(f"Episode {number} has no values of these signals.", choices=True)
         self.plot.show(curves, "Step of the episode", ", ".join(curve.label for curve in curves[:3]), "")
@@ -868,6 +869,16 @@ def _episodes_of(run: Run) -> dict[int, Path]:
         return episode_files(run.path)
     except OSError:
         return {}
+
+
+def _labels_of_csvs(runs: list[Run]) -> dict[str, str]:
+    """A label for each CSV: its run's, and the worker where there are several."""
+    labels = labels_of(runs)
+    return {
+        csv.path: f"{labels[run.id]} · worker {csv.description.worker}" if run.workers else labels[run.id]
+        for run in runs
+        for csv in run.csvs
+    }
 
 
 def _counted(runs: int) -> str:

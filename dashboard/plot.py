@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Sequence
@@ -162,6 +163,12 @@ class SignalPlot:
         """Draw these curves, those that stay only with new data; keep the ranges if the user set them."""
         self._take_ranges()
         self._curves = list(curves[:MOST_CURVES])
+        document = self.figure.document
+        # Bokeh looks through all models of the page after each line that is added: here once, after the last.
+        with document.models.freeze() if document is not None else contextlib.nullcontext():
+            self._show(x_label, left_label, right_label)
+
+    def _show(self, x_label: str, left_label: str, right_label: str) -> None:
         # The axes first, because the browser gets one change after the other: no line is seen on axes of other lines.
         plot = self.figure
         plot.xaxis.axis_label, plot.yaxis[0].axis_label = x_label, left_label

@@ -7,7 +7,7 @@ import secrets
 import socket
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from tornado.httputil import HTTPHeaders, HTTPServerRequest
 from tornado.routing import Matcher, Rule
@@ -52,8 +52,13 @@ def origins(hosts: Iterable[str]) -> list[str]:
 
 
 def protect(application: Application, hosts: set[str]) -> None:
-    """Refuse requests to other host names, and give every page its content security policy."""
-    application.default_router.rules.insert(0, Rule(_OtherHost(hosts), _Refusal))
+    """Refuse requests to other host names and malformed ones; give every page its content security policy."""
+    told = {"status": 403, "text": "The dashboard was not told of this host name: start it with --allow-host NAME."}
+    rules = [
+        Rule(_OtherHost(hosts), _Refusal, told),
+        Rule(_Malformed(), _Refusal, {"status": 404, "text": "Not found."}),
+    ]
+    application.default_router.rules[:0] = rules
     application.add_transform(_Policy)
 
 
@@ -72,6 +77,21 @@ class _OtherHost(Matcher):
         return None if host_of(request.headers.get("Host", "")) in self._hosts else {}
 
 
+class _Malformed(Matcher):
+    """Fits requests that the handlers of Tornado, Bokeh and Panel fail on: a zero byte in a path, a name that begins
+    with a dot, a query that is not UTF-8, and questions of other sites (OPTIONS), which get no answer here anyway."""
+
+    def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
+        """An empty dictionary for a request that is to be refused, None for any other."""
+        path = unquote(request.path)
+        try:
+            unquote(request.query, errors="strict")
+        except UnicodeDecodeError:
+            return {}
+        is_malformed = "\0" in path or "/." in path.replace("\\", "/") or request.method == "OPTIONS"
+        return {} if is_malformed else None
+
+
 def host_of(header: str) -> str:
     """The name in a Host header, without its port; empty if it is not a name."""
     try:
@@ -81,10 +101,14 @@ def host_of(header: str) -> str:
 
 
 class _Refusal(RequestHandler):
+    def initialize(self, status: int, text: str) -> None:
+        self._refused = status, text
+
     def prepare(self) -> None:
-        self.set_status(403)
+        status, text = self._refused
+        self.set_status(status)
         self.set_header("Content-Type", "text/plain")
-        self.finish("The dashboard was not told of this host name: start it with --allow-host NAME.\n")
+        self.finish(f"{text}\n")
 
 
 class _Policy(OutputTransform):

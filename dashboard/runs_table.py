@@ -12,10 +12,11 @@ from typing import Any, Iterable, Mapping, Sequence
 import param
 from panel.custom import JSComponent
 
+from rl_coach.runs.experiments import Summary
 from rl_coach.runs.status import RUNNING
 
 from .components import script, style
-from .store import Run
+from .store import Run, ranked_by_difference
 
 GROUPINGS = {
     "experiment": "Experiment",
@@ -23,7 +24,6 @@ GROUPINGS = {
     "agent": "Agent",
     "environment": "Environment",
     "seed": "Seed",
-    "worker": "Worker",
     "framework": "Framework",
     "tags": "Tags",
     "state": "State",
@@ -141,7 +141,8 @@ def row_of(
         "archived": run.annotation.archived,
         "evaluates": about.evaluates_only,
         "remark": run.remark,
-        "detail": "" if alone else detail_of(run),
+        "detail": workers_of(run) if alone else detail_of(run),
+        "workers": [_worker_row(worker) for worker in run.workers],
         "preset": about.preset,
         "agent": about.agent,
         "environment": about.environment,
@@ -151,14 +152,32 @@ def row_of(
         "seed": about.seed,
         "state": run.state,
         "error": run.error,
-        "steps": _known(summary.steps),
-        "speed": _known(summary.steps_per_second),
-        "last": _known(summary.last_evaluation_reward),
-        "best": _known(summary.best_evaluation_reward) if summary.complete else None,
+        **_results(summary),
         "start": about.start,
         "minutes": _known(max(0.0, minutes)),
         "colour": colour,
         "group": group_of(run, group) if group else "",
+    }
+
+
+def _results(summary: Summary) -> dict[str, float | None]:
+    return {
+        "steps": _known(summary.steps),
+        "speed": _known(summary.steps_per_second),
+        "last": _known(summary.last_evaluation_reward),
+        "best": _known(summary.best_evaluation_reward) if summary.complete else None,
+    }
+
+
+def _worker_row(worker: Run) -> dict[str, Any]:
+    """Make the line of a worker, below its run."""
+    about = worker.description
+    return {
+        "name": f"worker {about.worker}",
+        "evaluates": about.evaluates_only,
+        "remark": worker.remark,
+        **_results(worker.summary),
+        "minutes": _known(worker.summary.minutes),
     }
 
 
@@ -183,15 +202,17 @@ def offered_columns(
 
 
 def comparison(
-    runs: Sequence[Run], labels: Mapping[str, str], colours: Mapping[str, str], differing: Sequence[str], which: str
+    runs: Sequence[Run], labels: Mapping[str, str], colours: Mapping[str, str], which: str
 ) -> dict[str, Any]:
     """Parameters and results of runs, for the scatter and the parallel coordinates.
+
+    The parameters that differ between these runs come first, ranked by how many runs differ.
 
     :param which: a description of the runs
     """
     names = {name for run in runs for name in run.description.parameters}
-    ordered = [name for name in differing if name in names]
-    ordered += sorted(names - set(ordered))
+    differing = ranked_by_difference([run.description for run in runs])
+    ordered = differing + sorted(names.difference(differing))
     points = []
     for run in runs:
         values = {name: plain_value(run.description.parameters.get(name)) for name in ordered}
@@ -200,18 +221,21 @@ def comparison(
     return {
         "runs": points,
         "parameters": ordered,
-        "differing": [name for name in ordered if name in set(differing)],
+        "differing": differing,
         "results": list(RESULTS),
         "which": which,
     }
 
 
 def detail_of(run: Run) -> str:
-    """Worker and agent, which tell a run from the others in its directory."""
-    about = run.description
-    source = about.source.rpartition(".")[2]
-    worker = f"worker {about.worker}" if about.worker is not None else ""
-    return " · ".join(part for part in (worker, source) if part)
+    """Workers and agent, which tell a run from the others in its directory."""
+    source = run.description.source.rpartition(".")[2]
+    return " · ".join(part for part in (workers_of(run), source) if part)
+
+
+def workers_of(run: Run) -> str:
+    """Number of a run's workers; empty for one that has no others."""
+    return f"{len(run.workers)} workers" if run.workers else ""
 
 
 def group_of(run: Run, group: str) -> str:

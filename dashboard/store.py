@@ -9,7 +9,7 @@ import os
 import pathlib
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -23,6 +23,7 @@ from rl_coach.runs.experiments import (
     RunDescription,
     Summary,
     describe,
+    describe_run,
     find_signal_files,
     last_growth,
     read_end,
@@ -30,6 +31,7 @@ from rl_coach.runs.experiments import (
 )
 from rl_coach.runs.signal_file import MOST_ROWS, TIME_COLUMNS, SignalFile
 from rl_coach.runs.status import FINISHED, RUNNING, STALLED, STATUS_FILE, read_status, state_of
+from rl_coach.runs.workers import RunSignals
 from rl_coach.utils import CoachError
 
 from .cache import ColumnCache
@@ -42,7 +44,7 @@ LARGEST_WHOLE_BYTES = 64 << 20
 MOST_WHOLE_COLUMNS = 1000
 """Of a larger file, or one with more columns, only the columns that are drawn are read."""
 _SUMMARISED = (*TIME_COLUMNS, EVALUATION_REWARD)
-Told = Callable[[int, int, Mapping[str, SignalFile]], None]
+Told = Callable[[int, int, Mapping[str, RunSignals]], None]
 _logger = logging.getLogger(__name__)
 _INDEXING_SLICE_SECONDS = 0.5
 _PAGES_GO_FIRST_SECONDS = 1.5
@@ -57,7 +59,7 @@ _ALWAYS_DIFFERENT = {"start_time", "command_line", "experiment_path", "checkpoin
 
 @dataclass(frozen=True)
 class Run:
-    """A run as of the last look.
+    """A run, or one worker of a run of several, as of the last look.
 
     :param names: the columns of its CSV
     :param error: the reason of its failure, if it is known
@@ -71,6 +73,7 @@ class Run:
     :param left_out: number of damaged lines in the part of its CSV that ``summary`` covers
     :param is_condensed: whether its CSV has more rows than are kept
     :param trouble: the reason why it could not be read, if any
+    :param workers: the workers whose CSVs together are this run, the first worker first; empty if it has one CSV
     """
 
     description: RunDescription
@@ -89,6 +92,35 @@ class Run:
     left_out: int = 0
     is_condensed: bool = False
     trouble: str = ""
+    workers: tuple[Run, ...] = ()
+
+    @classmethod
+    def of_workers(cls, workers: Sequence[Run]) -> Run:
+        """The run of these workers; one worker alone is the run itself."""
+        first = workers[0]
+        if len(workers) == 1:
+            return first
+        return cls(
+            describe_run([worker.description for worker in workers]),
+            state=next((worker.state for worker in workers if worker.state == RUNNING), first.state),
+            error=first.error,
+            summary=Summary.of_workers(
+                [worker.summary for worker in workers], [not worker.description.evaluates_only for worker in workers]
+            ),
+            names=tuple(dict.fromkeys(name for worker in workers for name in worker.names)),
+            modified=max(worker.modified for worker in workers),
+            size=sum(worker.size for worker in workers),
+            annotation=first.annotation,
+            left_out=sum(worker.left_out for worker in workers),
+            is_condensed=any(worker.is_condensed for worker in workers),
+            trouble=next((worker.trouble for worker in workers if worker.trouble), ""),
+            workers=tuple(workers),
+        )
+
+    @property
+    def csvs(self) -> tuple[Run, ...]:
+        """Each of its workers, or itself: one for each CSV."""
+        return self.workers or (self,)
 
     @property
     def title(self) -> str:
@@ -110,9 +142,10 @@ class Run:
     @property
     def drawn(self) -> Run:
         """Everything that a drawing depends on."""
-        return replace(
+        plain = replace(
             self, summary=_NOTHING_READ, offset=0, seam=b"", left_out=0, is_condensed=False, grew=False, said=0.0
         )
+        return replace(plain, workers=tuple(worker.drawn for worker in self.workers))
 
     @property
     def id(self) -> str:
@@ -121,7 +154,7 @@ class Run:
 
     @property
     def path(self) -> str:
-        """The CSV's path."""
+        """The path of its CSV, of several that of the first worker."""
         return str(self.description.path)
 
 
@@ -155,6 +188,7 @@ class Store:
         self.root = pathlib.Path(os.path.abspath(root))
         self.editable = editable
         self.runs: dict[str, Run] = {}
+        self._csvs: dict[str, Run] = {}
         self.differing_parameters: list[str] = []
         self._compared: list[RunDescription] = []
         self.version = 0
@@ -218,7 +252,7 @@ class Store:
         self._stop.wait(max(0.0, deadline - time.monotonic()))
 
     def _unread_bytes(self) -> int:
-        return sum(run.size for run in self.runs.values() if not run.summary.complete)
+        return sum(csv.size for csv in self._csvs.values() if not csv.summary.complete)
 
     def scan(self) -> bool:
         """Look at every CSV's size and read the newest rows of those that changed; whether anything did.
@@ -226,22 +260,20 @@ class Store:
         The first time, which may take long, the newest runs come first and are shown before the others are read.
         """
         found = self._find()
-        by_path = {run.path: run for run in self.runs.values()}
-        now, runs, shown_at = time.time(), {}, time.monotonic()
+        now, csvs, shown_at = time.time(), {}, time.monotonic()
         for (path, stat), run_id in zip(found.items(), run_ids(self.root, list(found))):
             self._may_look.wait(_LONGEST_REST_SECONDS)
             if self._stop.is_set():
                 return False
-            run = self._look(path, stat, run_id, by_path.get(path), now)
-            if run is not None:
-                runs[run_id] = run
+            csv = self._look(path, stat, run_id, self._csvs.get(path), now)
+            if csv is not None:
+                csvs[path] = csv
             if not self.scanned.is_set() and time.monotonic() - shown_at > _SHOW_FOUND_EVERY_SECONDS:
-                self._publish(dict(runs))
+                self._publish(dict(csvs))
                 shown_at = time.monotonic()
-        changed = runs != self.runs
+        changed = csvs != self._csvs
         if changed or not self.scanned.is_set():
-            self._compare([run.description for run in runs.values()])
-            self._publish(runs)
+            self._publish(csvs, compares=True)
         self.scanned.set()
         return changed
 
@@ -250,9 +282,29 @@ class Store:
             self.differing_parameters = differing_parameters(descriptions)
             self._compared = descriptions
 
-    def _publish(self, runs: dict[str, Run]) -> None:
-        self.runs = runs
+    def _publish(self, csvs: dict[str, Run], compares: bool = False) -> None:
+        """Show the runs that these CSVs, each by its path, are of.
+
+        :param compares: find the parameters that differ, too
+        """
+        self._csvs, self.runs = csvs, self._runs_of(csvs.values())
+        if compares:
+            self._compare([run.description for run in self.runs.values()])
         self.version += 1
+
+    def _runs_of(self, csvs: Iterable[Run]) -> dict[str, Run]:
+        found: dict[str, list[Run]] = {}
+        for csv in csvs:
+            found.setdefault(csv.id, []).append(csv)
+        runs = {}
+        for run_id, workers in found.items():
+            workers.sort(key=lambda worker: worker.description.worker or 0)
+            run, known = Run.of_workers(workers), self.runs.get(run_id)
+            if run.workers and known is not None and run.description == known.description:
+                # The same object: parameters of runs are compared again only where a description is a new one.
+                run = replace(run, description=known.description)
+            runs[run_id] = run
+        return runs
 
     def _find(self) -> dict[str, os.stat_result]:
         found = {}
@@ -352,17 +404,17 @@ class Store:
 
         It takes half a second, or until a page asks for columns.
         """
-        waiting = [run for run in self.runs.values() if not run.summary.complete]
+        waiting = [csv for csv in self._csvs.values() if not csv.summary.complete]
         started = time.monotonic()
         deadline = started + _INDEXING_SLICE_SECONDS
         read: dict[str, Run] = {}
-        for run in waiting:
-            if (whole := self._read_whole(run)) is not None:
-                read[run.id] = whole
+        for csv in waiting:
+            if (whole := self._read_whole(csv)) is not None:
+                read[csv.path] = whole
             if time.monotonic() > deadline or self._asked_at > started or self._stop.is_set():
                 break
         if read:
-            self._publish({run_id: read.get(run_id, run) for run_id, run in self.runs.items()})
+            self._publish({**self._csvs, **read})
         elif time.monotonic() - self._summaries_kept_at > _KEEP_SUMMARIES_EVERY_SECONDS:
             self._keep_summaries()
         return bool(read)
@@ -388,7 +440,7 @@ class Store:
         if not self._cache or not self._summaries_changed:
             return
         self._summaries_changed = False
-        self._cache.write_summaries({run.path: _kept(run) for run in self.runs.values() if run.offset})
+        self._cache.write_summaries({path: _kept(csv) for path, csv in self._csvs.items() if csv.offset})
 
     def _open(self, run: Run, wanted: Collection[str], is_one_of_many: bool = False) -> SignalFile:
         """The reader of a run's CSV: of all columns or, where that would take too much memory, of those wanted."""
@@ -419,8 +471,8 @@ class Store:
         running = [run.title for run in chosen if run.state == RUNNING]
         if running:
             raise CoachError(f"'{running[0]}' is running: stop it before you delete it")
-        deleted = {run.path for run in chosen}
-        paths = [path for run in chosen for path in self._all_of(run, deleted)]
+        deleted = {csv.path for run in chosen for csv in run.csvs}
+        paths = [path for run in chosen for csv in run.csvs for path in self._all_of(csv, deleted)]
         moved = run_annotations.move_to_trash(dict.fromkeys(paths), self.root)
         self._look_again_at(chosen)
         return moved
@@ -430,22 +482,22 @@ class Store:
             raise CoachError("runs cannot be changed here: start the dashboard with --edit")
         return [self.runs[run_id] for run_id in run_ids if run_id in self.runs]
 
-    def _all_of(self, run: Run, deleted: set[str]) -> list[pathlib.Path]:
-        directory = pathlib.Path(run.path).parent
-        others = {other.path for other in self.runs.values() if pathlib.Path(other.path).is_relative_to(directory)}
+    def _all_of(self, csv: Run, deleted: set[str]) -> list[pathlib.Path]:
+        directory = pathlib.Path(csv.path).parent
+        others = {path for path in self._csvs if pathlib.Path(path).is_relative_to(directory)}
         if directory != self.root and others <= deleted:
             return [directory]
-        return [file for file in directory.iterdir() if file.stem == pathlib.Path(run.path).stem]
+        return [file for file in directory.iterdir() if file.stem == pathlib.Path(csv.path).stem]
 
     def _look_again_at(self, chosen: Sequence[Run]) -> None:
         """Show at once what has just been done, and not only with the next look."""
-        runs = dict(self.runs)
-        for run in chosen:
-            if not os.path.exists(run.path):
-                runs.pop(run.id, None)
-            elif run.id in runs:
-                runs[run.id] = replace(runs[run.id], annotation=run_annotations.read(run.path))
-        self._publish(runs)
+        csvs = dict(self._csvs)
+        for csv in (csv for run in chosen for csv in run.csvs):
+            if not os.path.exists(csv.path):
+                csvs.pop(csv.path, None)
+            elif csv.path in csvs:
+                csvs[csv.path] = replace(csvs[csv.path], annotation=run_annotations.read(csv.path))
+        self._publish(csvs)
 
     def let_pages_go_first(self) -> None:
         """Pause reading ahead for a moment while a page is being drawn."""
@@ -464,7 +516,7 @@ class Store:
 
     def columns(
         self, run_ids: Iterable[str], signals: Iterable[str] = (), told: Told = lambda *of: None
-    ) -> dict[str, SignalFile]:
+    ) -> dict[str, RunSignals]:
         """The signals of runs, up to date. Runs that are gone are left out.
 
         :param signals: which columns are needed at least; of large files, and of many that are new, no others are read
@@ -475,25 +527,33 @@ class Store:
         self.let_pages_go_first()
         wanted, needed = [run_id for run_id in run_ids if run_id in self.runs], frozenset(signals)
         are_many = sum(self.runs[run_id].size for run_id in wanted) > LARGEST_COLUMNS_BYTES
-        read = partial(self._column_file, signals=needed, is_one_of_many=are_many)
-        files: dict[str, SignalFile] = {}
+        read = partial(self._signals_of, signals=needed, is_one_of_many=are_many)
+        files: dict[str, RunSignals] = {}
         with ThreadPoolExecutor(2, "columns") as pool:
             try:
-                for place, (run_id, file) in enumerate(zip(wanted, pool.map(read, wanted))):
+                for place, (run_id, read_signals) in enumerate(zip(wanted, pool.map(read, wanted))):
                     self._end_if_stopped()
                     self.let_pages_go_first()
-                    if file is not None:
-                        files[run_id] = file
+                    if read_signals is not None:
+                        files[run_id] = read_signals
                     told(place + 1, len(wanted), files)
             finally:
                 pool.shutdown(cancel_futures=True)
         self._forget_columns()
         return files
 
-    def _column_file(self, run_id: str, signals: frozenset[str], is_one_of_many: bool) -> SignalFile | None:
+    def _signals_of(self, run_id: str, signals: frozenset[str], is_one_of_many: bool) -> RunSignals | None:
         run = self.runs.get(run_id)
-        if run is None or run.trouble:
+        csvs = run.csvs if run is not None else ()
+        if len(csvs) > 1:
+            signals = signals.union(TIME_COLUMNS)  # by which the rows of several workers are ordered
+        files = [(csv, self._column_file(csv, signals, is_one_of_many)) for csv in csvs if not csv.trouble]
+        read = [(csv, file) for csv, file in files if file is not None]
+        if not read:
             return None
+        return RunSignals([file for _, file in read], [not csv.description.evaluates_only for csv, _ in read])
+
+    def _column_file(self, run: Run, signals: frozenset[str], is_one_of_many: bool) -> SignalFile | None:
         with self._columns_lock:
             lock = self._file_locks.setdefault(run.path, threading.Lock())
         with lock:
@@ -505,7 +565,7 @@ class Store:
             except OSError:
                 return None
             except Exception as error:
-                self._publish({**self.runs, run.id: self._not_read(run, os.stat(run.path), error)})
+                self._publish({**self._csvs, run.path: self._not_read(run, os.stat(run.path), error)})
                 return None
             with self._columns_lock:
                 self._columns[run.path] = file
@@ -532,7 +592,28 @@ def differing_parameters(descriptions: Sequence[RunDescription]) -> list[str]:
                 differing.add(name)
     differing.update(name for name, (_, count) in seen.items() if count < len(descriptions))
     names = (name for name in differing if name.rpartition(".")[2] not in _ALWAYS_DIFFERENT)
-    return sorted(names, key=lambda name: (name.startswith(_ADMINISTRATIVE) or name == "environment.seed", name))
+    return sorted(names, key=lambda name: (_is_administrative(name), name))
+
+
+def ranked_by_difference(descriptions: Sequence[RunDescription]) -> list[str]:
+    """The parameters that differ, first those in which most runs differ from the most common value.
+
+    Of equal ones those come first that more runs have set; parameters that do not belong to the agent or its
+    environment come last.
+    """
+
+    def rank(name: str) -> tuple[bool, int, int, str]:
+        values = [about.parameters.get(name) for about in descriptions]
+        counts = Counter(str(value) for value in values if value is not None)
+        number = counts.total()
+        most_common = max(counts.values(), default=0)
+        return _is_administrative(name), most_common - number, len(values) - number, name
+
+    return sorted(differing_parameters(descriptions), key=rank)
+
+
+def _is_administrative(name: str) -> bool:
+    return name.startswith(_ADMINISTRATIVE) or name in ("seed", "environment.seed")
 
 
 def _when_changed(directory: str, name: str) -> float:

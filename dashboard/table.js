@@ -96,6 +96,7 @@ function matcher(filter, regex) {
 export function render({ model, el }) {
   const rows = new Map();
   const folded = new Set();
+  const unfolded = new Set(); // runs whose workers are shown
   let lines = [];
   let anchor = null;
   let isTold = false;
@@ -205,7 +206,7 @@ export function render({ model, el }) {
       if (missing(x) !== missing(y)) return missing(x) ? 1 : -1;
       return (down ? compare(y, x) : compare(x, y)) || compare(a.id, b.id);
     });
-    lines = model.grouped ? byGroup(shown) : shown.map((row) => ({ row }));
+    lines = model.grouped ? byGroup(shown) : shown.flatMap(withWorkers);
     for (const cell of head.querySelectorAll(".title")) {
       const sorted = cell.dataset.key === key;
       cell.setAttribute("aria-sort", sorted ? (down ? "descending" : "ascending") : "none");
@@ -247,9 +248,15 @@ export function render({ model, el }) {
     for (const name of [...groups.keys()].sort(compare)) {
       const members = groups.get(name);
       made.push({ group: name, members });
-      if (!folded.has(name)) made.push(...members.map((row) => ({ row })));
+      if (!folded.has(name)) made.push(...members.flatMap(withWorkers));
     }
     return made;
+  }
+
+  const withWorkers = (row) => [{ row }, ...(unfolded.has(row.id) ? row.workers.map((worker) => ({ worker, of: row })) : [])];
+  function unfold(row, on) {
+    on ? unfolded.add(row.id) : unfolded.delete(row.id);
+    arrange();
   }
 
   // Lines stay the same elements while what they say changes: a click whose line is replaced under it is lost.
@@ -265,13 +272,15 @@ export function render({ model, el }) {
       if (top < scroller.scrollTop) scroller.scrollTop = top;
       if (top + ROW > scroller.scrollTop + height) scroller.scrollTop = top + ROW - height;
       draw();
-      body.querySelector('input[tabindex="0"]')?.focus({ preventScroll: true });
+      body.querySelector('[tabindex="0"]')?.focus({ preventScroll: true });
     } else if (event.key === "Enter") {
       event.preventDefault();
       event.target.click();
     } else if (line?.members && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
       event.key === "ArrowLeft" ? folded.add(line.group) : folded.delete(line.group);
       arrange();
+    } else if (line?.row?.workers.length && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
+      unfold(line.row, event.key === "ArrowRight");
     }
   };
   function draw() {
@@ -281,13 +290,14 @@ export function render({ model, el }) {
     const wanted = new Map();
     if (at < first || at >= last) at = Math.min(first, Math.max(0, lines.length - 1));
     for (let index = first; index < last; index++) {
-      const { row, group } = lines[index];
-      const key = row ? `run ${row.id}` : `group ${group}`;
-      const made = row ? rowLine(row, chosen) : groupLine(lines[index], chosen);
+      const { row, group, worker, of } = lines[index];
+      const key = row ? `run ${row.id}` : worker ? `worker ${of.id} ${worker.name}` : `group ${group}`;
+      const made = row ? rowLine(row, chosen) : worker ? workerLine(worker) : groupLine(lines[index], chosen);
       const line = drawn.has(key) ? renewed(drawn.get(key), made) : made;
       line.style.top = `${index * ROW}px`;
-      line.querySelector("input").tabIndex = index === at ? 0 : -1;
-      line.querySelector("input").onfocus = () => { at = index; };
+      const focused = line.querySelector("input, .cell.name");
+      focused.tabIndex = index === at ? 0 : -1;
+      focused.onfocus = () => { at = index; };
       wanted.set(key, line);
     }
     if (!lines.length && rows.size) wanted.set("nothing", element("div", "nothing", "No run fits this filter."));
@@ -309,8 +319,10 @@ export function render({ model, el }) {
     line.onclick = made.onclick;
     if (made.hasAttribute("aria-selected")) line.setAttribute("aria-selected", made.getAttribute("aria-selected"));
     const [box, newBox] = [line, made].map((of) => of.querySelector("input"));
-    Object.assign(box, { checked: newBox.checked, indeterminate: newBox.indeterminate, onchange: newBox.onchange });
-    box.style.accentColor = newBox.style.accentColor;
+    if (box) {
+      Object.assign(box, { checked: newBox.checked, indeterminate: newBox.indeterminate, onchange: newBox.onchange });
+      box.style.accentColor = newBox.style.accentColor;
+    }
     [...made.children].slice(1).forEach((cell, place) => {
       const old = line.children[place + 1];
       if (old.outerHTML === cell.outerHTML) return;
@@ -339,6 +351,26 @@ export function render({ model, el }) {
     return line;
   }
 
+  // A worker is a part of its run: it is shown, not selected.
+  function workerLine(worker) {
+    const line = box("div", "row line worker", element("span", "cell check"), ...columns.map((column) => workerCell(column, worker)));
+    line.setAttribute("role", "row");
+    return line;
+  }
+
+  function workerCell(column, worker) {
+    const value = worker[column.key];
+    const cell = element("span", `cell ${column.key}${column.right ? " right" : ""}`);
+    if (column.kind === "name") {
+      cell.append(element("span", "", worker.name));
+      if (worker.evaluates) cell.append(element("em", "badge", "evaluation"));
+      if (worker.remark) cell.append(element("em", "badge wrong", `⚠ ${worker.remark}`));
+    } else if (value !== undefined) {
+      cell.textContent = column.format(value);
+    }
+    return cell;
+  }
+
   function selectTo(id, on) {
     const ids = lines.filter((line) => line.row).map((line) => line.row.id);
     const [from, to] = [ids.indexOf(anchor), ids.indexOf(id)].sort((a, b) => a - b);
@@ -356,11 +388,22 @@ export function render({ model, el }) {
     ].filter(([, text]) => text);
   }
 
+  function workersFold(row) {
+    const on = unfolded.has(row.id);
+    const fold = element("button", "fold", on ? "▾" : "▸", { title: on ? "Hide the workers" : "Show each worker", tabIndex: -1, "aria-expanded": String(on) });
+    fold.onclick = (event) => {
+      event.stopPropagation();
+      unfold(row, !on);
+    };
+    return fold;
+  }
+
   function cellOf(column, row, on) {
     const cell = element("span", `cell ${column.key}${column.right ? " right" : ""}`);
     const value = row[column.key];
     if (column.kind === "name") {
       cell.append(swatch(on && row.colour, "swatch"), element("b", "", row.name));
+      if (row.workers.length) cell.append(workersFold(row));
       for (const [kind, text] of extras(row)) cell.append(element("em", kind, text));
       cell.title = [row.id, row.remark, row.note].filter(Boolean).join("\n");
     } else if (column.kind === "state") {

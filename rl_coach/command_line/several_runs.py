@@ -15,6 +15,7 @@ from rl_coach.runs.evaluation import RunStatistics
 from rl_coach.runs.progress import duration
 from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, evaluation_of, num_cores
 from rl_coach.runs.status import FINISHED, read_status
+from rl_coach.runs.summary import print_dashboard_command
 from rl_coach.utilities.system import shell_command, shown
 from rl_coach.utils import CoachError
 
@@ -216,9 +217,11 @@ class _Group:
     def _say_where(self, outcomes: Sequence[Outcome], stopped_by: int | None) -> None:
         directory = shown(self._directory)
         self._screen.print(f"experiment: {directory}")
-        self._screen.print(f"look at it: {shell_command('dashboard', '--experiment_dir', directory)}")
-        if not self._trains or stopped_by is None:
-            return
+        if self._trains and stopped_by is not None:
+            self._say_how_to_continue(directory, outcomes)
+        print_dashboard_command(self._directory, self._screen)
+
+    def _say_how_to_continue(self, directory: str, outcomes: Sequence[Outcome]) -> None:
         if any(_shares_weights(outcome.job.directory) for outcome in outcomes):
             self._screen.print(f"runs with several workers cannot be continued: {self._how_to_begin_again(outcomes)}")
         else:

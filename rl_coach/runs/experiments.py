@@ -4,8 +4,8 @@
     >>> experiments.runs[["seed", "state", "best_evaluation_reward"]]
     >>> experiments.signals.groupby("run")["Training Reward"].max()
 
-A run is one signal CSV: one agent of one worker of one experiment. Files are only ever read, never locked, and may
-grow while they are read: a row counts once its line has ended.
+A run is one agent of one experiment. Each of its workers writes a signal CSV; together they are one run. Files are only
+ever read, never locked, and may grow while they are read: a row counts once its line has ended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import os
 import pathlib
 import re
 import time
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -38,6 +39,7 @@ from rl_coach.runs.signal_file import (
     whole_lines,
 )
 from rl_coach.runs.status import is_evaluation, read_status, state_of
+from rl_coach.runs.workers import RunSignals
 from rl_coach.utils import CoachError, did_you_mean
 
 if TYPE_CHECKING:
@@ -111,11 +113,11 @@ def videos(signal_file: str | os.PathLike) -> list[pathlib.Path]:
 
 @dataclass(frozen=True)
 class RunDescription:
-    """Description of a run, from its files' names and the JSON beside its CSV.
+    """Description of a run, or of one of its workers, from its files' names and the JSON beside its CSV.
 
     :param id: the CSV's path below the root, without ``.csv``; only the directory if it holds one run alone
     :param experiment: the experiment's name
-    :param worker: which worker of the run, None if the file does not say
+    :param worker: which worker of the run, None if the file does not say and for a run of several workers
     :param source: graph, level and agent, as in the file's name
     :param start: seconds since the epoch
     :param counts_minutes: whether its ``Wall-Clock Time`` is in minutes; older releases wrote seconds
@@ -146,7 +148,6 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
     """Read what is known of the run whose signals are at ``path``."""
     path = pathlib.Path(path)
     match = _FILE_NAME.match(path.stem)
-    worker = match.group("worker") if match else None
     directory = path.parent
     timestamp = parse_timestamp(directory.name)
     is_named_by_parent = timestamp is not None or is_group(directory.parent)
@@ -157,12 +158,11 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
     settings = _object(document.get("parameters"), document)
     parameters = flatten(settings)
     experiment = experiment_directory.resolve().name if below.startswith(".") else below
-    evaluated = parameters.get("task.evaluate_only")
     return RunDescription(
         id=run_id,
         path=path,
         experiment=experiment,
-        worker=int(worker) if worker is not None else None,
+        worker=worker_of(path),
         source=match.group("source") if match else path.stem,
         preset=_preset(record, parameters) or (pathlib.PurePath(experiment).name if timestamp is not None else ""),
         agent=_agent(parameters),
@@ -172,9 +172,28 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
         counts_minutes=bool(record),
         framework=_first(parameters, "task.framework_type").rpartition(".")[2],
         settings=_flag(record, "-cp", "--custom_parameter"),
-        evaluates_only=evaluated is not None and evaluated is not False,  # 0 evaluates without end
+        evaluates_only=_evaluates_only(parameters),
         parameters={**parameters, **flatten(record, "run.")},
     )
+
+
+def describe_run(workers: Sequence[RunDescription]) -> RunDescription:
+    """Describe the run of these workers, the first of which has its settings; one worker alone is the run itself."""
+    if len(workers) == 1:
+        return workers[0]
+    starts = [worker.start for worker in workers if worker.start is not None]
+    return replace(
+        workers[0],
+        worker=None,
+        start=min(starts, default=None),
+        evaluates_only=all(worker.evaluates_only for worker in workers),
+    )
+
+
+def _evaluates_only(parameters: Mapping[str, Any]) -> bool:
+    """0 is a run that evaluates until it is stopped."""
+    value = parameters.get("task.evaluate_only")
+    return value is not None and value is not False
 
 
 def _object(value: Any, default: dict[str, Any]) -> dict[str, Any]:
@@ -319,6 +338,29 @@ class Summary:
             self.last_evaluation_reward = float(rewards[-1])
             self.best_evaluation_reward = float(np.fmax(self.best_evaluation_reward, rewards.max()))
 
+    @classmethod
+    def of_workers(cls, workers: Sequence[Summary], trains: Sequence[bool]) -> Summary:
+        """State of the run of these workers: the steps of all that train, the mean of their last evaluations, the best.
+
+        :param trains: for each worker whether it trains; one that only evaluates adds no steps
+        """
+        if len(workers) == 1:
+            return workers[0]
+        steps = [one.steps for one, is_training in zip(workers, trains) if is_training or not any(trains)]
+        return cls(
+            steps=_over_known(np.sum, steps),
+            minutes=_over_known(np.max, [one.minutes for one in workers]),
+            last_evaluation_reward=_over_known(np.mean, [one.last_evaluation_reward for one in workers]),
+            best_evaluation_reward=_over_known(np.max, [one.best_evaluation_reward for one in workers]),
+            complete=all(one.complete for one in workers),
+        )
+
+
+def _over_known(statistic: Callable[[np.ndarray], Any], values: Sequence[float]) -> float:
+    """A statistic of the values that are known; NaN if none is."""
+    known = np.array([value for value in values if np.isfinite(value)])
+    return float(statistic(known)) if known.size else float("nan")
+
 
 def read_end(path: str | os.PathLike, counts_minutes: bool, most_bytes: int = 1 << 14) -> tuple[list[str], Summary]:
     """The names of a CSV's columns, and where the run stands by its last rows alone: quick, however long the file.
@@ -380,27 +422,45 @@ def last_growth(description: RunDescription, summary: Summary, modified: float) 
 
 
 def run_ids(root: str | os.PathLike, paths: Sequence[str]) -> list[str]:
-    """A short, unique id for each CSV: its directory below ``root``, and its own name where that has several."""
-    directories = [os.path.dirname(path) for path in paths]
-    count: dict[str, int] = {}
-    for directory in directories:
-        count[directory] = count.get(directory, 0) + 1
+    """The short, unique id of each CSV's run: its directory below ``root``, and a file's name if that has several runs.
+
+    The CSVs of a run's workers have the same id, which is made of the first worker's file.
+    """
+    runs = [_run_of(path) for path in paths]
+    first_files: dict[tuple[str, str], str] = {}
+    for run, path in sorted(zip(runs, paths), key=lambda found: (worker_of(found[1]) or 0, found[1])):
+        first_files.setdefault(run, path)
+    count = Counter(directory for directory, _ in first_files)
     ids = []
-    for path, directory in zip(paths, directories):
+    for directory, name in runs:
         below = os.path.relpath(directory, root)
         alone = count[directory] == 1 and below != "."
-        ids.append(pathlib.PurePath(below if alone else os.path.relpath(path, root)[: -len(".csv")]).as_posix())
+        file = os.path.relpath(first_files[directory, name], root)[: -len(".csv")]
+        ids.append(pathlib.PurePath(below if alone else file).as_posix())
     return ids
+
+
+def _run_of(path: str) -> tuple[str, str]:
+    """Directory of a CSV, and its name without the number of the worker."""
+    directory, name = os.path.split(path)
+    return directory, re.sub(r"^worker_\d+\.", "worker.", name)
+
+
+def worker_of(path: str | os.PathLike) -> int | None:
+    """The number of the worker that wrote a CSV, None if its name does not say."""
+    match = _FILE_NAME.match(pathlib.PurePath(path).stem)
+    return int(match["worker"]) if match and match["worker"] else None
 
 
 @dataclass(frozen=True)
 class Experiments:
     """Runs as data frames.
 
-    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, worker, framework,
-        kind (``training`` or ``evaluation``), state, steps, steps_per_second, last_evaluation_reward,
-        best_evaluation_reward, start, minutes, path
-    :param signals: a row for each row of each CSV: ``run``, then every signal of any run; NaN where a run has none
+    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, workers (how many),
+        framework, kind (``training`` or ``evaluation``), state, steps, steps_per_second, last_evaluation_reward,
+        best_evaluation_reward, start, minutes, path (of its first worker's CSV)
+    :param signals: a row for each row of each CSV: ``run``, ``worker``, then every signal of any run; NaN where a run
+        has none. The rows of several workers are in the order of time, and their counts are those of the whole run
     :param parameters: a row for each run, a column for each setting by its dotted name
     """
 
@@ -414,7 +474,7 @@ class Experiments:
         :param names: the signals wanted; all if none is named
         """
         times = {EPISODE: "episode", TRAINING_ITERATION: "iteration", TOTAL_STEPS: "steps", "minutes": "minutes"}
-        wide = self.signals.rename(columns=times)
+        wide = self.signals.drop(columns="worker").rename(columns=times)
         keys = ["run", *(name for name in times.values() if name in wide)]
         unknown = [name for name in names if name not in wide]
         if unknown:
@@ -459,14 +519,19 @@ def load(path: str | os.PathLike | Sequence[str | os.PathLike] = "experiments") 
     if not files:
         raise CoachError(f"no signal CSV below {', '.join(repr(str(one)) for one in given)}")
     root = os.path.commonpath([os.path.abspath(one if os.path.isdir(one) else os.path.dirname(one)) for one in given])
-    runs, signals, parameters = [], [], {}
+    files.sort(key=lambda file: worker_of(file) or 0)
+    workers: dict[str, list[str]] = {}
     for file, run_id in zip(files, run_ids(root, files)):
-        signal_file = SignalFile(file)
-        signal_file.refresh()
-        description = describe(file, root, run_id)
-        runs.append(_run_row(description, signal_file))
-        signals.append(_signal_frame(description, signal_file))
-        parameters[run_id] = dict(description.parameters)
+        workers.setdefault(run_id, []).append(file)
+    runs, signals, parameters = [], [], {}
+    for run_id, paths in workers.items():
+        signal_files = [SignalFile(file) for file in paths]
+        for signal_file in signal_files:
+            signal_file.refresh()
+        descriptions = [describe(file, root, run_id) for file in paths]
+        runs.append(_run_row(descriptions, signal_files))
+        signals.append(_signal_frame(descriptions, signal_files))
+        parameters[run_id] = dict(descriptions[0].parameters)
     return Experiments(
         pd.DataFrame(runs).set_index("run"),
         pd.concat(signals, ignore_index=True),
@@ -482,10 +547,12 @@ def _signal_files(path: str | os.PathLike) -> list[str]:
     raise CoachError(f"no file or directory '{os.fspath(path)}'")
 
 
-def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, Any]:
-    summary = Summary()
-    if signal_file.table is not None:
-        summary.add(signal_file.table, description.counts_minutes)
+def _run_row(workers: Sequence[RunDescription], files: Sequence[SignalFile]) -> dict[str, Any]:
+    description = describe_run(workers)
+    summary = Summary.of_workers(
+        [_summary_of(worker, file) for worker, file in zip(workers, files)],
+        [not worker.evaluates_only for worker in workers],
+    )
     start, status = description.start, read_status(description.path.parent)
     return {
         "run": description.id,
@@ -494,7 +561,7 @@ def _run_row(description: RunDescription, signal_file: SignalFile) -> dict[str, 
         "agent": description.agent,
         "environment": description.environment,
         "seed": description.seed,
-        "worker": description.worker,
+        "workers": len(workers),
         "framework": description.framework,
         "kind": "evaluation" if description.evaluates_only or is_evaluation(status) else "training",
         "state": _state(description, summary),
@@ -513,10 +580,20 @@ def _state(description: RunDescription, summary: Summary) -> str:
     return state_of(status, modified if status else last_growth(description, summary, modified), time.time())
 
 
-def _signal_frame(description: RunDescription, signal_file: SignalFile) -> pd.DataFrame:
-    frame = signal_file.table.to_pandas() if signal_file.table is not None else pd.DataFrame()
-    minutes = wall_clock_minutes(signal_file.names, signal_file.column, description.counts_minutes)
+def _summary_of(worker: RunDescription, file: SignalFile) -> Summary:
+    summary = Summary()
+    if file.table is not None:
+        summary.add(file.table, worker.counts_minutes)
+    return summary
+
+
+def _signal_frame(workers: Sequence[RunDescription], files: Sequence[SignalFile]) -> pd.DataFrame:
+    signals = RunSignals(files, [not worker.evaluates_only for worker in workers])
+    frame = pd.DataFrame({name: signals.column(name) for name in signals.names})
+    minutes = wall_clock_minutes(signals.names, signals.column, workers[0].counts_minutes)
     if minutes.size:
         frame["minutes"] = minutes
-    frame.insert(0, "run", description.id)
+    numbers = [workers[place].worker for place in signals.workers()]
+    frame.insert(0, "worker", pd.array(numbers, dtype="Int64"))
+    frame.insert(0, "run", workers[0].id)
     return frame

@@ -105,7 +105,7 @@ def evaluated_arguments(
     taken = {name: arguments[name] for name in _OF_EVALUATIONS if name in arguments}
     if not (explicit.checkpoint_restore_dir or explicit.checkpoint_restore_file):
         taken["checkpoint_restore_dir"] = directory
-    name = _experiment_name(pathlib.Path(directory))
+    name = experiment_name(pathlib.Path(directory))
     return taken | ({"experiment_name": name} if name else {}), joined_settings(
         arguments.get("custom_parameter"), explicit.custom_parameter
     )
@@ -147,7 +147,7 @@ def joined_settings(*texts: str | None) -> str:
     return "; ".join(text.strip().rstrip(";") for text in texts if text)
 
 
-def _experiment_name(directory: pathlib.Path) -> str:
+def experiment_name(directory: pathlib.Path) -> str:
     """The name in ``experiments/<name>/<date>``; empty for a directory that lies elsewhere or was renamed."""
     directory = directory.resolve()
     return directory.parent.name if _DATE.fullmatch(directory.name) else ""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import datetime
 import os
+import pathlib
 import shlex
 from dataclasses import dataclass
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter, TrainingSteps
 from rl_coach.installation import is_installed, pip_install
-from rl_coach.logger import TENSORBOARD_DIRECTORY, screen
+from rl_coach.logger import TENSORBOARD_DIRECTORY, ScreenLogger, screen
 from rl_coach.runs.evaluation import EvaluationStatistics
 from rl_coach.runs.progress import Progress, duration
-from rl_coach.utilities.system import program, shell_command
+from rl_coach.runs.record import experiment_name
+from rl_coach.utilities.system import program, shell_command, shown
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,22 @@ class Summary:
 def print_what_can_be_done(experiment_path: str, has_tensorboard: bool, playback_hint: str | None) -> None:
     """Print where a run has written, and the commands that show and play it."""
     screen.print(f"experiment: {experiment_path}")
-    if is_installed("panel"):
-        screen.print(f"look at it: {shell_command('dashboard', '--experiment_dir', experiment_path)}")
     if has_tensorboard:
         screen.print(f"TensorBoard: {_tensorboard_command(experiment_path)}")
     if playback_hint:
         screen.print(f"play it back: {playback_hint}")
+    print_dashboard_command(experiment_path, screen)
+
+
+def print_dashboard_command(experiment_path: str | os.PathLike[str], where: ScreenLogger) -> None:
+    """Print the command that shows a run, or runs that were started together, next to the other experiments."""
+    if not is_installed("panel"):
+        return
+    directory = pathlib.Path(experiment_path).absolute()
+    # A directory that was named in another way may lie among anything.
+    experiments = shown(directory.parent.parent if experiment_name(directory) else directory)
+    flags = [] if experiments == "experiments" else ["-d", experiments]
+    where.print(f"look at it: {shell_command('coach', 'dashboard', *flags)}")
 
 
 def _tensorboard_command(experiment_path: str) -> str:

@@ -42,6 +42,7 @@ def test_coach_dashboard_is_the_same_program(tmp_path):
     ("flags", "said"),
     [
         (["-f", "missing.csv"], "no file 'missing.csv'"),
+        (["-d", "nothere"], "dashboard: no directory 'nothere'"),
         (["-d", __file__], "is a file; show it with --experiment_files"),
         (["--host", "256.0.0.1", "--no-open"], "cannot listen on '256.0.0.1'"),
     ],

@@ -513,6 +513,7 @@ def test_follows_a_real_training(browser, start_dashboard, open_page, tmp_path, 
 
 def test_no_experiments_says_how_to_make_one(browser, start_dashboard, open_page, tmp_path, screenshot):
     root = tmp_path / "none yet"
+    root.mkdir()
     page = open_page(start_dashboard(root).address)
     page.get_by_text("No experiments yet").wait_for()
     page.get_by_text("coach -p CartPole_DQN").wait_for()

@@ -8,7 +8,11 @@ from hypothesis.extra.numpy import arrays
 
 pytest.importorskip("panel")
 
+from bokeh.document import Document
+from bokeh.document.models import DocumentModelManager
+
 from rl_coach.dashboard.curves import Curve, bounds, extremes, line_of, mean_of, smooth, thin
+from rl_coach.dashboard.plot import SignalPlot
 
 values = arrays(np.float64, st.integers(0, 400), elements=st.floats(-1e6, 1e6))
 
@@ -111,6 +115,22 @@ def test_a_mean_begins_with_all_runs_that_begin_nearly_together(late, first):
     mean = mean_of([(early, np.zeros(early.size)), (after, np.full(after.size, 2.0))], "std")
     assert mean["x"][0] == first and mean["x"][-1] == 100
     assert mean["y"][0] == (1 if first == late else 0)
+
+
+def test_many_lines_are_one_change_of_the_page(monkeypatch):
+    looks = []
+    recompute = DocumentModelManager.recompute
+    monkeypatch.setattr(DocumentModelManager, "recompute", lambda self: [looks.append(1), recompute(self)])
+    plot = SignalPlot("light", False, False, lambda zoom: None, lambda work: work())
+    document = Document()
+    document.add_root(plot.figure)
+    x = np.arange(5.0)
+    lines = [Curve((str(place), "y", "left"), f"run {place}", place, 0, False, x, x, raw=x) for place in range(20)]
+    looks.clear()
+    plot.show(lines, "x", "y", "")
+    assert len(looks) == 1 and len(plot.figure.renderers) == 60
+    plot.show(lines[:5], "x", "y", "")
+    assert len(looks) == 2 and len(plot.figure.renderers) == 15
 
 
 def test_bounds_leave_a_margin_and_never_collapse():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import shutil
 
 import numpy as np
@@ -11,14 +12,14 @@ pytest.importorskip("panel")
 from rl_coach.dashboard import cache as cache_module
 from rl_coach.dashboard import store as store_module
 from rl_coach.dashboard.cache import ColumnCache
-from rl_coach.dashboard.drawing import draw, labels_of
+from rl_coach.dashboard.drawing import draw, groups_of, labels_of
 from rl_coach.dashboard.media import is_media, url_of
 from rl_coach.dashboard.panels import no_experiments, parameters_table, video_gallery
 from rl_coach.dashboard.runs_table import group_of, rows_of
-from rl_coach.dashboard.store import Store
+from rl_coach.dashboard.store import Store, ranked_by_difference
 from rl_coach.dashboard.view import View
 from rl_coach.runs import signal_file
-from rl_coach.runs.experiments import SignalFile
+from rl_coach.runs.experiments import RunDescription, SignalFile
 from rl_coach.runs.status import FAILED, FINISHED, RUNNING, RunStatus
 from tests.dashboard.runs import signal_rows, write_gif, write_run
 
@@ -51,7 +52,7 @@ def test_finds_runs_and_what_they_reached(root):
     assert run.state == FINISHED and run.summary.complete
     assert run.summary.steps == whole.column("Total steps")[-1]
     assert run.summary.best_evaluation_reward == np.nanmax(whole.column("Evaluation Reward"))
-    assert sum(run.state == FAILED for run in store.runs.values()) == 2
+    assert sum(run.state == FAILED for run in store.runs.values()) == 1
 
 
 def test_the_first_look_knows_the_last_values_and_reading_on_the_best(root):
@@ -137,8 +138,53 @@ def test_groups_and_what_differs(root):
     assert {group_of(run, "agent.extra") for run in runs} == {"", "1"}
     assert "seed" in store.differing_parameters and "agent.algorithm.discount" not in store.differing_parameters
     assert "agent.extra" in store.differing_parameters and "run.start_time" not in store.differing_parameters
-    row = next(row for row in rows_of(store.runs, "worker", {}) if row["group"] == "1")
-    assert row["detail"] == "worker 1 · agent"
+
+
+def test_the_workers_of_a_run_are_one_row_with_each_of_them_in_it(root):
+    store = scanned(root)
+    run = store.runs["CartPole_A3C/22_11_2026-09_00"]
+    assert len(run.workers) == 2 and run.summary.steps == sum(worker.summary.steps for worker in run.workers)
+    rows = [row for row in rows_of(store.runs, "experiment", {}) if row["group"] == "CartPole_A3C"]
+    assert [(row["id"], row["detail"], row["steps"]) for row in rows] == [(run.id, "2 workers", run.summary.steps)]
+    assert [(worker["name"], worker["steps"]) for worker in rows[0]["workers"]] == [
+        (f"worker {place}", worker.summary.steps) for place, worker in enumerate(run.workers)
+    ]
+
+
+def test_the_workers_of_a_run_are_one_curve_over_all_their_steps(root):
+    store = scanned(root)
+    run_id = "CartPole_A3C/22_11_2026-09_00"
+    view = View(runs=(run_id,), left=("Training Reward",), x="steps", draw="confidence")
+    (curve,) = draw(view, store.runs, store.columns(view.runs), lambda key: 0).curves
+    assert curve.label == "All runs (1)" and np.array_equal(curve.low, curve.high)
+    assert curve.x[-1] == store.runs[run_id].summary.steps
+    with open(store.runs[run_id].workers[1].path, "a") as file:
+        file.write(signal_rows(1, first=31)[0] + "\n")
+    before = store.runs[run_id].drawn
+    assert store.scan() and store.runs[run_id].drawn != before
+    assert store.columns(view.runs)[run_id].rows == 61
+
+
+def test_agents_of_one_run_are_no_independent_runs(root):
+    for run in ("22_11_2026-09_00", "22_11_2026-10_00"):
+        path = write_run(root, "CartPole_A3C", run, rows=30)
+        path.with_name(path.name.replace("agent_0", "other_0")).write_text(path.read_text())
+    store = scanned(root)
+    chosen = [run for run in store.runs.values() if run.description.experiment == "CartPole_A3C"]
+    groups = groups_of(chosen, "experiment")
+    assert {name: len(runs) for name, runs in groups.items()} == {
+        "CartPole_A3C · agent": 2,
+        "CartPole_A3C · other": 2,
+    }
+
+
+def test_a_run_of_several_workers_is_annotated_and_deleted_as_one(root):
+    store = scanned(root)
+    run = store.runs["CartPole_A3C/22_11_2026-09_00"]
+    assert store.annotate([run.id], {"name": "two"}) == 1
+    assert store.runs[run.id].title == "two"
+    store.delete([run.id])
+    assert run.id not in store.runs and not os.path.exists(os.path.dirname(run.path))
 
 
 def test_labels_say_what_tells_runs_apart(root):
@@ -159,7 +205,7 @@ def test_draws_runs_and_groups(root):
     assert all(curve.raw is not None for curve in drawn.curves)
     grouped = View(runs=view.runs, left=view.left, group="experiment", draw="confidence")
     curves = draw(grouped, store.runs, files, lambda key: 0).curves
-    assert sorted(curve.label for curve in curves) == ["CartPole_A3C (2)", "CartPole_DQN (2)"]
+    assert sorted(curve.label for curve in curves) == ["CartPole_A3C (1)", "CartPole_DQN (2)"]
     assert all(np.all(curve.low <= curve.y) for curve in curves)
 
 
@@ -227,9 +273,9 @@ def test_the_first_look_shows_the_newest_runs_before_it_is_through(root, monkeyp
     shown = []
     store = Store(root)
     publish = store._publish
-    monkeypatch.setattr(store, "_publish", lambda runs: [shown.append(list(runs)), publish(runs)])
+    monkeypatch.setattr(store, "_publish", lambda *of, **named: [publish(*of, **named), shown.append(list(store.runs))])
     store.scan()
-    assert [len(runs) for runs in shown] == [1, 2, 3, 4, 4][: len(shown)] and len(shown) > 2
+    assert [len(runs) for runs in shown] == [1, 1, 2, 3, 3][: len(shown)] and len(shown) > 2
     assert shown[-1] == sorted(shown[-1], key=lambda run_id: -store.runs[run_id].modified)
     shown.clear()
     store.scan()
@@ -273,14 +319,20 @@ def test_of_many_runs_only_what_is_drawn_is_read(tmp_path, monkeypatch):
     store = Store(tmp_path)
     store.scan()
     one = next(iter(store.runs))
-    whole = store.columns([one], ["Q/Mean"])[one]
+    store.columns([one], ["Q/Mean"])
     monkeypatch.setattr(store_module, "LARGEST_COLUMNS_BYTES", 10_000)
     told = []
     files = store.columns(store.runs, ["Q/Mean"], lambda done, total, files: told.append((done, total, len(files))))
     assert told == [(1, 3, 1), (2, 3, 2), (3, 3, 3)]
-    assert files[one] is whole
-    others = [file for run_id, file in files.items() if run_id != one]
-    assert [file.rows for file in others] == [50, 50]
-    assert not any("Loss/Mean" in file.table.column_names for file in others)
+    assert [file.rows for file in files.values()] == [50, 50, 50]
+    read = {run_id: bool(np.isfinite(file.column("Loss/Mean")).any()) for run_id, file in files.items()}
+    assert read == {run_id: run_id == one for run_id in files}
     again = store.columns(store.runs, ["Loss/Mean"])
-    assert all("Loss/Mean" in file.table.column_names for file in again.values())
+    assert all(np.isfinite(file.column("Loss/Mean")).any() for file in again.values())
+
+
+def test_parameters_are_ranked_by_how_many_runs_differ():
+    values = [{"a": 1, "often": seed, "seldom": int(seed == 0), "task.seed": seed} for seed in range(4)]
+    values[3]["only"] = 7
+    found = [RunDescription(str(place), pathlib.Path("x.csv"), "x", parameters=of) for place, of in enumerate(values)]
+    assert ranked_by_difference(found) == ["often", "seldom", "only", "task.seed"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import re
+import time
 
+import pandas as pd
 import pytest
 
 pytest.importorskip("panel")
@@ -315,8 +317,9 @@ def test_a_run_is_deleted_to_the_trash_and_taken_back(root, start_dashboard, ope
 
 
 def test_a_running_run_and_one_that_others_may_see_are_not_deleted(root, start_dashboard, open_page):  # noqa: F811
-    write_run(root, "Busy", "23_11_2026-10_00", rows=10)
-    page = open_page(start_dashboard(root).address, runs="Busy/23_11_2026-10_00")
+    now = time.strftime("%d_%m_%Y-%H_%M")  # a CSV that is much newer than its run is a copy, which does not run
+    write_run(root, "Busy", now, rows=10)
+    page = open_page(start_dashboard(root).address, runs=f"Busy/{now}")
     page.locator(".line .cell.state", has_text="running").wait_for()
     page.get_by_role("button", name="Edit").click()
     page.get_by_role("button", name="Delete …").click()
@@ -394,4 +397,53 @@ def test_evaluations_and_runs_of_coach_1_are_told_apart(root, start_dashboard, o
     old = page.locator(".line", has_text="breakout")
     for text in ("ClippedPPO", "BreakoutDeterministic-v4", "finished"):
         playwright.expect(old).to_contain_text(text)
+    screenshot(page)
+
+
+def test_workers_of_a_run_are_shown_inside_its_row_and_drawn_as_one_line(root, start_dashboard, open_page, screenshot):  # noqa: F811
+    run = "CartPole_A3C", "25_11_2026-10_00"
+    workers = [write_run(root, *run, rows=30, seed=worker, worker=worker) for worker in range(2)]
+    total = sum(float(pd.read_csv(path)["Total steps"].iloc[-1]) for path in workers)
+    page = open_page(start_dashboard(root).address, x="steps")
+    (line,) = plot_when(page, want=1)["lines"].values()
+    assert line["points"] == 60 and line["last"] == total
+    wait_for_text(page, ".said", "^5 runs")
+    run = page.locator(".line", has_text="CartPole_A3C")
+    playwright.expect(run).to_contain_text("2 workers")
+    run.get_by_title("Show each worker").click()
+    playwright.expect(page.locator(".line.worker")).to_have_text([re.compile("^worker 0"), re.compile("^worker 1")])
+    screenshot(page)
+    wait_for_text(page, ".said", "1 selected")
+    run.locator("input").focus()
+    page.keyboard.press("ArrowLeft")
+    playwright.expect(page.locator(".line.worker")).to_have_count(0)
+    press(page, "Mean, 95%")
+    plot_when(page, "(plot, want) => plot.lines[want]", "All runs (1)")
+
+
+LINES = """(lines) => lines.map((line) => [line.dataset.run, line.getAttribute("d"), getComputedStyle(line).stroke])"""
+
+
+def test_no_run_is_left_out_of_parallel_coordinates(root, start_dashboard, open_page, screenshot):  # noqa: F811
+    rate = "agent.network.learning_rate"
+    for hour in range(3):
+        write_run(root, "CartPole_A3C", f"22_11_2026-1{hour}_00", rows=60, seed=9, best=55.0)
+    write_run(root, "CartPole_A3C", "22_11_2026-15_00", rows=5)  # never evaluated
+    page = open_page(
+        start_dashboard(root).address, tab="compare", width=1400, height=900, result="Last evaluation reward"
+    )
+    lines = page.locator(".parallel path.run")
+    playwright.expect(lines).to_have_count(8)
+    drawn = {run: (path, colour) for run, path, colour in lines.evaluate_all(LINES)}
+    axes = page.locator(".parallel .axis").count()
+    assert all(path.count("L") == axes - 1 and "undefined" not in path for path, _ in drawn.values())
+    titles = page.locator(".parallel .title title").all_text_contents()
+    assert titles == ["agent.__class__", rate, "seed", "Last evaluation reward"]
+    assert page.locator(".parallel .mark", has_text="not set").count() == titles.count(rate)
+    assert page.locator(".parallel .mark", has_text="none").count() == 1
+    marks = page.locator(".parallel .mark").all_text_contents()
+    assert {"0.001", "60", "80"} <= set(marks) and not [mark for mark in marks if len(mark) > 12]
+    same = {drawn[f"CartPole_A3C/22_11_2026-1{hour}_00"][1] for hour in range(3)}
+    assert len(same) == 1 and len({colour for _, colour in drawn.values()}) == 6
+    assert page.locator(".scatter circle").count() == 8
     screenshot(page)

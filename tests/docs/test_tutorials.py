@@ -48,7 +48,7 @@ def test_is_stored_without_outputs(path):
     [
         ("train_evaluate_deploy", ["<svg", "finished", "confidence_low"]),
         ("your_own_environment", ["<svg", "thermostat_level.py:Thermostat"]),
-        ("compare_settings", ["<svg", "narrow mean reward", "wide mean reward"]),
+        ("compare_settings", ["<svg", "5 seeds", "twenty - two: ", "95% interval"]),
     ],
 )
 def test_runs_and_shows(name, promised, kernel, tmp_path):

@@ -577,7 +577,7 @@ def test_the_summary_says_where_everything_is(tmp_path, capsys):
         "the CSV counts both: 4 episodes, 20 steps" in text
         and pandas.read_csv(tmp_path / CSV)["Total steps"].count() == 4
     )
-    assert f"dashboard --experiment_dir {tmp_path}" in text
+    assert text.rstrip().endswith(f"coach dashboard -d {tmp_path}")
     assert "play it back: coach -p Counting -crd there" in text
 
 

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import re
 import signal
 import threading
 
@@ -121,7 +122,7 @@ def test_each_worker_plays_and_learns(tmp_path):
     code, text = start(tmp_path, "-n", "2", STEPS="2000").end()
     assert code == 0, text
     assert workers_in_summary(text) == ["worker 0", "worker 1"]
-    assert f"dashboard --experiment_dir {experiment(tmp_path)}" in text and "coach evaluate run/" in text
+    assert re.search(r"coach evaluate run/.*\n.*look at it: \S*coach dashboard -d \S+$", text.rstrip())
     played = [[float(row["Training Reward"]) for row in rows(tmp_path, worker)[:-1]] for worker in (0, 1)]
     for rewards in played:
         assert len(rewards) > 190 and max(rewards) <= 10

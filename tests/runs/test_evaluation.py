@@ -12,6 +12,9 @@ import pytest
 from rl_coach.runs import experiments
 from rl_coach.runs.evaluation import EvaluationStatistics, RunStatistics
 from rl_coach.runs.status import is_evaluation, read_status
+from rl_coach.runs.summary import print_what_can_be_done
+from rl_coach.utilities.system import shell_command
+from tests.dashboard.runs import write_run
 from tests.zoo.presets import LEVELS
 
 SETTINGS = (
@@ -36,6 +39,24 @@ def test_a_single_episode_has_no_spread():
     assert "1 episode" in str(statistics)
 
 
+@pytest.mark.parametrize(("directory", "flags"), [("experiments", ""), ("a user's runs", ' -d "a user\'s runs"')])
+def test_the_last_line_of_a_run_shows_it_next_to_the_other_runs(directory, flags, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("panel")
+    monkeypatch.chdir(tmp_path)
+    for experiment in ("mine", "other"):
+        path = write_run(tmp_path / directory, experiment, "21_11_2026-10_30", rows=3)
+    print_what_can_be_done(str(path.parent), False, "coach evaluate x")
+    line = capsys.readouterr().out.splitlines()[-1]
+    words = shlex.split(line.removeprefix("look at it: "))
+    assert words == [*shlex.split(shell_command("coach", "dashboard")), *shlex.split(flags)]
+    command = [sys.executable, "-m", "rl_coach.coach", *words[1:], "--no-open", "--port", "0", "--no-cache"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        process.terminate()
+    assert said.startswith(f"The dashboard of {tmp_path / directory} is at http://")
+
+
 def coach(directory, *arguments: str) -> str:
     command = [sys.executable, "-m", "rl_coach.coach", *arguments]
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=300, check=False)
@@ -51,9 +72,8 @@ def test_the_printed_line_plays_any_run_back(tmp_path):
         tmp_path, "-p", "CartPole_DQN", "-et", "levels.py:Swinging", "-e", "mine", "-cp", SETTINGS, "-c", "-tb"
     )
     (trained,) = (tmp_path / "experiments" / "mine").iterdir()
-    for name, shown in (("look at it", trained), ("TensorBoard", trained / "tensorboard")):
-        (line,) = re.findall(rf"^{name}: (.*)$", said, re.MULTILINE)
-        assert shlex.split(line)[-1] == str(shown)
+    (line,) = re.findall(r"^TensorBoard: (.*)$", said, re.MULTILINE)
+    assert shlex.split(line)[-1] == str(trained / "tensorboard")
     (line,) = re.findall(r"^play it back: (.*)$", said, re.MULTILINE)
     words = shlex.split(line)
     assert words[1:] == ["evaluate", f"experiments/mine/{trained.name}"]

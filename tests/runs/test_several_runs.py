@@ -124,7 +124,7 @@ def test_seeds_train_side_by_side_and_end_with_statistics(place):
     assert f"last evaluations: mean {mean:.5g}, standard deviation {deviation:.5g}, interquartile mean" in end
     statistics = record_of(group)["statistics"][""]
     assert statistics["mean"] == pytest.approx(mean) and statistics["low"] <= statistics["high"]
-    assert "starting" not in end and f"--experiment_dir experiments/guess/{group.name}" in end
+    assert "starting" not in end and re.search(r"^look at it: \S*coach dashboard$", end.splitlines()[-1])
 
     runs = experiments.load(place / "experiments").runs
     assert set(runs["experiment"]) == {f"guess/{group.name}"} and list(runs["seed"]) == [0, 1, 2]
