@@ -656,6 +656,10 @@ class Agent(CoachNames, AgentInterface):
     def training_iteration(self, value: int) -> None:
         self.clock.updates = value
 
+    @property
+    def optimizer_steps(self) -> int:
+        return self.clock.optimizer_steps
+
     def make_learning(self) -> Learning:
         """The part that decides when the agent learns, from what, and in how many updates: in phases on batches from
         the memory by default. Called once, when the networks are there."""
