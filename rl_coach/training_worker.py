@@ -19,6 +19,7 @@ from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection
 from rl_coach.memories.backend.streams import TrainerLink
 from rl_coach.orchestrators.run_order import RunOrder
+from rl_coach.utilities.stop_signals import stop_signals
 
 
 class TrainerLauncher(CoachLauncher):
@@ -129,8 +130,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m rl_coach.training_worker", description=__doc__.partition(":")[0])
     parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")
-    args = parser.parse_args(arguments)
-    return exit_code_of(lambda: TrainerLauncher(RunOrder.read(args.order)).launch())
+    with stop_signals.listening():
+        args = parser.parse_args(arguments)
+        return exit_code_of(lambda: TrainerLauncher(RunOrder.read(args.order)).launch())
 
 
 if __name__ == "__main__":

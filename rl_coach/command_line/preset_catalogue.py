@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import importlib
 import importlib.util
+import json
 import os
 import pathlib
 import sys
 import traceback
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -19,15 +21,30 @@ if TYPE_CHECKING:
     from rl_coach.graph_managers.graph_manager import GraphManager
 
 DEFAULT_VARIABLE = "graph_manager"
+SCORES_FILE = "scores.json"
 
 
 @dataclass(frozen=True)
 class PresetSummary:
-    """Line of ``coach --list`` about a preset: its name, the environment and the algorithm."""
+    """Line of ``coach --list`` about a preset.
+
+    :param score: the mean reward that was measured after training, or ``>=`` and the reward that it must reach; empty
+        if neither is known
+    """
 
     name: str
     environment: str
     algorithm: str
+    score: str = ""
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """The columns of the line."""
+        return self.name, self.environment, self.algorithm, self.score
+
+    def contains(self, text: str) -> bool:
+        """True if a column contains a text, in any case."""
+        return any(text.lower() in cell.lower() for cell in self.cells[:-1])
 
 
 def preset_directory() -> pathlib.Path:
@@ -56,14 +73,29 @@ def summaries(names: list[str] | None = None) -> list[PresetSummary]:
 
 def _summary(name: str) -> PresetSummary:
     file = preset_directory() / f"{name}.py"
-    calls = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
     agents = [name for name in map(_called_name, calls) if name.endswith("AgentParameters")]
     environments = [call for call in calls if _is_environment(_called_name(call))]
     return PresetSummary(
         name,
         " ".join(dict.fromkeys(map(_environment_text, environments))),
         ", ".join(dict.fromkeys(name.removesuffix("AgentParameters") for name in agents)),
+        f"{scores[name]:g}" if name in (scores := _measured_scores()) else _reward_to_reach(nodes),
     )
+
+
+@functools.cache
+def _measured_scores() -> dict[str, float]:
+    return json.loads((preset_directory() / SCORES_FILE).read_text(encoding="utf-8"))
+
+
+def _reward_to_reach(nodes: Iterable[ast.AST]) -> str:
+    """The ``min_reward_threshold`` that a preset assigns, as ``>= 150``; empty if it assigns none."""
+    for node in nodes:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith(".min_reward_threshold"):
+            return f">= {ast.literal_eval(node.value):g}"
+    return ""
 
 
 def _called_name(call: ast.Call) -> str:
