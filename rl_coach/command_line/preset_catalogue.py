@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DEFAULT_VARIABLE = "graph_manager"
 SCORES_FILE = "scores.json"
+_MOST_SUGGESTIONS = 4
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,7 @@ def expand(preset: str) -> str:
 
 
 def _load_module(preset: str, module_text: str) -> ModuleType:
+    from rl_coach.utilities.stop_signals import Terminated
     from rl_coach.utils import CoachError, import_file
 
     path = expand(module_text)
@@ -182,9 +184,9 @@ def _load_module(preset: str, module_text: str) -> ModuleType:
             return import_file(path)
         if "." in path and _module_exists(path):
             return importlib.import_module(path)
-    except (CoachError, KeyboardInterrupt):
+    except (CoachError, Terminated):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _preset_error(path, error) from error
     raise _unknown_preset(preset)
 
@@ -207,10 +209,14 @@ def _unknown_preset(preset: str) -> Exception:
     from rl_coach.utils import CoachError, did_you_mean
 
     known = [*list_all_presets(), *list_tuned_presets()]
-    return CoachError(f"no preset '{preset}'{did_you_mean(preset, known)} (coach --list shows all)")
+    containing = [name for name in known if preset and preset.lower() in name.lower()]
+    if not containing:
+        return CoachError(f"no preset '{preset}'{did_you_mean(preset, known)} (coach --list shows all)")
+    some = " or ".join(f"'{name}'" for name in containing[:_MOST_SUGGESTIONS])
+    return CoachError(f"no preset '{preset}'; did you mean {some}? (coach --list {preset} shows {len(containing)})")
 
 
-def _preset_error(path: str, error: Exception) -> Exception:
+def _preset_error(path: str, error: Exception | SystemExit) -> Exception:
     """A mistake that the preset's lines make, or lines of the user's that it calls, as one line of text."""
     from rl_coach.utilities.user_code import in_one_line
     from rl_coach.utils import CoachError
@@ -223,6 +229,8 @@ def _preset_error(path: str, error: Exception) -> Exception:
     ]
     if own and text.startswith(type(error).__name__):
         text = f"{path}:{own[-1].lineno}: {text}"
+    if isinstance(error, SystemExit):
+        text += ": a preset must not end the program"
     return CoachError(text if path in text else f"preset '{path}': {text}")
 
 

@@ -22,6 +22,8 @@ from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, TrainingError, did_you_mean, force_list
 
 VIDEO_FRAMES_PER_SECOND = 10
+MOST_ENVIRONMENTS = 100_000
+"""More copies than this are a mistake: no machine has the memory."""
 _EPISODE_ATTRIBUTES = (
     "state", "reward", "done", "truncated", "info", "goal", "last_action", "last_env_response",
     "total_reward_in_current_episode", "_record",
@@ -46,6 +48,11 @@ class LevelSelection:
         if self.selected_level is None:
             raise CoachError("no level is selected: choose one with -lvl, or set it in the preset")
         return self.selected_level
+
+
+def _is_complete(level: str) -> bool:
+    """True for ``module:Id`` and ``file.py:Class``, which no list of levels needs to have: the spaces have to fit."""
+    return ":" in level
 
 
 class SingleLevelSelection(LevelSelection):
@@ -73,7 +80,7 @@ class SingleLevelSelection(LevelSelection):
         key = name.lower() if self.force_lower else name
         if key in self.levels:
             return self.levels[key]
-        if name in self.levels.values():
+        if name in self.levels.values() or _is_complete(name):
             return name
         raise CoachError(f"no level '{name}'{did_you_mean(name, self.levels) or f'; the levels are {self._choices()}'}")
 
@@ -128,7 +135,7 @@ class EnvironmentParameters(Parameters):
         "human_control": FLAG,
         "custom_reward_threshold": optional(limit(low=-math.inf)),
         "target_success_rate": FRACTION,
-        "num_environments": whole(1),
+        "num_environments": whole(1, MOST_ENVIRONMENTS),
         "vectorization": one_of("sync", "async"),
     }
 

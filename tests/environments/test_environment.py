@@ -58,6 +58,12 @@ def test_a_single_level_selection_may_heed_case():
     assert str(selection) == "Pong-v4"
 
 
+def test_a_selection_takes_any_level_that_says_where_it_comes_from():
+    selection = SingleLevelSelection({"hopper": "Hopper-v5"})
+    selection.select("gymnasium_robotics:FetchReach-v4")
+    assert str(selection) == "gymnasium_robotics:FetchReach-v4"
+
+
 def test_an_unknown_level_is_an_error_that_names_the_nearest():
     with pytest.raises(CoachError, match="no level 'pongg'; did you mean 'pong'"):
         SingleLevelSelection({"pong": "PongDeterministic-v4", "qbert": "QbertDeterministic-v4"}).select("pongg")
