@@ -378,7 +378,7 @@ def _wanted_kind(current: Any, value: Any) -> str | None:
         return f"one of {', '.join(str(member) for member in type(current))}"
     if type(current) in (int, float) and (isinstance(value, (str, Enum, StepMethod, dict)) or _is_object(value)):
         return f"a number such as {current!r}"
-    if type(current) is str and not isinstance(value, (str, Enum, type(None))):
+    if type(current) is str and isinstance(value, (int, float, list, tuple, dict, StepMethod)):
         return "a text"
     if isinstance(current, type) and not callable(value):
         return f"a layer such as {current.__name__}"

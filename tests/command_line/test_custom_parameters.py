@@ -309,15 +309,12 @@ SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
         ("agent_params.exploration.epsilon_schedule=None", "must be Schedule, as LinearSchedule is, not None"),
         ("agent_params.exploration.epsilon_schedule.decay_steps={}", "must be a number"),
         ("agent_params.exploration.epsilon_schedule.current_value=(1,2)", "must be a number, not (1, 2)"),
-        ("agent_params.input_filter=1e30", "must be InputFilter"),
-        ("agent_params.output_filter=EnvironmentSteps(0)", "must be OutputFilter"),
         ("agent_params.network_wrappers['main']='x'", "must be NetworkParameters"),
         ("agent_params.network_wrappers['main'].heads_parameters=(1,2)", "a collection of HeadParameters"),
         (
             "agent_params.network_wrappers['main'].input_embedders_parameters={'observation': 1}",
             "must be a collection of InputEmbedderParameters",
         ),
-        ("agent_params.network_wrappers['main'].middleware_parameters.dense_layer=1e400", "must be a layer"),
         (
             "agent_params.network_wrappers['main'].middleware_parameters.parameterized_class_name='rl_coach.x:Y'",
             "there is no module 'rl_coach.x'",
