@@ -29,6 +29,7 @@ from rl_coach.coach import CoachInterface
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.runs.progress import duration
 
+LIST = REPOSITORY / "presets" / "scores.json"
 RESULTS = pathlib.Path(__file__).with_name("scores.jsonl")
 BEGIN, END = "<!-- scores -->", "<!-- end of scores -->"
 EPISODES = 20
@@ -117,6 +118,17 @@ def write_tables(page: pathlib.Path, algorithms: pathlib.Path, scores: list[Scor
     write_on_pages(algorithms, BEGIN, END, lambda named: table_of_page(named, scores))
 
 
+def write_list(file: pathlib.Path, scores: list[Score]) -> None:
+    """Write the mean score of each preset, for ``coach --list``."""
+    own = [one for one in scores if one.library == "coach"]
+    means = {path_of(name): _mean_score(name, own) for name in sorted({one.preset for one in own})}
+    file.write_text(json.dumps(means, indent=2) + "\n", encoding="utf-8")
+
+
+def _mean_score(preset: str, scores: list[Score]) -> float:
+    return float(f"{statistics.mean(one.score for one in scores if one.preset == preset):.4g}")
+
+
 def table_of_page(named: set[str], scores: list[Score]) -> str:
     """A row for each preset with scores that a page names, and a line for those which nobody has trained yet.
 
@@ -190,6 +202,7 @@ def main() -> None:
     parser.add_argument(
         "--algorithms", type=pathlib.Path, default=ALGORITHMS, help="directory of their pages (default %(default)s)"
     )
+    parser.add_argument("--list", type=pathlib.Path, default=LIST, help="file for coach --list (default %(default)s)")
     parser.add_argument("--table", action="store_true", help="train nothing, write the table")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # the process of a single training
     options = parser.parse_args()
@@ -206,6 +219,7 @@ def main() -> None:
     wanted = [] if options.table else [(p, library, s) for p in presets for library in libraries for s in seeds]
     broken = [one for one in wanted if one not in known and not _is_trained(*one, options)]
     write_tables(options.page, options.algorithms, read(options.results))
+    write_list(options.list, read(options.results))
     if broken:
         sys.exit("\n".join(f"{preset}, {library}, seed {seed}: training broke" for preset, library, seed in broken))
 

@@ -24,6 +24,7 @@ from rl_coach.launcher import (
     report_missing_package,
 )
 from rl_coach.utilities.errors import CoachError, refuse
+from rl_coach.utilities.stop_signals import stop_signals
 
 if TYPE_CHECKING:
     from rl_coach.base_parameters import TaskParameters
@@ -216,11 +217,12 @@ def handle_distributed_coach_tasks(
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program ``coach``.
 
-    :return: the exit code: 0 done, 1 training failed, 2 bad input, 130 stopped from the keyboard
-    :raises SystemExit: with code 143, terminated by SIGTERM
+    :return: the exit code: 0 done, 1 training failed, 2 bad input, 130 stopped from the keyboard, 143 by SIGTERM, 129
+        by SIGHUP
     """
-    launcher = CoachLauncher()
-    return exit_code_of(lambda: launcher.launch(arguments), lambda: launcher.shows_tracebacks)
+    with stop_signals.listening():
+        launcher = CoachLauncher()
+        return exit_code_of(lambda: launcher.launch(arguments), lambda: launcher.shows_tracebacks)
 
 
 def dashboard(arguments: Sequence[str] | None = None) -> int:

@@ -736,12 +736,14 @@ class AlwaysDumpFilter(VideoDumpFilter):
 
 
 class MaxDumpFilter(VideoDumpFilter):
-    """Each episode whose reward is above the best so far."""
+    """Each episode whose reward is above the best so far. Those of heatup, which act at random, do not count."""
 
     def __init__(self) -> None:
         self.max_reward_achieved = -np.inf
 
     def should_dump(self, episode_terminated: bool = False, **kwargs: Any) -> bool:
+        if kwargs.get("_phase") is RunPhase.HEATUP:
+            return False
         if not episode_terminated:
             return True
         reward = kwargs["total_reward_in_current_episode"]

@@ -10,6 +10,7 @@ import errno
 import functools
 import os
 import pathlib
+import shutil
 import sys
 import traceback
 import warnings
@@ -22,6 +23,7 @@ from rl_coach.runs import record as experiment_record
 from rl_coach.runs.run_group import is_group
 from rl_coach.utilities.errors import refuse
 from rl_coach.utilities.overrides import OverrideTable
+from rl_coach.utilities.stop_signals import Terminated, stop_signals
 from rl_coach.utilities.system import shell_command, shown
 
 if TYPE_CHECKING:
@@ -34,8 +36,17 @@ FOUND = 1
 
 DONE, TRAINING_FAILED, BAD_INPUT, STOPPED, TERMINATED = 0, 1, 2, 130, 143
 """The exit codes of ``coach``. Stopped by Ctrl-C or terminated by SIGTERM, a run has saved a checkpoint and said where;
-a second signal exits at once, with the same code."""
+a second signal exits at once, with the same code. A closed terminal (SIGHUP) gives 129."""
 
+
+_ABOUT_SCORES = """\
+score: the mean reward that was measured after training; with >=, the reward
+from which on the preset has learned its task"""
+_COLUMNS = ("environment", "algorithm", "score")
+_GAP = "  "
+_NARROWEST = 80
+_CAN_BE_CUT = {2: 15, 1: 12}
+"""Columns of ``coach --list``, and how narrow they may become on a terminal."""
 
 STEPS_TO_A_RUN = (
     "launch", "get_argument_parser", "get_config_args", "expand_preset", "get_graph_manager_from_args",
@@ -76,13 +87,14 @@ class CoachLauncher:
         :raises TrainingError: if training itself fails
         """
         given = sys.argv[1:] if arguments is None else list(arguments)
-        if given[:1] == [command_line.EXPORT]:
-            self.export(given[1:])
-            return
-        if given[:1] == [command_line.CHECK_ENVIRONMENT]:
-            self.check_environment_and_exit(given[1:])
-        if given[:1] == [command_line.DASHBOARD]:
-            self.serve_dashboard_and_exit(given[1:])
+        with stop_signals.ending_at_once():
+            if given[:1] == [command_line.EXPORT]:
+                self.export(given[1:])
+                return
+            if given[:1] == [command_line.CHECK_ENVIRONMENT]:
+                self.check_environment_and_exit(given[1:])
+            if given[:1] == [command_line.DASHBOARD]:
+                self.serve_dashboard_and_exit(given[1:])
         if given[:1] == [command_line.EVALUATE]:
             evaluated, flags = command_line.evaluation_arguments(given[1:])
             if len(evaluated) > 1 or is_group(evaluated[0]):
@@ -91,8 +103,8 @@ class CoachLauncher:
         parser = self.get_argument_parser()
         # one that is overridden need not take arguments
         args = self.get_config_args(parser) if arguments is None else self.get_config_args(parser, arguments)
-        if args.list:
-            self.display_all_presets_and_exit()
+        if args.list is not None:
+            self.display_all_presets_and_exit(args.list)
         if flag_checks.are_several(args):
             self.train_several_and_exit(args, parser)
         if flag_checks.was_started_as_a_part(args):
@@ -174,7 +186,7 @@ class CoachLauncher:
             return args  # each run of them reads its own
         if args.resume:
             args = _with_recorded_arguments(args, parser, arguments)
-        if not args.list:
+        if args.list is None:
             for line in flag_checks.unmet(args):
                 parser.error(line)
             _set_process_environment(args)
@@ -190,20 +202,27 @@ class CoachLauncher:
             chosen = self._free_path = command_line.free_experiment_path(args)
         args.experiment_path = chosen
 
-    def display_all_presets_and_exit(self) -> None:
-        """Print the presets with environment and algorithm, those of Coach and then the tuned ones, and exit."""
-        tuned = preset_catalogue.summaries(preset_catalogue.list_tuned_presets())
-        parts = [("preset", preset_catalogue.summaries()), ("tuned preset", tuned)]
+    def display_all_presets_and_exit(self, text: str = "") -> None:
+        """Print the presets with environment, algorithm and score, those of Coach and then the tuned ones, and exit.
+
+        :param text: print only those that contain it, in any case
+        :raises CoachError: none does
+        """
+        from rl_coach.utils import CoachError
+
         tables = [
-            [(title, "environment", "algorithm"), *((one.name, one.environment, one.algorithm) for one in summaries)]
-            for title, summaries in parts
+            [title, *(one.cells for one in preset_catalogue.summaries(names) if one.contains(text))]
+            for title, names in (
+                (("preset", *_COLUMNS), preset_catalogue.list_all_presets()),
+                (("tuned preset", *_COLUMNS), preset_catalogue.list_tuned_presets()),
+            )
         ]
-        widths = [max(map(len, column)) for column in zip(*(row for rows in tables for row in rows))]
-        texts = (
-            "\n".join("  ".join(cell.ljust(n) for cell, n in zip(row, widths)).rstrip() for row in rows)
-            for rows in tables
-        )
-        print("\n\n".join(texts))
+        shown_tables = [table for table in tables if len(table) > 1]
+        if not shown_tables:
+            raise CoachError(f"no preset contains '{text}' (coach --list shows all)")
+        widths = _widths([row for table in shown_tables for row in table])
+        texts = ("\n".join(_row(row, widths) for row in table) for table in shown_tables)
+        print("\n\n".join([*texts, _ABOUT_SCORES]))
         sys.exit(DONE)
 
     def expand_preset(self, preset: str) -> str:
@@ -225,6 +244,7 @@ class CoachLauncher:
         # a preset may import anything, TensorFlow included
         with screen.waiting_for(f"loading {args.preset}"), quiet_native_code():
             graph_manager: Any = preset_catalogue.load(args.preset)
+        stop_signals.stop_if_asked()
         graph_changes.apply_flags(graph_manager, args)
         return graph_manager
 
@@ -240,6 +260,7 @@ class CoachLauncher:
             refuse(flag_checks.unmet_by_workers(graph_manager, args))
         directory = self.make_directory(graph_manager, args)
         try:
+            stop_signals.stop_if_asked()
             if flag_checks.wants_workers(args):
                 self.start_multi_process(graph_manager, args)
             else:
@@ -249,7 +270,7 @@ class CoachLauncher:
             if not directory.has_signals():
                 directory.remove()
             raise
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Terminated):
             if not directory.has_begun():
                 directory.remove()
             raise
@@ -369,7 +390,6 @@ class CoachLauncher:
         """
         from rl_coach.orchestrators.asynchronous_workers import AsynchronousWorkers
         from rl_coach.runs.status import FINISHED, RunStatus
-        from rl_coach.runs.summary import print_what_can_be_done
 
         if args.num_threads is None:
             args.num_threads = max(1, (os.cpu_count() or 1) // args.num_workers)
@@ -391,12 +411,11 @@ class CoachLauncher:
             workers.run()
         except BaseException as error:
             status.set_by(error)
+            if isinstance(error, (KeyboardInterrupt, Terminated)) and workers.have_stepped:
+                _print_what_can_be_done(graph_manager, args)
             raise
         status.set(FINISHED)
-        if not args.no_summary:
-            print_what_can_be_done(
-                args.experiment_path, graph_manager.visualization_parameters.tensorboard, graph_manager.playback_hint
-            )
+        _print_what_can_be_done(graph_manager, args)
 
     def for_workers(self) -> CoachLauncher:
         """The launcher that each worker gets a copy of, to make its graph and its task; this one, if it can be
@@ -429,6 +448,9 @@ def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[
     except KeyboardInterrupt:
         print("coach: stopped", file=sys.stderr)
         return STOPPED
+    except Terminated as stop:
+        print(f"coach: stopped by {stop.name}", file=sys.stderr)
+        return stop.code
     except ModuleNotFoundError as error:
         return report_missing_package("coach", error)
     except Exception as error:
@@ -519,6 +541,31 @@ def _set_process_environment(args: argparse.Namespace) -> None:
         warnings.simplefilter("ignore")
     if args.use_cpu:
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+
+
+def _print_what_can_be_done(graph_manager: GraphManager, args: argparse.Namespace) -> None:
+    from rl_coach.runs.summary import print_what_can_be_done
+
+    if not args.no_summary:
+        print_what_can_be_done(
+            args.experiment_path, graph_manager.visualization_parameters.tensorboard, graph_manager.playback_hint
+        )
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """The widths of a table's columns. On a terminal that is too narrow, algorithms and environments are cut."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    if sys.stdout.isatty():
+        room = max(_NARROWEST, shutil.get_terminal_size().columns)
+        for column, narrowest in _CAN_BE_CUT.items():
+            excess = sum(widths) + len(_GAP) * (len(widths) - 1) - room
+            widths[column] -= min(max(0, excess), max(0, widths[column] - narrowest))
+    return widths
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    cut = (cell if len(cell) <= width else cell[: width - 1] + "…" for cell, width in zip(cells, widths))
+    return _GAP.join(cell.ljust(width) for cell, width in zip(cut, widths)).rstrip()
 
 
 def _playback_hint(experiment_path: pathlib.Path) -> str:

@@ -32,6 +32,7 @@ from rl_coach.installation import pip_install
 from rl_coach.runs.event_file import EventFile, check_tensorboardx
 from rl_coach.runs.live_region import LiveRegion
 from rl_coach.utilities import files
+from rl_coach.utilities.stop_signals import leave_lost_terminal, stop_signals
 from rl_coach.utils import CoachError
 
 TENSORBOARD_DIRECTORY = "tensorboard"
@@ -236,7 +237,8 @@ class ScreenLogger:
             sys.stdout.flush()
             if timeout is not None and not select.select([sys.stdin], [], [], timeout)[0]:
                 return None
-            line = sys.stdin.readline()
+            with stop_signals.ending_at_once():
+                line = sys.stdin.readline()
         return line.strip() if line else None
 
     def _line(self, text: str, style: str | None = None, prefix: str = "") -> None:
@@ -244,10 +246,16 @@ class ScreenLogger:
         text = f"{self.name}: {text}" if self.name else text
         if self._forward is not None:
             self._forward(text, style, prefix)
-        elif self._use_colors:
-            self.console.print(text, style=style)
-        else:
-            print(f"{prefix}{text}", flush=True)
+            return
+        try:
+            if self._use_colors:
+                self.console.print(text, style=style)
+            else:
+                print(f"{prefix}{text}", flush=True)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            leave_lost_terminal()  # a run in the background, which no SIGHUP reaches, goes on
 
 
 def _can_be_asked() -> bool:

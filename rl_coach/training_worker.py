@@ -21,6 +21,7 @@ from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection
 from rl_coach.memories.backend.streams import TrainerLink
 from rl_coach.orchestrators.run_order import ORPHANED, RunOrder
+from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utils import CoachError
 
 
@@ -140,9 +141,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m rl_coach.training_worker", description=__doc__.partition(":")[0])
     parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")
-    args = parser.parse_args(arguments)
-    signal.signal(ORPHANED, _end_once)
-    return exit_code_of(lambda: TrainerLauncher(RunOrder.read(args.order)).launch())
+    with stop_signals.listening():
+        signal.signal(ORPHANED, _end_once)
+        args = parser.parse_args(arguments)
+        return exit_code_of(lambda: TrainerLauncher(RunOrder.read(args.order)).launch())
 
 
 if __name__ == "__main__":

@@ -36,6 +36,11 @@ class Sight:
         return "\n".join(self.lines)
 
 
+def _take_terminal() -> None:
+    """Let the program hear what is typed as Ctrl-C, and that its terminal was closed."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """A pseudo-terminal of so many columns with a program in it.
 
@@ -55,6 +60,7 @@ class Terminal:
             variables.pop(name, None)
         self._process = subprocess.Popen(
             command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env=variables, start_new_session=True,
+            preexec_fn=_take_terminal,
         )  # fmt: skip
         os.close(theirs)
 
@@ -109,11 +115,17 @@ class Terminal:
     def return_code(self) -> int:
         return self._process.wait(30)
 
+    def hang_up(self) -> None:
+        """Close the terminal while the program runs."""
+        os.close(self._ours)
+        self._ours = -1
+
     def close(self) -> None:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-        os.close(self._ours)
+        if self._ours >= 0:
+            os.close(self._ours)
 
 
 @contextlib.contextmanager

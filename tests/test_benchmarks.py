@@ -201,6 +201,12 @@ def test_the_tables_of_the_documentation_are_those_of_the_results(tmp_path, meas
         assert copy.read_text("utf-8") == original.read_text("utf-8"), original.name
 
 
+def test_the_list_of_presets_has_the_measured_scores(tmp_path):
+    """``python -m benchmarks.scores --table`` writes them anew."""
+    scores.write_list(tmp_path / "scores.json", scores.read(scores.RESULTS))
+    assert (tmp_path / "scores.json").read_text("utf-8") == scores.LIST.read_text("utf-8")
+
+
 def test_every_page_that_names_a_preset_with_scores_shows_them():
     named = {scores.path_of(preset) for preset in scores.measured_presets()}
     for page in pages_of.ALGORITHMS.glob("*.md"):
@@ -248,7 +254,7 @@ def test_scores_become_a_row_for_each_library(tmp_path, monkeypatch):
     page.write_text(f"above\n{scores.BEGIN}\nold line\n{scores.END}\nbelow\n")
     monkeypatch.setattr(scores.subprocess, "run", scored)
     files = ["--page", str(page), "--results", str(results), "--only", "CartPole_D*"]
-    files += ["--algorithms", str(tmp_path / "algorithms")]
+    files += ["--algorithms", str(tmp_path / "algorithms"), "--list", str(tmp_path / "scores.json")]
     monkeypatch.setattr("sys.argv", ["scores", *files, "--libraries", "coach,sb3", "--seeds", "1,2,3"])
     with pytest.raises(SystemExit, match="CartPole_DQN, coach, seed 3: training broke"):
         scores.main()
@@ -259,6 +265,7 @@ def test_scores_become_a_row_for_each_library(tmp_path, monkeypatch):
             f"| `tuned/CartPole_DQN` | 5,000 | 500 | 500 | {library} | 10, 20 | 15 ± 7.071 "
             "| 11.5, 21.5, 31.5, 41.5, 51.5 | 1:01, 1:01 | 2026-01-02 |"
         ) in text
+    assert json.loads((tmp_path / "scores.json").read_text()) == {"tuned/CartPole_DQN": 15.0}
     done = results.read_text()
     monkeypatch.setattr("sys.argv", ["scores", *files, "--seeds", "1,2"])
     scores.main()
@@ -273,6 +280,7 @@ def test_the_page_of_an_algorithm_has_the_scores_of_its_presets(tmp_path, monkey
     some.write_text(f"{presets}\n{scores.BEGIN}\n`tuned/CartPole_PPO`\n{scores.END}\nbelow\n")
     monkeypatch.setattr(scores.subprocess, "run", scored)
     files = ["--page", str(page), "--results", str(results), "--algorithms", str(some.parent), "--seeds", "1"]
+    files += ["--list", str(tmp_path / "scores.json")]
     for only in ("*C*_D*", "CartPole_PPO"):
         monkeypatch.setattr("sys.argv", ["scores", *files, "--only", only])
         scores.main()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import sysconfig
@@ -274,8 +275,32 @@ def test_list_shows_environment_and_algorithm(capsys):
         main(["--list"])
     assert exit_code.value.code == DONE
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["preset", "environment", "algorithm"]
-    assert any(line.split() == ["CartPole_DQN", "CartPole-v0", "DQN"] for line in lines)
+    assert lines[0].split() == ["preset", "environment", "algorithm", "score"]
+    assert any(line.split() == ["CartPole_DQN", "CartPole-v0", "DQN", ">=", "150"] for line in lines)
+
+
+def test_list_shows_what_contains_a_text_with_its_score(capsys):
+    with pytest.raises(SystemExit):
+        main(["--list", "PENDULUM-v1"])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["tuned", "preset", "environment", "algorithm", "score"] in lines and ["preset"] not in lines
+    measured = next(line for line in lines if line[:1] == ["tuned/Pendulum_TD3"])
+    assert measured[1:3] == ["Pendulum-v1", "TD3"] and -160 < float(measured[3]) < -100
+    assert not any("CartPole" in cell for line in lines for cell in line)
+    with pytest.raises(SystemExit):
+        main(["--list", "CartPole_DQN"])
+    assert re.search(r"^CartPole_DQN +CartPole-v0 +DQN +>= 150$", capsys.readouterr().out, re.MULTILINE)
+    assert "no preset contains 'nothing'" in fails_with(capsys, "--list", "nothing")
+
+
+@pytest.mark.parametrize("columns, widest", [(60, 80), (80, 80), (130, 130)])
+@pytest.mark.parametrize("command", [[], ["evaluate"], ["export"], ["check-env"]], ids=str)
+def test_help_fits_the_terminal(capsys, monkeypatch, command, columns, widest):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with pytest.raises(SystemExit):
+        main([*command, "--help"])
+    lengths = [len(line) for line in capsys.readouterr().out.splitlines()]
+    assert max(lengths) <= widest and (command or max(lengths) > widest - 15)
 
 
 def test_help_groups_the_flags_and_shows_examples(capsys):

@@ -353,6 +353,12 @@ class TestVideoDumpFilters:
         dumped = [best.should_dump(True, total_reward_in_current_episode=reward) for reward in (-5, -7, -5, 3, 2)]
         assert dumped == [True, False, False, True, False]
 
+    def test_heatup_has_no_best_episode(self):
+        best = MaxDumpFilter()
+        assert not best.should_dump(_phase=RunPhase.HEATUP)
+        assert not best.should_dump(True, _phase=RunPhase.HEATUP, total_reward_in_current_episode=9)
+        assert best.should_dump(True, _phase=RunPhase.TRAIN, total_reward_in_current_episode=3)
+
     def test_every_third(self):
         every_third = EveryNEpisodesDumpFilter(3)
         asked = []

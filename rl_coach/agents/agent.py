@@ -684,6 +684,10 @@ class Agent(CoachNames, AgentInterface):
         """True if the target networks are to be updated now; the time counts anew then."""
         return self._should_update_online_weights_to_target() if self.decides_on_targets else self.clock.targets_due()
 
+    @property
+    def optimizer_steps(self) -> int:
+        return self.clock.optimizer_steps
+
     def make_learning(self) -> Learning:
         """The part that decides when the agent learns, from what, and in how many updates: in phases on batches from
         the memory by default. Called once, when the networks are there."""

@@ -161,6 +161,11 @@ class AgentInterface:
         """The share of successful episodes in the last evaluation, 0 before the first."""
         raise NotImplementedError(f"{type(self).__name__} does not count successes")
 
+    @property
+    def optimizer_steps(self) -> int:
+        """Updates of the agent's networks so far, each minibatch counted: PPO makes many in a training iteration."""
+        return self.training_iteration
+
     def sync(self) -> None:
         """Take the newest weights from where they are shared."""
 

@@ -213,6 +213,10 @@ class CompositeAgent(AgentInterface):
         """The updates of all agents together."""
         return sum(agent.training_iteration for agent in self.agents.values())
 
+    @property
+    def optimizer_steps(self) -> int:
+        return sum(agent.optimizer_steps for agent in self.agents.values())
+
     def set_environment_parameters(self, spaces: SpacesDefinition) -> None:
         for name, agent in self.agents.items():
             own = copy.copy(spaces)

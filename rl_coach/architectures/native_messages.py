@@ -9,6 +9,8 @@ import sys
 import tempfile
 from typing import Iterator
 
+from rl_coach.utilities.stop_signals import Terminated
+
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _SILENT = "3"
 _SET_BY_TENSORFLOW = "1"  # TensorFlow sets the variable itself when it is imported without it
@@ -44,7 +46,7 @@ def quiet_native_code() -> Iterator[None]:
         has_failed = False
         try:
             yield
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Terminated):
             raise  # not native code's doing
         except BaseException:
             has_failed = True

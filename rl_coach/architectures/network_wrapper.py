@@ -21,6 +21,7 @@ from rl_coach.base_parameters import AgentParameters, Frameworks
 from rl_coach.core_types import ActionProbabilities, PredictionType, QActionStateValue, VStateValue
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import SpacesDefinition
+from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utils import CoachError
 
 
@@ -60,8 +61,10 @@ class NetworkWrapper:
         embed_what_is_there(agent_parameters.network_wrappers, spaces)
         set_num_threads(framework, wanted_threads, agent_parameters.network_wrappers, spaces)
         self.framework = load_framework(framework)
+        stop_signals.stop_if_asked()
         function = self.network_parameters.make_function(self.framework, spaces, name, self.rng)
         self.state = self.framework.hold(function, has_target)
+        stop_signals.stop_if_asked()
         self.optimizer = Optimizer(self.network_parameters)
         self._exported: ExportedNetwork | None = None
         self._target_learning = TargetLearning(name, self.network_parameters, self.framework, self.state)

@@ -24,10 +24,10 @@ examples:
   play back what a run has trained:
     coach evaluate experiments/my_pong/01_02_2026-10_00 --render
   change settings of the preset:
-    coach -p CartPole_PG -cp "agent_params.algorithm.discount=0.9; improve_steps=EnvironmentSteps(20000)"
+    coach -p CartPole_PG -cp "agent_params.algorithm.discount=0.9"
   train on a cluster with eight workers:
     coach -p CartPole_ClippedPPO -dc -dcp cluster.ini -n 8
-  write the trained policy into a folder, for acting without a training framework:
+  write the trained policy into a folder, to act without a training framework:
     coach export experiments/my_pong/01_02_2026-10_00 -o pong_policy
 """
 
@@ -57,11 +57,15 @@ examples:
   the newest checkpoint, in a window:
     coach evaluate experiments/my_run/01_02_2026-10_00 --render
   the best checkpoint, for 10,000 steps:
-    coach evaluate experiments/my_run/01_02_2026-10_00 --steps 10000 -crd experiments/my_run/01_02_2026-10_00/best
-  several runs at the same time, with statistics over them; a directory of --seeds means all of its runs:
-    coach evaluate experiments/my_seeds/01_02_2026-10_00 experiments/my_run/01_02_2026-10_00
+    coach evaluate experiments/my_run/01_02_2026-10_00 --steps 10000 \\
+      -crd experiments/my_run/01_02_2026-10_00/best
+  several runs at the same time, with statistics over them:
+    coach evaluate experiments/my_run/01_02_2026-10_00 experiments/my_other_run
+  all runs that --seeds has started:
+    coach evaluate experiments/my_seeds/01_02_2026-10_00
 """
 
+_NARROWEST = 80  # columns of the help
 NEGATABLE = ("checkpoint_memory",)
 MOST_SEEDS = 1000
 FRAMEWORKS = ("tensorflow", "jax", "mxnet")
@@ -129,7 +133,9 @@ _FLAGS = {
         _flag("-p --preset",
               "what to run: the name of a preset (case does not matter), path.py, path.py:variable or package.module",
               metavar="PRESET"),
-        _flag("-l --list", "list the presets with environment and algorithm", action="store_true"),
+        _flag("-l --list",
+              "list the presets with environment, algorithm and score, or those that contain TEXT",
+              nargs="?", const="", metavar="TEXT"),
         _flag("-e --experiment_name", "the experiment's name (default: the preset's name)", metavar="NAME", default=""),
         _flag("-ep --experiment_path", "where experiments are written (default: ./experiments)",
               metavar="DIR", default=""),
@@ -229,7 +235,9 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Shows ``-p, --preset PRESET`` with the value once, in columns that fit a terminal."""
 
     def __init__(self, prog: str):
-        super().__init__(prog, max_help_position=34, width=110)
+        import shutil
+
+        super().__init__(prog, max_help_position=34, width=max(_NARROWEST, shutil.get_terminal_size().columns))
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         value = "" if action.nargs == 0 else " " + self._format_args(action, action.dest.upper())
@@ -293,7 +301,7 @@ def get_argument_parser() -> Parser:
 
 def get_export_parser() -> Parser:
     """The parser of ``coach export``."""
-    description = "Write a trained policy into a folder of its own, which NumPy and ONNX Runtime are enough to use."
+    description = "Write a trained policy into a folder: NumPy and ONNX Runtime can use it."
     parser = Parser(f"coach {EXPORT}", description, EXPORT_EXAMPLES)
     what = "an experiment (exports its newest checkpoint), EXPERIMENT/best, or a checkpoint"
     parser.add_argument("experiment", metavar="EXPERIMENT", help=what)
@@ -315,7 +323,7 @@ def get_check_environment_parser() -> Parser:
 
 def get_evaluate_parser() -> Parser:
     """The parser of ``coach evaluate``; the flags it does not know are those of ``coach``."""
-    description = "Evaluate what a run has trained, with the preset, framework and settings of that run."
+    description = "Evaluate what a run has trained, with its preset, framework and settings."
     usage = "coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]"
     parser = Parser(f"coach {EVALUATE}", description, EVALUATE_EXAMPLES, usage)
     what = "the directory of the run; give several to compare them"

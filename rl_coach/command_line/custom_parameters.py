@@ -8,6 +8,7 @@ the constructors of ``CONSTRUCTORS`` and members of the enums of ``ENUMS``.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import operator
 from dataclasses import dataclass
@@ -297,10 +298,14 @@ class _Target:
     def exists(self) -> bool:
         key = self.last.key
         if not self.last.is_item:
-            return hasattr(self.holder, str(key)) and not callable(self.get())
+            return self._is_setting() and hasattr(self.holder, str(key)) and not callable(self.get())
         if isinstance(self.holder, dict):
             return key in self.holder
         return isinstance(self.holder, list) and isinstance(key, int) and -len(self.holder) <= key < len(self.holder)
+
+    def _is_setting(self) -> bool:
+        """False for an attribute that a graph manager has for its run."""
+        return str(self.last.key) not in _attributes_of_a_run() or not _is_graph_manager(self.holder)
 
     def is_new(self) -> bool:
         """True for a new key of a dictionary of plain values; that of networks or embedders takes none."""
@@ -323,6 +328,8 @@ class _Target:
         :raises CoachError: where the value is of another kind than the one that stands there
         """
         wanted = _wanted_kind(self.get(), assignment.value)
+        if _is_a(self.holder, "rl_coach.schedules", "Schedule") and not _is_number(assignment.value):
+            wanted = wanted or "a number"
         if wanted:
             raise CoachError(f"-cp: '{assignment}' must be {wanted}, not {assignment.value!r}")
         if not self.last.is_item and self._is_read_only():
@@ -335,10 +342,31 @@ class _Target:
     def names(self) -> list[str]:
         """Names or keys that could stand in the place of the last step."""
         if not self.last.is_item:
-            return [name for name in getattr(self.holder, "__dict__", {}) if not name.startswith("_")]
+            of_run = _attributes_of_a_run() if _is_graph_manager(self.holder) else ()
+            names = getattr(self.holder, "__dict__", {})
+            return [name for name in names if not name.startswith("_") and name not in of_run]
         if isinstance(self.holder, list):
             return [str(index) for index in range(len(self.holder))]
         return [str(key) for key in self.holder] if isinstance(self.holder, dict) else []
+
+
+def _is_graph_manager(value: Any) -> bool:
+    from rl_coach.graph_managers.graph_manager import GraphManager
+
+    return isinstance(value, GraphManager)
+
+
+_GENERAL = ("object", "Constrained", "Parameters", "NetworkComponentParameters", "Filter")
+"""Bases of kinds of settings that cannot stand for each other."""
+
+
+@functools.cache
+def _attributes_of_a_run() -> frozenset[str]:
+    """Attributes of graph managers that are no settings."""
+    from rl_coach.graph_managers.graph_manager import GraphManager, SimpleSchedule
+
+    settings = {"name", "visualization_parameters", *GraphManager.constraints}
+    return frozenset(vars(GraphManager("", SimpleSchedule()))) - settings
 
 
 def _wanted_kind(current: Any, value: Any) -> str | None:
@@ -349,9 +377,55 @@ def _wanted_kind(current: Any, value: Any) -> str | None:
         return "True or False"
     if isinstance(current, Enum) and not isinstance(value, (type(current), list, tuple)):
         return f"one of {', '.join(str(member) for member in type(current))}"
-    if type(current) in (int, float) and isinstance(value, (str, Enum, StepMethod)):
+    if type(current) in (int, float) and (isinstance(value, (str, Enum, StepMethod, dict)) or _is_object(value)):
         return f"a number such as {current!r}"
+    if type(current) is str and isinstance(value, (int, float, list, tuple, dict, StepMethod)):
+        return "a text"
+    if isinstance(current, type) and not callable(value):
+        return f"a layer such as {current.__name__}"
+    if _is_object(current):
+        return _wanted_object(current, value)
+    if isinstance(current, (list, dict)):
+        return _wanted_items(current, value)
     return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_a(value: Any, module: str, *names: str) -> bool:
+    """True if a value is of one of these classes, which are imported only if the value's are from Coach."""
+    return any(isinstance(value, getattr(importlib.import_module(module), name)) for name in names)
+
+
+def _is_object(value: Any) -> bool:
+    """True for what is built of settings: parameters, filters, schedules, layers."""
+    return not isinstance(value, type) and (
+        _is_a(value, "rl_coach.base_parameters", "Parameters")
+        or _is_a(value, "rl_coach.filters.filter", "Filter")
+        or _is_a(value, "rl_coach.schedules", "Schedule")
+    )
+
+
+def _wanted_object(current: Any, value: Any) -> str | None:
+    """As ``_wanted_kind``; every filter may be None, which stands for that of the environment."""
+    kinds = [kind for kind in type(current).__mro__ if not kind.__name__.startswith("_")]
+    kind = next(kind for kind in reversed(kinds) if kind.__name__ not in _GENERAL)
+    if isinstance(value, kind) or (value is None and _is_a(current, "rl_coach.filters.filter", "Filter")):
+        return None
+    return f"{kind.__name__}, as {type(current).__name__} is"
+
+
+def _wanted_items(current: list | dict, value: Any) -> str | None:
+    """As ``_wanted_kind``, for what holds several values: objects stay objects of that kind."""
+    if not isinstance(value, (list, tuple) if isinstance(current, list) else dict):
+        return "a list" if isinstance(current, list) else "a dictionary"
+    present, given = (list(one.values()) if isinstance(one, dict) else list(one) for one in (current, value))
+    if not any(map(_is_object, present)):
+        return None
+    wanted = next(filter(None, (_wanted_kind(present[0], one) for one in given)), None)
+    return wanted and f"a collection of {wanted}"
 
 
 def _no_such_parameter(graph_manager: Any, walked: str, target: _Target) -> str:

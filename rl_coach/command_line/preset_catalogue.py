@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import importlib
 import importlib.util
+import json
 import os
 import pathlib
 import sys
 import traceback
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -19,15 +21,31 @@ if TYPE_CHECKING:
     from rl_coach.graph_managers.graph_manager import GraphManager
 
 DEFAULT_VARIABLE = "graph_manager"
+SCORES_FILE = "scores.json"
+_MOST_SUGGESTIONS = 4
 
 
 @dataclass(frozen=True)
 class PresetSummary:
-    """Line of ``coach --list`` about a preset: its name, the environment and the algorithm."""
+    """Line of ``coach --list`` about a preset.
+
+    :param score: the mean reward that was measured after training, or ``>=`` and the reward that it must reach; empty
+        if neither is known
+    """
 
     name: str
     environment: str
     algorithm: str
+    score: str = ""
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """The columns of the line."""
+        return self.name, self.environment, self.algorithm, self.score
+
+    def contains(self, text: str) -> bool:
+        """True if a column contains a text, in any case."""
+        return any(text.lower() in cell.lower() for cell in self.cells[:-1])
 
 
 def preset_directory() -> pathlib.Path:
@@ -56,14 +74,29 @@ def summaries(names: list[str] | None = None) -> list[PresetSummary]:
 
 def _summary(name: str) -> PresetSummary:
     file = preset_directory() / f"{name}.py"
-    calls = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
     agents = [name for name in map(_called_name, calls) if name.endswith("AgentParameters")]
     environments = [call for call in calls if _is_environment(_called_name(call))]
     return PresetSummary(
         name,
         " ".join(dict.fromkeys(map(_environment_text, environments))),
         ", ".join(dict.fromkeys(name.removesuffix("AgentParameters") for name in agents)),
+        f"{scores[name]:g}" if name in (scores := _measured_scores()) else _reward_to_reach(nodes),
     )
+
+
+@functools.cache
+def _measured_scores() -> dict[str, float]:
+    return json.loads((preset_directory() / SCORES_FILE).read_text(encoding="utf-8"))
+
+
+def _reward_to_reach(nodes: Iterable[ast.AST]) -> str:
+    """The ``min_reward_threshold`` that a preset assigns, as ``>= 150``; empty if it assigns none."""
+    for node in nodes:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith(".min_reward_threshold"):
+            return f">= {ast.literal_eval(node.value):g}"
+    return ""
 
 
 def _called_name(call: ast.Call) -> str:
@@ -139,6 +172,7 @@ def expand(preset: str) -> str:
 
 
 def _load_module(preset: str, module_text: str) -> ModuleType:
+    from rl_coach.utilities.stop_signals import Terminated
     from rl_coach.utils import CoachError, import_file
 
     path = expand(module_text)
@@ -150,9 +184,9 @@ def _load_module(preset: str, module_text: str) -> ModuleType:
             return import_file(path)
         if "." in path and _module_exists(path):
             return importlib.import_module(path)
-    except (CoachError, KeyboardInterrupt):
+    except (CoachError, Terminated):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _preset_error(path, error) from error
     raise _unknown_preset(preset)
 
@@ -175,10 +209,14 @@ def _unknown_preset(preset: str) -> Exception:
     from rl_coach.utils import CoachError, did_you_mean
 
     known = [*list_all_presets(), *list_tuned_presets()]
-    return CoachError(f"no preset '{preset}'{did_you_mean(preset, known)} (coach --list shows all)")
+    containing = [name for name in known if preset and preset.lower() in name.lower()]
+    if not containing:
+        return CoachError(f"no preset '{preset}'{did_you_mean(preset, known)} (coach --list shows all)")
+    some = " or ".join(f"'{name}'" for name in containing[:_MOST_SUGGESTIONS])
+    return CoachError(f"no preset '{preset}'; did you mean {some}? (coach --list {preset} shows {len(containing)})")
 
 
-def _preset_error(path: str, error: Exception) -> Exception:
+def _preset_error(path: str, error: Exception | SystemExit) -> Exception:
     """A mistake that the preset's lines make, or lines of the user's that it calls, as one line of text."""
     from rl_coach.utilities.user_code import in_one_line
     from rl_coach.utils import CoachError
@@ -191,6 +229,8 @@ def _preset_error(path: str, error: Exception) -> Exception:
     ]
     if own and text.startswith(type(error).__name__):
         text = f"{path}:{own[-1].lineno}: {text}"
+    if isinstance(error, SystemExit):
+        text += ": a preset must not end the program"
     return CoachError(text if path in text else f"preset '{path}': {text}")
 
 

@@ -23,6 +23,8 @@ from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, TrainingError, did_you_mean, force_list
 
 VIDEO_FRAMES_PER_SECOND = 10
+MOST_ENVIRONMENTS = 100_000
+"""More copies than this are a mistake: no machine has the memory."""
 _FULL_NAME = re.compile(r"[\w.:/-]+-v\d+|[\w.]+:[A-Z]\w*|.+\.py:\w+")
 _EPISODE_ATTRIBUTES = (
     "state", "reward", "done", "truncated", "info", "goal", "last_action", "last_env_response",
@@ -131,7 +133,7 @@ class EnvironmentParameters(Parameters):
         "human_control": FLAG,
         "custom_reward_threshold": optional(limit(low=-math.inf)),
         "target_success_rate": FRACTION,
-        "num_environments": whole(1),
+        "num_environments": whole(1, MOST_ENVIRONMENTS),
         "vectorization": one_of("sync", "async"),
     }
 

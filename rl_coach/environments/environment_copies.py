@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import multiprocessing
-import signal
 import weakref
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import resource_tracker
 from typing import Any, Callable, Sequence
 
 import gymnasium
@@ -17,6 +17,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from rl_coach.core_types import ActionType, EnvResponse, RunPhase
 from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.spaces import ActionSpace
+from rl_coach.utilities.stop_signals import held_back, ignore, let_through
 from rl_coach.utils import CoachError, TrainingError
 
 _SECONDS_TO_DIE = 1.0
@@ -130,12 +131,14 @@ class EnvironmentProcesses(EnvironmentCopies):
 
     def _start(self, make: Sequence[Callable[[], Any]]) -> _Description:
         # neither threads nor locks of this process may be copied into the others, so they are not forked
+        resource_tracker.ensure_running()  # starting it lets through signals that are held back
         try:
-            self._processes = AsyncVectorEnv(
-                [partial(_CopyForGymnasium, build) for build in make],
-                context="spawn",
-                autoreset_mode=AutoresetMode.DISABLED,
-            )
+            with held_back():
+                self._processes = AsyncVectorEnv(
+                    [partial(_CopyForGymnasium, build) for build in make],
+                    context="spawn",
+                    autoreset_mode=AutoresetMode.DISABLED,
+                )
         except (EOFError, ConnectionError) as error:
             raise CoachError("an environment copy died while it was starting") from error
         # the copies leave a SIGTERM to this process, so one that ends without closing them has to kill them
@@ -235,10 +238,9 @@ class _CopyForGymnasium(gymnasium.Env):
 
     def __init__(self, make: Callable[[], Any]):
         if multiprocessing.parent_process() is not None:
-            # Ctrl-C and SIGTERM stop the run between two steps, and the run closes its copies
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        self._environment = make()
+            ignore()  # a signal stops the run between two steps, and the run closes its copies
+        with let_through():  # the copy that Gymnasium makes in this process may start processes of its own
+            self._environment = make()
         boxes: dict[str, gymnasium.Space] = {
             name: _box_of(np.asarray(value)) for name, value in self._environment.state.items()
         }

@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass
 from typing import Callable, Iterator, NoReturn
 
-from rl_coach.graph_managers.stop_signals import StopSignals
 from rl_coach.logger import screen
 from rl_coach.runs.progress import Progress
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
+from rl_coach.utilities.stop_signals import StopSignals
 from rl_coach.utils import CheckpointError, LostPartError, TrainingError
 
 _PAUSES_BETWEEN_TRIES = (0.5, 2.0)  # seconds, before the last checkpoint of a run is written elsewhere
@@ -23,12 +23,14 @@ class LastCheckpoint:
     :param write: writes one, and returns its path, None if it could not; called with ``failed=True`` where training
         has failed
     :param write_elsewhere: writes one where there is room, and raises CheckpointError, which says where it is
+    :param print_summary: prints what came of the run so far
     :param resume_hint: how the user can go on with an interrupted run; None if nobody knows
     """
 
     write: Callable[..., str | None]
     write_elsewhere: Callable[[], NoReturn]
     resume_hint: str | None = None
+    print_summary: Callable[[], None] = lambda: None
 
     def save(self) -> str:
         """Save the last checkpoint of a run: try again where it cannot be written, and at last write it elsewhere.
@@ -51,6 +53,7 @@ class LastCheckpoint:
             screen.warning(f"interrupted; {error}")
             return
         screen.warning(f"interrupted; saved {path}")
+        self.print_summary()
         if self.resume_hint:
             screen.print(f"go on with it: {self.resume_hint}")
 
@@ -77,7 +80,7 @@ def ending_cleanly(
 
     :param progress: the display
     :param status: writes ``status.json``
-    :param signals: hears Ctrl-C and SIGTERM
+    :param signals: hears Ctrl-C, SIGTERM and SIGHUP
     :param leave: called at the end, whatever ended the run
     :param checkpoint: None saves none
     :param is_played: a person acts, who leaves with Ctrl-C
@@ -86,7 +89,7 @@ def ending_cleanly(
     status.set(RUNNING)
     try:
         try:
-            with signals.listening(announces=not is_played):
+            with signals.listening():
                 yield
         except (KeyboardInterrupt, SystemExit) as stop:
             progress.stop()

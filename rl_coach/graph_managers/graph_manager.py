@@ -36,7 +36,6 @@ from rl_coach.graph_managers.schedule_parameters import (
     SimpleSchedule,
     SimpleScheduleWithoutEvaluation,
 )
-from rl_coach.graph_managers.stop_signals import StopSignals
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import Logger, screen
 from rl_coach.memories.backend.wire import pack, unpack
@@ -48,6 +47,7 @@ from rl_coach.runs.status import RunStatus
 from rl_coach.runs.summary import Counts, Summary
 from rl_coach.utilities.errors import refuse
 from rl_coach.utilities.requirements import Constrained, check, settings_below, steps, whole
+from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utils import CoachError
 
 __all__ = [
@@ -112,7 +112,7 @@ class GraphManager(CoachMethods, Constrained):
         self.graph_logger = Logger()
         self.progress = Progress()
         self.run_status = RunStatus(None)
-        self.stop_signals = StopSignals()
+        self.stop_signals = stop_signals
         self.other_fields: Callable[[], Fields] = tuple
         self.evaluation_rewards: list[float] = []
         self._phase = RunPhase.UNDEFINED
@@ -125,7 +125,7 @@ class GraphManager(CoachMethods, Constrained):
         self.can_train = True
         self.data_store: DataStore | None = None
         self._is_played = False
-        self._reports = Reports(self.total_steps_counters, self.improvement)
+        self._reports = Reports(self.total_steps_counters, self.improvement, self._uncounted_updates)
         self._continues = False
         self._is_episode_kept = False
         self._warned_of_endless_episode = False
@@ -165,6 +165,7 @@ class GraphManager(CoachMethods, Constrained):
         refuse(self._unmet_by_replay())
         self.checkpoints = self._make_checkpoints()
         self._reports.stops_early = self.task_parameters.apply_stop_condition
+        self._reports.reward = self._reward_of_success()
         self._reports.is_endless = self.task_parameters.num_evaluation_steps == 0
         self.task_parameters.checkpoint_save_dir = self.checkpoints.directory
         self.can_train = self.task_parameters.role.trains and any(level.can_train for level in self.level_managers)
@@ -176,6 +177,18 @@ class GraphManager(CoachMethods, Constrained):
         if self.task_parameters.checkpoint_restore_path is not None:
             self.restore_checkpoint(continue_run=self.task_parameters.resume)
         return self
+
+    def _reward_of_success(self) -> float | None:
+        """The reward from which on every episode of an evaluation must be for the stop condition; None if a share of
+        them is enough, or the environment has no such reward."""
+        environment = self.level_managers[-1].real_environment
+        if environment is None or environment.get_target_success_rate() < 1.0:
+            return None
+        return environment.reward_space.reward_success_threshold
+
+    def _uncounted_updates(self) -> int:
+        agents = [level.agent for level in self.level_managers]
+        return sum(agent.optimizer_steps - agent.training_iteration for agent in agents)
 
     def verify_graph_was_created(self) -> None:
         """Create the graph with the default task parameters, if nobody has created it."""
@@ -394,15 +407,20 @@ class GraphManager(CoachMethods, Constrained):
     def attend(self) -> None:
         """Show the progress, on the screen and to others. Steps do a few times a second; a loop that waits between two
         steps calls it itself."""
-        self._attention_at, self._shown_phase = time.monotonic() + SECONDS_BETWEEN_REDRAWS, self._phase
+        self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
+        self._shown_phase = self._phase_or_last
         self.progress.update(self.status())
         self._warn_of_endless_episode()
         if self.progress.is_running:
             self.run_status.keep_alive()
 
+    @property
+    def _phase_or_last(self) -> RunPhase:
+        return self._shown_phase if self._phase is RunPhase.UNDEFINED else self._phase
+
     def status(self) -> Status:
         """Progress of the run so far."""
-        return self._reports.status(self._phase, self.can_train, self.other_fields())
+        return self._reports.status(self._phase_or_last, self.can_train, self.other_fields())
 
     def _warn_of_endless_episode(self) -> None:
         if self._warned_of_endless_episode or not self._is_episode_endless():
@@ -568,9 +586,13 @@ class GraphManager(CoachMethods, Constrained):
                 self.improvement.evaluation_held()
             if checkpoint is not None:
                 checkpoint.save()
+        self._print_summary_of_training()
+
+    def _print_summary_of_training(self) -> None:
         trained = Counts.of(self.total_steps_counters[RunPhase.TRAIN])
         # where nothing is trained, the calls count as training steps: no updates
-        self._print_summary(trained if self.can_train else dataclasses.replace(trained, updates=0))
+        updates = trained.updates + self._uncounted_updates() if self.can_train else 0
+        self._print_summary(dataclasses.replace(trained, updates=updates))
 
     def _last_checkpoint(self) -> LastCheckpoint | None:
         """The checkpoint that a run of training leaves; None if another process writes checkpoints."""
@@ -580,6 +602,7 @@ class GraphManager(CoachMethods, Constrained):
             write=self.save_checkpoint,
             write_elsewhere=lambda: self.checkpoints.save_elsewhere(self.get_state(), self.progress.last_evaluation),
             resume_hint=self.resume_hint,
+            print_summary=self._print_summary_of_training,
         )
 
     def _ending_cleanly(self, checkpoint: LastCheckpoint | None = None) -> contextlib.AbstractContextManager[None]:

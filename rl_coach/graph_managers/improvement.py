@@ -81,7 +81,7 @@ class Improvement:
     def goal(self, may_end_before: bool) -> Goal | None:
         """Part of ``improve_steps`` that is done; None while no ``improve`` runs.
 
-        :param may_end_before: it also ends once the stop condition holds
+        :param may_end_before: it also ends once the stop condition is met
         """
         if self._end is None or self._start is None:
             return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Mapping
+import dataclasses
+from typing import Callable, Mapping
 
 from rl_coach.core_types import (
     EnvironmentEpisodes,
@@ -23,17 +24,26 @@ class Reports:
 
     :param counters: the counters of each phase
     :param improvement: knows the end of training
+    :param more_updates: number of updates that the training steps do not count, such as those of minibatches
 
     :ivar shown: the phases that are counted as the run's; what came with a checkpoint is of the run that trained
     :ivar stops_early: training also ends once the stop condition holds
+    :ivar reward: the reward that evaluations must reach for that; None if it is not known
     :ivar is_endless: evaluation goes on until it is interrupted
     """
 
-    def __init__(self, counters: Mapping[RunPhase, TotalStepsCounter], improvement: Improvement):
+    def __init__(
+        self,
+        counters: Mapping[RunPhase, TotalStepsCounter],
+        improvement: Improvement,
+        more_updates: Callable[[], int] = lambda: 0,
+    ):
         self._counters = counters
         self._improvement = improvement
+        self._more_updates = more_updates
         self.shown: tuple[RunPhase, ...] = (RunPhase.HEATUP, RunPhase.TRAIN)
         self.stops_early = False
+        self.reward: float | None = None
         self.is_endless = False
         self._wanted: dict[RunPhase, tuple[int, StepMethod]] = {}
 
@@ -53,16 +63,21 @@ class Reports:
             phase=phase,
             episodes=shown[-1][EnvironmentEpisodes],
             steps=sum(counter[EnvironmentSteps] for counter in shown),
-            updates=shown[-1][TrainingSteps] if counts_updates else 0,
+            updates=self._updates() if counts_updates else 0,
             goal=self._goal(phase),
             evaluation_steps=self._counters[RunPhase.TEST][EnvironmentSteps],
             others=tuple(others),
         )
 
+    def _updates(self) -> int:
+        phase = self.shown[-1]
+        return self._counters[phase][TrainingSteps] + (self._more_updates() if phase is RunPhase.TRAIN else 0)
+
     def _goal(self, phase: RunPhase) -> Goal | None:
         """End of the present phase."""
         if phase is RunPhase.TRAIN:
-            return self._improvement.goal(self.stops_early)
+            goal = self._improvement.goal(self.stops_early)
+            return goal and dataclasses.replace(goal, reward=self.reward)
         if phase not in self._wanted:
             return None
         start, steps = self._wanted[phase]

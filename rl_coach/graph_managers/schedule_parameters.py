@@ -11,7 +11,7 @@ UNITS: dict[str, type[StepMethod]] = {
 """The units that a schedule counts in, by name."""
 
 PLURALS: dict[type[StepMethod], str] = {
-    EnvironmentSteps: "steps", EnvironmentEpisodes: "episodes", TrainingSteps: "training steps",
+    EnvironmentSteps: "steps", EnvironmentEpisodes: "episodes", TrainingSteps: "updates",
 }  # fmt: skip
 """Names of these units for users, in the plural."""
 

@@ -14,7 +14,6 @@ from rl_coach.agents.core.transport import FILTERS
 from rl_coach.architectures.shared_networks import SharedBlock, SharedFile, SharedNetworks
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.core_types import EnvironmentEpisodes, RunPhase
-from rl_coach.graph_managers.stop_signals import StopSignals
 from rl_coach.logger import screen
 from rl_coach.orchestrators.worker_messages import (
     Attach,
@@ -28,6 +27,7 @@ from rl_coach.orchestrators.worker_messages import (
     Stop,
 )
 from rl_coach.runs.progress import NoDisplay, Progress, Status
+from rl_coach.utilities.stop_signals import StopSignals, stop_signals
 from rl_coach.utils import CoachError, TrainingError
 
 _SECONDS_BETWEEN_LOOKS = 0.05  # while a worker waits for the others at the start
@@ -172,8 +172,7 @@ class Worker:
 
     def __init__(self, plan: WorkerPlan, connection: Connection):
         self._plan = plan
-        self._stop_signals = StopSignals(announces=False)
-        self._link = ParentLink(connection, self._stop_signals)
+        self._link = ParentLink(connection, stop_signals)
         self._file: SharedFile | None = None
         self._graph: Any = None
 
@@ -181,9 +180,8 @@ class Worker:
         """Run to the end, and tell the parent how it ended."""
         screen.forward(self._link.line)
         try:
-            with self._stop_signals.listening():
-                self._build()
-                self._attach()
+            self._build()
+            self._attach()
             self._train_or_evaluate()
             self._link.send(Ended(self._graph.should_stop()))
         except (KeyboardInterrupt, SystemExit):
@@ -212,7 +210,6 @@ class Worker:
         if graph.env_params.seed is not None:
             graph.env_params.seed += plan.index * getattr(graph.env_params, "num_environments", 1)
         graph.prints_summary = False
-        graph.stop_signals = self._stop_signals
         graph.progress = ReportedProgress(self._link, self._exchange_statistics)
         graph.create_graph(task)
 
@@ -271,5 +268,5 @@ class Worker:
 
 def work(plan: WorkerPlan, connection: Connection) -> None:
     """The process of a worker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, too, and says what is to be done
-    Worker(plan, connection).run()
+    with stop_signals.listening():
+        Worker(plan, connection).run()

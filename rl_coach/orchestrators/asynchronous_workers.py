@@ -10,8 +10,8 @@ import signal
 import tempfile
 import time
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from types import FrameType
 from typing import Any, Callable
 
 import numpy as np
@@ -25,7 +25,7 @@ from rl_coach.orchestrators.background_sender import BackgroundSender
 from rl_coach.orchestrators.worker_messages import Attach, Built, Ended, Failed, Line, Report, Statistics, Stop
 from rl_coach.runs.live_region import Fields
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Rate, display_on
-from rl_coach.utilities.system import handling
+from rl_coach.utilities.stop_signals import held_back, leave_lost_terminal, stop_signals
 from rl_coach.utils import CoachError, TrainingError, short_dynamic_import
 
 _SECONDS_TO_DIE = 5.0
@@ -108,7 +108,7 @@ class AsynchronousWorkers:
         self._file: SharedFile | None = None
         self._filters: dict[str, Any] = {}
         self._stop: Stop | None = None
-        self._signal: int | None = None
+        self._is_stopping = False
         self._failure: Exception | None = None
         self._display: Any = None
         self._time = Rate()
@@ -120,34 +120,38 @@ class AsynchronousWorkers:
         :raises CoachError: a worker found the settings bad
         :raises TrainingError: a worker failed, or the first one died
         :raises KeyboardInterrupt: Ctrl-C; the first worker has saved a checkpoint
-        :raises SystemExit: SIGTERM; the first worker has saved a checkpoint
+        :raises Terminated: SIGTERM or SIGHUP; the first worker has saved a checkpoint
         """
         if not CAN_SHARE:
             raise CoachError("workers that share weights need Linux or macOS: use several environment copies instead")
+        with stop_signals.listening():
+            self._run()
+
+    def _run(self) -> None:
         try:
-            with handling((signal.SIGINT, signal.SIGTERM), self._ask):
-                self._start()
-                self._display = display_on(screen)
-                while any(not worker.is_over for worker in self._running):
-                    self._look()
+            self._start()
+            self._display = display_on(screen)
+            while any(not worker.is_over for worker in self._running):
+                self._look()
         finally:
             if self._display is not None:
                 self._display.close()
             self._clear_up()
         self._print_summary()
-        if self._signal is not None:
-            raise KeyboardInterrupt if self._signal == signal.SIGINT else SystemExit(128 + self._signal)
+        stop_signals.stop_if_asked()
         if self._failure is not None:
             raise self._failure
 
     # processes
 
     def _start(self) -> None:
+        resource_tracker.ensure_running()  # starting it lets through signals that are held back
         context = multiprocessing.get_context("spawn")  # a training framework does not live through a fork
         for plan in self._plans:
             here, there = context.Pipe()
             process = context.Process(target=work, args=(plan, there), daemon=True)
-            process.start()
+            with held_back():
+                process.start()
             # With the parent's copy closed, the pipe ends when the worker dies.
             there.close()
             name = f"worker {plan.index}" if plan.trains else f"worker {plan.index} (evaluation)"
@@ -155,6 +159,8 @@ class AsynchronousWorkers:
 
     def _look(self) -> None:
         """Take what the workers say, wait for it a moment, and notice who has ended."""
+        if stop_signals.asked is not None and not self._is_stopping:
+            self._stop_all()
         alive = [worker for worker in self._running if not worker.is_over]
         wait([*(w.connection for w in alive), *(w.process.sentinel for w in alive)], SECONDS_BETWEEN_REDRAWS)
         for index, worker in enumerate(self._running):
@@ -202,11 +208,10 @@ class AsynchronousWorkers:
                 if not worker.is_over:
                     worker.tell(stop)
 
-    def _ask(self, number: int, frame: FrameType | None = None) -> None:
-        if self._signal is not None:
-            self._kill()
-            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
-        self._signal = number
+    def _stop_all(self) -> None:
+        self._is_stopping = True
+        if stop_signals.asked == signal.SIGHUP:
+            leave_lost_terminal()
         screen.warning("stopping all workers after this step; a second Ctrl-C exits immediately, without a checkpoint")
         self._end_all(Stop(has_finished=False))
 
@@ -289,6 +294,11 @@ class AsynchronousWorkers:
     def _steps(self) -> int:
         return sum(worker.report.status.steps for worker in self._running if worker.report is not None)
 
+    @property
+    def have_stepped(self) -> bool:
+        """True once a worker has acted."""
+        return self._steps > 0
+
     def report(self) -> dict[str, Any]:
         """The progress of all workers together, in the names of ``Progress.report``: counts are summed, and of their
         evaluations, which are all of the shared weights, it is the mean of the last and the best."""
@@ -333,7 +343,7 @@ def _state_of(worker: _Running) -> str:
     """The worker in a few words, for the display."""
     assert worker.report is not None
     speed, rewards = worker.steps.per_second, worker.report.rewards
-    words = [worker.report.status.phase.value.lower() if not worker.is_over else "ended"]
+    words = [worker.report.status.activity.lower() if not worker.is_over else "ended"]
     words += [] if speed is None else [f"{speed:,.0f}/s"]
     words += [] if rewards is None else [f"reward {rewards[0]:.5g} (mean {rewards[1]:.5g})"]
     return " ".join(words)

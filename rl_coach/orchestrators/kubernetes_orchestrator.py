@@ -18,6 +18,7 @@ from rl_coach.orchestrators.kubernetes_following import Follower, Outcome, wait_
 from rl_coach.orchestrators.kubernetes_manifests import Container, KubernetesRun, Manifest, Volume
 from rl_coach.orchestrators.run_order import ROLLOUT_PROGRAM, TRAINING_PROGRAM, DataStoreOrder, RunOrder, new_run_id
 from rl_coach.utilities.kubernetes_cluster import CONFLICT, Cluster, ClusterError
+from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utilities.system import handling
 from rl_coach.utils import CoachError, TrainingError
 
@@ -456,7 +457,7 @@ def run(
     :raises TrainingError: training failed
     """
     orchestrator = Kubernetes(params)
-    with handling((signal.SIGTERM, signal.SIGHUP), _terminate):
+    with stop_signals.ending_at_once(), handling((signal.SIGTERM, signal.SIGHUP), _terminate):
         if attaches:
             outcome = _attach(orchestrator)
             _end(orchestrator, keeps, worker_logs)

@@ -21,6 +21,7 @@ from rl_coach.memories.backend.connection import Connection, import_redis
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.orchestrators.private_directory import private_directory
 from rl_coach.orchestrators.run_order import ORPHANED, ROLLOUT_PROGRAM, TRAINING_PROGRAM, RunOrder
+from rl_coach.utilities.stop_signals import SIGNALS, held_back, leave_lost_terminal, stop_signals
 from rl_coach.utilities.system import handling
 
 _SECONDS_BETWEEN_LOOKS = 0.1
@@ -33,7 +34,6 @@ _SECONDS_FOR_RESTARTS = 60.0
 _MOST_RESTARTS = 5
 """A process that dies more often than this within ``_SECONDS_FOR_RESTARTS`` is not started again."""
 _DONE, _BAD_INPUT, _FAILED = 0, 2, 1
-_STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 WORKER_LOGS = "workers"
 """The directory of the workers' outputs in that of the experiment."""
 
@@ -59,6 +59,7 @@ class _Process:
     :param command: its command line
     :param log: the file that its output goes to; None shows it
     :param death_signal: sent to it when this process dies
+    :param holds_back: it hears signals by ``stop_signals``, and none before it listens
     """
 
     def __init__(
@@ -68,8 +69,10 @@ class _Process:
         log: pathlib.Path | None,
         environment: dict[str, str],
         death_signal: int = signal.SIGTERM,
+        holds_back: bool = False,
     ):
         self.name, self._command, self._log = name, command, log
+        self._holding = held_back if holds_back else contextlib.nullcontext
         self._environment = {**os.environ, **environment}
         self._starts: collections.deque[float] = collections.deque(maxlen=_MOST_RESTARTS + 1)
         self._before_start = _find_death_signal(death_signal)
@@ -80,11 +83,12 @@ class _Process:
         """Start it, anew if it ran before."""
         self._starts.append(time.monotonic())
         self._gone_at = None
-        if self._log is None:
-            self._start(None)
-            return
-        with open(self._log, "ab") as log:
-            self._start(log)
+        with self._holding():
+            if self._log is None:
+                self._start(None)
+                return
+            with open(self._log, "ab") as log:
+                self._start(log)
 
     def _start(self, output: object) -> None:
         # a session of its own: Ctrl-C and the end of the terminal reach the orchestrator, which ends all in order
@@ -164,7 +168,8 @@ class LocalOrchestrator:
 
     def run(self) -> int:
         """Run to the end. :return: the trainer's exit code"""
-        with handling(_STOPPING_SIGNALS, self._ask):
+        stop_signals.stop_if_asked()
+        with handling(SIGNALS, self._ask):
             try:
                 self._start()
                 return self._watch()
@@ -189,7 +194,7 @@ class LocalOrchestrator:
         order.write(file)
         command = [sys.executable, "-m"]
         training = [*command, TRAINING_PROGRAM, "--order", str(file)]
-        self._trainer = _Process("trainer", training, None, {}, death_signal=ORPHANED)
+        self._trainer = _Process("trainer", training, None, {}, death_signal=ORPHANED, holds_back=True)
         # Workers act with small networks: threads of several workers would only compete for the same cores.
         one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         for index in range(order.num_workers):
@@ -243,11 +248,12 @@ class LocalOrchestrator:
     def _stop_trainer(self) -> int:
         """Have the trainer save its state and end. :return: its exit code"""
         assert self._trainer is not None and self._asked is not None
-        number = signal.SIGINT if self._asked == signal.SIGINT else signal.SIGTERM
-        self._trainer.signal(number)
+        if self._asked == signal.SIGHUP:
+            leave_lost_terminal()
+        self._trainer.signal(self._asked)
         self._trainer.wait(_SECONDS_FOR_THE_TRAINER)
         code = self._trainer.code
-        return code if code is not None and code > 0 else 128 + number
+        return code if code is not None and code > 0 else 128 + self._asked
 
     def _end(self) -> None:
         # The trainer first, while Redis and the workers still run: it saves, and tells workers that the run is over.

@@ -8,8 +8,12 @@ import sys
 import time
 from typing import Any, Iterator, Sequence
 
+from rl_coach.utilities.stop_signals import stop_signals
+
 _REDRAWS_PER_SECOND = 4
 _GAP = 2
+
+_STOPPING = "stopping after this step; once more to exit at once, without a checkpoint"
 
 Fields = Sequence["tuple[str, str]"]
 """Names and values; a name may be empty."""
@@ -97,6 +101,8 @@ class LiveRegion:
         lines = [line for row in self._rows(self._console.width) for line in self._row(row)]
         for what, since in self._waits[-1:]:
             lines.append(Text(f"{what} ... {time.monotonic() - since:.0f} s", style="cyan"))
+        if stop_signals.asked is not None:
+            lines.append(Text(_STOPPING, style="yellow"))
         for line in lines:
             line.no_wrap, line.overflow = True, "ellipsis"
         return Group(*lines)

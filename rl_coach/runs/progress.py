@@ -17,7 +17,7 @@ _EPISODES_IN_MEAN = 100
 _SECONDS_IN_RATE = 30.0
 _LONGEST_ETA = 30 * 24 * 3600.0
 _NO_END = "no limit: Ctrl-C stops the run"
-_UNTIL_STOP_CONDITION = "until the stop condition holds"
+_UNTIL_STOP_CONDITION = "until the stop condition is met"
 _AS_GOOD_AS_ENDLESS = 10**9
 
 
@@ -28,13 +28,15 @@ class Goal:
     :param done: how much of it is done
     :param total: how much it is in all; None if nobody has said
     :param unit: what is counted, in the plural
-    :param may_end_before: whether it also ends once the stop condition holds
+    :param may_end_before: whether it also ends once the stop condition is met
+    :param reward: the reward that each episode of an evaluation must reach then; None if it is not known
     """
 
     done: int
     total: int | None
     unit: str
     may_end_before: bool = False
+    reward: float | None = None
 
     @property
     def is_endless(self) -> bool:
@@ -54,7 +56,7 @@ class Goal:
 class Status:
     """State of a run.
 
-    :param phase: what it is doing
+    :param phase: its present phase, or the last one if it has ended; ``UNDEFINED`` before the first
     :param episodes: training episodes ended
     :param steps: environment steps taken, in heatup and training
     :param updates: updates of the networks
@@ -70,6 +72,11 @@ class Status:
     goal: Goal | None = None
     evaluation_steps: int = 0
     others: Fields = ()
+
+    @property
+    def activity(self) -> str:
+        """What the run is doing, in a word."""
+        return "Starting" if self.phase is RunPhase.UNDEFINED else self.phase.value
 
 
 class Rate:
@@ -258,7 +265,7 @@ class Progress:
         """
         goal = status.goal
         return {
-            "phase": status.phase.value,
+            "phase": status.activity,
             "episodes": status.episodes,
             "steps": status.steps,
             "steps_per_second": self._steps.per_second,
@@ -281,7 +288,7 @@ class Progress:
         self._leave_out_waiting()
         self._steps.sample(status.steps)
         fields = [
-            ("", status.phase.value),
+            ("", status.activity),
             ("episode", f"{status.episodes:,}"),
             ("steps", f"{status.steps:,}"),
             ("steps/s", _per_second(self._steps)),
@@ -304,7 +311,7 @@ class Progress:
         steps = status.evaluation_steps - evaluation.first_step
         evaluation.rate.sample(steps)
         fields = [
-            ("", status.phase.value),
+            ("", status.activity),
             ("episode", f"{len(evaluation.rewards) + 1:,}"),
             ("steps", f"{steps:,}"),
             ("steps/s", _per_second(evaluation.rate)),
@@ -321,12 +328,20 @@ class Progress:
             self._phase, self._fraction = phase, Rate()
         self._fraction.sample(goal.fraction)
         speed = self._fraction.per_second
-        fields = [("done", str(goal))]
         if goal.is_endless:
-            fields.append(("left", _UNTIL_STOP_CONDITION if goal.may_end_before else _NO_END))
-        elif speed and speed > 0 and (1 - goal.fraction) / speed <= _LONGEST_ETA:
+            done = [("done", str(goal))] if goal.total is None else []
+            return [*done, ("left", self._until(goal) if goal.may_end_before else _NO_END)]
+        fields = [("done", str(goal))]
+        if speed and speed > 0 and (1 - goal.fraction) / speed <= _LONGEST_ETA:
             fields.append(("left", f"at most {duration((1 - goal.fraction) / speed)}"))
         return fields
+
+    def _until(self, goal: Goal) -> str:
+        """What an endless run goes on for."""
+        if goal.reward is None:
+            return _UNTIL_STOP_CONDITION
+        now = "" if self.last_evaluation is None else f" (now {self.last_evaluation:.5g})"
+        return f"until evaluations reach {goal.reward:.5g}{now}"
 
     def _best_fields(self) -> list[tuple[str, str]]:
         if self.last_evaluation is None or self.best_evaluation is None:

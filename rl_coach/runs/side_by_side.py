@@ -17,13 +17,13 @@ from typing import Any, Callable, Sequence
 from rl_coach.logger import ScreenLogger, screen
 from rl_coach.runs.progress import display_on, duration
 from rl_coach.runs.status import FAILED, RUNNING, read_status
+from rl_coach.utilities.stop_signals import SIGNALS, held_back, leave_lost_terminal, stop_signals
 from rl_coach.utilities.system import handling
 
 _SECONDS_BETWEEN_LOOKS = 0.1
-_SIGNALS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 _SIGNALS_THAT_ASK = 2
 """The first lets a run save itself, the second ends it at once; one that hears neither is killed by the third."""
-_STOPPED = (130, 143, -signal.SIGINT, -signal.SIGTERM)
+_STOPPED = (*(128 + one for one in SIGNALS), *(-one for one in SIGNALS))
 _CODES_OF_ERRORS = (1, 2)
 """A run that ends with one of them has said why."""
 _BYTES_OF_LAST_LINES = 8192
@@ -201,7 +201,8 @@ class SideBySide:
 
         :return: an outcome for each job, in their order
         """
-        with handling(_SIGNALS, self._hear), contextlib.closing(self._display):
+        stop_signals.stop_if_asked()
+        with handling(SIGNALS, self._hear), contextlib.closing(self._display):
             try:
                 while self._waiting or self._running:
                     self._pass_signals_on()
@@ -220,13 +221,14 @@ class SideBySide:
     def _pass_signals_on(self) -> None:
         while self._signals:
             number = self._signals.popleft()
-            passed_on = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
             if self.stopped_by is None:
-                self.stopped_by = passed_on
+                self.stopped_by = number
+                if number == signal.SIGHUP:
+                    leave_lost_terminal()
                 self._waiting.clear()
                 screen.warning("stopping: each run saves a checkpoint; a second Ctrl-C ends them without checkpoints")
             for one in self._running:
-                one.send(passed_on)
+                one.send(number)
 
     def _begin(self) -> None:
         while self._waiting and len(self._running) < self._at_once:
@@ -237,7 +239,7 @@ class SideBySide:
     def _start(self, job: Job, place: int) -> _Running:
         job.directory.parent.mkdir(parents=True, exist_ok=True)
         before = read_status(job.directory)
-        with open(job.log, "ab") as log:
+        with open(job.log, "ab") as log, held_back():
             # a session of its own: Ctrl-C reaches it through this process alone, and so only once
             process = subprocess.Popen(
                 [sys.executable, "-m", "rl_coach", *job.flags],
@@ -294,7 +296,7 @@ def _cells(progress: dict[str, Any]) -> tuple[str, ...]:
     total, done = progress.get("total"), progress.get("done")
     share = f"{min(1.0, done / max(1, total)):.0%}" if total is not None and done is not None else "-"
     return (
-        str(progress.get("phase")),
+        str(progress.get("phase") or "-"),
         share,
         _number(progress.get("steps"), ",.0f"),
         _number(progress.get("steps_per_second"), ",.0f"),

@@ -61,6 +61,9 @@ def short_dynamic_import(module_path_and_attribute: str, ignore_module_case: boo
     return dynamic_import(module_path, attribute, ignore_module_case)
 
 
+_PACKAGE = __name__.partition(".")[0]
+
+
 def dynamic_import(module_path: str, class_name: str, ignore_module_case: bool = False) -> Any:
     """The attribute ``class_name`` of a module given by its dotted name or its file's path."""
     if module_path.endswith(".py") or "/" in module_path:
@@ -85,7 +88,12 @@ def _import_module(module_path: str, ignore_case: bool) -> ModuleType:
         directory = pathlib.Path(str(importlib.import_module(package).__file__)).parent
         name = next((file.stem for file in directory.glob("*.py") if file.stem.lower() == name.lower()), name)
         module_path = f"{package}.{name}"
-    return importlib.import_module(module_path)
+    try:
+        return importlib.import_module(module_path)
+    except ModuleNotFoundError as error:
+        if error.name != module_path or not module_path.startswith(f"{_PACKAGE}."):
+            raise  # a package that is not installed
+        raise CoachError(f"there is no module '{module_path}'") from error
 
 
 def dynamic_import_and_instantiate_module_from_params(

@@ -17,6 +17,7 @@ from rl_coach.base_parameters import (
     Parameters,
     VisualizationParameters,
 )
+from rl_coach.coach import BAD_INPUT, main
 from rl_coach.command_line.custom_parameters import CONSTRUCTORS, ENUMS, apply_custom_parameters, parse
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.schedules import LinearSchedule, PieceWiseSchedule
@@ -288,3 +289,43 @@ literals = st.recursive(
 @given(literals)
 def test_literals_come_back_as_they_are(value):
     assert value_of(repr(value)) == value
+
+
+SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("env_params=LinearSchedule(1,0,10)", "'env_params' must be EnvironmentParameters"),
+        ("env_params=(1,2)", "must be EnvironmentParameters, as GymVectorEnvironment is, not (1, 2)"),
+        (
+            "env_params.num_environments=10**7",
+            "num_environments is 10000000; it must be a whole number from 1 to 100000",
+        ),
+        ("agent_params=''", "must be AgentParameters"),
+        ("agent_params.memory=0", "must be MemoryParameters"),
+        ("agent_params.exploration={'a': 1}", "must be ExplorationParameters"),
+        ("agent_params.exploration.epsilon_schedule=None", "must be Schedule, as LinearSchedule is, not None"),
+        ("agent_params.exploration.epsilon_schedule.decay_steps={}", "must be a number"),
+        ("agent_params.exploration.epsilon_schedule.current_value=(1,2)", "must be a number, not (1, 2)"),
+        ("agent_params.network_wrappers['main']='x'", "must be NetworkParameters"),
+        ("agent_params.network_wrappers['main'].heads_parameters=(1,2)", "a collection of HeadParameters"),
+        (
+            "agent_params.network_wrappers['main'].input_embedders_parameters={'observation': 1}",
+            "must be a collection of InputEmbedderParameters",
+        ),
+        (
+            "agent_params.network_wrappers['main'].middleware_parameters.parameterized_class_name='rl_coach.x:Y'",
+            "there is no module 'rl_coach.x'",
+        ),
+        ("name=-0.5", "'name' must be a text"),
+        ("progress=1", "there is no parameter 'progress'; there are agent_params, checkpoints_to_keep, env_params, "),
+        ("bad=1", "steps, name, preset_validation_params, steps_between_evaluation_periods, visualization_parameters"),
+    ],
+)
+def test_mistakes_are_one_line_of_the_command(capsys, tmp_path, text, part):
+    assert main(["-p", "CartPole_DQN", "-f", "jax", "-ep", str(tmp_path), "-cp", f"{SHORT}; {text}"]) == BAD_INPUT
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("coach: ") and part in line
+    assert list(tmp_path.iterdir()) == []

@@ -79,6 +79,7 @@ def test_a_dotted_module(preset, tmp_path, monkeypatch):
     ("text", "part"),
     [
         ("CartPole_DNQ", "no preset 'CartPole_DNQ'; did you mean 'CartPole_DQN'"),
+        ("ppo", "no preset 'ppo'; did you mean 'CartPole_ClippedPPO' or 'Mujoco_ClippedPPO' or 'Mujoco_PPO' or "),
         ("nothing_like_it", "no preset 'nothing_like_it' (coach --list shows all)"),
         ("no/such/file.py", "no file 'no/such/file.py'"),
         ("no.such.module", "no preset 'no.such.module'"),
@@ -105,6 +106,7 @@ def test_a_variable_that_is_something_else(preset):
     ("source", "part"),
     [
         ("x = (", "mistake.py:1:"),
+        ("\nimport sys\nsys.exit(3)", "mistake.py:3: SystemExit: 3: a preset must not end the program"),
         ("\nimport no_such_package_at_all", "needs the package 'no_such_package_at_all'"),
         ("x = 1\nx.y.z", "mistake.py:2: AttributeError"),
         (

@@ -507,7 +507,8 @@ def test_a_signal_stops_between_two_steps_with_everything_saved(tmp_path, number
     assert environments(graph)[0].is_closed
 
 
-def test_a_second_signal_stops_at_once_and_saves_nothing(tmp_path):
+def test_a_second_signal_stops_at_once_and_saves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("rl_coach.utilities.stop_signals.SECONDS_OF_ONE_REQUEST", 0.0)
     graph = counting_graph(tmp_path, schedule(EnvironmentSteps(10**9)))
     graph.get_agent().train = lambda: [os.kill(os.getpid(), signal.SIGINT) for _ in range(2)]
     with pytest.raises(KeyboardInterrupt):

@@ -12,9 +12,9 @@ from rl_coach.graph_managers.graph_state import GraphState, lost_episode
 from rl_coach.graph_managers.improvement import Improvement
 from rl_coach.graph_managers.reports import Reports
 from rl_coach.graph_managers.run_seeds import RunSeeds
-from rl_coach.graph_managers.stop_signals import StopSignals
 from rl_coach.runs.progress import Goal, Progress
 from rl_coach.runs.status import RunStatus, read_status
+from rl_coach.utilities.stop_signals import StopSignals
 from rl_coach.utils import CheckpointError, TrainingError
 
 
@@ -125,8 +125,17 @@ def test_the_status_counts_heatup_and_training_and_knows_the_goal_of_each():
     reports.stops_early = True
     status = reports.status(RunPhase.TRAIN, True, [("worker-0", "5/s")])
     assert (status.steps, status.updates, status.episodes) == (57, 3, 0)
-    assert status.goal == Goal(3, 30, "training steps", True) and status.others == (("worker-0", "5/s"),)
+    assert status.goal == Goal(3, 30, "updates", True) and status.others == (("worker-0", "5/s"),)
     assert reports.status(RunPhase.UNDEFINED, False).updates == 0
+    assert reports.status(RunPhase.UNDEFINED, False).activity == "Starting"
+
+
+def test_minibatches_count_among_the_updates_of_training_alone():
+    counts = counters(TRAIN=(100, 10, 5))
+    reports = Reports(counts, Improvement(counts[RunPhase.TRAIN]), more_updates=lambda: 1595)
+    assert reports.status(RunPhase.TRAIN, True).updates == 1600
+    reports.shown = (RunPhase.TEST,)
+    assert reports.status(RunPhase.TEST, True).updates == 0
 
 
 def test_the_status_of_an_evaluation_counts_nothing_else():

@@ -106,7 +106,7 @@ def test_workers_import_no_training_framework_and_lines_are_for_programs(tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)], ids=lambda one: str(one)
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=lambda one: str(one)
 )
 def test_a_signal_ends_all_processes_and_the_trainer_saves(tmp_path, number, code):
     run = start(tmp_path, *PLAYING)

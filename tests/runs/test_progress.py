@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from rl_coach.core_types import RunPhase
@@ -94,9 +96,13 @@ def test_an_evaluation_has_its_own_speed_and_episodes(clock):
 def test_a_run_without_an_end_says_so_and_what_it_counts(clock):
     progress = Progress()
     shown = fields(progress, 7, total=10_000_000_000)
-    assert shown["done"] == "7 of 10,000,000,000 steps" and shown["left"] == "no limit: Ctrl-C stops the run"
-    stopping = Status(RunPhase.TRAIN, 0, 0, 0, Goal(3, 10**10, "training steps", may_end_before=True))
-    assert dict(progress.fields(stopping))["left"] == "until the stop condition holds"
+    assert "done" not in shown and shown["left"] == "no limit: Ctrl-C stops the run"
+    stopping = Status(RunPhase.TRAIN, 0, 0, 0, Goal(3, 10**10, "updates", may_end_before=True))
+    assert dict(progress.fields(stopping))["left"] == "until the stop condition is met"
+    solved = dataclasses.replace(stopping, goal=dataclasses.replace(stopping.goal, reward=195.0))
+    assert dict(progress.fields(solved))["left"] == "until evaluations reach 195"
+    progress.add_evaluation(9.0, 1, solved)
+    assert dict(progress.fields(solved))["left"] == "until evaluations reach 195 (now 9)"
     unlimited = Status(RunPhase.TEST, 0, 0, 0, Goal(3, None, "episodes"))
     shown = dict(progress.fields(unlimited))
     assert shown["done"] == "3 episodes" and shown["left"] == "no limit: Ctrl-C stops the run"

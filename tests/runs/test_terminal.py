@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import signal
 import sys
 
 import pytest
 
 from tests.terminal import terminal
 
+CTRL_C = "\x03"
 COACH = [sys.executable, "-m", "rl_coach"]
 PRESET = """
 from rl_coach.agents.dqn_agent import DQNAgentParameters
@@ -67,13 +67,37 @@ def test_a_run_without_an_end_says_so_and_stops_by_the_keyboard(preset):
     endless = "improve_steps=TrainingSteps(10000000000); steps_between_evaluation_periods=EnvironmentSteps(100000)"
     with terminal([*COACH, "-p", "small.py", "-cp", endless], 120, preset) as shown:
         assert shown.watch(120, until="no limit: Ctrl-C stops the run"), shown.lines()
-        assert "of 10,000,000,000 training steps" in "\n".join(shown.lines())
-        shown.send(signal.SIGINT)
+        assert "10,000,000,000" not in "\n".join(shown.lines())
+        shown.type(CTRL_C)
         shown.watch(60)
         assert shown.return_code == 130
-        said = re.search(r"go on with it: (\S+) --resume", "\n".join(shown.lines()))
+        end = "\n".join(shown.lines())
+        said = re.search(r"go on with it: (\S+) --resume", end)
         assert said and shutil.which(said[1]), shown.lines()
+        assert re.search(r"^trained \d.* updates in 0:", end, re.MULTILINE) and "play it back: " in end
+        assert "episode  steps" not in end and shown.lines()[-1].endswith("coach: stopped")
         assert not shown.screen.cursor.hidden
+
+
+def test_the_end_of_a_run_that_waits_for_its_reward_is_that_reward(preset):
+    endless = (
+        "improve_steps=TrainingSteps(10000000000); steps_between_evaluation_periods=EnvironmentSteps(50); "
+        "evaluation_steps=EnvironmentEpisodes(1); agent_params.algorithm.discount=0.0"
+    )
+    with terminal([*COACH, "-p", "small.py", "-asc", "-f", "jax", "-cp", endless], 160, preset) as shown:
+        assert shown.watch(120, until="until evaluations reach 475 (now "), shown.lines()
+        assert re.search(r"reach 475 \(now (\S+)\) +\1 \(best", "\n".join(shown.lines())), shown.lines()
+
+
+def test_several_workers_leave_no_table_when_they_are_stopped(preset):
+    with terminal([*COACH, "-p", "CartPole_A3C", "-n", "2", "-f", "jax"], 120, preset) as shown:
+        assert shown.watch(120, until="starting  2 of 2"), shown.lines()
+        shown.type(CTRL_C)
+        assert shown.watch(10, until="stopping all workers")
+        shown.watch(120)
+        assert shown.return_code == 130
+        end = "\n".join(shown.lines())
+    assert "2 of 2" not in end and "Traceback" not in end and end.endswith("coach: stopped"), end
 
 
 SHORT = "heatup_steps=EnvironmentSteps(40); improve_steps=EnvironmentSteps(100)"
@@ -114,17 +138,33 @@ def test_lines_for_programs(preset):
 def test_epochs_for_programs(preset):
     settings = (
         "agent_params.algorithm.num_consecutive_playing_steps=EnvironmentSteps(128); "
-        "agent_params.algorithm.optimization_epochs=3; improve_steps=EnvironmentSteps(300)"
+        "agent_params.algorithm.optimization_epochs=3; improve_steps=EnvironmentSteps(300); "
+        "agent_params.network_wrappers['main'].batch_size=1000"
     )
     command = [*COACH, "-p", "CartPole_ClippedPPO", "--nocolor", "--seed", "1", "-cp", settings]
     with terminal(command, 500, preset) as shown:
         shown.screen.resize(3000, 500)
         shown.watch(120)
         assert shown.return_code == 0, shown.lines()
-        lines = [line for line in shown.lines() if line.startswith("Policy training>")]
-        episodes = [line for line in shown.lines() if line.startswith("Training>")]
+        everything = shown.lines()
+    lines = [line for line in everything if line.startswith("Policy training>")]
+    episodes = [line for line in everything if line.startswith("Training>")]
     number = r"-?[\d.]+(e-\d+)?"
     pattern = rf"Policy training> \S+ , Surrogate loss={number}, KL divergence={number}, Entropy={number}, "
     assert all(re.fullmatch(pattern + rf"training epoch=[012], learning_rate={number}", line) for line in lines)
     assert len(lines) >= 6 and len(lines) % 3 == 0
+    (trained,) = (line for line in everything if line.startswith("trained "))
+    # all that was played with a policy is one minibatch
+    assert f" steps, {len(lines)} updates in " in trained
     assert episodes and not any("Exploration" in line for line in episodes)
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_the_list_of_presets_fits(tmp_path, columns):
+    with terminal([*COACH, "--list"], columns, tmp_path) as shown:
+        shown.watch(60)
+        assert shown.return_code == 0
+        lines = shown.lines()
+    (row,) = (line for line in lines if line.startswith("tuned/CartPole_QR_DQN "))
+    assert row.split()[0] == "tuned/CartPole_QR_DQN" and row.split()[-1] == "500"  # no row goes on in the next line
+    assert row.split()[2].startswith("QuantileRegres")

@@ -21,6 +21,7 @@ class TrainingClock:
     :ivar steps: environment steps of heatup and training so far
     :ivar episodes: episodes so far
     :ivar updates: updates of the networks so far
+    :ivar minibatches: updates on minibatches, of phases that count as one update each
     :ivar steps_at_once: environment steps that are counted together, because that many copies of the environment are
         stepped at once or steps arrive in chunks
     :ivar last_phase: the count of steps, or of episodes, at the last training phase
@@ -32,6 +33,7 @@ class TrainingClock:
         self.steps = 0
         self.episodes = 0
         self.updates = 0
+        self.minibatches = 0
         self.steps_at_once = 1
         self.last_phase = 0
         self.last_target_update = 0
@@ -119,10 +121,20 @@ class TrainingClock:
         self.last_target_update = now - passed
         return True
 
+    @property
+    def optimizer_steps(self) -> int:
+        """Updates of the networks so far, each minibatch counted."""
+        return self.minibatches or self.updates
+
     def get_state(self) -> dict[str, int]:
-        """The counts at the last phase and the last update of the targets."""
-        return {"last_phase": self.last_phase, "last_target_update": self.last_target_update}
+        """The counts at the last phase and the last update of the targets, and the minibatches."""
+        return {
+            "last_phase": self.last_phase,
+            "last_target_update": self.last_target_update,
+            "minibatches": self.minibatches,
+        }
 
     def set_state(self, state: dict[str, int]) -> None:
         """Go on from ``get_state``."""
         self.last_phase, self.last_target_update = state["last_phase"], state["last_target_update"]
+        self.minibatches = state.get("minibatches", 0)
