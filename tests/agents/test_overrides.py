@@ -109,6 +109,7 @@ IN_A_RUN = {
     "post_training_commands", "predict_states", "prepare_batch_for_inference", "put_episode_aside",
     "reset_evaluation_state", "reset_internal_state", "restore_checkpoint", "run_pre_network_filter_for_inference",
     "save_checkpoint", "seed_evaluation", "set_state", "should_train", "start_phase", "sync", "take_up_episode",
+    "targets_due",
     "train", "update_log", "update_transition_before_adding_to_replay_buffer",
 }  # fmt: skip
 """A run, its evaluation and its checkpoint call these."""
@@ -128,6 +129,8 @@ ON_REQUEST: dict[str, Callable[[Any], Any]] = {
     "acting_policy": lambda agent: agent.acting_policy(),
     "call_memory": lambda agent: agent.call_memory("num_transitions"),
     "cut_episode": lambda agent: agent.cut_episode(),
+    "emulate_act_on_trainer": lambda agent: agent.emulate_act_on_trainer(agent.memory.get(-1)),
+    "emulate_observe_on_trainer": lambda agent: agent.emulate_observe_on_trainer(agent.memory.get(-1)),
     "get_current_time": lambda agent: agent.get_current_time(),
     "get_predictions": lambda agent: agent.get_predictions(
         {"observation": np.eye(2, dtype=np.float32)}, QActionStateValue
@@ -137,6 +140,7 @@ ON_REQUEST: dict[str, Callable[[Any], Any]] = {
     "observe_played": lambda agent: agent.observe_played(agent.memory.get(-1)),
     "replace_last_action": lambda agent: agent.replace_last_action(ActionInfo(1)),
     "run_off_policy_evaluation": lambda agent: agent.run_off_policy_evaluation(),
+    "set_session": lambda agent: agent.set_session(None),
     "set_incoming_directive": lambda agent: agent.set_incoming_directive(np.zeros(2)),
     "take_in": lambda agent: agent.take_in(Played(3)),
     "take_policy": lambda agent: agent.take_policy(agent.acting_policy()),

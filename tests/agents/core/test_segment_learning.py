@@ -205,18 +205,20 @@ def test_targets_may_be_due_at_each_step():
 # segments that other processes play
 
 
-def test_each_process_is_waited_for_and_each_segment_makes_an_update():
+def test_each_process_is_waited_for_and_a_round_makes_an_update():
     play = Play(SegmentSettings(steps=2))
     play.learning.num_players = 2
     play.learning.take_in(sent([0, 1], complete=False))
     assert play.learning.left_to_play() == (1, PlayUnit.SEGMENTS) and not play.learning.is_due()
     play.learning.take_in(sent([2]))
     play.learn()
-    assert play.updates.rows == [[0, 1], [2]] and play.noted == [None]
+    assert play.updates.rows == [[0, 1, 2]] and play.clock.updates == 1 and play.noted == [None]
+    np.testing.assert_allclose(play.updates.weights[0], [1 / 3] * 3)
 
 
 def test_no_more_of_them_make_updates_than_the_run_wants():
-    play = Play(SegmentSettings(steps=1))
+    """Where each makes one: where segments are replayed, the rule corrects for the policy that played them."""
+    play = Play(SegmentSettings(steps=1), replay=SimpleNamespace(draw=lambda: []))
     play.learning.take_in(sent([0], [1], [2]))
     play.learning.learn(2)
     assert play.updates.rows == [[0], [1]]
