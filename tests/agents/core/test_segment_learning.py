@@ -218,7 +218,7 @@ def test_each_process_is_waited_for_and_a_round_makes_an_update():
 
 def test_no_more_of_them_make_updates_than_the_run_wants():
     """Where each makes one: where segments are replayed, the rule corrects for the policy that played them."""
-    play = Play(SegmentSettings(steps=1), replay=SimpleNamespace(draw=lambda: []))
+    play = Play(SegmentSettings(steps=1), replay=SimpleNamespace(draw=list))
     play.learning.take_in(sent([0], [1], [2]))
     play.learning.learn(2)
     assert play.updates.rows == [[0], [1]]
