@@ -41,6 +41,7 @@ class GraphState:
             "counters": {
                 phase.name: {unit.__name__: count for unit, count in counter.counters.items()}
                 for phase, counter in self.counters.items()
+                if phase is not RunPhase.WAITING  # nothing is counted in it
             },
             "reset_required": [reset_required, force_next_reset],
             "levels": {level.name: level.get_state() for level in self.levels},
