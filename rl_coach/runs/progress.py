@@ -75,7 +75,7 @@ class Status:
 
     @property
     def activity(self) -> str:
-        """What the run is doing, in a word."""
+        """The name of the phase, for the display."""
         return "Starting" if self.phase is RunPhase.UNDEFINED else self.phase.value
 
 
@@ -337,7 +337,7 @@ class Progress:
         return fields
 
     def _until(self, goal: Goal) -> str:
-        """What an endless run goes on for."""
+        """The condition that ends an endless run."""
         if goal.reward is None:
             return _UNTIL_STOP_CONDITION
         now = "" if self.last_evaluation is None else f" (now {self.last_evaluation:.5g})"

@@ -22,6 +22,7 @@ from rl_coach.command_line.custom_parameters import CONSTRUCTORS, ENUMS, apply_c
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.schedules import LinearSchedule, PieceWiseSchedule
 from rl_coach.utils import CoachError
+from tests.frameworks import FRAMEWORK
 
 
 class Algorithm(Parameters):
@@ -325,7 +326,9 @@ SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
     ],
 )
 def test_mistakes_are_one_line_of_the_command(capsys, tmp_path, text, part):
-    assert main(["-p", "CartPole_DQN", "-f", "jax", "-ep", str(tmp_path), "-cp", f"{SHORT}; {text}"]) == BAD_INPUT
+    assert (
+        main(["-p", "CartPole_DQN", "-f", FRAMEWORK.name, "-ep", str(tmp_path), "-cp", f"{SHORT}; {text}"]) == BAD_INPUT
+    )
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("coach: ") and part in line
     assert list(tmp_path.iterdir()) == []

@@ -490,6 +490,7 @@ def wait_for_state(page, name, state):
 def test_follows_a_real_training(browser, start_dashboard, open_page, tmp_path, screenshot):
     """From an empty directory to runs of Coach's own that appear, grow, fail and are stopped, with nothing touched."""
     root = tmp_path / "experiments"
+    root.mkdir()
     page = open_page(start_dashboard(root).address)
     page.get_by_text("No experiments yet").wait_for()
     often = "visualization_parameters.dump_signals_to_csv_every_x_episodes=1"

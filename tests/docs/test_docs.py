@@ -68,7 +68,7 @@ def test_command_lines_are_understood(page, tmp_path):
             evaluated, flags = command_line.evaluation_arguments(words[2:])
             words[1:] = ["--resume", evaluated[0], *flags]
         args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
-        if not args.list:
+        if args.list is None:
             launcher.get_graph_manager_from_args(args)
 
 

@@ -60,8 +60,8 @@ def put(graph: BasicRLGraphManager, path: str, value: object) -> None:
         ("agent_params.algorithm.num_consecutive_playing_steps", EnvironmentSteps(-1), "EnvironmentSteps"),
         (
             "agent_params.algorithm.num_steps_between_copying_online_weights_to_target",
-            EnvironmentEpisodes(4),
-            r"EnvironmentSteps\(n\) or TrainingSteps\(n\) with n from 0",
+            Frames(4),
+            r"EnvironmentSteps\(n\) or .* or .* with n from 0",
         ),
         ("agent_params.algorithm.num_consecutive_training_steps", 0, "a whole number from 1"),
         ("agent_params.algorithm.rate_for_copying_weights_to_target", -0.1, "a number from 0 to 1"),

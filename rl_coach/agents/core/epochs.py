@@ -85,7 +85,7 @@ class EpochLearning(PhaseLearning):
         """
         how = self.minibatches(columns, epochs, most or epochs, self._update_loop.batch_size)
         how["training_step"] = self._phases.clock.updates
-        self._phases.clock.minibatches += how["count"]
+        self._phases.clock.minibatches += int(how["count"])
         result = self._update_loop.update_alone(**alone, **how) if alone else self._update_loop.update(**how)
         if DIVERGENCE in result.signal_names:
             divergences = result.signals[DIVERGENCE]

@@ -50,7 +50,9 @@ def learning(sequence_length: int | None = None, length: int = ROWS, **settings:
     """One that notes in ``cuts`` what it did. :param length: of the memory"""
     updates = Updates()
     memory = SimpleNamespace(length=lambda: length, get_all_complete_episodes_transitions=played)
-    clock = SimpleNamespace(updates=5, steps=70, episodes=3, last_phase=10, is_due=lambda in_episode: not in_episode())
+    clock = SimpleNamespace(
+        updates=5, minibatches=0, steps=70, episodes=3, last_phase=10, is_due=lambda in_episode: not in_episode()
+    )
     algorithm = AlgorithmParameters()
     algorithm.num_consecutive_playing_steps = settings.get("period", EnvironmentSteps(64))
     middleware = SimpleNamespace(sequence_length=sequence_length)
