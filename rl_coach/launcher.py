@@ -124,7 +124,8 @@ class CoachLauncher:
         args = command_line.get_export_parser().parse_args(arguments)
         from rl_coach.policy import export as policy_export  # after --help has answered
 
-        policy_export.export(args.experiment, args.output, args.agent)
+        as_frozen_graph = args.format == command_line.FROZEN_GRAPH
+        policy_export.export(args.experiment, args.output, args.agent, as_frozen_graph=as_frozen_graph)
         print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} shows how to use it")
 
     def check_environment_and_exit(self, arguments: Sequence[str]) -> NoReturn:

@@ -28,9 +28,7 @@ def with_weights(
     model = onnx.load_from_string(exported.model)
     graph = model.graph
     if outputs is not None:
-        declared = {output.name: output for output in graph.output}
-        _replace(graph.output, [declared[name] for name in outputs])
-        _keep_what_is_needed(graph)
+        keep_outputs(graph, outputs)
     needed = {name for node in graph.node for name in _names_read(node)} | {output.name for output in graph.output}
     values = dict(zip(exported.weight_names, exported.arranged(weights)))
     _replace(graph.input, [one for one in graph.input if one.name not in values and one.name in needed])
@@ -81,9 +79,11 @@ def _permutation(node: Any) -> tuple[int, ...] | None:
     return tuple(node.attribute[0].ints)
 
 
-def _keep_what_is_needed(graph: Any) -> None:
-    """Drop the nodes and constants that no output depends on."""
-    needed = {output.name for output in graph.output}
+def keep_outputs(graph: Any, outputs: Sequence[str]) -> None:
+    """Drop the other outputs of a ``GraphProto``, and the nodes and constants that only they depend on."""
+    declared = {output.name: output for output in graph.output}
+    _replace(graph.output, [declared[name] for name in outputs])
+    needed = set(outputs)
     kept = []
     for node in reversed(graph.node):  # a graph's nodes are in the order of their dependencies
         if needed.intersection(node.output):

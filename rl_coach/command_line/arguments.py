@@ -32,6 +32,7 @@ examples:
 """
 
 EXPORT = "export"
+POLICY, FROZEN_GRAPH = "policy", "frozen-graph"
 CHECK_ENVIRONMENT = "check-env"
 DASHBOARD = "dashboard"
 EVALUATE = "evaluate"
@@ -42,6 +43,8 @@ examples:
     coach export experiments/my_run/01_02_2026-10_00 -o my_policy
   the checkpoint of the best evaluation:
     coach export experiments/my_run/01_02_2026-10_00/best -o my_policy
+  the network alone, for robots that load frozen graphs of TensorFlow:
+    coach export experiments/my_run/01_02_2026-10_00 -o my_graph --format frozen-graph
 """
 
 CHECK_ENVIRONMENT_EXAMPLES = """\
@@ -307,6 +310,8 @@ def get_export_parser() -> Parser:
     parser.add_argument("experiment", metavar="EXPERIMENT", help=what)
     parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the new folder to write")
     parser.add_argument("--agent", metavar="LEVEL.AGENT", help="which agent, if the run has several")
+    forms = f"{POLICY} (default), or {FROZEN_GRAPH}: TensorFlow's, with the tensor names of Coach 1.0.1"
+    parser.add_argument("--format", choices=(POLICY, FROZEN_GRAPH), default=POLICY, help=forms)
     return parser
 
 

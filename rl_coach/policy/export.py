@@ -13,6 +13,7 @@ from typing import Any, Iterator
 from rl_coach import __version__
 from rl_coach.filters.description import describe_input_filter, describe_output_filter, describe_space
 from rl_coach.policy import files as policy_files
+from rl_coach.policy import frozen_graph
 from rl_coach.policy.action_choice import CHOICES, PolicyDescription
 from rl_coach.policy.policy import POLICY_DIRECTORY, find_policy
 from rl_coach.spaces import DiscreteActionSpace, Space
@@ -108,6 +109,8 @@ def _document(agent: Any, description: PolicyDescription, about: dict[str, Any])
             "output": describe_output_filter(agent.output_filter),
         },
         "network": {
+            "name": description.network,
+            "head": _acting_head(agent, description),
             "inputs": {name: list(shape) for name, shape in exported.input_shapes.items()},
             "outputs": {name: list(exported.output_shapes[name]) for name in outputs},
             "recurrent": list(recurrent),
@@ -116,20 +119,34 @@ def _document(agent: Any, description: PolicyDescription, about: dict[str, Any])
     }
 
 
-def export(path: Path, directory: Path, agent: str | None = None) -> pathlib.Path:
-    """Copy the policy of an experiment or a checkpoint into its own folder, with a README that explains its use.
+def _acting_head(agent: Any, description: PolicyDescription) -> dict[str, Any] | None:
+    """The head whose outputs act, as plain values; None if there are several."""
+    parameters = agent.ap.network_wrappers[description.network]
+    heads = parameters.heads_parameters
+    places = {int(name.split("_")[1]) for name in description.outputs}
+    if len(places) > 1 or any(head.num_output_head_copies > 1 for head in heads):
+        return None
+    (index,) = places
+    has_own_network = parameters.use_separate_networks_per_head
+    return {"class": heads[index].parameterized_class_name, "index": index, "has_own_network": has_own_network}
+
+
+def export(path: Path, directory: Path, agent: str | None = None, *, as_frozen_graph: bool = False) -> pathlib.Path:
+    """Write the policy of an experiment or a checkpoint into its own folder, with a README that explains its use.
 
     The folder is either complete or does not exist: it is first written under another name.
 
     :param path: as for ``Policy.load``
     :param directory: must not exist, or be empty
     :param agent: name of the agent, if there are several
+    :param as_frozen_graph: write the network alone, as TensorFlow's frozen graph with the names of Coach 1.0.1
     :return: the folder
-    :raises CoachError: there is no policy, it is damaged, or the folder cannot be written
+    :raises CoachError: there is no policy, it is damaged or has no frozen graph, or the folder cannot be written
     """
     source = find_policy(path, agent)
-    document, _ = policy_files.read(source)
+    document, model = policy_files.read(source)
     target = pathlib.Path(directory).expanduser().absolute()
+    files = frozen_graph.as_files(document, model) if as_frozen_graph else _policy_files(source, document, target.name)
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise CoachError(f"'{directory}' already exists and is not an empty directory: choose another -o")
@@ -137,15 +154,21 @@ def export(path: Path, directory: Path, agent: str | None = None) -> pathlib.Pat
         temporary = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             temporary.mkdir()
-            for name in (policy_files.POLICY_FILE, policy_files.ARRAYS_FILE, policy_files.MODEL_FILE):
-                shutil.copyfile(source / name, temporary / name)
-            (temporary / README_FILE).write_text(_readme(document, target.name), encoding="utf-8")
+            for name, data in files.items():
+                (temporary / name).write_bytes(data)
             os.replace(temporary, target)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
         raise CoachError(f"'{directory}' cannot be written: {error.strerror}") from error
     return target
+
+
+def _policy_files(source: pathlib.Path, document: dict[str, Any], name: str) -> dict[str, bytes]:
+    """All files of a policy's exported folder. :param name: the folder's"""
+    copied = (policy_files.POLICY_FILE, policy_files.ARRAYS_FILE, policy_files.MODEL_FILE)
+    files = {file: (source / file).read_bytes() for file in copied}
+    return {**files, README_FILE: _readme(document, name).encode()}
 
 
 @functools.cache
