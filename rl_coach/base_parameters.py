@@ -6,18 +6,20 @@ silently with a default.
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Iterable, Union
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, GradientClippingMethod, TrainingSteps
-from rl_coach.filters.filter import NoInputFilter
+from rl_coach.filters.filter import InputFilter, NoInputFilter, OutputFilter
 from rl_coach.utilities.requirements import (
     FLAG,
     FRACTION,
     TEXT,
     Constrained,
+    Constraint,
     exactly,
     flags,
     instance,
@@ -375,6 +377,15 @@ class NetworkParameters(Parameters):
         return framework.make_function(self, spaces, name, rng)
 
 
+def _takes_one_argument(value: Any) -> bool:
+    """True for what makes a layer of a number of units: a class, or a function."""
+    try:
+        inspect.signature(value).bind(1)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 class NetworkComponentParameters(Parameters):
     """A part of a network.
 
@@ -382,6 +393,8 @@ class NetworkComponentParameters(Parameters):
     :ivar initial_weights: initialization of this part's weights, as in ``NetworkParameters``; None: the network's. If
         set, it holds for kernels too that a head begins in a way of its own, such as a policy's small ones
     """
+
+    constraints = {"dense_layer": optional(Constraint("a layer class such as NoisyNetDense", _takes_one_argument))}
 
     def __init__(self, dense_layer: Any):
         self.dense_layer = dense_layer
@@ -469,6 +482,9 @@ class AgentParameters(Parameters):
         "visualization": instance(VisualizationParameters, "VisualizationParameters"),
         "algorithm": instance(AlgorithmParameters, "AlgorithmParameters"),
         "network_wrappers": instance(dict, "a dictionary of NetworkParameters by name"),
+        "input_filter": optional(instance(InputFilter, "an InputFilter")),
+        "output_filter": optional(instance(OutputFilter, "an OutputFilter")),
+        "pre_network_filter": instance(InputFilter, "an InputFilter, such as NoInputFilter()"),
         "name": optional(TEXT),
         "full_name_id": optional(TEXT),
     }

@@ -157,7 +157,8 @@ class SoftActorCriticAgentParameters(AgentParameters):
     def unmet(self) -> Iterator[str]:
         algorithm, without = self.algorithm, "SoftActorCriticAgentParameters(use_value_network=False)"
         in_target, dropped = algorithm.num_critics_in_target, algorithm.top_quantiles_to_drop
-        head = next(iter(force_list(self.network_wrappers["q"].heads_parameters)), None)
+        heads = self.network_wrappers["q"].heads_parameters if "q" in self.network_wrappers else []
+        head = next(iter(force_list(heads)), None)
         critics, quantiles = getattr(head, "num_critics", 2), getattr(head, "num_quantiles", 1)
         if has_value_network(self):
             coachs = SoftActorCriticAlgorithmParameters()
@@ -200,7 +201,7 @@ class SoftActorCriticAgent(Agent):
     network_requirements = {
         "policy": NetworkRequirement((HeadRequirement("SACPolicyHeadParameters", ("mean", "log_deviation")),)),
         "q": NetworkRequirement((HeadRequirement("SACQHeadParameters", ("quantiles",), ("q1", "q2")),)),
-        "v": NetworkRequirement((V,), has_target=True),
+        "v": NetworkRequirement((V,), has_target=True, is_optional=True),
     }
     acting_networks = ("policy",)
     needs_bounded_actions = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import inspect
 import operator
 from dataclasses import dataclass
 from enum import Enum
@@ -298,7 +299,7 @@ class _Target:
     def exists(self) -> bool:
         key = self.last.key
         if not self.last.is_item:
-            return self._is_setting() and hasattr(self.holder, str(key)) and not callable(self.get())
+            return self._is_setting() and hasattr(self.holder, str(key)) and not inspect.isroutine(self.get())
         if isinstance(self.holder, dict):
             return key in self.holder
         return isinstance(self.holder, list) and isinstance(key, int) and -len(self.holder) <= key < len(self.holder)

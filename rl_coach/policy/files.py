@@ -26,6 +26,7 @@ FORMAT_VERSION = 1
 POLICY_FILE = "policy.json"
 ARRAYS_FILE = "arrays.npz"
 MODEL_FILE = "model.onnx"
+_LONGEST_TEXT = 400
 
 
 def as_files(document: dict[str, Any], model: bytes) -> dict[str, bytes]:
@@ -59,8 +60,14 @@ def read(folder: Path) -> tuple[dict[str, Any], bytes]:
         with np.load(place / ARRAYS_FILE, allow_pickle=False) as arrays:
             _check_archive(arrays.zip)
             return plain_data.join(content["policy"], arrays), (place / MODEL_FILE).read_bytes()
-    except (*plain_data.DAMAGE, MemoryError, zipfile.BadZipFile) as error:
-        raise CoachError(f"the policy in '{place}' is damaged: {error!r}") from error
+    except (*plain_data.DAMAGE, EOFError, MemoryError, zipfile.BadZipFile) as error:
+        raise CoachError(f"the policy in '{place}' is damaged: {on_one_line(repr(error))}") from error
+
+
+def on_one_line(text: str) -> str:
+    """A text of a damaged file, which may have any length and lines, as part of a message."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_TEXT else f"{line[: _LONGEST_TEXT - 1]}…"
 
 
 def _check_archive(archive: zipfile.ZipFile) -> None:
@@ -73,8 +80,8 @@ def _check_archive(archive: zipfile.ZipFile) -> None:
 
 def _expected(place: pathlib.Path, content: dict[str, Any], name: str) -> dict[str, Any]:
     try:
-        return {field: content["files"][name][field] for field in ("size", "sha256")}
-    except (KeyError, TypeError):
+        return {"size": int(content["files"][name]["size"]), "sha256": content["files"][name]["sha256"]}
+    except (KeyError, OverflowError, TypeError, ValueError):
         raise CoachError(f"the policy's file '{place / POLICY_FILE}' does not list {name}") from None
 
 
@@ -89,10 +96,13 @@ def _parsed(file: pathlib.Path) -> dict[str, Any]:
         raise CoachError(f"the policy's file '{file}' is damaged: it is not the JSON that was written") from None
     if is_newer:
         raise CoachError(
-            f"'{file}' has policy format {version}, this version reads up to {FORMAT_VERSION}; update rl_coach"
+            f"'{file}' has policy format {on_one_line(str(version))}, "
+            f"this version reads up to {FORMAT_VERSION}; update rl_coach"
         )
     if digest != _digest_of(body):
         raise CoachError(f"the policy's file '{file}' was changed: its SHA-256 differs from the recorded one")
+    if not isinstance(body, dict):
+        raise CoachError(f"the policy's file '{file}' is damaged: its policy is not a JSON object")
     return content
 
 

@@ -25,6 +25,7 @@ from rl_coach.filters.filter import InputFilter
 from rl_coach.policy import files as policy_files
 from rl_coach.policy.action_choice import CHOICES, ActionChoice
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
+from rl_coach.utilities import plain_data
 from rl_coach.utilities.files import Path
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -66,9 +67,12 @@ class Policy:
             **reader.decode(document["choice"]["settings"])
         )
         self._build_network(document["network"], model, num_threads)
-        self._observed = [*self._inputs, *([self._mask_name] if self._mask_name else [])]
+        self._observed = [*self._inputs, *([] if self._mask_name is None else [self._mask_name])]
         self._shapes = {name: _raw_shape(self._spaces[name]) for name in self._observed}
         self._rng = np.random.default_rng(seed)
+        self.reset()
+        self._act_on_zeros()
+        self.seed(seed)
         self.reset()
 
     @classmethod
@@ -96,16 +100,18 @@ class Policy:
         _check_agent(folder, document, agent)
         try:
             return cls(document, model, DescriptionReader(allow_filters_from), num_threads, seed)
-        except CoachError:
-            raise
-        except (AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
-            raise CoachError(f"the policy in '{folder}' does not fit this version of rl_coach: {error!r}") from error
+        except CoachError as error:
+            raise CoachError(f"the policy in '{folder}': {policy_files.on_one_line(str(error))}") from error
+        except (*plain_data.DAMAGE, MemoryError) as error:
+            text = policy_files.on_one_line(repr(error))
+            raise CoachError(f"the policy in '{folder}' does not fit this version of rl_coach: {text}") from error
 
     def _build_filters(self, descriptions: dict[str, Any], reader: DescriptionReader) -> None:
         first = reader.input_filter(descriptions["input"], self._spaces)
         self._input_filters = [first]  # one for each episode that runs beside the others
         seen = {name: first.get_filtered_observation_space(name, space) for name, space in self._spaces.items()}
         self._pre_network_filter = reader.input_filter(descriptions["pre_network"], seen)
+        self._filtered_spaces = seen
         self._output_filter = reader.output_filter(descriptions["output"], self.action_space)
         self._agent_action_space = self._output_filter.get_unfiltered_action_space(self.action_space)
         members = (member for filters in first.observation_filters.values() for member in filters.values())
@@ -122,13 +128,31 @@ class Policy:
         except Exception as error:  # ONNX Runtime's errors have no base of their own
             raise CoachError(f"ONNX Runtime cannot read the policy's {policy_files.MODEL_FILE}: {error}") from error
 
+    def _act_on_zeros(self) -> None:
+        """Act once, so that parts that do not fit each other are an error when the policy is loaded.
+
+        :raises CoachError: the network cannot be computed; otherwise the error of the part
+        """
+        columns = {name: np.zeros((1, *self._filtered_spaces[name].shape)) for name in self._inputs}
+        columns = self._pre_network_filter.filter_columns(columns, False)
+        try:
+            outputs = self._predict(columns)
+        except Exception as error:  # as in _build_network
+            raise CoachError(f"{policy_files.MODEL_FILE} does not fit {policy_files.POLICY_FILE}: {error}") from error
+        space = self._agent_action_space
+        # a mask makes a choice compare the number of the network's values with that of the actions
+        masks = np.ones((1, len(space.actions))) if isinstance(space, DiscreteActionSpace) else None
+        for deterministic in (True, False):
+            for action in self._choice.choose(outputs, masks, self._rng, deterministic):
+                self._environment_action(action)
+
     @property
     def observation_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of each observation that the policy looks at, by name; ``()`` for a number that is one of many."""
         return dict(self._shapes)
 
-    def seed(self, seed: int) -> None:
-        """Restart the random draws of ``deterministic=False``."""
+    def seed(self, seed: int | None) -> None:
+        """Restart the random draws of ``deterministic=False``. :param seed: None for any"""
         self._rng = np.random.default_rng(seed)
 
     def reset(self, row: int | None = None) -> None:

@@ -292,6 +292,7 @@ def test_literals_come_back_as_they_are(value):
     assert value_of(repr(value)) == value
 
 
+MIDDLEWARE = "agent_params.network_wrappers['main'].middleware_parameters"
 SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
 
 
@@ -310,7 +311,23 @@ SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
         ("agent_params.exploration.epsilon_schedule=None", "must be Schedule, as LinearSchedule is, not None"),
         ("agent_params.exploration.epsilon_schedule.decay_steps={}", "must be a number"),
         ("agent_params.exploration.epsilon_schedule.current_value=(1,2)", "must be a number, not (1, 2)"),
+        ("agent_params.input_filter=3", "input_filter is 3; it must be an InputFilter or None"),
+        ("agent_params.output_filter='x'", "output_filter is 'x'; it must be an OutputFilter or None"),
+        ("agent_params.pre_network_filter=3", "'agent_params.pre_network_filter' must be InputFilter"),
+        ("agent_params.pre_network_filter=None", "pre_network_filter is None; it must be an InputFilter"),
+        ("agent_params.network_wrappers={}", "needs a network 'main', and the names in network_wrappers are []"),
         ("agent_params.network_wrappers['main']='x'", "must be NetworkParameters"),
+        (f"{MIDDLEWARE}.dense_layer=3", f"{MIDDLEWARE}.dense_layer is 3; it must be a layer class"),
+        (f"{MIDDLEWARE}.dense_layer=Dense(3)", "dense_layer is Dense(units=3); it must be a layer class"),
+        (f"{MIDDLEWARE}.dense_layer=Conv2d", "it must be a layer class such as NoisyNetDense or None"),
+        (
+            "agent_params.network_wrappers['main'].input_embedders_parameters['observation'].dense_layer='x'",
+            "dense_layer is 'x'; it must be a layer class",
+        ),
+        (
+            "agent_params.network_wrappers['main'].heads_parameters[0].dense_layer=[]",
+            "dense_layer is []; it must be a layer class",
+        ),
         ("agent_params.network_wrappers['main'].heads_parameters=(1,2)", "a collection of HeadParameters"),
         (
             "agent_params.network_wrappers['main'].input_embedders_parameters={'observation': 1}",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import pathlib
 import subprocess
 import sys
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from rl_coach.filters.observation.observation_normalization_filter import Observ
 from rl_coach.policy import Policy
 from rl_coach.policy import export as policy_export
 from rl_coach.policy import files as policy_files
+from rl_coach.utilities import files
 from rl_coach.utils import CoachError
 from tests.zoo import policies
 
@@ -189,6 +191,76 @@ def test_damaged_files_are_named(saved):
             Policy.load(folder)
         (folder / name).write_bytes(whole)
     Policy.load(folder)
+
+
+BAD_VALUES = (None, "", -1, 10**12, math.inf, [], {}, "x", "x" * 10_000, [[]], 2.5)
+
+
+def is_refused(folder: pathlib.Path, observations: dict[str, Any]) -> bool:
+    """False if the policy acts; otherwise the error must be of one short line that names the folder."""
+    state = states_of(observations)[0]
+    try:
+        policy = Policy.load(folder)
+        for deterministic in (True, False):
+            policy.act(state, deterministic)
+    except CoachError as error:
+        message = str(error)
+        assert str(folder) in message and "\n" not in message and len(message) < 1000
+        return True
+    return False
+
+
+def parts_of(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """Each place of nested JSON: the dict or list, and the key."""
+    for key in list(tree) if isinstance(tree, dict) else range(len(tree)):
+        yield tree, key
+        if isinstance(tree[key], (dict, list)):
+            yield from parts_of(tree[key])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [policies.dqn_in_a_grid, policies.actor_critic_with_lstm, policies.clipped_ppo],
+    ids=lambda make: make.__name__,
+)
+def test_a_value_of_another_kind_is_refused_or_has_no_effect(make, saved):
+    _, folder, observations = saved(make)
+    file = folder / policy_files.POLICY_FILE
+    content = json.loads(file.read_text())
+    refused = 0
+    for holder, key in parts_of(content):
+        whole = holder[key]
+        for bad in BAD_VALUES:
+            holder[key] = bad
+            if "sha256" in content and "policy" in content:
+                content["sha256"] = bad if key == "sha256" else policy_files._digest_of(content["policy"])
+            file.write_text(json.dumps(content))
+            refused += is_refused(folder, observations)
+        holder[key] = whole
+    assert refused > 400
+
+
+def test_files_that_were_damaged_before_their_digest_was_taken_are_refused(saved):
+    _, folder, observations = saved(policies.dqn_in_a_grid)
+    file = folder / policy_files.POLICY_FILE
+    content = json.loads(file.read_text())
+    other = policies.write(built(policies.actor_critic_with_lstm), folder.parent / "other")
+    for name in (policy_files.ARRAYS_FILE, policy_files.MODEL_FILE):
+        whole = (folder / name).read_bytes()
+        for data in (b"", whole[:1], whole[: len(whole) // 2], b"[" * 1000, (other / name).read_bytes()[::-1]):
+            (folder / name).write_bytes(data)
+            file.write_text(json.dumps({**content, "files": {**content["files"], name: files.summary(data)}}))
+            assert is_refused(folder, observations)
+        (folder / name).write_bytes(whole)
+    model = (other / policy_files.MODEL_FILE).read_bytes()
+    (folder / policy_files.MODEL_FILE).write_bytes(model)
+    summaries = {**content["files"], policy_files.MODEL_FILE: files.summary(model)}
+    file.write_text(json.dumps({**content, "files": summaries}))
+    assert is_refused(folder, observations)
+    for name in summaries:
+        (folder / name).unlink()
+        (folder / name).mkdir()
+        assert is_refused(folder, observations)
 
 
 def test_a_newer_version_is_named(saved):

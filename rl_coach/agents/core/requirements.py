@@ -16,6 +16,7 @@ from rl_coach.base_parameters import AgentParameters
 from rl_coach.exploration_policies.exploration_policy import draws_by_probabilities
 from rl_coach.memories.memory import Memory, MemoryGranularity, receives_episodes, returns_complete_episodes
 from rl_coach.spaces import ActionSpace, BoxActionSpace
+from rl_coach.utilities.requirements import shown
 
 
 class MemoryRequirement(Enum):
@@ -50,10 +51,12 @@ class NetworkRequirement:
 
     :param heads: its heads, in order
     :param has_target: it reads the target network too
+    :param is_optional: an agent without this network learns by another rule
     """
 
     heads: tuple[HeadRequirement, ...]
     has_target: bool = False
+    is_optional: bool = False
 
     def unmet_by(self, network: str, heads: Sequence[Sequence[str]], has_target: bool) -> Iterator[str]:
         """
@@ -98,6 +101,10 @@ class AgentRequirements:
         self, agent: str, parameters: AgentParameters, memory: Memory, actions: ActionSpace
     ) -> Iterator[str]:
         """Requirements that are not met, known before the networks are built. :param agent: its name, for messages"""
+        given = list(parameters.network_wrappers)
+        for name, requirement in self.network_requirements.items():
+            if not requirement.is_optional and name not in given:
+                yield f"agent '{agent}' needs a network '{name}', and the names in network_wrappers are {shown(given)}"
         is_bounded = isinstance(actions, BoxActionSpace) and np.all(np.isfinite([actions.low, actions.high]))
         if self.needs_bounded_actions and not is_bounded:
             yield (
