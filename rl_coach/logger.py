@@ -441,16 +441,30 @@ class BaseLogger:
     def _cut_file(self) -> None:
         """Take out the rows that are open again, and a line that a kill left unfinished."""
         assert self.csv_path is not None
-        with open(self.csv_path, encoding="utf-8", newline="") as file:
-            lines = list(csv.reader(line for line in file if line.endswith("\n")))
-        if not lines:
-            self._columns_in_file = []
-            return
-        in_file = lines[0][1:]
-        self._columns = dict.fromkeys([*in_file, *self._columns])
         first_open = 0 if self._first_open_time is None else self._first_open_time
+        try:
+            with open(self.csv_path, encoding="utf-8", newline="") as file:
+                lines = list(csv.reader(line for line in file if line.endswith("\n")))
+            if lines[0][0] != self.index_name:
+                raise ValueError(lines[0][0])
+            in_file = lines[0][1:]
+            kept = [line for line in lines[1:] if float(line[0]) < first_open]
+        except (IndexError, ValueError, csv.Error):
+            self._keep_aside()
+            return
+        self._columns = dict.fromkeys([*in_file, *self._columns])
         missing = [""] * (len(self._columns) - len(in_file))
-        self._replace_file([line + missing for line in lines[1:] if float(line[0]) < first_open])
+        self._replace_file([line + missing for line in kept])
+
+    def _keep_aside(self) -> None:
+        """Give a file that is not the CSV that was written another name, so that the rows begin a new one."""
+        assert self.csv_path is not None
+        aside = f"{self.csv_path}.damaged"
+        while os.path.exists(aside):
+            aside += "_"
+        os.replace(self.csv_path, aside)
+        screen.warning(f"'{self.csv_path}' is damaged: it is now '{aside}', and the signals go on in a new file")
+        self._columns_in_file = []
 
     def _replace_file(self, lines: list[list[str]]) -> None:
         assert self.csv_path is not None
@@ -517,8 +531,9 @@ class Logger(BaseLogger):
         path = _numbered(os.path.join(_experiments_path, stem), resume)
         self.csv_path, self.doc_path = f"{path}.csv", f"{path}.json"
         if resume and os.path.exists(self.csv_path):
-            with open(self.csv_path, encoding="utf-8", newline="") as file:
-                self._columns_in_file = next(csv.reader(file), [""])[1:]
+            with open(self.csv_path, encoding="utf-8", errors="replace", newline="") as file:
+                header = next(csv.reader(line.replace("\0", "") for line in file), [""])
+            self._columns_in_file = header[1:] if header[:1] == [self.index_name] else []
             self._columns = dict.fromkeys(self._columns_in_file)
         if tensorboard:
             self._board_directory = os.path.join(_experiments_path, TENSORBOARD_DIRECTORY, os.path.basename(path))

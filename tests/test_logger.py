@@ -228,6 +228,24 @@ def test_a_resumed_run_continues_the_same_file_where_the_state_was_saved(tmp_pat
     assert again.columns == ["a", "late"]
 
 
+@pytest.mark.parametrize(
+    "damage", [bytes(range(256)) * 40, b"\xff\xfe\n" * 9, b"Episode #,a\nx,1\n", b"no line", b"\0\n"]
+)
+def test_a_damaged_file_of_a_resumed_run_is_kept_aside(tmp_path, capsys, damage):
+    logger = logger_in(tmp_path)
+    logger.create_signal_value("a", 0)
+    logger.close()
+    pathlib.Path(logger.csv_path).write_bytes(damage)
+    again = logger_in(tmp_path, resume=True)
+    again.set_state(logger.get_state())
+    again.set_current_time(1)
+    again.create_signal_value("a", 11)
+    again.close()
+    assert pathlib.Path(f"{logger.csv_path}.damaged").read_bytes() == damage
+    assert (list(table(again)["Episode #"]), list(table(again)["a"])) == ([1], [11])
+    assert "the signals go on in a new file" in "".join(capsys.readouterr())
+
+
 def test_the_parameters_and_the_run_as_json(tmp_path):
     logger = logger_in(tmp_path)
     logger.dump_documentation({"visualization": VisualizationParameters(), "seed": 5})
