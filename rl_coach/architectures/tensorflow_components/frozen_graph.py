@@ -46,7 +46,7 @@ _REDUCTIONS = {
 
 @quiet_native_code()
 def frozen_graph(model: bytes, scope: str, inputs: Mapping[str, str], output: str, output_names: list[str]) -> bytes:
-    """One output of a model as a graph of its own.
+    """A graph that computes a single output of a model.
 
     :param model: the serialised ONNX model, its weights inside
     :param scope: the name scope of the operations between the inputs and the output
