@@ -682,7 +682,7 @@ class Agent(CoachNames, AgentInterface):
 
     def targets_due(self) -> bool:
         """True if the target networks are to be updated now; the time counts anew then."""
-        return self._should_update_online_weights_to_target() if self.decides_on_targets else self.clock.targets_due()
+        return self._should_update_online_weights_to_target()
 
     @property
     def optimizer_steps(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Mapping
 
 import numpy as np
@@ -59,10 +60,14 @@ class Experience:
         self.most_steps_ahead = _MOST_STEPS_AHEAD
         self.remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
 
+    @cached_property
+    def _receives_episodes(self) -> bool:
+        """Decided once, for steps ask it."""
+        return receives_episodes(self._memory)
+
     @property
     def _stores_whole_episodes(self) -> bool:
-        waits = self._algorithm.store_transitions_only_when_episodes_are_terminated
-        return waits or receives_episodes(self._memory)
+        return self._algorithm.store_transitions_only_when_episodes_are_terminated or self._receives_episodes
 
     def load(self, recorded: Any, input_filter: InputFilter) -> None:
         """Fill the memory with recorded transitions.
@@ -86,7 +91,7 @@ class Experience:
         buffer = episode.buffer
         buffer.insert(transition)
         memory, algorithm = self._memory, self._algorithm
-        if receives_episodes(memory) or algorithm.store_transitions_only_when_episodes_are_terminated:
+        if self._receives_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
             return
         if algorithm.n_step <= 1:
             memory.store(transition)
@@ -162,7 +167,7 @@ class Experience:
 
     def _store_episode(self, episode: EpisodeInProgress) -> None:
         buffer = episode.buffer
-        if receives_episodes(self._memory):
+        if self._receives_episodes:
             self._memory.store_episode(buffer)
             if self.stretches is not None and not buffer.is_empty():
                 self.stretches.append(episode.about_buffer())

@@ -168,6 +168,10 @@ class UpdateLoop:
         return self._rules.learns_by_rule
 
     @cached_property
+    def _decides_on_targets(self) -> bool:
+        return self._rules.decides_on_targets
+
+    @cached_property
     def _draws_together(self) -> bool:
         return self._batches.gives_many_at_once and not self._rules.learns_one_by_one
 
@@ -185,7 +189,7 @@ class UpdateLoop:
             else:
                 if self._draws_together:
                     count = min(left, most)
-                    if self._targets and self._rules.decides_on_targets:
+                    if self._targets and self._decides_on_targets:
                         count = 1
                     elif self._targets:  # which may have to be updated in between
                         count, with_targets = self._clock.updates_before_targets(count)
