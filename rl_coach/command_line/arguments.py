@@ -44,7 +44,7 @@ examples:
   the checkpoint of the best evaluation:
     coach export experiments/my_run/01_02_2026-10_00/best -o my_policy
   the network alone, for robots that load frozen graphs of TensorFlow:
-    coach export experiments/my_run/01_02_2026-10_00 -o my_graph --format frozen-graph
+    coach export my_policy -o my_graph --format frozen-graph
 """
 
 CHECK_ENVIRONMENT_EXAMPLES = """\

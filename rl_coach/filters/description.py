@@ -18,6 +18,7 @@ import numpy as np
 
 from rl_coach import spaces
 from rl_coach.filters.filter import Filter, InputFilter, OutputFilter
+from rl_coach.utilities.dynamic_import import class_path
 from rl_coach.utils import CoachError
 
 Description = dict[str, Any]
@@ -168,7 +169,7 @@ def encode(value: Any, what: str) -> Any:
     if isinstance(value, (list, tuple)):
         return [encode(item, what) for item in value]
     if isinstance(value, Enum):
-        return {"__enum__": [_path(type(value)), value.name]}
+        return {"__enum__": [class_path(type(value)), value.name]}
     if isinstance(value, spaces.Space):
         return {"__space__": describe_space(value)}
     if isinstance(value, dict):
@@ -191,11 +192,7 @@ def _describe(member: Filter) -> Description:
     between_episodes = copy.deepcopy(member)
     between_episodes.reset()
     return {
-        "class": _path(cls),
+        "class": class_path(cls),
         "settings": settings,
         "state": encode(between_episodes.get_state(), cls.__name__),
     }
-
-
-def _path(cls: type) -> str:
-    return f"{cls.__module__}:{cls.__qualname__}"

@@ -17,6 +17,7 @@ from rl_coach.policy import frozen_graph
 from rl_coach.policy.action_choice import CHOICES, PolicyDescription
 from rl_coach.policy.policy import POLICY_DIRECTORY, find_policy
 from rl_coach.spaces import DiscreteActionSpace, Space
+from rl_coach.utilities.dynamic_import import class_path
 from rl_coach.utilities.files import Path
 from rl_coach.utils import CoachError
 
@@ -66,7 +67,7 @@ def _facts(level: str, agent: Any, about: dict[str, Any]) -> dict[str, Any]:
         **about,
         "versions": versions(about["framework"]),
         "agent": f"{level}.{agent.name}",
-        "agent_class": f"{type(agent).__module__}:{type(agent).__qualname__}",
+        "agent_class": class_path(type(agent)),
     }
 
 
@@ -127,8 +128,9 @@ def _acting_head(agent: Any, description: PolicyDescription) -> dict[str, Any] |
     if len(places) > 1 or any(head.num_output_head_copies > 1 for head in heads):
         return None
     (index,) = places
-    has_own_network = parameters.use_separate_networks_per_head
-    return {"class": heads[index].parameterized_class_name, "index": index, "has_own_network": has_own_network}
+    head, has_own_network = heads[index].parameterized_class_name, parameters.use_separate_networks_per_head
+    name = head if isinstance(head, str) else class_path(head)
+    return {"class": name, "index": index, "has_own_network": has_own_network}
 
 
 def export(path: Path, directory: Path, agent: str | None = None, *, as_frozen_graph: bool = False) -> pathlib.Path:

@@ -25,6 +25,11 @@ def get_all_subclasses(cls: type) -> list[type]:
     return direct + [below for subclass in direct for below in get_all_subclasses(subclass)]
 
 
+def class_path(cls: type) -> str:
+    """``'module:Class'``, the name under which files hold a class."""
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
 _MODULE_OF_A_FILE = re.compile(r"[^0-9a-zA-Z_]")
 
 

@@ -27,7 +27,7 @@ def test_it_is_written_in_at_most_sixty_lines_and_learns(tmp_path):
 
 
 @starts_another_framework
-@pytest.mark.slow  # make test runs this file on JAX
+@pytest.mark.slow
 @pytest.mark.parametrize("framework", [pytest.param(name, marks=where_installed(name)) for name in ("jax", "mxnet")])
 def test_it_learns_on_the_other_frameworks(framework):
     run_on(framework, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__)

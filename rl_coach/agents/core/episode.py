@@ -11,6 +11,7 @@ from rl_coach.agents.core.segments import SegmentStart
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Episode, RunPhase, StateType
 from rl_coach.utilities import plain_data
+from rl_coach.utilities.dynamic_import import class_path
 
 
 @dataclass
@@ -130,5 +131,5 @@ _NAMES = {EpisodeInProgress: "EpisodeInProgress", SegmentedEpisode: "rl_coach.ag
 
 def let_checkpoints_hold(episode_class: type[EpisodeInProgress]) -> None:
     """Let episodes of a class be part of what checkpoints hold."""
-    name = _NAMES.get(episode_class, f"{episode_class.__module__}:{episode_class.__qualname__}")
+    name = _NAMES.get(episode_class, class_path(episode_class))
     plain_data.register(episode_class, name=name)
