@@ -14,6 +14,9 @@ settings.load_profile("untimed")
 if redis_server := os.environ.get("COACH_TEST_REDIS"):
     os.environ["PATH"] = f"{os.path.dirname(os.path.abspath(redis_server))}{os.pathsep}{os.environ['PATH']}"
 
-# A shell has what it starts in the background ignore Ctrl-C, and what the tests start would inherit that.
+# A shell has what it starts in the background ignore Ctrl-C, and nohup a closed terminal; what the tests start would
+# inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
