@@ -1,3 +1,20 @@
 """Coach: preset-driven training of reinforcement-learning agents."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rl_coach.own_loop import Agent, make_agent
+
+__all__ = ["Agent", "make_agent"]
 __version__ = "2.0.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Agents for a loop of the user's own, which are imported when they are asked for."""
+    if name in __all__:
+        from rl_coach import own_loop
+
+        return getattr(own_loop, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -306,6 +306,10 @@ class ActionSpace(Space):
         """The action in the environment's own form, where that is another one."""
         return action
 
+    def from_raw(self, action: Any) -> Any:
+        """The action that ``to_raw`` changes into this one."""
+        return action
+
     def get_description(self, action: Any) -> str:
         """The action's name for people; the action itself where it has none."""
         try:
@@ -353,6 +357,9 @@ class BoxActionSpace(ActionSpace):
         if self.raw_integers is not None:
             action = np.rint(action).astype(self.raw_integers)
         return np.asarray(action, self.low.dtype)[0] if self.raw_is_number else action
+
+    def from_raw(self, action: Any) -> np.ndarray:
+        return np.reshape(np.asarray(action, self.low.dtype), tuple(self.shape))
 
 
 class AttentionActionSpace(ActionSpace):
@@ -434,6 +441,12 @@ class DiscreteActionSpace(ActionSpace):
             return action
         raw = self.raw_actions[action]
         return raw.copy() if raw.ndim else int(raw)
+
+    def from_raw(self, action: Any) -> Any:
+        if self.raw_actions is None:
+            return int(action) if np.ndim(action) == 0 else action
+        equal = np.equal(self.raw_actions, action).reshape(len(self.raw_actions), -1).all(axis=1)
+        return int(equal.argmax()) if equal.any() else -1
 
     def contains(self, val: Any) -> bool:
         return np.ndim(val) == 0 and 0 <= val < self.num_actions and int(val) == val

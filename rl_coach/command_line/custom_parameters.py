@@ -12,9 +12,10 @@ import functools
 import importlib
 import inspect
 import operator
+import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Callable, Iterator, Union
+from typing import Any, Callable, Iterator, Mapping, Union
 
 from rl_coach.core_types import StepMethod
 from rl_coach.utils import CoachError, did_you_mean
@@ -59,6 +60,7 @@ ENUMS = {
 }
 """The enums whose members may be named, and their modules."""
 
+_INDEX = re.compile(r"\[[^]]*\]")
 _LARGEST_EXPONENT = 64
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -108,6 +110,67 @@ def apply_custom_parameters(graph_manager: Any, text: str) -> None:
         target.check(assignment)
     for target, assignment in targets:
         target.set(assignment.value)
+
+
+def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]:
+    """Change settings of a graph manager by Python values: all of them, or none.
+
+    :param settings: values by path, as for ``-cp``, or nested; a path may also start at an attribute of
+        ``agent_params``. A name alone that stands in several networks sets it in all of them
+    :return: for each name that several places have, a line that says which
+    :raises CoachError: as ``apply_custom_parameters``; or a name stands in places of different kinds
+    """
+    targets: list[tuple[_Target, Assignment]] = []
+    said: list[str] = []
+    try:
+        for name, value in settings.items():
+            found = _places(graph_manager, name)
+            if len(found) > 1:
+                said.append(f"'{name}' is set in {' and '.join(found)}")
+            for place in found:
+                targets += _nested(graph_manager, place, value)
+        for target, assignment in targets:
+            target.check(assignment)
+    except CoachError as error:
+        raise CoachError(str(error).removeprefix("-cp: ")) from None
+    for target, assignment in targets:
+        target.set(assignment.value)
+    return said
+
+
+def _places(graph_manager: Any, name: str) -> list[str]:
+    """The paths that a setting's name means."""
+    for root in ("", "agent_params."):
+        try:
+            _Target.find(graph_manager, _parsed_path(f"{root}{name}"))
+        except CoachError as error:
+            refused = error
+        else:
+            return [f"{root}{name}"]
+    found = [path for path in _all_paths(graph_manager) if path.endswith(f".{name}")]
+    if not found:
+        suggestion = did_you_mean(name, {path.rpartition(".")[2] for path in _all_paths(graph_manager)})
+        raise CoachError(f"there is no setting '{name}'{suggestion}") if "." not in name else refused
+    if len({_INDEX.sub("", path) for path in found}) > 1:
+        raise CoachError(f"there are several settings '{name}': write one of {', '.join(found)}")
+    return found
+
+
+def _nested(graph_manager: Any, path: str, value: Any) -> Iterator[tuple[_Target, Assignment]]:
+    """Places and values of a setting; a dictionary for an object gives the object's own settings."""
+    steps = _parsed_path(path)
+    target = _Target.find(graph_manager, steps)
+    current = target.get()
+    if not isinstance(value, dict) or (isinstance(current, dict) and not any(map(_is_object, current.values()))):
+        yield target, Assignment(steps, value)
+        return
+    for name, below in value.items():
+        yield from _nested(graph_manager, f"{path}[{name!r}]" if isinstance(current, dict) else f"{path}.{name}", below)
+
+
+def _parsed_path(text: str) -> tuple[Step, ...]:
+    (assignment,) = parse(f"{text} = None")
+    return _from_root(assignment)
 
 
 def parse(text: str) -> list[Assignment]:

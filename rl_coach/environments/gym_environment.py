@@ -191,10 +191,12 @@ class GymEnvironment(Environment):
     :param observations: the names of the observations to use; None uses all that networks can read
     :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
     :param kwargs: ``experiment_path``, the directory of videos
+    :cvar copies_observations: copy each observation, whether or not the environment writes the next one over it
     :raises CoachError: no such level, a package is missing, or its spaces have no counterpart here
     """
 
     repeats_episodes = True
+    copies_observations = False
     _step_simulator: Callable[[Any], tuple]
 
     def __init__(
@@ -221,10 +223,8 @@ class GymEnvironment(Environment):
             level, seed, _usual_frame_skip(str(level), frame_skip), human_control, custom_reward_threshold,
             visualization_parameters, target_success_rate, **kwargs,
         )  # fmt: skip
-        parameters = additional_simulator_parameters or {}
-        simulator = make_simulator(self.env_id, parameters, self.frame_skip, self._render_mode())
-        self.additional_simulator_parameters = parameters
-        found = self._connect(simulator, observation_space_type, observations)
+        self.additional_simulator_parameters = additional_simulator_parameters or {}
+        found = self._connect(self._make_simulator(), observation_space_type, observations)
         single_frames = self.env
         self._hold_actions(max_over_num_frames)
         self._single_frames = single_frames if no_ops_last_single_frames else None
@@ -242,6 +242,9 @@ class GymEnvironment(Environment):
         self.reset_internal_state(force_environment_reset=True)
         self._next_seed = seed
         self.action_space.seed(seed)
+
+    def _make_simulator(self) -> Any:
+        return make_simulator(self.env_id, self.additional_simulator_parameters, self.frame_skip, self._render_mode())
 
     def _render_mode(self) -> str | None:
         if self.native_rendering:
@@ -265,7 +268,8 @@ class GymEnvironment(Environment):
         self._simulator = self.env.unwrapped
         self._read_state = gym_spaces.StateReader(
             gym_wrappers.present_space(simulator.observation_space), self.action_space, observation_space_type,
-            self.env_id, found.observation, found.info, copies=found.reuses_memory, names=names,
+            self.env_id, found.observation, found.info, copies=self.copies_observations or found.reuses_memory,
+            names=names,
         )  # fmt: skip
         if left_out := self._read_state.left_out:
             listed = ", ".join(f"'{name}' ({type(part).__name__})" for name, part in left_out.items())

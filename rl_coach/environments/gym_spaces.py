@@ -183,6 +183,7 @@ class StateReader:
         self.left_out: dict[str, gym.Space] = {}
         self._num_actions = action_space.num_actions if isinstance(action_space, DiscreteActionSpace) else None
         self._parts: list[tuple[str, tuple[str, ...], Convert | None]] = []
+        self._spaces: list[gym.Space] = []
         leaves = {"/".join(path) or "observation": (path, part) for path, part in _leaves(space)}
         if unknown := [name for name in names or () if name not in leaves]:
             suggestion = did_you_mean(unknown[0], leaves) or f"; there are: {', '.join(map(repr, leaves))}"
@@ -197,6 +198,7 @@ class StateReader:
             _check_shape(part, sample, level, name)
             self.state_space[name] = sub_space
             self._parts.append((name, path, _array_conversion(part, convert, sample, copies)))
+            self._spaces.append(part)
         self._adds_mask = ACTION_MASK not in self.state_space and self._is_mask(info.get(ACTION_MASK))
         if self._adds_mask:
             self.state_space[ACTION_MASK] = ActionMaskSpace(self._num_actions or 0)
@@ -212,6 +214,27 @@ class StateReader:
 
     def _is_mask(self, mask: Any) -> bool:
         return self._num_actions is not None and np.shape(mask) == (self._num_actions,)
+
+    def unfit(self, observation: Any) -> str | None:
+        """Line on the first part of an observation that cannot be read: it is missing, of another shape, no array of
+        numbers, or a number that its space does not have; None if there is no such part."""
+        for (name, path, _), space in zip(self._parts, self._spaces):
+            try:
+                value = _follow(observation, path)
+            except (LookupError, TypeError):
+                return f"the observation '{name}' is missing"
+            try:
+                shape, is_read = np.shape(value), np.asarray(value).dtype.kind in "biuf"
+            except ValueError:  # lists of different lengths
+                shape, is_read = (), False
+            if not is_read:
+                return f"the observation '{name}' is {_short(value)}, which is no array of numbers"
+            if shape != space.shape:
+                return f"the observation '{name}' has the shape {shape}, its space {space.shape}"
+            is_number = isinstance(space, (gym.spaces.Discrete, gym.spaces.MultiDiscrete))
+            if is_number and not space.contains(np.asarray(value, space.dtype)):
+                return f"the observation '{name}' is {_short(value)}, which is not in its space {space}"
+        return None
 
     def __call__(self, observation: Any, info: dict[str, Any]) -> StateType:
         """The state of an observation; an info without its mask allows all actions."""
@@ -235,6 +258,11 @@ def _leaves(space: gym.Space, path: tuple[str, ...] = ()) -> Iterator[tuple[tupl
             yield from _leaves(part, (*path, name))
     else:
         yield path, space
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _follow(observation: Any, path: tuple[str, ...]) -> Any:

@@ -127,7 +127,19 @@ class GraphCheckpoints:
         for attachment in [] if failed else self._attachments:
             attached |= attachment(about)
         manifest = {**about, "fits": fits_of(self._levels, self._task)}
-        return save_checkpoint(directory, self._name(failed), state, manifest, attached), attached
+        return save_checkpoint(directory, self._name(directory, failed), state, manifest, attached), attached
+
+    def save_to(self, directory: str, state: dict[str, Any], reward: float | None) -> str:
+        """Write a checkpoint to another directory, in the place of any that are there.
+
+        :param state: the graph's ``get_state``
+        :param reward: the last evaluation's; None before the first
+        :return: its path
+        :raises OSError: it cannot be written
+        """
+        path, _ = self._write(directory, state, reward)
+        keep_checkpoints(directory, 1)
+        return path
 
     def load(self, path: str | None) -> tuple[str, dict[str, Any]]:
         """Read a checkpoint that fits the graph.
@@ -191,9 +203,9 @@ class GraphCheckpoints:
             with files.replaced(os.path.join(self.directory, MODEL_FILE)) as file:
                 file.write(model)
 
-    def _name(self, failed: bool) -> str:
+    def _name(self, directory: str, failed: bool) -> str:
         """A name with a number above that of any checkpoint that is there, and with what has advanced."""
-        there = CheckpointStateReader(self.directory).get_all()
+        there = CheckpointStateReader(directory).get_all()
         number = self._next_number = max([self._next_number, *(c.num + 1 for c in there)])
         self._next_number += 1
         unit, count = self._advanced()

@@ -498,6 +498,28 @@ class GraphManager(CoachMethods, Constrained):
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
             return False
+        best = self.progress.best_evaluation
+        with self.evaluation() as rewards:
+            self._reports.expect(RunPhase.TEST, steps)
+            self.progress.begin_evaluation(self.status())
+            try:
+                self._evaluation_episodes(steps, rewards)
+            finally:
+                self.progress.end_evaluation()
+        self.improvement.evaluation_held()
+        is_best = best is None or float(np.mean(rewards)) > best
+        if is_best and self.improvement.end is not None and self.checkpoints.schedule.is_regular:
+            self.save_checkpoint()
+        return self.should_stop()
+
+    @contextlib.contextmanager
+    def evaluation(self) -> Iterator[list[float]]:
+        """Be in an evaluation, whose episodes the caller plays. It leaves training as it was; one that an exception
+        breaks off leaves no trace at all, and neither does one without a complete episode.
+
+        :return: the list to which the caller adds the total reward of each episode
+        """
+        self.verify_graph_was_created()
         rewards: list[float] = []
         before = [level.evaluation_state() for level in self.level_managers]
         counts_before = dict(self.total_steps_counters[RunPhase.TEST].counters)
@@ -508,24 +530,16 @@ class GraphManager(CoachMethods, Constrained):
             seed = evaluation_seed(self.seed, trained, self._evaluations_in_place)
             for level, child in zip(self.level_managers, seed.spawn(len(self.level_managers))):
                 level.seed_evaluation(child)
-            self._reports.expect(RunPhase.TEST, steps)
-            self.progress.begin_evaluation(self.status())
             try:
-                self._evaluation_episodes(steps, rewards)
+                yield rewards
             except BaseException:
                 self._undo_evaluation(before, counts_before)
                 raise
-            finally:
-                self.progress.end_evaluation()
-            best = self.progress.best_evaluation
-            reward = float(np.mean(rewards))
-            self.progress.add_evaluation(reward, len(rewards), self.status())
+            if rewards:
+                self.progress.add_evaluation(float(np.mean(rewards)), len(rewards), self.status())
+            else:
+                self._undo_evaluation(before, counts_before)
         self.evaluation_rewards = rewards
-        self.improvement.evaluation_held()
-        is_best = best is None or reward > best
-        if is_best and self.improvement.end is not None and self.checkpoints.schedule.is_regular:
-            self.save_checkpoint()
-        return self.should_stop()
 
     def _evaluation_episodes(self, steps: StepMethod, rewards: list[float]) -> None:
         counts, unit = self._counts, type(steps)
@@ -581,7 +595,8 @@ class GraphManager(CoachMethods, Constrained):
             while not self.improvement.is_over:
                 self.train_and_act(self.improvement.left_of_period(self.steps_between_evaluation_periods))
                 if self.evaluate(self.evaluation_steps):
-                    screen.success("the stop condition holds: every agent's success rate has reached its target")
+                    if self.should_stop():  # a subclass may have reasons of its own
+                        screen.success("the stop condition holds: every agent's success rate has reached its target")
                     break
                 self.improvement.evaluation_held()
             if checkpoint is not None:

@@ -8,14 +8,20 @@ import json
 import os
 import pathlib
 import shutil
+import tempfile
 from typing import Any, Iterator
 
 from rl_coach import __version__
-from rl_coach.filters.description import describe_input_filter, describe_output_filter, describe_space
+from rl_coach.filters.description import (
+    DescriptionReader,
+    describe_input_filter,
+    describe_output_filter,
+    describe_space,
+)
 from rl_coach.policy import files as policy_files
 from rl_coach.policy import frozen_graph
 from rl_coach.policy.action_choice import CHOICES, PolicyDescription
-from rl_coach.policy.policy import POLICY_DIRECTORY, find_policy
+from rl_coach.policy.policy import POLICY_DIRECTORY, Policy, find_policy
 from rl_coach.spaces import DiscreteActionSpace, Space
 from rl_coach.utilities.dynamic_import import class_path
 from rl_coach.utilities.files import Path
@@ -94,6 +100,24 @@ def policy_of(agent: Any, about: dict[str, Any]) -> dict[str, bytes] | None:
     return policy_files.as_files(_document(agent, description, about), model)
 
 
+def acting_now(agent: Any, about: dict[str, Any]) -> Policy:
+    """The policy of an agent as it is now, in this process.
+
+    :param about: its origin, as plain values
+    :raises CoachError: the agent does not say how it acts, or a filter or a space cannot be described as data
+    """
+    description = agent.policy_description() if agent.describes_policy else None
+    if description is None:
+        raise CoachError(f"agent '{agent.name}' has no policy: it does not define how it acts (policy_description)")
+    architecture = agent.networks[description.network].online_network
+    outputs = [*description.outputs, *architecture.recurrent_outputs.values()]
+    document = _document(agent, description, _facts("main_level", agent, about))
+    described = [*document["filters"]["input"], *document["filters"]["pre_network"], *document["filters"]["output"]]
+    modules = {one["class"].partition(":")[0] for one in described}  # they are imported already
+    model = architecture.onnx_model({}, outputs)
+    return Policy(document, model, DescriptionReader(modules))
+
+
 def _document(agent: Any, description: PolicyDescription, about: dict[str, Any]) -> dict[str, Any]:
     spaces, exported = agent.environment_spaces, agent.networks[description.network].exported()
     recurrent = agent.networks[description.network].online_network.recurrent_outputs
@@ -164,6 +188,21 @@ def export(path: Path, directory: Path, agent: str | None = None, *, as_frozen_g
     except OSError as error:
         raise CoachError(f"'{directory}' cannot be written: {error.strerror}") from error
     return target
+
+
+def export_acting(agent: Any, about: dict[str, Any], directory: Path) -> pathlib.Path:
+    """Write the policy of an agent as it is now into its own folder, as ``export`` does.
+
+    :param about: its origin, as plain values
+    :raises CoachError: as ``export``; or the agent does not say how it acts
+    """
+    found = policy_of(agent, _facts("main_level", agent, about))
+    if found is None:
+        raise CoachError(f"agent '{agent.name}' has no policy: it does not define how it acts (policy_description)")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in found.items():
+            pathlib.Path(folder, name).write_bytes(data)
+        return export(folder, directory)
 
 
 def _policy_files(source: pathlib.Path, document: dict[str, Any], name: str) -> dict[str, bytes]:

@@ -1,0 +1,306 @@
+"""An environment that a loop of the user's own steps: what it answers is fed to Coach."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping
+
+import numpy as np
+
+from rl_coach.core_types import ActionType, EnvResponse, StateType
+from rl_coach.environments.environment import EnvironmentParameters
+from rl_coach.environments.gym_environment import GymEnvironment, GymEnvironmentParameters
+from rl_coach.environments.gym_spaces import ACTION_MASK
+from rl_coach.utils import CoachError
+
+Step = tuple[Any, Any, bool, bool, dict[str, Any]]
+"""Answer of a Gymnasium environment: observation, reward, terminated, truncated, info."""
+
+
+class SharedObject:
+    """Holder of an object that copies of the parameters share, such as a simulator.
+
+    :param value: the object
+    """
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SharedObject:
+        return self
+
+
+class FedEnvironmentParameters(GymEnvironmentParameters):
+    """Settings of an environment that a loop of the user's own steps.
+
+    :param level: its name in messages
+    :param observation_space: Gymnasium's space of the observations; with it there is no simulator
+    :param action_space: Gymnasium's space of the actions
+    :param action_mask: each info has an ``action_mask``, [A] of 0 and 1
+    :param simulator: returns a Gymnasium environment to act in where no answer is fed; None makes the level's, or none
+        where the spaces are given
+    """
+
+    def __init__(
+        self,
+        level: Any = None,
+        observation_space: Any = None,
+        action_space: Any = None,
+        action_mask: bool = False,
+        simulator: Callable[[], Any] | None = None,
+    ):
+        super().__init__(level)
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.action_mask = action_mask
+        self.simulator = None if simulator is None else SharedObject(simulator)
+
+    @classmethod
+    def like(cls, parameters: EnvironmentParameters) -> FedEnvironmentParameters:
+        """Settings of an environment of Gymnasium's, which can be fed, too.
+
+        :raises CoachError: they are of another simulator
+        """
+        if not isinstance(parameters, GymEnvironmentParameters):
+            raise CoachError(
+                f"an agent in your own loop needs an environment of Gymnasium's, not {type(parameters).__name__}: give "
+                f"its observation_space and action_space instead"
+            )
+        fed = cls()
+        vars(fed).update(copy.deepcopy(vars(parameters)))
+        return fed
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.environments.fed_environment:FedEnvironment"
+
+
+@dataclass
+class Fed:
+    """What has been fed and not been taken yet, of an episode that the user's loop plays.
+
+    :param first: observation and info with which the next episode begins
+    :param answer: the answer to the action that was chosen
+    :param action: the action that was chosen and has no answer yet
+    :param deferred: reward and info of an answer whose observation comes with the next question
+    """
+
+    first: tuple[Any, dict[str, Any]] | None = None
+    answer: Step | None = None
+    action: ActionType | None = None
+    deferred: tuple[Any, dict[str, Any]] | None = None
+
+
+@dataclass
+class _Nothing:
+    """Simulator of spaces alone: it has spaces, and answers the same to everything while its environment is made.
+
+    :param observation_space: of Gymnasium
+    :param action_space: of Gymnasium
+    :param info: the info of each answer
+    """
+
+    observation_space: Any
+    action_space: Any
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def unwrapped(self) -> _Nothing:
+        return self
+
+    def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        return _example(self.observation_space), dict(self.info)
+
+    def step(self, action: Any) -> Step:
+        return _example(self.observation_space), 0.0, False, False, dict(self.info)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _example(space: Any) -> Any:
+    """A point of a space, always the same."""
+    import gymnasium
+
+    if isinstance(space, gymnasium.spaces.Dict):
+        return {name: _example(part) for name, part in space.spaces.items()}
+    if isinstance(space, gymnasium.spaces.Box):
+        return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
+    space = copy.deepcopy(space)
+    space.seed(0)
+    return space.sample()
+
+
+class FedEnvironment(GymEnvironment):
+    """Gymnasium environment that answers what it was fed; with a simulator, and not fed, it answers as that does.
+
+    Filters, masks and the forms of actions and observations are those of ``GymEnvironment``. What is fed is copied.
+
+    :param level: as for ``GymEnvironment``, or a name for messages
+    :param settings: as for ``GymEnvironment``
+    :param observation_space: see ``FedEnvironmentParameters``, as for the others
+    :raises CoachError: as ``GymEnvironment``
+
+    :ivar fed: what was fed and waits to be taken
+    :ivar is_fed: the present episode is fed
+    """
+
+    copies_observations = True
+
+    def __init__(
+        self,
+        level: Any,
+        *,
+        observation_space: Any = None,
+        action_space: Any = None,
+        action_mask: bool = False,
+        simulator: SharedObject | None = None,
+        **settings: Any,
+    ):
+        self.fed = Fed()
+        self.is_fed = False
+        self._make = None if simulator is None else simulator.value
+        self._spaces = None if observation_space is None else (observation_space, action_space)
+        self._has_mask = action_mask
+        super().__init__(level, **settings)
+
+    @property
+    def has_simulator(self) -> bool:
+        """True if it can also be stepped without being fed."""
+        return self._spaces is None
+
+    def _make_simulator(self) -> Any:
+        if self._spaces is not None:
+            return _Nothing(*self._spaces, {"action_mask": self._mask_of_all()} if self._has_mask else {})
+        return super()._make_simulator() if self._make is None else self._make()
+
+    def _mask_of_all(self) -> np.ndarray:
+        num_actions = getattr(self._spaces[1], "n", None) if self._spaces else None
+        if num_actions is None:
+            raise CoachError("an action_mask needs a Discrete action_space")
+        return np.ones(int(num_actions), np.int8)
+
+    def _hold_actions(self, max_over_num_frames: int) -> None:
+        super()._hold_actions(max_over_num_frames)
+        simulate = self._step_simulator
+
+        def answer(action: Any) -> Step:
+            fed, self.fed.answer = self.fed.answer, None
+            return simulate(action) if fed is None else fed
+
+        self._step_simulator = answer
+
+    # what the user's loop tells
+
+    def begin_with(self, observation: Any, info: Mapping[str, Any]) -> None:
+        """Begin the next episode with this observation.
+
+        :param observation: a point of the observation space
+        :raises CoachError: it has another form
+        """
+        self.require_fitting(observation)
+        self.fed = Fed(first=(observation, dict(info)))
+
+    def expect_answer(self, action: ActionType) -> Any:
+        """Wait for the answer to an action. :return: it as the user's environment takes it"""
+        self.fed.action = action
+        return self._simulator_action(self._action_space.clip_action_to_space(action))
+
+    def take_answer(
+        self, observation: Any, reward: Any, terminated: bool, truncated: bool, info: Mapping[str, Any]
+    ) -> EnvResponse:
+        """Take the answer to the action that was chosen.
+
+        :param observation: None, where the episode terminated, leaves the state as it was
+        :raises CoachError: it has another form; nothing has been changed then
+        """
+        if observation is not None:
+            self.require_fitting(observation)
+        action = self.fed.action
+        assert action is not None
+        self.fed = Fed(answer=(observation, reward, terminated, truncated, dict(info)))
+        return self.step(action)
+
+    def read(self, observation: Any, info: Mapping[str, Any]) -> StateType:
+        """The state of an observation, of whatever episode.
+
+        :raises CoachError: it has another form
+        """
+        self.require_fitting(observation)
+        return self._read_state(observation, dict(info))
+
+    def shows(self, observation: Any, info: Mapping[str, Any]) -> bool:
+        """True if this is the observation of the present state. :param info: its mask is compared if it has one"""
+        shown = self._read_state(observation, dict(info))
+        names = [name for name in shown if name != ACTION_MASK or ACTION_MASK in info or not self._has_mask]
+        return all(np.array_equal(shown[name], self.state[name], equal_nan=True) for name in names)
+
+    def environment_action(self, action: Any) -> ActionType:
+        """An action of the user's environment in the form of the agent's environment.
+
+        :raises CoachError: it is not in the action space
+        """
+        found = self._action_space.from_raw(action)
+        if not self._action_space.contains(found):
+            raise CoachError(f"the action {action!r} is not in the action space {self._action_space}")
+        return found
+
+    def require_fitting(self, observation: Any) -> None:
+        """
+        :raises CoachError: an observation has another form than its space
+        """
+        fault = self._read_state.unfit(observation)
+        if fault is not None:
+            raise CoachError(fault)
+
+    # as an environment
+
+    def _take_action(self, action: ActionType) -> None:
+        fed = self.fed.answer
+        if fed is None or fed[0] is not None:
+            super()._take_action(action)
+            return
+        self.fed.answer = None
+        _, self.reward, self.done, self.truncated, self.info = fed
+
+    def reset_internal_state(self, force_environment_reset: bool = False) -> EnvResponse:
+        self.is_fed = self.fed.first is not None
+        return super().reset_internal_state(force_environment_reset)
+
+    def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
+        if self.fed.first is None:
+            super()._restart_environment_episode(force_environment_reset)
+            return
+        (observation, self.info), self.fed = self.fed.first, Fed()
+        self.state = self._read_state(observation, self.info)
+
+    def _update_state(self) -> None:
+        if not self.is_fed:
+            super()._update_state()
+        elif self.goal_space is not None:
+            self.goal = self.state["desired_goal"]
+
+    def get_episode_state(self) -> dict[str, Any] | None:
+        """The episode in progress. A fed one cannot be repeated, and need not: its present state is all there is."""
+        if not self.is_fed:
+            return super().get_episode_state()
+        return {
+            "state": dict(self.state),
+            "total_reward": self.total_reward_in_current_episode,
+            "done": bool(self.done),
+            "action": self.fed.action,
+            "deferred_reward": None if self.fed.deferred is None else self.fed.deferred[0],
+            "action_space": self._action_space.rng.bit_generator.state,
+        }
+
+    def set_episode_state(self, state: dict[str, Any]) -> bool:
+        if "total_reward" not in state:
+            return super().set_episode_state(state)
+        self.is_fed, self.state, self.done = True, state["state"], state["done"]
+        self.total_reward_in_current_episode = state["total_reward"]
+        deferred = state["deferred_reward"]
+        self.fed = Fed(action=state["action"], deferred=None if deferred is None else (deferred, {}))
+        self._update_state()
+        self._respond()
+        return True

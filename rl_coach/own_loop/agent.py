@@ -1,0 +1,484 @@
+"""An agent that a loop of the user's own drives."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pathlib
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, cast
+
+import numpy as np
+
+from rl_coach.core_types import ActionInfo, ActionType, EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps
+from rl_coach.environments.fed_environment import FedEnvironment
+from rl_coach.own_loop import recorded
+from rl_coach.own_loop.graph import OwnLoopGraphManager
+from rl_coach.own_loop.places import Places, row
+from rl_coach.policy.export import acting_now, export_acting
+from rl_coach.policy.policy import Policy
+from rl_coach.utils import CoachError
+from rl_coach.vector_level_manager import VectorLevelManager
+
+DEFINITION_FILE = "agent.json"
+
+
+class Agent:
+    """An agent that acts, remembers and learns when a loop of yours tells it to.
+
+    It holds the graph that a preset makes, so that counters, signals, checkpoints, filters, masks, n-step returns and
+    priorities are the same. ``make_agent`` makes one::
+
+        agent = make_agent("DQN", observation_space=env.observation_space, action_space=env.action_space)
+        state, _ = env.reset(seed=agent.environment_seed)
+        while agent.total_steps < 10_000:
+            action = agent.act(state)
+            state, reward, terminated, truncated, _ = env.step(action)
+            agent.observe(reward, terminated, truncated, state)
+            if terminated or truncated:
+                state, _ = env.reset()
+
+    :param graph: made over an environment that is fed, and created
+    :param env_ids: the names of the environments
+    :param updates_itself: learn in ``observe``
+    :param definition: the arguments of ``make_agent``, for ``save``
+
+    :ivar graph_manager: the graph
+    """
+
+    def __init__(
+        self,
+        graph: OwnLoopGraphManager,
+        env_ids: Sequence[Any] = (0,),
+        updates_itself: bool = True,
+        definition: Mapping[str, Any] | None = None,
+    ):
+        self.graph_manager = graph
+        self._level = graph.top_level_manager
+        self._core = graph.get_agent()
+        self._places = Places(env_ids)
+        self._updates_itself = updates_itself
+        self._definition = dict(definition or {})
+        self._evaluation_rewards: list[float] | None = None
+        self._policy: tuple[tuple[int, int], Policy] | None = None
+
+    # facts
+
+    @property
+    def environment_seed(self) -> int:
+        """The seed for the first ``reset`` of your environment; with it, a loop of yours is equal to a preset's run.
+        Of several environments, number i takes it plus i."""
+        return int(self.graph_manager.env_params.seed)
+
+    @property
+    def total_steps(self) -> int:
+        """Steps acted in your environments, those of the heatup and of training."""
+        counters = self.graph_manager.total_steps_counters
+        return sum(counters[phase][EnvironmentSteps] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
+
+    @property
+    def total_updates(self) -> int:
+        """Updates of the networks."""
+        return self.graph_manager.total_steps_counters[RunPhase.TRAIN][TrainingSteps]
+
+    @property
+    def _environments(self) -> list[FedEnvironment]:
+        """The environments that are fed in the present phase."""
+        if self._level.has_one_episode:
+            return [self._level.active_environment]
+        return self._level.environment.copies
+
+    # acting
+
+    def act(
+        self,
+        states: Any,
+        env_ids: Any = None,
+        deterministic: bool = False,
+        infos: Any = None,
+    ) -> Any:
+        """Choose an action for the present state of your environment, or of several of them.
+
+        :param states: with one environment its state, as it gives it; with several [N, ...], a dict of such, or a list
+        :param env_ids: the environments that the states are of; None for all; a single one has a single state
+        :param deterministic: the policy's best action, without exploration
+        :param infos: your environment's info, a dict; with several a list of them
+        :return: the action as your environment takes it; with several a list
+        :raises CoachError: a state of another form, an action before it that has no answer, or a state that is not the
+            one that ``observe`` was given
+        """
+        indices, given, about = self._given(states, env_ids, infos)
+        if self._evaluation_rewards is None:
+            self.graph_manager.enter_phase()
+        environments = self._environments
+        for index in indices:
+            fed = environments[index].fed
+            if fed.action is not None and fed.deferred is None:
+                raise CoachError(f"{self._places.name(index)} has not answered the last action: call observe first")
+        self._take_deferred({i: (given[i], about[i]) for i in indices if environments[i].fed.deferred is not None})
+        for index in indices:
+            self._show(index, given[index], about[index])
+        chosen = self._choose(indices, deterministic)
+        actions = [environments[index].expect_answer(chosen[index].action) for index in indices]
+        return actions if self._is_batch(env_ids) else actions[0]
+
+    def _given(self, states: Any, env_ids: Any, infos: Any) -> tuple[list[int], dict[int, Any], dict[int, Any]]:
+        """Places of environments; their states and infos, once their form is known to be right."""
+        indices = self._indices(env_ids)
+        environments = self._environments
+        if not self._is_batch(env_ids):
+            given, about = {indices[0]: states}, {indices[0]: infos or {}}
+        else:
+            given = {index: row(states, number, len(indices)) for number, index in enumerate(indices)}
+            about = {index: infos[number] if infos else {} for number, index in enumerate(indices)}
+        for index in indices:
+            environments[index].require_fitting(given[index])
+        return indices, given, about
+
+    def _indices(self, env_ids: Any) -> list[int]:
+        if self._level.has_one_episode:
+            return [0]
+        return self._places.indices(env_ids)
+
+    def _is_batch(self, env_ids: Any) -> bool:
+        return not self._level.has_one_episode and self._places.is_batch(env_ids)
+
+    def _episode_is_over(self, index: int) -> bool:
+        over = self.graph_manager.reset_required
+        return over if self._level.has_one_episode else over or index in self._level.due
+
+    def _show(self, index: int, observation: Any, info: Mapping[str, Any]) -> None:
+        environment = self._environments[index]
+        if self._episode_is_over(index):
+            environment.begin_with(observation, info)
+        elif not environment.shows(observation, info):
+            raise CoachError(
+                f"the state of {self._places.name(index)} is not the one that observe was given: call reset if its "
+                f"episode was left"
+            )
+
+    def _choose(self, indices: list[int], deterministic: bool) -> dict[int, ActionInfo]:
+        self.graph_manager.begin_step()
+        level, core = self._level, self._core
+        if level.has_one_episode:
+            level.look()
+            chosen = {0: core.act(self._best_action()) if deterministic else level.choose()}
+        else:
+            level.look_in(indices)
+            chosen = level.choose_in(indices) if not deterministic else {}
+            for index in indices if deterministic else ():
+                core.parallel.enter(index)
+                chosen[index] = core.act(self._best_action())
+        if None in chosen.values():
+            raise CoachError(f"agent '{core.name}' does not act: it learns from its memory alone")
+        return cast(dict[int, ActionInfo], chosen)
+
+    def _best_action(self) -> ActionType:
+        """The present policy's action for the present state, without exploration."""
+        core = self._core
+        description = core.policy_description() if core.describes_policy else None
+        if description is None:
+            raise CoachError(f"agent '{core.name}' does not say what its best action is (policy_description)")
+        network, state = core.networks[description.network].online_network, core.episode.curr_state
+        filtered = core.run_pre_network_filter_for_inference(state)
+        before = network.recurrent_state
+        inputs = core.prepare_batch_for_inference(filtered, description.network)
+        outputs = network.predict(inputs, outputs=list(description.outputs), squeeze_output=False)
+        if core.stores_recurrent_states:  # the agent shows the network the state itself then
+            network.recurrent_state = before
+        mask = core.spaces.action_mask(state)
+        masks = None if mask is None else np.asarray(mask)[None]
+        return description.choice.choose(outputs, masks, core.rng, True)[0]
+
+    # learning
+
+    def observe(
+        self,
+        reward: Any,
+        terminated: Any,
+        truncated: Any = False,
+        next_states: Any = None,
+        env_ids: Any = None,
+        infos: Any = None,
+    ) -> None:
+        """Take in what your environment answered to the last action; then learn, if it is time.
+
+        Without ``next_states`` the step waits for the next ``act``, which brings them; that of an episode's end ends
+        at once, and learns from the state before it, which no value depends on.
+
+        :param reward: a number; with several environments [N], as all others
+        :param terminated: the episode has come to its end
+        :param truncated: a limit on its length ended the episode
+        :param next_states: the states after the action, the last one of an episode included
+        :param env_ids: as for ``act``
+        :param infos: as for ``act``
+        :raises CoachError: there was no action, a state or reward has another form, or a truncated episode's last state
+            is missing, which its value depends on
+        """
+        if self._evaluation_rewards is None:
+            self.graph_manager.enter_phase()  # of an agent that was loaded between action and answer
+        indices, is_batch = self._indices(env_ids), self._is_batch(env_ids)
+        values = {"reward": reward, "terminated": terminated, "truncated": truncated, "next_states": next_states}
+        answers = {}
+        for number, index in enumerate(indices):
+            one = {
+                name: row(value, number, len(indices)) if is_batch and value is not None else value
+                for name, value in values.items()
+            }
+            info = (infos[number] if is_batch else infos) if infos else {}
+            answers[index] = self._answer(index, one, info)
+        self._take(answers)
+
+    def _answer(self, index: int, values: dict[str, Any], info: dict[str, Any]) -> tuple[Any, ...]:
+        """An answer whose form is right: next state, reward, terminated, truncated, info."""
+        environment, name = self._environments[index], self._places.name(index)
+        reward, next_state = values["reward"], values["next_states"]
+        terminated, truncated = bool(values["terminated"]), bool(values["truncated"])
+        if environment.fed.action is None or environment.fed.deferred is not None:
+            raise CoachError(f"{name} was not asked to act: call act before observe")
+        if np.ndim(reward) or not isinstance(reward, (int, float, np.number, np.ndarray)):
+            raise CoachError(f"the reward of {name} is {reward!r}, not a number")
+        if next_state is not None:
+            environment.require_fitting(next_state)
+        elif truncated and not terminated:
+            raise CoachError(
+                f"the episode of {name} was truncated, and its value depends on its last state: give next_states"
+            )
+        return next_state, reward, terminated, truncated, info
+
+    def _take_deferred(self, brought: dict[int, tuple[Any, dict[str, Any]]]) -> None:
+        answers = {}
+        for index, (observation, info) in brought.items():
+            deferred = self._environments[index].fed.deferred
+            assert deferred is not None
+            reward, before = deferred
+            answers[index] = (observation, reward, False, False, {**before, **info})
+        if answers:
+            self._take(answers)
+
+    def _take(self, answers: dict[int, tuple[Any, ...]]) -> None:
+        """Take in answers, those that lack their next state later."""
+        environments, level = self._environments, self._level
+        responses = {}
+        for index, (next_state, reward, terminated, truncated, info) in answers.items():
+            environment = environments[index]
+            if next_state is None and not terminated:
+                environment.fed.deferred = (reward, info)
+                continue
+            responses[index] = environment.take_answer(next_state, reward, terminated, truncated, info)
+        if not responses:
+            return
+        *_, response = responses.values()
+        if level.has_one_episode:
+            level.take_in(response)
+        else:
+            cast(VectorLevelManager, level).take_in_from(responses)
+        self.graph_manager.end_step(response, len(responses))
+        self._after_step()
+
+    def _after_step(self) -> None:
+        graph = self.graph_manager
+        if self._evaluation_rewards is not None:
+            if graph.reset_required:
+                self._evaluation_rewards.append(float(np.sum(self._level.total_reward_in_current_episode)))
+            return
+        if graph.phase is RunPhase.HEATUP:
+            graph.leave_heatup_if_over()
+            return
+        if self._updates_itself:
+            graph.train()
+        if graph.writes_checkpoints and graph.checkpoints.schedule.is_regular:
+            graph.occasionally_save_checkpoint()
+
+    def update(self, batch: Mapping[str, Any] | None = None) -> float:
+        """Learn now: a phase of updates from the memory, or one update on a batch. The algorithm's schedule counts on
+        from here.
+
+        :param batch: ``states``, ``actions``, ``rewards``, ``terminals`` and ``next_states``, [B, ...] each, as your
+            environment gives them; None for the memory
+        :return: the loss; 0 if there is nothing to learn from yet
+        :raises CoachError: the agent learns from its newest episodes alone, and a batch was given; a column is missing
+        """
+        graph, core = self.graph_manager, self._core
+        counts = graph.total_steps_counters[RunPhase.TRAIN]
+        before, loss = core.training_iteration, 0.0
+        with graph.phase_context(RunPhase.TRAIN):
+            if batch is not None:
+                loss = core.update_loop.learn_from_batch(
+                    core.update_loop.filtered(recorded.batch(core, self._environments[0], batch))
+                )
+                core.update_loop.close_phase()
+            elif core.should_train():
+                loss = float(core.train())
+            elif not core.is_on_policy and core.batches.has_rows:
+                loss = float(core.learning.learn(None))
+        counts[TrainingSteps] += core.training_iteration - before
+        return loss
+
+    def learn(
+        self,
+        total_steps: int,
+        evaluate_every: int | None = None,
+        callback: Callable[[Agent], Any] | None = None,
+    ) -> Agent:
+        """Act and learn in the environment that the agent was made with, as ``GraphManager.improve`` does.
+
+        :param total_steps: steps of training, besides those of the heatup
+        :param evaluate_every: steps between evaluations of five episodes; None for no evaluation
+        :param callback: called with the agent after each evaluation; one that returns False ends the training
+        :return: this agent
+        :raises CoachError: it was made of spaces, without an environment
+        """
+        graph = self.graph_manager
+        if not self._environments[0].has_simulator:
+            raise CoachError("learn needs an environment to act in: give make_agent an env, or call act and observe")
+        graph.improve_steps = EnvironmentSteps(total_steps)
+        graph.steps_between_evaluation_periods = EnvironmentSteps(evaluate_every or total_steps)
+        graph.evaluation_steps = EnvironmentEpisodes(5 if evaluate_every else 0)
+        graph.goes_on = lambda: callback is None or callback(self) is not False
+        self.reset()
+        graph.improve()
+        graph.heatup_steps = type(graph.heatup_steps)(0)
+        return self
+
+    def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
+        """Store recorded steps, in order, as if the agent had played them; neither steps nor updates are counted.
+
+        :param data: columns ``states``, ``actions``, ``rewards``, ``terminals`` and, if they are known, ``truncated``
+            and ``next_states``, [N, ...] each; or a dict of these names for each step
+        :return: number of steps stored
+        :raises CoachError: the agent learns from what it plays alone; a column is missing or of another form
+        """
+        return recorded.store(self._core, self._environments[0], data)
+
+    # using what was learned
+
+    def predict(self, states: Any, deterministic: bool = True) -> Any:
+        """The policy's action, without acting: nothing is stored or counted, no random stream of the agent's moves.
+
+        A policy that remembers its episode (stacked frames, a recurrent network) goes on with that of earlier calls,
+        until ``reset`` or the next update.
+
+        :param states: one state, or a batch [B, ...] of them
+        :param deterministic: the best action; otherwise a draw of a stream of its own
+        :return: an action as your environment takes it, or [B, ...]
+        """
+        policy = self._acting_policy()
+        named = states if isinstance(states, Mapping) else dict.fromkeys(policy.observation_shapes, states)
+        is_batch = all(
+            np.ndim(named[name]) > len(shape) for name, shape in policy.observation_shapes.items() if name in named
+        )
+        return policy.act_batch(states, deterministic) if is_batch else policy.act(states, deterministic)
+
+    def _acting_policy(self) -> Policy:
+        core = self._core
+        present = (core.clock.optimizer_steps, core.clock.steps)
+        if self._policy is None or self._policy[0] != present:
+            self._policy = present, acting_now(core, self._about())
+        return self._policy[1]
+
+    def _about(self) -> dict[str, Any]:
+        framework = self.graph_manager.task_parameters.framework_type.name
+        return {"graph": self.graph_manager.name, "framework": framework, "steps": self.total_steps}
+
+    @contextlib.contextmanager
+    def evaluation(self) -> Iterator[list[float]]:
+        """Evaluate: inside, ``act`` and ``observe`` play episodes of one environment from which nothing is learned.
+        Training goes on afterwards as if there had been none, bit for bit, in the middle of its episodes.
+
+        :return: the list of the total rewards of the episodes that ended
+        """
+        if self._evaluation_rewards is not None:
+            raise CoachError("an evaluation is in progress already")
+        with self.graph_manager.evaluation() as rewards:
+            self._evaluation_rewards = rewards
+            try:
+                yield rewards
+            finally:
+                self._evaluation_rewards = None
+
+    def reset(self, env_ids: Any = None) -> None:
+        """Leave episodes in progress, which count as truncated, and begin new ones with the next states.
+
+        :param env_ids: the environments; None for all
+        """
+        self._policy = None
+        graph, level = self.graph_manager, self._level
+        indices = self._indices(env_ids)
+        for index in indices:
+            environment = self._environments[index]
+            if not self._episode_is_over(index):
+                environment.fed.action = environment.fed.deferred = None
+                self._leave_episode(index)
+        if level.has_one_episode:
+            graph.require_reset()
+
+    def _leave_episode(self, index: int) -> None:
+        level, core = self._level, self._core
+        if not level.has_one_episode:
+            core.parallel.enter(index)
+            level.due[index] = True
+        if self._evaluation_rewards is None and not core.episode.buffer.is_empty():
+            core.handle_episode_ended()
+
+    def get_weights(self) -> dict[str, list[np.ndarray]]:
+        """The weights of each network by its name."""
+        return {name: network.online_network.get_weights() for name, network in self._core.networks.items()}
+
+    def set_weights(self, weights: Mapping[str, Sequence[np.ndarray]]) -> None:
+        """Set what ``get_weights`` returned; target networks take them over.
+
+        :raises CoachError: a network or a shape does not fit; nothing has been changed then
+        """
+        networks = self._core.networks
+        present = self.get_weights()
+        for name in sorted({*weights, *present}):
+            shapes = [[np.shape(one) for one in arrays.get(name, ())] for arrays in (weights, present)]
+            if shapes[0] != shapes[1]:
+                raise CoachError(f"the weights of network '{name}' have the shapes {shapes[0]}, not {shapes[1]}")
+        for name, network in networks.items():
+            network.online_network.set_weights(list(weights[name]))
+            if network.has_target:
+                network.update_target_network()
+        self._policy = None
+
+    # files
+
+    def save(self, path: str | pathlib.Path) -> str:
+        """Write all that is needed to go on exactly, the memory and episodes in progress included.
+
+        :param path: a directory; what was saved there before is replaced
+        :return: the path of the checkpoint in it
+        """
+        graph, directory = self.graph_manager, pathlib.Path(path)
+        definition = recorded.plain_definition(self._definition, graph)
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / DEFINITION_FILE).write_text(json.dumps(definition, indent=1))
+        return graph.checkpoints.save_to(str(directory), graph.get_state(), graph.progress.last_evaluation)
+
+    @classmethod
+    def load(cls, path: str | pathlib.Path, **arguments: Any) -> Agent:
+        """An agent that ``save`` wrote, which goes on exactly.
+
+        :param path: the directory
+        :param arguments: arguments of ``make_agent`` that were saved, to change them; those that cannot be saved, such
+            as an environment that is an object, have to be given again
+        :raises CoachError: there is none, it is damaged, or an argument is missing
+        """
+        from rl_coach.own_loop.making import make_agent
+
+        definition = recorded.read_definition(pathlib.Path(path) / DEFINITION_FILE)
+        agent = make_agent(**{"agent_class": cls, **recorded.arguments(definition, arguments)})
+        agent.graph_manager.restore_checkpoint(str(path), continue_run=True)
+        return agent
+
+    def export_model(self, path: str | pathlib.Path) -> pathlib.Path:
+        """Write the policy, which acts without a training framework: ``Policy.load(path).act(state)``.
+
+        :param path: a directory that is empty or does not exist
+        :return: it
+        """
+        return export_acting(self._core, self._about(), path)
+
+    def close(self) -> None:
+        """Write what is left, and close the environments."""
+        self.graph_manager.close()

@@ -1,0 +1,53 @@
+"""The graph that an agent of a user's loop holds."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from rl_coach.core_types import RunPhase, StepMethod
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+
+
+class OwnLoopGraphManager(BasicRLGraphManager):
+    """Graph of an agent in an environment that a loop of the user's own steps.
+
+    :ivar writes_files: write signals and checkpoints, in the experiment's directory
+    :ivar goes_on: asked after each evaluation of ``improve``; False ends it
+    """
+
+    writes_files = False
+
+    def __init__(self, *arguments: Any, **settings: Any):
+        super().__init__(*arguments, **settings)
+        self.goes_on: Callable[[], bool] = lambda: True
+
+    @property
+    def writes_checkpoints(self) -> bool:
+        return self.writes_files and super().writes_checkpoints
+
+    def evaluate(self, steps: StepMethod) -> bool:
+        return super().evaluate(steps) or not self.goes_on()
+
+    # a run of the user's loop has the phases of ``improve``
+
+    def enter_phase(self) -> None:
+        """Begin the heatup, or training where that is over, unless a phase has begun."""
+        if self.phase is RunPhase.UNDEFINED:
+            self.phase = RunPhase.HEATUP if self._heatup_left() > 0 else RunPhase.TRAIN
+            if self.phase is RunPhase.TRAIN and not self.improvement.has_begun:
+                self.improvement.begin()
+
+    def leave_heatup_if_over(self) -> None:
+        """Begin training once all steps of the heatup are taken and, with one environment, its episode is over."""
+        is_between = self.reset_required or not self.top_level_manager.has_one_episode
+        if self.phase is RunPhase.HEATUP and self._heatup_left() <= 0 and is_between:
+            self.force_next_reset = True
+            self.improvement.begin()
+            self.phase = RunPhase.UNDEFINED
+            self.phase = RunPhase.TRAIN
+
+    def _heatup_left(self) -> int:
+        if self.improvement.has_begun:
+            return 0
+        unit = type(self.heatup_steps)
+        return self.heatup_steps.num_steps - self.total_steps_counters[RunPhase.HEATUP][unit]

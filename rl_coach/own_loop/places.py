@@ -1,0 +1,64 @@
+"""The environments of a user's loop by name and by number, and rows of what is given for several of them."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from rl_coach.utils import CoachError, did_you_mean
+
+
+class Places:
+    """Environments by their names.
+
+    :param names: one for each, in order
+    """
+
+    def __init__(self, names: Sequence[Any]):
+        self._names = list(names)
+        self._indices = {name: index for index, name in enumerate(self._names)}
+
+    def name(self, index: int) -> str:
+        """The name of an environment, for messages."""
+        return "the environment" if len(self._names) == 1 else f"environment {self._names[index]!r}"
+
+    def is_batch(self, env_ids: Any) -> bool:
+        """True if what is given for these environments has a row for each."""
+        return (env_ids is None and len(self._names) > 1) or isinstance(env_ids, (list, tuple, range, np.ndarray))
+
+    def indices(self, env_ids: Any) -> list[int]:
+        """The numbers of environments.
+
+        :param env_ids: their names, or one; None for all
+        :raises CoachError: there is no such environment, or it is named twice
+        """
+        if env_ids is None:
+            return list(range(len(self._names)))
+        named = list(env_ids) if self.is_batch(env_ids) else [env_ids]
+        for name in named:
+            if name not in self._indices:
+                suggestion = did_you_mean(str(name), map(str, self._names)) or f"; there are {self._names}"
+                raise CoachError(f"there is no environment {name!r}{suggestion}")
+        if len(set(named)) < len(named):
+            raise CoachError(f"an environment is named twice: {named}")
+        return [self._indices[name] for name in named]
+
+
+def row(values: Any, number: int, count: int) -> Any:
+    """A row of what is given for several environments.
+
+    :param values: [N, ...], or a dict of such, or a list of whatever there is for each
+    :param number: the row's
+    :param count: N
+    :raises CoachError: it does not have N rows
+    """
+    if isinstance(values, Mapping):
+        return {name: row(part, number, count) for name, part in values.items()}
+    if np.ndim(values) == 0 and not isinstance(values, (list, tuple)):
+        if isinstance(values, (bool, np.bool_)):  # one for all, as truncated=False
+            return values
+        raise CoachError(f"{values!r} is given for {count} environments: give one for each")
+    if len(values) != count:
+        raise CoachError(f"{len(values)} rows are given for {count} environments")
+    return values[number]

@@ -1,0 +1,233 @@
+"""Steps that somebody recorded, for an agent's memory or for one update; and what ``Agent.save`` writes beside them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import pathlib
+from typing import Any, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from rl_coach.command_line.custom_parameters import parse
+from rl_coach.core_types import ActionInfo, Batch, EnvResponse, StateType, Transition
+from rl_coach.environments.fed_environment import FedEnvironment
+from rl_coach.own_loop.places import row
+from rl_coach.own_loop.spaces import space_as_data, space_from_data
+from rl_coach.utilities.safe_reading import read_json
+from rl_coach.utils import CoachError
+
+_COLUMNS = ("states", "actions", "rewards", "terminals")
+_SPACES = ("observation_space", "action_space")
+_NOT_SAVED = object()
+
+
+def _rows(data: Mapping[str, Any] | Iterable[Mapping[str, Any]], needed: Sequence[str]) -> list[dict[str, Any]]:
+    """Columns, or a dict for each step, as a list of dicts.
+
+    :raises CoachError: one that is needed is missing, or they differ in length
+    """
+    if isinstance(data, Mapping):
+        count = len(data["rewards"]) if "rewards" in data else 0
+        found = [{name: row(column, number, count) for name, column in data.items()} for number in range(count)]
+    else:
+        found = [dict(one) for one in data]
+    for name in needed:
+        if not found or any(name not in one for one in found):
+            raise CoachError(f"what was recorded has no '{name}': give {', '.join(needed)}, one for each step")
+    return found
+
+
+def store(core: Any, environment: FedEnvironment, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
+    """Store recorded steps in an agent's memory. See ``Agent.import_observations``."""
+    _require_memory(core)
+    steps = _rows(data, _COLUMNS)
+    # each is looked at before the first is stored
+    states = [environment.read(one["states"], one.get("info", {})) for one in steps]
+    actions = [_action(core, environment, one["actions"]) for one in steps]
+    histories = core.input_filter.suspend()
+    try:
+        for episode in _episodes(steps):
+            core.input_filter.reset()
+            _store_episode(
+                core, environment, [(steps[i], states[i], actions[i]) for i in episode], _after(steps, episode)
+            )
+    finally:
+        core.input_filter.resume(histories)
+    return len(steps)
+
+
+def _require_memory(core: Any) -> None:
+    if core.is_on_policy:
+        raise CoachError(
+            f"agent '{core.name}' learns from what it plays with its newest policy alone: {type(core).__name__} "
+            f"cannot use what was recorded"
+        )
+
+
+def _action(core: Any, environment: FedEnvironment, raw: Any) -> ActionInfo:
+    return core.output_filter.reverse_filter(ActionInfo(environment.environment_action(raw)))
+
+
+def _episodes(steps: list[dict[str, Any]]) -> Iterator[range]:
+    """The steps of each episode."""
+    begin = 0
+    for number, step in enumerate(steps):
+        if step["terminals"] or step.get("truncated", False) or number == len(steps) - 1:
+            yield range(begin, number + 1)
+            begin = number + 1
+
+
+def _after(steps: list[dict[str, Any]], episode: range) -> list[Any]:
+    """The observation after each step of an episode: its own ``next_states``, or the next step's state. After the last
+    one its own state stands where no value depends on it.
+
+    :raises CoachError: that of an episode that was truncated is missing
+    """
+    found = []
+    for number in episode:
+        step = steps[number]
+        if "next_states" in step:
+            found.append(step["next_states"])
+        elif number < episode[-1]:
+            found.append(steps[number + 1]["states"])
+        elif step["terminals"]:
+            found.append(step["states"])
+        else:
+            raise CoachError(f"step {number} ends an episode that did not terminate: give its 'next_states'")
+    return found
+
+
+def _store_episode(
+    core: Any, environment: FedEnvironment, played: list[tuple[dict[str, Any], StateType, ActionInfo]], after: list[Any]
+) -> None:
+    episode = core.episode_class(core.ap.algorithm)
+    state = core.input_filter.filter(EnvResponse(played[0][1], 0.0, False))[0].next_state
+    for (step, _, action), observation in zip(played, after):
+        is_last = step is played[-1][0]
+        answer = environment.read(observation, step.get("next_info", {}))
+        filtered = core.input_filter.filter(
+            EnvResponse(answer, step["rewards"], is_last, terminated=bool(step["terminals"]))
+        )[0]
+        transition = Transition(
+            state=state, action=action.action, reward=filtered.reward, next_state=filtered.next_state,
+            game_over=is_last, terminated=bool(step["terminals"]),
+        )  # fmt: skip
+        core.experience.add(transition, episode)
+        state = filtered.next_state
+    core.experience.finish(episode)
+
+
+def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Batch:
+    """Recorded steps as a batch for one update, which the agent's filters have passed.
+
+    :raises CoachError: a column is missing or of another form; the agent has no use for it; or its filters need the
+        steps before
+    """
+    _require_memory(core)
+    rows = _rows(data, (*_COLUMNS, "next_states"))
+    found = {}
+    for name in ("states", "next_states"):
+        read = [environment.read(one[name], {}) for one in rows]
+        columns = {part: np.stack([np.asarray(one[part]) for one in read]) for part in read[0]}
+        found[name] = core.input_filter.filter_columns(columns, False)
+    terminals = np.asarray([bool(one["terminals"]) for one in rows])
+    return Batch.from_columns(
+        found["states"],
+        np.asarray([_action(core, environment, one["actions"]).action for one in rows]),
+        core.input_filter.filter_rewards(np.asarray([one["rewards"] for one in rows], np.float32), False),
+        terminals,
+        found["next_states"],
+        terminateds=terminals,
+    )
+
+
+# what make_agent was called with
+
+
+def plain_definition(definition: Mapping[str, Any], graph: Any) -> dict[str, Any]:
+    """The arguments of ``make_agent`` as JSON; settings as texts that ``-cp`` would take. What cannot be written is
+    listed, and has to be given again."""
+    plain, missing = {"seed": graph.seed}, []
+    for name, value in definition.items():
+        if name == "settings":
+            continue
+        written = space_as_data(value) if name in _SPACES and value is not None else _plain(value)
+        if written is _NOT_SAVED:
+            missing.append(name)
+        else:
+            plain[name] = written
+    settings = {}
+    for name, value in definition.get("settings", {}).items():
+        written = _plain(value)
+        if written is _NOT_SAVED:
+            missing.append(name)
+        else:
+            settings[name] = written
+    return {"arguments": plain, "settings": settings, "give_again": missing}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON: itself, or the text of its constructor, such as ``{"call": "EnvironmentSteps(4)"}``."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        items = [_plain(item) for item in value]
+        return _NOT_SAVED if any(item is _NOT_SAVED for item in items) else items
+    if isinstance(value, dict):
+        parts = {str(name): _plain(item) for name, item in value.items()}
+        return _NOT_SAVED if any(part is _NOT_SAVED for part in parts.values()) else parts
+    if isinstance(value, np.generic):
+        return value.item()
+    try:
+        (assignment,) = parse(f"value = {value!r}")
+    except CoachError:
+        return _NOT_SAVED
+    return {"call": repr(value)} if repr(assignment.value) == repr(value) else _NOT_SAVED
+
+
+def _restored(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_restored(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"call"}:
+        return parse(f"value = {value['call']}")[0].value
+    return {name: _restored(part) for name, part in value.items()}
+
+
+def read_definition(file: pathlib.Path) -> dict[str, Any]:
+    """
+    :raises CoachError: there is none, or it is damaged
+    """
+    try:
+        definition = read_json(file)
+    except FileNotFoundError:
+        raise CoachError(f"no agent was saved in '{file.parent}'") from None
+    except (OSError, json.JSONDecodeError, ValueError) as error:
+        raise CoachError(f"'{file}' cannot be read: {error}") from error
+    if not isinstance(definition, dict) or not {"arguments", "settings", "give_again"} <= set(definition):
+        raise CoachError(f"'{file}' is not what Agent.save writes")
+    return definition
+
+
+def arguments(definition: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of ``make_agent`` for an agent that was saved.
+
+    :param given: keywords that count instead of those that were saved
+    :raises CoachError: one that was not saved is not given; or a class of the user's would be imported by its name
+    """
+    from rl_coach.own_loop.making import make_agent
+
+    known = inspect.signature(make_agent).parameters
+    saved = {name: _restored(value) for name, value in definition["arguments"].items() if name in known}
+    saved |= {name: _restored(value) for name, value in definition["settings"].items()}
+    saved |= {name: space_from_data(saved[name]) for name in _SPACES if saved.get(name) is not None}
+    if missing := [name for name in definition["give_again"] if name not in given]:
+        raise CoachError(f"the agent was saved without {', '.join(missing)}: give Agent.load what make_agent was given")
+    algorithm = str(saved.get("algorithm", ""))
+    if ":" in algorithm and "algorithm" not in given and not algorithm.startswith("rl_coach."):
+        raise CoachError(
+            f"the agent is of '{algorithm}': give Agent.load algorithm, so that nothing of yours is imported"
+        )
+    return {**saved, **given}

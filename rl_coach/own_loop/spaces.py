@@ -1,0 +1,69 @@
+"""Gymnasium's spaces as plain data, for what ``Agent.save`` writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.utils import CoachError
+
+
+def space_as_data(space: Any) -> dict[str, Any]:
+    """A space as JSON.
+
+    :raises CoachError: it is of a kind that agents cannot have
+    """
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Dict):
+        return {"kind": "Dict", "spaces": {name: space_as_data(part) for name, part in space.spaces.items()}}
+    if isinstance(space, spaces.Box):
+        bounds = {"low": _folded(space.low), "high": _folded(space.high)}
+        return {"kind": "Box", **bounds, "shape": list(space.shape), "dtype": str(space.dtype)}
+    if isinstance(space, spaces.Discrete):
+        return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, spaces.MultiBinary):
+        return {"kind": "MultiBinary", "n": list(space.shape)}
+    if isinstance(space, spaces.MultiDiscrete):
+        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": np.asarray(space.start).tolist()}
+    raise CoachError(f"the space {space} cannot be saved")
+
+
+def _folded(bound: np.ndarray) -> Any:
+    """A bound's numbers as texts, which keep infinity; a single one where all are equal."""
+    if bound.size and np.all(bound == bound.flat[0]):
+        return repr(bound.flat[0].item())
+    return [repr(number) for number in bound.ravel().tolist()]
+
+
+def space_from_data(data: dict[str, Any]) -> Any:
+    """The space that ``space_as_data`` described.
+
+    :raises CoachError: it is damaged
+    """
+    from gymnasium import spaces
+
+    try:
+        kind = data["kind"]
+        if kind == "Dict":
+            return spaces.Dict({name: space_from_data(part) for name, part in data["spaces"].items()})
+        if kind == "Box":
+            dtype, shape = np.dtype(data["dtype"]), tuple(data["shape"])
+            low, high = (np.broadcast_to(_numbers(data[name], shape), shape) for name in ("low", "high"))
+            return spaces.Box(low.astype(dtype), high.astype(dtype), shape, dtype.type)
+        if kind == "Discrete":
+            return spaces.Discrete(data["n"], start=data["start"])
+        if kind == "MultiBinary":
+            return spaces.MultiBinary(data["n"])
+        if kind == "MultiDiscrete":
+            return spaces.MultiDiscrete(np.asarray(data["nvec"]), start=np.asarray(data["start"]))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise CoachError(f"a saved space is damaged: {error}") from error
+    raise CoachError(f"a saved space is damaged: there is no kind {kind!r}")
+
+
+def _numbers(bound: Any, shape: tuple[int, ...]) -> np.ndarray:
+    if isinstance(bound, str):
+        return np.asarray(float(bound))
+    return np.asarray([float(number) for number in bound]).reshape(shape)

@@ -1,0 +1,274 @@
+"""An agent in a user's loop: what it accepts, what it refuses, and that looking at it changes nothing."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete
+
+from rl_coach import Agent, make_agent
+from rl_coach.policy import Policy
+from rl_coach.utils import CoachError
+from tests.own_loop.loops import AGENTS, Loop, agent_state, assert_equal, own_agent
+
+PLACE = Box(-1, 1, (3,), np.float32)
+
+
+def bandit(**arguments) -> Agent:
+    """A DQN of three numbers and two actions."""
+    small = {"middleware_parameters": {"scheme": []}, "batch_size": 4}
+    return make_agent("DQN", observation_space=PLACE, action_space=Discrete(2), **{"seed": 1, **small, **arguments})
+
+
+def state(number: float = 0.0) -> np.ndarray:
+    return np.full(3, number, np.float32)
+
+
+def play(agent: Agent, steps: int = 40) -> None:
+    """Steps of episodes of eight."""
+    for step in range(steps):
+        agent.act(state(step % 8 / 8))
+        agent.observe(1.0, step % 8 == 7, next_states=state((step % 8 + 1) / 8))
+
+
+def test_predictions_and_evaluations_leave_training_as_it_was():
+    plain, watched = own_agent("DQN"), own_agent("DQN")
+    loop, other = Loop("DQN", plain), Loop("DQN", watched)
+    env = gymnasium.make(AGENTS["DQN"][1])
+    for step in range(150):
+        loop.step()
+        other.step()
+        if step % 40 == 20:
+            for deterministic in (True, False):
+                watched.predict(other.states[0], deterministic=deterministic)
+            with watched.evaluation() as rewards:
+                observation, _ = env.reset(seed=step)
+                for _ in range(30 if step == 20 else 500):
+                    observation, reward, terminated, truncated, _ = env.step(watched.act(observation))
+                    watched.observe(reward, terminated, truncated, observation)
+                    if terminated or truncated:
+                        break
+            assert len(rewards) == int(terminated or truncated)
+    assert_equal(agent_state(plain), agent_state(watched))
+
+
+def test_a_deterministic_action_is_that_of_the_exported_policy(tmp_path):
+    agent = Loop("DQN", own_agent("DQN")).run(100)
+    policy = Policy.load(agent.export_model(tmp_path / "policy"))
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(200, 4)).astype(np.float32)
+    expected = [policy.act(one) for one in states]
+    assert list(agent.predict(states)) == [agent.predict(one) for one in states] == expected
+    agent.reset()
+    with agent.evaluation():
+        found = []
+        for one in states:
+            found.append(agent.act(one, deterministic=True))
+            agent.observe(0.0, True)
+    assert found == expected and len(set(expected)) == 2
+
+
+@pytest.mark.parametrize("num_envs", [1, 4])
+@pytest.mark.parametrize("name", ["DQN", "recurrent A2C"])
+def test_a_saved_agent_goes_on_exactly_in_the_middle_of_an_episode(tmp_path, name, num_envs):
+    uninterrupted, saved = (Loop(name, own_agent(name, num_envs), num_envs) for _ in range(2))
+    uninterrupted.run(120)
+    saved.run(60)
+    saved.agent.save(tmp_path)
+    make, _ = AGENTS[name]
+    saved.agent = Agent.load(tmp_path, algorithm=make())
+    saved.run(120)
+    assert_equal(agent_state(uninterrupted.agent), agent_state(saved.agent))
+
+
+def test_an_action_without_an_answer_and_one_without_its_next_state_are_saved_too(tmp_path):
+    agents = [bandit(), bandit()]
+    for agent in agents:
+        agent.act(state(0))
+        agent.observe(1.0, False)  # whose next state comes with the next act
+    agents[1].save(tmp_path)
+    agents[1] = Agent.load(tmp_path)
+    for agent in agents:
+        agent.act(state(0.5))
+    agents[1].save(tmp_path)
+    agents[1] = Agent.load(tmp_path)
+    for agent in agents:
+        agent.observe(1.0, True, next_states=state(1))
+        assert agent.total_steps == 2
+    assert_equal(*map(agent_state, agents))
+
+
+def test_learning_in_its_environment_needs_one_and_reaches_its_steps(tmp_path):
+    with pytest.raises(CoachError, match="learn needs an environment"):
+        bandit().learn(10)
+    seen = []
+    agent = make_agent("DQN", "CartPole-v1", seed=0, heatup_steps=20, experiment_path=str(tmp_path), batch_size=8)
+    assert agent.learn(300, evaluate_every=100, callback=lambda one: seen.append(one.total_steps)) is agent
+    assert len(seen) == 3 and agent.total_steps - seen[0] == 200
+    agent.learn(100)
+    assert agent.total_steps == seen[-1] + 100  # no second heatup
+    assert list(tmp_path.glob("*.csv")) and (tmp_path / "checkpoint").is_dir()
+    stopped = make_agent("DQN", gymnasium.make("CartPole-v1"), seed=0, batch_size=8)
+    stopped.learn(300, evaluate_every=100, callback=lambda one: False)
+    assert stopped.total_steps == 100
+
+
+def test_what_is_wrong_is_one_line_and_changes_nothing():
+    agent, untouched = bandit(), bandit()
+    for wrong, reason in [
+        (np.zeros(4, np.float32), r"has the shape \(4,\), its space \(3,\)"),
+        ("left", "is 'left', which is no array of numbers"),
+        ([[1], [1, 2], [3]], "no array of numbers"),
+        (None, "no array of numbers"),
+    ]:
+        with pytest.raises(CoachError, match=reason):
+            agent.act(wrong)
+    with pytest.raises(CoachError, match="was not asked to act: call act before observe"):
+        agent.observe(1.0, False)
+    agent.act(state())
+    with pytest.raises(CoachError, match="has not answered the last action: call observe first"):
+        agent.act(state())
+    with pytest.raises(CoachError, match="was truncated, and its value depends on its last state: give next_states"):
+        agent.observe(1.0, False, True)
+    with pytest.raises(CoachError, match="the reward of the environment is 'much', not a number"):
+        agent.observe("much", False, next_states=state())
+    with pytest.raises(CoachError, match="shape"):
+        agent.observe(1.0, False, next_states=np.zeros(2))
+    agent.observe(1.0, False, next_states=state(0.5))
+    with pytest.raises(CoachError, match="is not the one that observe was given: call reset if its episode was left"):
+        agent.act(state(0.25))
+    untouched.act(state())
+    untouched.observe(1.0, False, next_states=state(0.5))
+    assert_equal(agent_state(agent), agent_state(untouched))
+
+
+def test_several_environments_are_named_and_answer_when_they_want():
+    agent = bandit(num_envs=3, env_ids=["north", "south", "west"])
+    assert len(agent.act(np.zeros((3, 3), np.float32))) == 3
+    agent.observe(1.0, True, env_ids="south", next_states=state())
+    assert isinstance(agent.act(state(1), env_ids="south"), (int, np.integer))
+    with pytest.raises(CoachError, match="environment 'south' has not answered"):
+        agent.act(state(1), env_ids="south")
+    agent.observe([0.0, 0.0], [False, True], env_ids=["north", "west"], next_states=[state(0.1), state(0.2)])
+    for ids, reason in [("east", "there is no environment 'east'"), (["west", "west"], "is named twice")]:
+        with pytest.raises(CoachError, match=reason):
+            agent.act(np.zeros((2, 3), np.float32), env_ids=ids)
+    with pytest.raises(CoachError, match="1 rows are given for 2 environments"):
+        agent.act(np.zeros((1, 3), np.float32), env_ids=["north", "west"])
+    assert agent.total_steps == 3
+
+
+def test_arrays_that_the_user_reuses_are_copied():
+    agent = bandit()
+    reused = state()
+    for number in (0.0, 0.25, 0.5):
+        reused[:] = number
+        agent.act(reused)
+        reused[:] = number + 0.25
+        agent.observe(1.0, False, next_states=reused)
+    stored = agent.graph_manager.get_agent().memory.transitions
+    np.testing.assert_array_equal(stored.states(["observation"])["observation"][:, 0], [0.0, 0.25, 0.5])
+
+
+def test_a_mask_that_comes_with_the_info_is_declared_and_kept_to():
+    agent = make_agent("DQN", observation_space=PLACE, action_space=Discrete(4), action_mask=True, seed=0, batch_size=4)
+    mask = np.array([0, 0, 1, 0], np.int8)
+    for _ in range(30):
+        assert agent.act(state(), infos={"action_mask": mask}) == 2
+        agent.observe(0.0, True, next_states=state(), infos={"action_mask": mask})
+    with pytest.raises(CoachError, match="an action_mask needs a Discrete action_space"):
+        make_agent("SAC", observation_space=PLACE, action_space=Box(-1, 1, (2,)), action_mask=True)
+
+
+def test_observations_by_name_and_actions_in_other_forms():
+    space = Dict({"camera": Box(0, 255, (40, 40, 3), np.uint8), "speed": Box(-9, 9, (2,), np.float32)})
+    agent = make_agent("DQN", observation_space=space, action_space=Discrete(3, start=5), seed=0, batch_size=2)
+    for _ in range(4):
+        action = agent.act({"camera": np.zeros((40, 40, 3), np.uint8), "speed": [0.5, 1.0]})
+        assert action in (5, 6, 7)
+        agent.observe(1, False, next_states={"camera": np.zeros((40, 40, 3), np.uint8), "speed": [0.5, 1.0]})
+    with pytest.raises(CoachError, match="the observation 'speed' is missing"):
+        agent.act({"camera": np.zeros((40, 40, 3), np.uint8)})
+
+
+def test_updates_by_hand_and_its_own_share_a_clock():
+    itself, by_hand = bandit(), bandit(updates_itself=False)
+    play(itself)
+    play(by_hand)
+    assert itself.total_updates == 10 and by_hand.total_updates == 0  # one after each four steps
+    assert by_hand.update() > 0 and by_hand.total_updates == 1
+    clock = by_hand.graph_manager.get_agent().clock
+    assert clock.last_phase == clock.steps == 40
+    columns = {
+        "states": np.zeros((6, 3), np.float32), "actions": [0, 1, 0, 1, 0, 1], "rewards": np.ones(6),
+        "terminals": [True] * 6, "next_states": np.zeros((6, 3), np.float32),
+    }  # fmt: skip
+    losses = [by_hand.update(columns) for _ in range(300)]
+    assert losses[-1] < losses[0] / 10 and by_hand.total_updates == 301
+    with pytest.raises(CoachError, match="has no 'next_states'"):
+        by_hand.update({name: column for name, column in columns.items() if name != "next_states"})
+    with pytest.raises(CoachError, match="cannot use what was recorded"):
+        own_agent("ClippedPPO").update(columns)
+
+
+def test_recorded_steps_are_stored_as_if_the_agent_had_played_them():
+    played, imported = bandit(updates_itself=False), bandit(updates_itself=False)
+    rows = []
+    for step in range(20):
+        now, after = state(step % 5 / 5), state((step % 5 + 1) / 5)
+        action = played.act(now)
+        played.observe(float(step), step % 5 == 4, next_states=after)
+        rows.append(dict(states=now, actions=action, rewards=float(step), terminals=step % 5 == 4, next_states=after))
+    columns = {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+    assert imported.import_observations(columns) == 20
+    memories = [one.graph_manager.get_agent().memory.get_state() for one in (played, imported)]
+    assert_equal(*({k: v for k, v in memory.items() if k != "rng"} for memory in memories))
+    assert imported.import_observations(rows) == 20 and imported.total_steps == 0
+    with pytest.raises(CoachError, match="is not in the action space"):
+        imported.import_observations([{**rows[0], "actions": 7}])
+
+
+def test_weights_are_carried_over():
+    one, other = bandit(), bandit(seed=5)
+    play(one)
+    weights = one.get_weights()
+    other.set_weights(weights)
+    assert_equal(weights, other.get_weights())
+    assert [one.predict(state(n)) for n in (0, 0.3, 0.9)] == [other.predict(state(n)) for n in (0, 0.3, 0.9)]
+    with pytest.raises(CoachError, match="the weights of network 'main' have the shapes"):
+        other.set_weights({"main": weights["main"][:-1]})
+
+
+def test_settings_have_short_names_paths_and_levels():
+    agent = bandit(learning_rate=0.5, **{"algorithm.discount": 0.9}, exploration={"evaluation_epsilon": 0.25})
+    parameters = agent.graph_manager.agent_params
+    assert parameters.network_wrappers["main"].learning_rate == 0.5 and parameters.algorithm.discount == 0.9
+    assert parameters.exploration.evaluation_epsilon == 0.25
+    for settings, reason in [
+        ({"learning_rat": 1}, "did you mean 'learning_rate'"),
+        ({"algorithm.discout": 1}, "did you mean 'discount'"),
+        ({"learning_rate": "much"}, "must be a number"),
+        ({"discount": 7}, "discount"),
+    ]:
+        with pytest.raises(CoachError, match=reason):
+            bandit(**settings)
+    with pytest.raises(CoachError, match="no algorithm 'DQM'; did you mean 'DQN'"):
+        make_agent("DQM", "CartPole-v1")
+
+
+def test_a_name_that_several_networks_have_sets_all_and_says_so(caplog):
+    agent = make_agent("TD3", observation_space=PLACE, action_space=Box(-1, 1, (2,)), seed=0, learning_rate=0.01)
+    assert {one.learning_rate for one in agent.graph_manager.agent_params.network_wrappers.values()} == {0.01}
+    assert "'learning_rate' is set in agent_params.network_wrappers['actor'].learning_rate and" in caplog.text
+
+
+def test_reset_leaves_the_episode():
+    agent = bandit()
+    agent.act(state(0))
+    agent.observe(1.0, False, next_states=state(0.5))
+    agent.act(state(0.5))
+    agent.reset()
+    agent.act(state(1))
+    assert agent.graph_manager.get_agent().memory.num_transitions() == 1
+    assert agent.total_steps == 1

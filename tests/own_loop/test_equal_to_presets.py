@@ -1,0 +1,30 @@
+"""A loop of the user's own over plain Gymnasium is equal to a preset's run bit for bit."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.own_loop.loops import AGENTS, Loop, agent_state, assert_equal, own_agent, preset_run
+
+STEPS = 200
+FAST = [("DQN", 1), ("ClippedPPO", 1), ("recurrent A2C", 1), ("SAC", 4)]
+ALL = [pytest.param(n, c, marks=[] if (n, c) in FAST else [pytest.mark.slow]) for n in AGENTS for c in (1, 4)]
+
+
+@pytest.mark.parametrize("name, num_envs", ALL)
+def test_weights_memory_and_counters_are_equal(name, num_envs):
+    preset = preset_run(name, num_envs, STEPS)
+    agent = Loop(name, own_agent(name, num_envs), num_envs).run(STEPS)
+    assert preset.get_agent().training_iteration > 0
+    assert_equal(agent_state(preset), agent_state(agent))
+    for phase, counter in preset.total_steps_counters.items():
+        assert counter.counters == agent.graph_manager.total_steps_counters[phase].counters, phase
+
+
+@pytest.mark.parametrize("name", ["DQN", pytest.param("SAC", marks=pytest.mark.slow)])
+def test_so_is_one_in_which_the_next_state_comes_with_the_next_act(name):
+    preset = preset_run(name, 1, STEPS)
+    agent = Loop(name, own_agent(name), is_deferred=True).run(STEPS)
+    own, expected = agent_state(agent), agent_state(preset)
+    assert_equal(expected["networks"], own["networks"])
+    assert preset.get_agent().training_iteration == agent.total_updates > 0
