@@ -219,14 +219,16 @@ def test_recorded_steps_are_stored_as_if_the_agent_had_played_them():
         now, after = state(step % 5 / 5), state((step % 5 + 1) / 5)
         action = played.act(now)
         played.observe(float(step), step % 5 == 4, next_states=after)
-        rows.append(dict(states=now, actions=action, rewards=float(step), terminals=step % 5 == 4, next_states=after))
-    columns = {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+        rows.append((now, action, float(step), step % 5 == 4, after))
+    names = ("states", "actions", "rewards", "terminals", "next_states")
+    columns = {name: np.stack([np.asarray(row[i]) for row in rows]) for i, name in enumerate(names)}
     assert imported.import_observations(columns) == 20
     memories = [one.graph_manager.get_agent().memory.get_state() for one in (played, imported)]
     assert_equal(*({k: v for k, v in memory.items() if k != "rng"} for memory in memories))
-    assert imported.import_observations(rows) == 20 and imported.total_steps == 0
+    dicts = [dict(zip(names, row)) for row in rows]
+    assert imported.import_observations(dicts) == 20 and imported.total_steps == 0
     with pytest.raises(CoachError, match="is not in the action space"):
-        imported.import_observations([{**rows[0], "actions": 7}])
+        imported.import_observations([{**dicts[0], "actions": 7}])
 
 
 def test_weights_are_carried_over():
