@@ -116,7 +116,7 @@ class _Nothing:
         return _example(self.observation_space), 0.0, False, False, dict(self.info)
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: no simulator is open."""
 
 
 def _example(space: Any) -> Any:
