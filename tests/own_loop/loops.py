@@ -14,11 +14,12 @@ from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.rainbow_dqn_agent import RainbowDQNAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
-from rl_coach.base_parameters import AgentParameters, Frameworks, TaskParameters, VisualizationParameters
+from rl_coach.base_parameters import AgentParameters, TaskParameters, VisualizationParameters
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.schedule_parameters import SimpleScheduleWithoutEvaluation
+from tests.frameworks import FRAMEWORK
 
 SEED, HEATUP = 3, 60
 
@@ -53,7 +54,7 @@ AGENTS: dict[str, tuple[Callable[[], AgentParameters], str]] = {
 }
 
 
-def preset_run(name: str, num_envs: int, steps: int, framework: str = "tensorflow") -> BasicRLGraphManager:
+def preset_run(name: str, num_envs: int, steps: int) -> BasicRLGraphManager:
     """The graph of a preset after so many steps of training."""
     make, level = AGENTS[name]
     schedule = SimpleScheduleWithoutEvaluation(EnvironmentSteps(steps))
@@ -62,20 +63,20 @@ def preset_run(name: str, num_envs: int, steps: int, framework: str = "tensorflo
     environment = GymVectorEnvironment(level)
     environment.num_environments = num_envs
     graph = BasicRLGraphManager(make(), environment, schedule, visualization)
-    graph.create_graph(TaskParameters(framework_type=Frameworks[framework], seed=SEED))
+    graph.create_graph(TaskParameters(framework_type=FRAMEWORK, seed=SEED))
     graph.heatup(graph.heatup_steps)
     graph.improvement.begin()
     graph.train_and_act(schedule.improve_steps)
     return graph
 
 
-def own_agent(name: str, num_envs: int = 1, framework: str = "tensorflow", **arguments: Any) -> Agent:
+def own_agent(name: str, num_envs: int = 1, **arguments: Any) -> Agent:
     """The same agent for a loop, made of the spaces alone."""
     make, level = AGENTS[name]
     env = gymnasium.make(level)
     return make_agent(
         make(), observation_space=env.observation_space, action_space=env.action_space, num_envs=num_envs, seed=SEED,
-        heatup_steps=HEATUP, framework=framework, **arguments,
+        heatup_steps=HEATUP, framework=FRAMEWORK.name, **arguments,
     )  # fmt: skip
 
 

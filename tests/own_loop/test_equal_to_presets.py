@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.frameworks import run_on, starts_another_framework, where_installed
 from tests.own_loop.loops import AGENTS, Loop, agent_state, assert_equal, own_agent, preset_run
 
 STEPS = 200
@@ -28,3 +29,10 @@ def test_so_is_one_in_which_the_next_state_comes_with_the_next_act(name):
     own, expected = agent_state(agent), agent_state(preset)
     assert_equal(expected["networks"], own["networks"])
     assert preset.get_agent().training_iteration == agent.total_updates > 0
+
+
+@starts_another_framework
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", [pytest.param(name, marks=where_installed(name)) for name in ("jax", "mxnet")])
+def test_they_are_equal_on_the_other_frameworks(framework):
+    run_on(framework, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__)
