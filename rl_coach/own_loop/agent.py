@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import pathlib
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, cast
 
 import numpy as np
 
+from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import ActionInfo, ActionType, EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps
 from rl_coach.environments.fed_environment import FedEnvironment
 from rl_coach.own_loop import recorded
 from rl_coach.own_loop.graph import OwnLoopGraphManager
+from rl_coach.own_loop.making import environment_parameters, make_graph, make_task
 from rl_coach.own_loop.places import Places, row
 from rl_coach.policy.export import acting_now, export_acting
 from rl_coach.policy.policy import Policy
+from rl_coach.utilities.dynamic_import import class_path
 from rl_coach.utils import CoachError
 from rl_coach.vector_level_manager import VectorLevelManager
 
@@ -464,10 +468,13 @@ class Agent:
             as an environment that is an object, have to be given again
         :raises CoachError: there is none, it is damaged, or an argument is missing
         """
-        from rl_coach.own_loop.making import make_agent
-
         definition = recorded.read_definition(pathlib.Path(path) / DEFINITION_FILE)
-        agent = make_agent(**{"agent_class": cls, **recorded.arguments(definition, arguments)})
+        agent = make_agent(
+            **{
+                "agent_class": cls,
+                **recorded.arguments(definition, arguments, inspect.signature(make_agent).parameters),
+            }
+        )
         agent.graph_manager.restore_checkpoint(str(path), continue_run=True)
         return agent
 
@@ -482,3 +489,72 @@ class Agent:
     def close(self) -> None:
         """Write what is left, and close the environments."""
         self.graph_manager.close()
+
+
+def make_agent(
+    algorithm: str | AgentParameters | type[AgentParameters],
+    env: Any = None,
+    *,
+    observation_space: Any = None,
+    action_space: Any = None,
+    action_mask: bool = False,
+    num_envs: int = 1,
+    env_ids: Any = None,
+    heatup_steps: int = 0,
+    updates_itself: bool = True,
+    seed: int | None = None,
+    framework: str = "tensorflow",
+    experiment_path: str | None = None,
+    reward_threshold: float | None = None,
+    agent_class: type[Agent] | None = None,
+    **settings: Any,
+) -> Agent:
+    """An agent that a loop of yours drives.
+
+    ``agent = make_agent("DQN", "CartPole-v1", seed=0, learning_rate=1e-3, discount=0.98)``
+
+    :param algorithm: a name of ``ALGORITHMS``, as ``"DQN"``; ``"module:ParametersClass"``; or the parameters
+    :param env: what ``learn`` acts in, and whose spaces the agent has: an id of Gymnasium, a Gymnasium environment, a
+        function that makes one, or parameters such as ``Atari("ALE/Pong-v5")``
+    :param observation_space: without ``env``, Gymnasium's space of the observations
+    :param action_space: without ``env``, Gymnasium's space of the actions
+    :param action_mask: each info of your environment has an ``action_mask``, [A] of 0 and 1
+    :param num_envs: number of environments that your loop steps
+    :param env_ids: names of these, for ``act`` and ``observe``; None counts them from 0
+    :param heatup_steps: steps of random actions before training; it ends with an episode, as in a preset
+    :param updates_itself: learn in ``observe``, as often as the algorithm's settings say; otherwise in ``update`` alone
+    :param seed: makes the agent repeatable; None draws one
+    :param framework: ``tensorflow``, ``jax`` or ``mxnet``
+    :param experiment_path: directory for signals and checkpoints; None writes none
+    :param reward_threshold: total reward with which an episode is a success; None takes the environment's own
+    :param agent_class: a subclass of ``Agent``
+    :param settings: any setting of the algorithm: by its short name (``learning_rate``), by its path from the agent's
+        parameters (``**{"algorithm.discount": 0.98}``), or nested (``algorithm={"discount": 0.98}``)
+    :raises CoachError: for bad input
+    """
+    if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
+        raise CoachError(f"num_envs is the number of your environments, 1 or more, not {num_envs!r}")
+    ids = list(range(num_envs)) if env_ids is None else list(env_ids)
+    if len(set(ids)) != num_envs:
+        raise CoachError(f"env_ids names each of the {num_envs} environments once, not {env_ids!r}")
+    environment = environment_parameters(env, observation_space, action_space, action_mask, num_envs)
+    environment.num_environments, environment.custom_reward_threshold = num_envs, reward_threshold
+    task = make_task(framework, seed, experiment_path)
+    graph = make_graph(algorithm, environment, heatup_steps, settings, task, experiment_path is not None)
+    definition = {
+        "algorithm": algorithm
+        if isinstance(algorithm, str)
+        else class_path(algorithm if isinstance(algorithm, type) else type(algorithm)),
+        "env": env,
+        "observation_space": observation_space,
+        "action_space": action_space,
+        "num_envs": num_envs,
+        "env_ids": env_ids,
+        "action_mask": action_mask,
+        "heatup_steps": heatup_steps,
+        "updates_itself": updates_itself,
+        "framework": framework,
+        "reward_threshold": reward_threshold,
+        "settings": settings,
+    }
+    return (agent_class or Agent)(graph, ids, updates_itself, definition)

@@ -1,20 +1,18 @@
-"""An agent from an algorithm's name, an environment or its spaces, and settings."""
+"""A graph for a loop of the user's own, from an algorithm's name, an environment or its spaces, and settings."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 from rl_coach.base_parameters import AgentParameters, Frameworks, TaskParameters, VisualizationParameters
 from rl_coach.command_line.custom_parameters import apply_settings
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.core_types import EnvironmentSteps
 from rl_coach.environments.environment import EnvironmentParameters
 from rl_coach.environments.fed_environment import FedEnvironmentParameters
 from rl_coach.environments.gym_environment import Atari, GymVectorEnvironment
 from rl_coach.graph_managers.schedule_parameters import SimpleScheduleWithoutEvaluation
-from rl_coach.own_loop.agent import Agent
 from rl_coach.own_loop.graph import OwnLoopGraphManager
-from rl_coach.utilities.dynamic_import import class_path
 from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
 
 logger = logging.getLogger("rl_coach")
@@ -46,77 +44,30 @@ ALGORITHMS = {
 divergence; ClippedPPO is what most people call PPO."""
 
 
-def make_agent(
-    algorithm: str | AgentParameters | type[AgentParameters],
-    env: Any = None,
-    *,
-    observation_space: Any = None,
-    action_space: Any = None,
-    action_mask: bool = False,
-    num_envs: int = 1,
-    env_ids: Any = None,
-    heatup_steps: int = 0,
-    updates_itself: bool = True,
-    seed: int | None = None,
-    framework: str = "tensorflow",
-    experiment_path: str | None = None,
-    reward_threshold: float | None = None,
-    agent_class: type[Agent] | None = None,
-    **settings: Any,
-) -> Agent:
-    """An agent that a loop of yours drives.
+def make_graph(
+    algorithm: Any,
+    environment: FedEnvironmentParameters,
+    heatup_steps: int,
+    settings: Mapping[str, Any],
+    task: TaskParameters,
+    writes_files: bool,
+) -> OwnLoopGraphManager:
+    """The graph of an agent, created.
 
-    ``agent = make_agent("DQN", "CartPole-v1", seed=0, learning_rate=1e-3, discount=0.98)``
-
-    :param algorithm: a name of ``ALGORITHMS``, as ``"DQN"``; ``"module:ParametersClass"``; or the parameters
-    :param env: what ``learn`` acts in, and whose spaces the agent has: an id of Gymnasium, a Gymnasium environment, a
-        function that makes one, or parameters such as ``Atari("ALE/Pong-v5")``
-    :param observation_space: without ``env``, Gymnasium's space of the observations
-    :param action_space: without ``env``, Gymnasium's space of the actions
-    :param action_mask: each info of your environment has an ``action_mask``, [A] of 0 and 1
-    :param num_envs: number of environments that your loop steps
-    :param env_ids: names of these, for ``act`` and ``observe``; None counts them from 0
-    :param heatup_steps: steps of random actions before training; it ends with an episode, as in a preset
-    :param updates_itself: learn in ``observe``, as often as the algorithm's settings say; otherwise in ``update`` alone
-    :param seed: makes the agent repeatable; None draws one
-    :param framework: ``tensorflow``, ``jax`` or ``mxnet``
-    :param experiment_path: directory for signals and checkpoints; None writes none
-    :param reward_threshold: total reward with which an episode is a success; None takes the environment's own
-    :param agent_class: a subclass of ``Agent``
-    :param settings: any setting of the algorithm: by its short name (``learning_rate``), by its path from the agent's
-        parameters (``**{"algorithm.discount": 0.98}``), or nested (``algorithm={"discount": 0.98}``)
+    :param algorithm: a name of ``ALGORITHMS``, ``"module:ParametersClass"``, or the parameters
+    :param settings: of the algorithm, by name
+    :param writes_files: write signals and checkpoints, in the task's directory
     :raises CoachError: for bad input
     """
-    if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
-        raise CoachError(f"num_envs is the number of your environments, 1 or more, not {num_envs!r}")
-    ids = list(range(num_envs)) if env_ids is None else list(env_ids)
-    if len(set(ids)) != num_envs:
-        raise CoachError(f"env_ids names each of the {num_envs} environments once, not {env_ids!r}")
-    environment = _environment(env, observation_space, action_space, action_mask, num_envs)
-    environment.num_environments, environment.custom_reward_threshold = num_envs, reward_threshold
-    graph = _graph(_parameters(algorithm), environment, heatup_steps, experiment_path)
+    schedule = SimpleScheduleWithoutEvaluation()
+    schedule.heatup_steps = EnvironmentSteps(heatup_steps)
+    visualization = VisualizationParameters(dump_csv=writes_files, dump_parameters_documentation=writes_files)
+    graph = OwnLoopGraphManager(_parameters(algorithm), environment, schedule, visualization)
+    graph.writes_files = graph.prints_summary = writes_files
     for line in apply_settings(graph, settings):
         logger.warning("%s", line)
-    graph.create_graph(_task(framework, seed, experiment_path))
-    definition = {
-        "algorithm": algorithm if isinstance(algorithm, str) else class_path(_class_of(algorithm)),
-        "env": env,
-        "observation_space": observation_space,
-        "action_space": action_space,
-        "num_envs": num_envs,
-        "env_ids": env_ids,
-        "action_mask": action_mask,
-        "heatup_steps": heatup_steps,
-        "updates_itself": updates_itself,
-        "framework": framework,
-        "reward_threshold": reward_threshold,
-        "settings": settings,
-    }
-    return (agent_class or Agent)(graph, ids, updates_itself, definition)
-
-
-def _class_of(algorithm: Any) -> type:
-    return algorithm if isinstance(algorithm, type) else type(algorithm)
+    graph.create_graph(task)
+    return graph
 
 
 def _parameters(algorithm: Any) -> AgentParameters:
@@ -137,9 +88,13 @@ def _plain(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
-def _environment(
+def environment_parameters(
     env: Any, observation_space: Any, action_space: Any, action_mask: bool, num_envs: int
 ) -> FedEnvironmentParameters:
+    """Settings of the environment that ``make_agent`` was given, or its spaces.
+
+    :raises CoachError: it is none that an agent of a loop can have
+    """
     import gymnasium
 
     spaces = (observation_space, action_space)
@@ -186,20 +141,10 @@ def _once(env: Any, name: str) -> Callable[[], Any]:
     return simulator
 
 
-def _graph(
-    parameters: AgentParameters, environment: FedEnvironmentParameters, heatup_steps: int, experiment_path: str | None
-) -> OwnLoopGraphManager:
-    schedule = SimpleScheduleWithoutEvaluation()
-    schedule.heatup_steps = EnvironmentSteps(heatup_steps)
-    schedule.evaluation_steps = EnvironmentEpisodes(5)
-    visualization = VisualizationParameters()
-    visualization.dump_csv = visualization.dump_parameters_documentation = experiment_path is not None
-    graph = OwnLoopGraphManager(parameters, environment, schedule, visualization)
-    graph.writes_files = graph.prints_summary = experiment_path is not None
-    return graph
-
-
-def _task(framework: str, seed: int | None, experiment_path: str | None) -> TaskParameters:
+def make_task(framework: str, seed: int | None, experiment_path: str | None) -> TaskParameters:
+    """
+    :raises CoachError: there is no such framework
+    """
     if framework not in Frameworks.__members__:
         suggestion = did_you_mean(framework, Frameworks.__members__)
         raise CoachError(f"there is no framework '{framework}'{suggestion}")

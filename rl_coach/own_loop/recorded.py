@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import pathlib
 from typing import Any, Iterable, Iterator, Mapping, Sequence
@@ -211,16 +210,14 @@ def read_definition(file: pathlib.Path) -> dict[str, Any]:
     return definition
 
 
-def arguments(definition: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def arguments(definition: Mapping[str, Any], given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
     """The keywords of ``make_agent`` for an agent that was saved.
 
     :param given: keywords that count instead of those that were saved
+    :param known: the keywords that it has
     :raises CoachError: one that was not saved is not given; or a class of the user's would be imported by its name
     """
-    from rl_coach.own_loop.making import make_agent
-
-    known = inspect.signature(make_agent).parameters
-    saved = {name: _restored(value) for name, value in definition["arguments"].items() if name in known}
+    saved = {name: _restored(value) for name, value in definition["arguments"].items() if name in set(known)}
     saved |= {name: _restored(value) for name, value in definition["settings"].items()}
     saved |= {name: space_from_data(saved[name]) for name in _SPACES if saved.get(name) is not None}
     if missing := [name for name in definition["give_again"] if name not in given]:
