@@ -116,6 +116,8 @@ class Agent:
         environments = self._environments
         for index in indices:
             fed = environments[index].fed
+            if not environments[index].is_fed and not self._episode_is_over(index):
+                self._leave(index)  # which ``learn`` left in its simulator
             if fed.action is not None and fed.deferred is None:
                 raise CoachError(f"{self._places.name(index)} has not answered the last action: call observe first")
         self._take_deferred({i: (given[i], about[i]) for i in indices if environments[i].fed.deferred is not None})
@@ -406,21 +408,19 @@ class Agent:
         :param env_ids: the environments; None for all
         """
         self._policy = None
-        graph, level = self.graph_manager, self._level
-        indices = self._indices(env_ids)
-        for index in indices:
-            environment = self._environments[index]
+        for index in self._indices(env_ids):
             if not self._episode_is_over(index):
-                environment.fed.action = environment.fed.deferred = None
-                self._leave_episode(index)
-        if level.has_one_episode:
-            graph.require_reset()
+                self._leave(index)
 
-    def _leave_episode(self, index: int) -> None:
-        level, core = self._level, self._core
+    def _leave(self, index: int) -> None:
+        """Leave the episode in an environment."""
+        level, core, fed = self._level, self._core, self._environments[index].fed
+        fed.action = fed.deferred = None
         if not level.has_one_episode:
             core.parallel.enter(index)
             level.due[index] = True
+        else:
+            self.graph_manager.require_reset()
         if self._evaluation_rewards is None and not core.episode.buffer.is_empty():
             core.handle_episode_ended()
 

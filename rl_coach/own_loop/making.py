@@ -12,6 +12,7 @@ from rl_coach.environments.environment import EnvironmentParameters
 from rl_coach.environments.fed_environment import FedEnvironmentParameters
 from rl_coach.environments.gym_environment import Atari, GymVectorEnvironment
 from rl_coach.graph_managers.schedule_parameters import SimpleScheduleWithoutEvaluation
+from rl_coach.installation import missing_package
 from rl_coach.own_loop.graph import OwnLoopGraphManager
 from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
 
@@ -77,7 +78,10 @@ def _parameters(algorithm: Any) -> AgentParameters:
         if path is None:
             suggestion = did_you_mean(algorithm, ALGORITHMS) or f"; there are {', '.join(ALGORITHMS)}"
             raise CoachError(f"there is no algorithm '{algorithm}'{suggestion}")
-        algorithm = short_dynamic_import(path)
+        try:
+            algorithm = short_dynamic_import(path)
+        except ModuleNotFoundError as error:
+            raise CoachError(f"algorithm '{path}': {missing_package(error)}") from error
     made = algorithm() if isinstance(algorithm, type) else algorithm
     if not isinstance(made, AgentParameters):
         raise CoachError(f"an algorithm is a name, or AgentParameters, not {algorithm!r}")

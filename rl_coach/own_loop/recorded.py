@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+from enum import Enum
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -172,17 +173,20 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, (list, tuple)):
         items = [_plain(item) for item in value]
-        return _NOT_SAVED if any(item is _NOT_SAVED for item in items) else items
+        if any(item is _NOT_SAVED for item in items):
+            return _NOT_SAVED
+        return {"tuple": items} if isinstance(value, tuple) else items
     if isinstance(value, dict):
         parts = {str(name): _plain(item) for name, item in value.items()}
         return _NOT_SAVED if any(part is _NOT_SAVED for part in parts.values()) else parts
     if isinstance(value, np.generic):
         return value.item()
+    text = str(value) if isinstance(value, Enum) else repr(value)
     try:
-        (assignment,) = parse(f"value = {value!r}")
+        (assignment,) = parse(f"value = {text}")
     except CoachError:
         return _NOT_SAVED
-    return {"call": repr(value)} if repr(assignment.value) == repr(value) else _NOT_SAVED
+    return {"call": text} if repr(assignment.value) == repr(value) else _NOT_SAVED
 
 
 def _restored(value: Any) -> Any:
@@ -190,6 +194,8 @@ def _restored(value: Any) -> Any:
         return [_restored(item) for item in value]
     if not isinstance(value, dict):
         return value
+    if set(value) == {"tuple"}:
+        return tuple(map(_restored, value["tuple"]))
     if set(value) == {"call"}:
         return parse(f"value = {value['call']}")[0].value
     return {name: _restored(part) for name, part in value.items()}

@@ -8,9 +8,12 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 from rl_coach import Agent, make_agent
+from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.core_types import EnvironmentSteps
+from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.policy import Policy
 from rl_coach.utils import CoachError
-from tests.own_loop.loops import AGENTS, Loop, agent_state, assert_equal, own_agent
+from tests.own_loop.loops import AGENTS, Loop, agent_state, assert_equal, own_agent, small
 
 PLACE = Box(-1, 1, (3,), np.float32)
 
@@ -112,6 +115,33 @@ def test_learning_in_its_environment_needs_one_and_reaches_its_steps(tmp_path):
     stopped = make_agent("DQN", gymnasium.make("CartPole-v1"), seed=0, batch_size=8)
     stopped.learn(300, evaluate_every=100, callback=lambda one: False)
     assert stopped.total_steps == 100
+
+
+def test_a_loop_may_follow_on_learning_and_learning_on_a_loop():
+    agent = make_agent("DQN", "CartPole-v1", seed=0, batch_size=8)
+    agent.learn(20)
+    agent.act(np.zeros(4))  # begins an episode of its own
+    agent.observe(1.0, False, next_states=np.ones(4))
+    agent.learn(20)
+    assert agent.total_steps == 41
+
+
+def test_settings_and_spaces_are_saved_and_what_cannot_be_is_asked_for(tmp_path):
+    every_two = EnvironmentSteps(2)
+    agent = bandit(num_consecutive_playing_steps=every_two, memory={"max_size": (MemoryGranularity.Transitions, 50)})
+    agent.save(tmp_path)
+    parameters = Agent.load(tmp_path).graph_manager.agent_params
+    assert parameters.algorithm.num_consecutive_playing_steps == every_two
+    assert parameters.memory.max_size == (MemoryGranularity.Transitions, 50)
+    made = make_agent(small(DQNAgentParameters()), lambda: gymnasium.make("CartPole-v1"), seed=0)
+    made.save(tmp_path)
+    with pytest.raises(CoachError, match="saved without env: give Agent"):
+        Agent.load(tmp_path)
+    assert Agent.load(tmp_path, env="CartPole-v1", algorithm=small(DQNAgentParameters())).total_steps == 0
+    with pytest.raises(CoachError, match="no agent was saved in"):
+        Agent.load(tmp_path / "elsewhere")
+    with pytest.raises(CoachError, match="the package 'nowhere' is not installed"):
+        make_agent("nowhere:Parameters", "CartPole-v1")
 
 
 def test_what_is_wrong_is_one_line_and_changes_nothing():
