@@ -295,8 +295,8 @@ def test_sequences_follow_each_other_with_their_burn_in():
     [([30] * 10 + [50], 16, 8), ([200] * 3, 16, 8), ([4, 2, 6], 3, 2), ([4, 2, 6], 50, 0), ([4, 2, 6], 1, 1)],
 )
 def test_all_steps_are_alike_in_sequences(lengths, length, burn_in):
-    """A step is in one of S sequences, those at the ends of episodes and those of short ones too. Counts are within five
-    standard deviations of that, those of all steps and of those that end episodes."""
+    """A step is in one of S sequences, those at the ends of episodes and those of short ones too. Counts of all steps
+    are within five standard deviations of that, and of those that end episodes."""
     memory = episodic(lengths)
     draws, probability = 20000, 1 / sum(-(-episode // length) for episode in lengths)
     batch = memory.sample_sequences(draws, length, burn_in)
