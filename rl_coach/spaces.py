@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from enum import Enum
 from typing import Any, Callable, Mapping, Sequence, Union
 
@@ -125,6 +126,19 @@ class RewardSpace(Space):
 
 class ObservationSpace(Space):
     """Observations of one kind."""
+
+
+_MOST_NUMBERS = 100_000_000  # of an observation, whose bounds alone take 16 bytes for each
+
+
+def check_size(shape: Sequence[int]) -> None:
+    """Check that an observation of ``shape`` can be kept in memory, before anything is allocated for it.
+
+    :raises CoachError: it has more than 100 million numbers
+    """
+    if math.prod(int(length) for length in shape) > _MOST_NUMBERS:
+        lengths = " x ".join(str(length) for length in shape)
+        raise CoachError(f"an observation of {lengths} numbers is too large: {_MOST_NUMBERS} at most")
 
 
 class VectorObservationSpace(ObservationSpace):

@@ -13,12 +13,12 @@ from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequiremen
 from rl_coach.agents.rules.soft_actor_critic import (
     MaximumEntropySettings,
     maximum_entropy_stages,
-    soft_actor_critic_rule,
+    soft_actor_critic_stages,
 )
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import SACPolicyHeadParameters, SACQHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.update import Stages, UpdateRule
+from rl_coach.architectures.update import Stages
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.base_parameters import (
     AgentParameters,
@@ -225,10 +225,10 @@ class SoftActorCriticAgent(Agent):
         self.learning_periods = {name: period for name in names if name in self.ap.network_wrappers}
         super().init_environment_dependent_modules()
 
-    def make_update_rule(self) -> UpdateRule | Stages:
+    def make_update_rule(self) -> Stages:
         algorithm = self.ap.algorithm
         if has_value_network(self.ap):
-            return soft_actor_critic_rule(1.0 if algorithm.temperature is None else algorithm.temperature)
+            return soft_actor_critic_stages(1.0 if algorithm.temperature is None else algorithm.temperature)
         entropy = algorithm.target_entropy
         settings = MaximumEntropySettings(
             temperature=algorithm.temperature,

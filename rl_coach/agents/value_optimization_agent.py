@@ -46,7 +46,7 @@ class ValueOptimizationAgent(Agent):
         if self.is_recurrent and middleware.burn_in > (length := middleware.sequence_length):
             yield (
                 f"middleware_parameters.burn_in is {middleware.burn_in} and sequence_length {length}: "
-                f"steps in between would never be learned from, make burn_in {length} at most"
+                f"the second sequence of an episode has only {length} steps before it, make burn_in {length} at most"
             )
         chosen_among, heads = self.exploration_policy.num_heads, len(self.networks["main"].outputs_named("q")) or 1
         if chosen_among != heads:

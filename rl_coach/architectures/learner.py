@@ -11,7 +11,16 @@ import numpy as np
 
 from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.architectures.packing import Packing
-from rl_coach.architectures.update import LearningBatch, Stage, Stages, TrainingStep, Update, assert_rank, global_norm
+from rl_coach.architectures.update import (
+    LearningBatch,
+    Stage,
+    Stages,
+    TrainingStep,
+    Update,
+    assert_rank,
+    global_norm,
+    sum_of_sizes,
+)
 from rl_coach.logger import screen
 from rl_coach.utils import TrainingError
 
@@ -490,7 +499,10 @@ class Learner:
             def losses_of(learned: dict[str, list]) -> tuple[dict[str, Any], tuple]:
                 losses, update, buffers = self.step.losses(self.ops, stage.rule, weights | learned, state, batch)
                 self._output_names[stage,] = _OutputNames(
-                    list(losses), list(update.signals), list(update.values), update.errors is not None
+                    list(losses),
+                    [*update.signals, *dict(stage.gradient_sums)],
+                    list(update.values),
+                    update.errors is not None,
                 )
                 assert_rank(1, **update.values)
                 losses = {
@@ -515,7 +527,9 @@ class Learner:
             found, buffers, told = self._branch(
                 some_learn, lambda: differentiate(()), lambda: differentiate(can_be_left_out)
             )
-        return found, buffers, Update(*told)
+        update = Update(*told)
+        sums = {signal: sum_of_sizes(self.ops, found[name]) for signal, name in stage.gradient_sums}
+        return found, buffers, replace(update, signals={**update.signals, **sums})
 
     def _outputs(self, stages: Stages, told: Update, norms: dict[str, Any]) -> Any:
         """Losses, gradient norms, signals, errors and values of rows in one vector."""

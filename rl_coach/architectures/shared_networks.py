@@ -98,7 +98,8 @@ class SharedBlock:
         }
         self._shapes |= {(name, "summed"): self._shapes[name, "weights"] for name in networks}
         self._first_update = SharedFile.num_counts(num_workers) * _COUNT
-        self._first_array = self._first_update + len(self.names) * _COUNT
+        self._first_contributor = self._first_update + len(self.names) * _COUNT
+        self._first_array = self._first_contributor + len(self.names) * _COUNT
 
     @property
     def num_bytes(self) -> int:
@@ -108,7 +109,14 @@ class SharedBlock:
 
     def updates(self, memory: Any) -> dict[str, np.ndarray]:
         """Views [1] onto the number of each network's updates."""
-        counts = np.frombuffer(memory, np.int64, len(self.names), self._first_update)
+        return self._counts(memory, self._first_update)
+
+    def contributors(self, memory: Any) -> dict[str, np.ndarray]:
+        """Views [1] onto the number of workers whose gradients of each network wait for the next joint update."""
+        return self._counts(memory, self._first_contributor)
+
+    def _counts(self, memory: Any, start: int) -> dict[str, np.ndarray]:
+        counts = np.frombuffer(memory, np.int64, len(self.names), start)
         return dict(zip(self.names, np.split(counts, len(self.names))))
 
     def vectors(self, memory: Any) -> dict[tuple[str, str], np.ndarray]:
@@ -143,6 +151,7 @@ class SharedNetworks:
         self._split = block.split
         self._vectors = block.vectors(file.memory)
         self._updates = block.updates(file.memory)
+        self._contributors = block.contributors(file.memory)
         self._parameters = step.parameters
         # a framework's own optimizers may want its own arrays, and these are NumPy's
         self._optimizers = {name: Optimizer(network) for name, network in step.parameters.items()}
@@ -202,6 +211,7 @@ class SharedNetworks:
             before = int(self._file.joint_updates[0])
             for name, vector in gradients.items():
                 self._vectors[name, "summed"][...] += vector
+                self._contributors[name][0] += 1
             self._file.arrived[self.worker] = 1
         while True:
             with self._locked():
@@ -209,19 +219,20 @@ class SharedNetworks:
                 if self._file.joint_updates[0] != before:
                     return
                 if np.array_equal(self._file.arrived & self._file.present, self._file.present):
-                    self._apply_summed(list(gradients), networks)
+                    self._apply_summed(networks)
                     return
             time.sleep(_POLL_SECONDS)
 
-    def _apply_summed(self, names: list[str], networks: Mapping[str, NetworkState]) -> None:
-        count = int(self._file.arrived.sum())
-        summed = {name: self._vectors[name, "summed"] for name in names}
-        averages = {
-            name: self._parameters[name].scale_down_gradients_by_number_of_workers_for_sync_training for name in names
-        }
-        self._apply({n: vector / count if averages[n] else vector for n, vector in summed.items()}, networks)
-        for vector in summed.values():
-            vector[...] = 0.0
+    def _apply_summed(self, networks: Mapping[str, NetworkState]) -> None:
+        """Apply what all workers have brought: some may have left out networks that others have taught."""
+        summed = {}
+        for name, count in self._contributors.items():
+            if count[0]:
+                is_averaged = self._parameters[name].scale_down_gradients_by_number_of_workers_for_sync_training
+                summed[name] = self._vectors[name, "summed"] / np.float32(count[0] if is_averaged else 1)
+                self._vectors[name, "summed"][...] = 0.0
+                count[0] = 0
+        self._apply(summed, networks)
         self._file.arrived[:] = 0
         self._file.joint_updates[0] += 1
 

@@ -149,10 +149,13 @@ class Stage:
 
     :param networks: the networks that learn in it, those of the rule's losses
     :param rule: the losses of this part alone
+    :param gradient_sums: (signal, network) each: signals that log the sum of the absolute values of all gradients of a
+        network before clipping; 0 where an update leaves the network out
     """
 
     networks: tuple[str, ...]
     rule: UpdateRule
+    gradient_sums: tuple[tuple[str, str], ...] = ()
 
 
 Stages = tuple[Stage, ...]
@@ -294,6 +297,11 @@ def sum_of_squares(ops: Any, array: Any) -> Any:
 def global_norm(ops: Any, gradients: list) -> Any:
     """The Euclidean norm of all gradients together."""
     return ops.sqrt(sum(sum_of_squares(ops, g) for g in gradients))
+
+
+def sum_of_sizes(ops: Any, gradients: list) -> Any:
+    """The sum of the absolute values of all gradients."""
+    return sum(ops.sum(ops.abs(gradient)) for gradient in gradients)
 
 
 def clip(ops: Any, gradients: list, parameters: NetworkParameters) -> list:

@@ -98,12 +98,16 @@ class DescriptionReader:
         return chain
 
     def space(self, description: Description) -> Any:
-        """The space."""
+        """The space.
+
+        :raises CoachError: there is no such space, or it is too large
+        """
         cls = getattr(spaces, description["class"], None)
         if not (isinstance(cls, type) and issubclass(cls, spaces.Space)):
             raise CoachError(f"'{description['class']}' is not a space of {spaces.__name__}")
         space = cls.__new__(cls)
         vars(space).update({_RANDOM_STATE: None, **self.decode(description["attributes"])})
+        spaces.check_size(space.shape)
         return space
 
     def _filter(self, description: Description) -> Any:

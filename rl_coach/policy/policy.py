@@ -111,7 +111,6 @@ class Policy:
         self._input_filters = [first]  # one for each episode that runs beside the others
         seen = {name: first.get_filtered_observation_space(name, space) for name, space in self._spaces.items()}
         self._pre_network_filter = reader.input_filter(descriptions["pre_network"], seen)
-        self._filtered_spaces = seen
         self._output_filter = reader.output_filter(descriptions["output"], self.action_space)
         self._agent_action_space = self._output_filter.get_unfiltered_action_space(self.action_space)
         members = (member for filters in first.observation_filters.values() for member in filters.values())
@@ -133,7 +132,11 @@ class Policy:
 
         :raises CoachError: the network cannot be computed; otherwise the error of the part
         """
-        columns = {name: np.zeros((1, *self._filtered_spaces[name].shape)) for name in self._inputs}
+        state = {name: _nearest_to_zero(self._spaces[name]) for name in self._inputs}
+        state = self._input_filters[0].filter_trained(
+            {name: self._fitting(name, value, ()) for name, value in state.items()}
+        )
+        columns = {name: np.asarray(value)[None] for name, value in state.items()}
         columns = self._pre_network_filter.filter_columns(columns, False)
         try:
             outputs = self._predict(columns)
@@ -299,6 +302,13 @@ class Policy:
 
 def _raw_shape(space: Any) -> tuple[int, ...]:
     return tuple(space.raw_shape if isinstance(space, OneHotObservationSpace) else space.shape.tolist())
+
+
+def _nearest_to_zero(space: Any) -> np.ndarray:
+    """The point of an observation space that is nearest to 0."""
+    if isinstance(space, OneHotObservationSpace):
+        return space.starts
+    return np.clip(np.zeros([int(length) for length in space.shape]), space.low, space.high)
 
 
 def _find(observation: Mapping[str, Any], name: str) -> Any:

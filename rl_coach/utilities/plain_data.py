@@ -34,6 +34,7 @@ _ARRAY = "__array__"
 _CONSTANT = "__constant__"
 _ARRAY_IN_OLD_MEMORIES = "__member__"
 _MARKS = frozenset({_ARRAY, _CONSTANT, _ARRAY_IN_OLD_MEMORIES})
+_LARGEST_CONSTANT = 100_000_000
 _TREE = "tree"
 _TREE_IN_OLD_FILTERS = "rest"
 _NUMERIC_KINDS = "biufc"
@@ -127,6 +128,7 @@ def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """The tree that ``separate`` was given.
 
     :raises KeyError: an array is missing
+    :raises ValueError: an array of equal numbers has more than 100 million
     """
     if isinstance(plain, list):
         return [join(item, arrays) for item in plain]
@@ -137,7 +139,9 @@ def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         if key in (_ARRAY, _ARRAY_IN_OLD_MEMORIES):
             return arrays[value]
         if key == _CONSTANT:
-            # a view of one number, whatever shape a file claims
+            # a view of one number; what is computed from it is as large as the shape that a file claims
+            if math.prod(value[1]) > _LARGEST_CONSTANT:
+                raise ValueError(f"it contains an array of shape {value[1]}")
             return np.broadcast_to(arrays[value[0]][0], value[1])
     return {key: join(item, arrays) for key, item in plain.items()}
 

@@ -197,8 +197,11 @@ class SharedRunningStats:
             count, mean, squared_deviations = state["count"], state["mean"], state["squared_deviations"]
         except KeyError as missing:
             raise CoachError(f"the saved statistics of '{self.name}' lack {missing}") from None
-        if np.shape(mean) != self.shape:
-            raise CoachError(f"the saved statistics of '{self.name}' have shape {np.shape(mean)}, not {self.shape}")
+        for array in (mean, squared_deviations):
+            if np.shape(array) != self.shape:
+                raise CoachError(
+                    f"the saved statistics of '{self.name}' have shape {np.shape(array)}, not {self.shape}"
+                )
         with _WRITING:
             self._moments = _Moments(
                 count, np.array(mean, dtype=np.float64), np.array(squared_deviations, dtype=np.float64)

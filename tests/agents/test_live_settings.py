@@ -10,7 +10,7 @@ from rl_coach.core_types import EnvironmentSteps
 from rl_coach.schedules import LinearSchedule
 from tests.zoo.environments import Bandit
 from tests.zoo.graphs import graph, schedule
-from tests.zoo.parameters import actor_critic, clipped_ppo, dqn
+from tests.zoo.parameters import acer, actor_critic, clipped_ppo, dqn
 
 
 def asked(agent: Any) -> list[int]:
@@ -101,3 +101,28 @@ def test_segments_of_actor_critic(tmp_path):
     agent.ap.algorithm.apply_gradients_every_x_episodes = 2
     manager.train_and_act(EnvironmentSteps(40))
     assert agent.training_iteration == 14 + 2
+
+
+def test_replay_of_acer(tmp_path):
+    """With a ratio of 0 there is one update for each new segment of 5 steps; with one of 50, many more."""
+    parameters = acer()
+    algorithm = parameters.algorithm
+    algorithm.num_steps_between_gradient_updates, algorithm.ratio_of_replay = 5, 0
+    algorithm.num_transitions_to_start_replay = 0
+    manager = graph(parameters, Bandit, tmp_path, schedule(400))
+    agent, sizes = manager.get_agent(), []
+    sample = agent.memory.sample
+    agent.memory.sample = lambda size, *how: (sizes.append(size), sample(size, *how))[1]
+    manager.train_and_act(EnvironmentSteps(40))
+    assert sizes == []
+    agent.ap.algorithm.ratio_of_replay = 50
+    manager.train_and_act(EnvironmentSteps(5))
+    assert len(sizes) > 10 and set(sizes) == {5}
+    agent.ap.algorithm.num_transitions_to_start_replay = 10000
+    sizes.clear()
+    manager.train_and_act(EnvironmentSteps(20))
+    assert sizes == []
+    agent.ap.algorithm.num_transitions_to_start_replay = 0
+    agent.ap.algorithm.num_steps_between_gradient_updates = 2
+    manager.train_and_act(EnvironmentSteps(4))
+    assert set(sizes) == {2}

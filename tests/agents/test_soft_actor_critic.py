@@ -71,6 +71,20 @@ def test_each_loss_moves_its_own_network_alone(agent):
             assert all(np.array_equal(a, b) for a, b in zip(alone[other], before[other])), f"'{name}' moves '{other}'"
 
 
+def test_the_gradients_of_the_policy_are_logged_as_coach_does(tmp_path):
+    """A step of SGD moves each weight by the learning rate times its gradient."""
+    parameters = soft_actor_critic()
+    policy = parameters.network_wrappers["policy"]
+    policy.optimizer_type, policy.learning_rate = "SGD", 0.5
+    agent = graph(parameters, Target, tmp_path).get_agent()
+    before = agent.networks["policy"].online_network.get_weights()
+    result = agent.update_loop.update(replayed(agent))
+    after = agent.networks["policy"].online_network.get_weights()
+    moved = sum(np.abs(new - old).sum(dtype=np.float64) for old, new in zip(before, after))
+    assert moved > 1e-3
+    np.testing.assert_allclose(result.signals["Policy_grads_sumabs"], [moved / 0.5], rtol=1e-4)
+
+
 def test_networks_see_actions_scaled_to_one(agent):
     columns = replayed(agent)
     assert np.abs(columns["actions"]).max() <= 1.0

@@ -156,6 +156,33 @@ def test_synchronous_workers_make_one_update_of_all_gradients(is_averaged, tmp_p
         assert wrapper.state.updates == 1
 
 
+@pytest.mark.parametrize("last", ["a", "b"])
+def test_a_joint_update_has_the_gradients_of_networks_that_only_some_workers_teach(last, tmp_path):
+    """Both teach 'a', one 'b' too, whoever comes last. The mean is that of those who teach a network."""
+    states, learner = two_stages(async_training=False, learning_rate=1.0)
+    block = SharedBlock(states, 2)
+    (tmp_path / "block").write_bytes(bytes(block.num_bytes))
+    workers = []
+    for index in range(2):
+        file = SharedFile(str(tmp_path / "block"), 2)
+        file.join(index)
+        workers.append(SharedNetworks(block, file, learner.step, index))
+    workers[0].publish(states)
+    before = {name: float(states[name].arrays("weights")[0]) for name in "ab"}
+    of_a, of_both = {"a": np.float32([0.5])}, {"a": np.float32([0.25]), "b": np.float32([0.125])}
+    first, second = (of_a, of_both) if last == "b" else (of_both, of_a)
+    waiting = threading.Thread(target=workers[0].apply, args=(first, states))
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive(), "the other worker's gradients are not there"
+    workers[1].apply(second, states)
+    waiting.join(30)
+    workers[0].take(states)
+    after = {name: float(states[name].arrays("weights")[0]) for name in "ab"}
+    assert after == {"a": before["a"] - 0.375, "b": before["b"] - 0.125}
+    assert [states[name].updates for name in "ab"] == [1, 1]
+
+
 def test_nobody_waits_for_a_worker_that_has_left(tmp_path):
     workers = sharing(tmp_path / "block", 2, async_training=False)
     _, own, shared = workers[0]

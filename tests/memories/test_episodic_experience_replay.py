@@ -269,9 +269,9 @@ def test_consecutive_transitions_are_drawn_alike_at_the_ends_of_episodes_and_in_
     assert abs(ends - draws * together) < 5 * np.sqrt(draws * together * (1 - together))
 
 
-def test_sequences_are_stretches_with_their_burn_in():
-    """Episodes of 4 (steps 0 to 3), 2 (5, 6) and 6 steps (8 to 13): stretches of 3 after 2 steps of burn-in, or from an
-    episode's first step on."""
+def test_sequences_follow_each_other_with_their_burn_in():
+    """Episodes of 4 (steps 0 to 3), 2 (5, 6) and 6 steps (8 to 13), cut into sequences of 3 steps. The first of an
+    episode has copies instead of a burn-in of 2 steps."""
     memory = episodic([4, 2, 6], open_steps=3)
     batch = memory.sample_sequences(300, 3, burn_in=2)
     rows = np.asarray(numbers(batch)).reshape(300, 5)
@@ -280,14 +280,34 @@ def test_sequences_are_stretches_with_their_burn_in():
         (*row.tolist(), *row[learned].tolist(), bool(first[0])) for row, learned, first in zip(rows, is_learned, begins)
     }
     assert found == {
-        (0, 0, 0, 1, 2, 0, 1, 2, True), (0, 1, 2, 3, 3, 2, 3, False),
+        (0, 0, 0, 1, 2, 0, 1, 2, True), (1, 2, 3, 3, 3, 3, False),
         (5, 5, 5, 6, 6, 5, 6, True),
-        (8, 8, 8, 9, 10, 8, 9, 10, True), (8, 9, 10, 11, 12, 10, 11, 12, False), (9, 10, 11, 12, 13, 11, 12, 13, False),
+        (8, 8, 8, 9, 10, 8, 9, 10, True), (9, 10, 11, 12, 13, 11, 12, 13, False),
     }  # fmt: skip
     without = np.asarray(numbers(memory.sample_sequences(200, 3))).reshape(200, 3)
-    assert set(without[:, 0].tolist()) == {0, 1, 5, 8, 9, 10, 11}
+    assert set(without[:, 0].tolist()) == {0, 3, 5, 8, 11}
     with pytest.raises(CoachError, match="cannot sample"):
         episodic(open_steps=4).sample_sequences(1, 3)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "length", "burn_in"),
+    [([30] * 10 + [50], 16, 8), ([200] * 3, 16, 8), ([4, 2, 6], 3, 2), ([4, 2, 6], 50, 0), ([4, 2, 6], 1, 1)],
+)
+def test_all_steps_are_alike_in_sequences(lengths, length, burn_in):
+    """A step is in one of S sequences, those at the ends of episodes and those of short ones too. Counts of all steps
+    are within five standard deviations of that, and of those that end episodes."""
+    memory = episodic(lengths)
+    draws, probability = 20000, 1 / sum(-(-episode // length) for episode in lengths)
+    batch = memory.sample_sequences(draws, length, burn_in)
+    names = numbers(memory.get_all_complete_episodes_transitions())
+    count = collections.Counter(np.asarray(numbers(batch))[batch.info("is_learned")].tolist())
+    counts = np.asarray([count[name] for name in names])
+    deviation = np.sqrt(draws * probability * (1 - probability))
+    np.testing.assert_allclose(counts, draws * probability, rtol=0, atol=5 * deviation)
+    ends = counts[np.cumsum(lengths) - 1].sum()  # a sequence has one of them at most
+    together = probability * len(lengths)
+    assert abs(ends - draws * together) <= 5 * np.sqrt(draws * together * max(1 - together, 0))
 
 
 def test_shuffled_training_batches():

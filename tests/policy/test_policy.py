@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import json
 import math
 import os
@@ -238,6 +239,68 @@ def test_a_value_of_another_kind_is_refused_or_has_no_effect(make, saved):
             refused += is_refused(folder, observations)
         holder[key] = whole
     assert refused > 400
+
+
+def ppo_with_filtered_observations() -> tuple[Any, ...]:
+    parameters, *spaces = policies.clipped_ppo()
+    parameters.pre_network_filter, parameters.input_filter = InputFilter(), InputFilter()
+    parameters.input_filter.add_observation_filter("observation", "normalized", ObservationNormalizationFilter())
+    return (parameters, *spaces)
+
+
+def write_with_digests(folder: pathlib.Path, body: Any, arrays: dict[str, np.ndarray]) -> None:
+    stored = io.BytesIO()
+    np.savez(stored, **arrays)
+    (folder / policy_files.ARRAYS_FILE).write_bytes(stored.getvalue())
+    content = json.loads((folder / policy_files.POLICY_FILE).read_text())
+    content |= {"policy": body, "sha256": policy_files._digest_of(body)}
+    content["files"][policy_files.ARRAYS_FILE] = files.summary(stored.getvalue())
+    (folder / policy_files.POLICY_FILE).write_text(json.dumps(content))
+
+
+def contents_of(folder: pathlib.Path) -> tuple[Any, dict[str, np.ndarray]]:
+    with np.load(folder / policy_files.ARRAYS_FILE) as arrays:
+        return json.loads((folder / policy_files.POLICY_FILE).read_text())["policy"], dict(arrays)
+
+
+@pytest.mark.parametrize("name", ["count", "mean", "squared_deviations"])
+def test_damaged_statistics_of_an_input_filter_are_refused(name, saved):
+    _, folder, observations = saved(ppo_with_filtered_observations)
+    body, arrays = contents_of(folder)
+    state = body["filters"]["input"][0]["state"]
+    whole = state[name]
+    for bad in (None, "x", [], [1.0, 2.0], {"__array__": "bad"}):
+        state[name] = bad
+        write_with_digests(folder, body, {**arrays, "bad": np.zeros((2, 7))})
+        assert is_refused(folder, observations), bad
+    state[name] = whole
+    write_with_digests(folder, body, arrays)
+    assert not is_refused(folder, observations)
+
+
+@pytest.mark.parametrize("side", [10**4, 10**6])
+def test_an_image_that_no_memory_holds_is_refused(side, saved):
+    """As large as a filter is told to make it: 3 times 10^8 numbers, or 10^12."""
+    _, folder, observations = saved(policies.dueling_ddqn_from_frames)
+    body, arrays = contents_of(folder)
+    space = body["filters"]["input"][0]["settings"]["output_observation_space"]["__space__"]
+    space["attributes"]["shape"] = {"__array__": "large"}
+    write_with_digests(folder, body, {**arrays, "large": np.array([side, side, 3])})
+    with pytest.raises(CoachError, match=f"'{folder}': an observation of {side} x {side} x 3 numbers is too large"):
+        Policy.load(folder)
+    body, arrays = contents_of(folder)
+    space["attributes"]["shape"] = {"__constant__": ["large", [side * side]]}
+    write_with_digests(folder, body, arrays)
+    assert is_refused(folder, observations)
+
+
+def test_a_stack_of_frames_that_no_memory_holds_is_refused(saved):
+    _, folder, _ = saved(policies.dueling_ddqn_from_frames)
+    body, arrays = contents_of(folder)
+    body["filters"]["input"][2]["settings"]["stack_size"] = 10**9
+    write_with_digests(folder, body, arrays)
+    with pytest.raises(CoachError, match="an observation of 1000000000 x 12 x 12 numbers is too large"):
+        Policy.load(folder)
 
 
 def test_files_that_were_damaged_before_their_digest_was_taken_are_refused(saved):

@@ -204,26 +204,39 @@ class ReceivedSegments:
         self._starts = [SegmentStart.of(state["starts"][name]) for name in sorted(state["starts"])]
 
 
+@dataclass(frozen=True)
+class ReplaySettings:
+    """Settings of replayed segments.
+
+    :param ratio: their mean number after each new one
+    :param steps: the longest segment
+    :param begins_at: number of transitions before which nothing is replayed
+    """
+
+    ratio: float
+    steps: int
+    begins_at: int
+
+
 class SegmentReplay:
     """Draws segments from a memory, some after each new one (Wang et al. 2017, algorithm 1).
 
     :param memory: keeps whole episodes
     :param rng: draws how many
-    :param ratio: their mean number
-    :param steps: the longest segment
-    :param begins_at: number of transitions before which nothing is replayed
+    :param settings: gives the settings, which may change between updates
     """
 
-    def __init__(self, memory: Memory, rng: np.random.Generator, ratio: float, steps: int, begins_at: int):
+    def __init__(self, memory: Memory, rng: np.random.Generator, settings: Callable[[], ReplaySettings]):
         self._memory: Any = memory
         self._rng = rng
-        self._ratio, self._steps, self._begins_at = ratio, steps, begins_at
+        self._settings = settings
 
     def draw(self) -> Iterator[Batch]:
         """Segments to learn from once more, one after the other."""
-        if self._memory.num_transitions_in_complete_episodes() > self._begins_at:
-            for _ in range(self._rng.poisson(self._ratio)):
-                yield self._memory.sample(self._steps, True)
+        settings = self._settings()
+        if self._memory.num_transitions_in_complete_episodes() > settings.begins_at:
+            for _ in range(self._rng.poisson(settings.ratio)):
+                yield self._memory.sample(settings.steps, True)
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,12 @@ def soft_actor_critic_rule(temperature: float = 1.0) -> UpdateRule:
     return rule
 
 
+def soft_actor_critic_stages(temperature: float = 1.0) -> Stages:
+    """The update of ``soft_actor_critic_rule``, with the signal that Coach has of the policy's gradients."""
+    rule = soft_actor_critic_rule(temperature)
+    return (Stage(("policy", "q", "v"), rule, gradient_sums=(("Policy_grads_sumabs", "policy"),)),)
+
+
 @dataclass(frozen=True)
 class MaximumEntropySettings:
     """Settings of the update without a value network.

@@ -8,7 +8,7 @@ import numpy as np
 
 from rl_coach.filters.observation.observation_filter import ObservationFilter, similar_space
 from rl_coach.filters.observation.resizing import Resizer
-from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace
+from rl_coach.spaces import ObservationSpace, PlanarMapsObservationSpace, check_size
 
 
 class RescalingFilter(ObservationFilter):
@@ -55,6 +55,7 @@ class RescalingFilter(ObservationFilter):
         planar = [axis for axis in range(len(shape)) if len(shape) == 2 or axis != self._channels_axis % 3]
         height, width = self._size_out((shape[planar[0]], shape[planar[1]]))
         shape[planar[0]], shape[planar[1]] = height, width
+        check_size(shape)
         return similar_space(space, np.full(shape, np.min(low)), np.full(shape, np.max(high)))
 
 

@@ -13,6 +13,7 @@ from rl_coach.spaces import (
     PlanarMapsObservationSpace,
     TensorObservationSpace,
     VectorObservationSpace,
+    check_size,
 )
 from rl_coach.utilities import plain_data
 from rl_coach.utilities.plain_data import State
@@ -110,6 +111,7 @@ class ObservationStackingFilter(ObservationFilter):
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
         """Stacked [H, W] observations are planar maps, with the stack as their channels."""
         space = input_observation_space
+        check_size((self.stack_size, *space.shape))
         low, high = (np.stack([bound] * self.stack_size, axis=self.stacking_axis) for bound in (space.low, space.high))
         self._flattens = isinstance(space, VectorObservationSpace)
         if self._flattens:

@@ -225,22 +225,26 @@ class EpisodicExperienceReplay(Memory):
     def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
         """``count`` sequences of ``length`` transitions of complete episodes, each after its ``burn_in`` transitions.
 
-        All sequences are equally likely. Sequences at the beginning of an episode need no burn-in and have copies of
-        their first transition instead; all others have the whole burn-in before them. After the end of an episode,
-        copies of its last transition follow.
+        Episodes are cut into sequences from their first transition on, which do not overlap; the last sequence of an
+        episode may be shorter. All sequences are equally likely, so each of N transitions is in one of S sequences and
+        is drawn with the probability 1 / S, wherever in its episode it is. R2D2 cuts episodes likewise: its sequences
+        of 80 steps overlap by 40, and the burn-in is the first 40 (Kapturowski et al. 2019, sections 2.3 and 3).
 
+        The first sequence of an episode needs no burn-in and has copies of its first transition instead. After the end
+        of an episode, copies of its last transition follow.
+
+        :param burn_in: at most ``length``
         :return: ``count`` times ``burn_in + length`` rows; ``info['is_learned']`` is True for rows of the sequences
             that are not copies, ``info['begins_episode']`` for all rows of sequences that begin an episode
         :raises CoachError: no episode is complete
         """
         self._num_sampled()
-        lengths, first = self._sampled_lengths(), max(burn_in, 1)
-        choices = np.where(lengths > length, np.maximum(lengths - length, first) - first + 2, 1)
-        ends = np.cumsum(choices)
+        lengths = self._sampled_lengths()
+        sequences = -(-lengths // length)
+        ends = np.cumsum(sequences)
         choice = uniform_rows(self.rng, int(ends[-1]), count)
         episode = ends.searchsorted(choice, "right")
-        number = choice - (ends[episode] - choices[episode])
-        starts = np.where(number == 0, 0, first + number - 1)[:, None]
+        starts = (choice - (ends[episode] - sequences[episode]))[:, None] * length
         steps = np.arange(-burn_in, length)
         last = lengths[episode][:, None] - 1
         positions = np.clip(starts + steps, 0, last) + self._starts()[episode][:, None]

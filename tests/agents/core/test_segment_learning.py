@@ -10,7 +10,14 @@ import pytest
 
 from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.experience import Played
-from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentReplay, SegmentSettings, SegmentStart
+from rl_coach.agents.core.segments import (
+    ReplaySettings,
+    Segment,
+    SegmentLearning,
+    SegmentReplay,
+    SegmentSettings,
+    SegmentStart,
+)
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import Batch, PlayUnit, Transition
 
@@ -186,7 +193,7 @@ def test_segments_are_replayed_after_each_new_one():
             return Batch([step(100), step(101)])
 
     rng = SimpleNamespace(poisson=lambda ratio: 2)
-    replay = SegmentReplay(Memory(), rng, 2.0, 2, 9)  # type: ignore[arg-type]
+    replay = SegmentReplay(Memory(), rng, lambda: ReplaySettings(2.0, 2, 9))  # type: ignore[arg-type]
     rates = {"main": 0.1}
     play = Play(SegmentSettings(steps=1, target_rates=rates), replay=replay)
     play.steps(0)
