@@ -22,7 +22,7 @@ from rl_coach.agents.core.played_requirements import require_sound
 from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
 from rl_coach.agents.core.signals import RowUnit, Signals
 from rl_coach.agents.core.transport import FILTERS, policy_of, take_policy
-from rl_coach.agents.core.update_loop import Outcome, UpdateLoop, UpdateSettings, columns_of
+from rl_coach.agents.core.update_loop import Outcome, UpdateLoop, UpdateSettings
 from rl_coach.architectures.network_wrapper import NetworkWrapper, predictions_of
 from rl_coach.architectures.update import Stages, UpdateRule
 from rl_coach.base_parameters import AgentParameters
@@ -127,6 +127,7 @@ class Agent(CoachNames, AgentInterface):
         self.is_recurrent = False
         self.stores_recurrent_states = False
         self.can_train = False
+        self._trains_by_coach_names = is_replaced(self, "should_train")
         self.acts_by_networks = True
         self.rng = np.random.default_rng()
         self._seeds = np.random.SeedSequence()
@@ -382,6 +383,7 @@ class Agent(CoachNames, AgentInterface):
         if self._phase is not value:
             self.reset_evaluation_state(value)
         self._phase = value
+        self._trains_by_coach_names = is_replaced(self, "should_train")  # once a phase, for each step asks
         self.acts_by_networks = value is not RunPhase.HEATUP or self.ap.algorithm.heatup_using_network_decisions
         if is_built:
             self.exploration_policy.change_phase(value)
@@ -678,7 +680,7 @@ class Agent(CoachNames, AgentInterface):
     @property
     def decides_on_targets(self) -> bool:
         """True if the agent says itself when target networks are updated, not the clock."""
-        return is_replaced(self, "targets_due")
+        return is_replaced(self, "decides_on_targets")
 
     def targets_due(self) -> bool:
         """True if the target networks are to be updated now; the time counts anew then."""
@@ -711,7 +713,7 @@ class Agent(CoachNames, AgentInterface):
 
     def should_train(self) -> bool:
         """True if the next call of ``train`` would learn."""
-        if is_replaced(self, "should_train"):
+        if self._trains_by_coach_names:
             return self.can_train and bool(self._should_train())
         return self.can_train and self.learning.is_due()
 
@@ -760,7 +762,16 @@ class Agent(CoachNames, AgentInterface):
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule needs; see ``Learner.train``."""
-        return columns_of(batch, self.update_loop.input_names, self.ap.algorithm.discount)
+        names, discount = self.update_loop.input_names, self.ap.algorithm.discount
+        columns = {f"states/{name}": batch.state_columns[name] for name in names}
+        columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in names}
+        columns["actions"] = batch.action_column
+        columns["rewards"] = batch.reward_column
+        over_steps = discount if batch.n_step_column is None else discount**batch.n_step_column
+        columns["discounts"] = (over_steps * (1.0 - batch.terminated_column)).astype(np.float32)
+        weights = batch.info_columns.get("weight")
+        columns["weights"] = np.ones(len(batch.reward_column), np.float32) if weights is None else weights
+        return columns
 
     def learning_scalars(self) -> dict[str, float]:
         """Numbers that change between updates and that the rule needs."""

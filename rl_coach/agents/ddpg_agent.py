@@ -138,7 +138,7 @@ class DDPGAgent(Agent):
     def explored_action(self, curr_state: StateType) -> np.ndarray:
         """[A], the actor's action as exploration changes it, within bounds."""
         needs_action = self.exploration_policy.requires_action_values()
-        action = self.exploration_policy.choose(self.acting_prediction(curr_state) if needs_action else None, None)
+        action = self.exploration_policy.get_action(self.acting_prediction(curr_state) if needs_action else None)
         return np.asarray(self.policy_spaces.action.clip_action_to_space(np.atleast_1d(action)))
 
     def policy_description(self) -> PolicyDescription:

@@ -139,7 +139,7 @@ class NAFAgent(ValueOptimizationAgent):
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         mean, value = self.acting_prediction(curr_state)
         # the memory holds what was done: the advantage is a parabola, for which an action out of bounds is another one
-        action = self.spaces.action.clip_action_to_space(self.exploration_policy.choose(mean, None))
+        action = self.spaces.action.clip_action_to_space(self.exploration_policy.get_action(mean))
         self.mu_values.add_sample(mean)
         self.v_values.add_sample(value)
         return ActionInfo(action, action_value=float(value))

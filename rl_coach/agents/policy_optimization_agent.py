@@ -75,7 +75,8 @@ class PolicyAgent(Agent):
         :raises TrainingError: the policy has diverged; names network and step
         """
         try:
-            return self.exploration_policy.choose(outputs, mask)
+            policy = self.exploration_policy
+            return policy.get_action(outputs) if mask is None else policy.get_action(outputs, mask)
         except TrainingError as error:
             step, updates = self.total_steps_counter, self.training_iteration
             source = f"; {self.watch.source}" if self.watch.source else ""

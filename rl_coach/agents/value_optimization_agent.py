@@ -133,12 +133,12 @@ class ValueOptimizationAgent(Agent):
         return None if len(outputs) != 1 or choice is None else PolicyDescription("main", outputs, choice)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        mask = None if self.spaces.action_mask_name is None else self.spaces.action_mask(curr_state)
-        if not self.exploration_policy.requires_action_values():
-            action, probabilities = self.exploration_policy.choose(None, mask)
+        policy, mask_name = self.exploration_policy, self.spaces.action_mask_name
+        mask = () if mask_name is None else (np.asarray(curr_state[mask_name]),)
+        prediction = self.acting_prediction(curr_state) if policy.requires_action_values() else None
+        action, probabilities = policy.get_action(prediction, *mask)
+        if prediction is None:
             return ActionInfo(action, all_action_probabilities=probabilities)
-        prediction = self.acting_prediction(curr_state)
-        action, probabilities = self.exploration_policy.choose(prediction, mask)
         q_values = prediction if prediction.ndim == 1 else prediction.mean(axis=0)  # over the heads of an ensemble
         self.q_values.add_sample(q_values)
         if self.ap.visualization.dump_in_episode_signals:

@@ -167,12 +167,16 @@ class CompiledNetworkState(NetworkState):
     A framework's subclass says how it holds variables (``_hold``, ``_read``, ``_write`` and ``_compile``).
 
     :param ops: the framework's array operations, with the names of ``keras.ops``
+
+    :ivar published: values of variables that the last step returned beside its results, by index, where they cost less
+        to read than the variables
     """
 
     def __init__(self, ops: Any, function: NetworkFunction, has_target: bool):
         groups = initial_groups(function, has_target)
         super().__init__(function, groups)
         self.ops = ops
+        self.published: dict[int, np.ndarray] = {}
         self.layout = StateLayout(groups)
         self.variables = [self._hold(array) for array in self.layout.pack(np, groups)]
         self._variables_of = {group: self.layout.variables_of([group]) for group in groups}
@@ -181,7 +185,8 @@ class CompiledNetworkState(NetworkState):
 
     def arrays(self, group: str) -> list[np.ndarray]:
         self.finish()
-        values = {index: self._read(index) for index in self._variables_of[group]}
+        known = self.published
+        values = {index: known[index] if index in known else self._read(index) for index in self._variables_of[group]}
         return self.layout.group(np, values, group)
 
     def update_target(self, rate: float) -> None:

@@ -114,16 +114,13 @@ class ExplorationPolicy:
 
         :param action_values: the agent's predictions: a value or a probability for each discrete action, or the mean
             of continuous ones; None where ``requires_action_values`` said so
-        :param action_mask: [A] of 0 and 1, the discrete actions that may be chosen; None allows all
+        :param action_mask: [A] of 0 and 1, the discrete actions that may be chosen; None allows all. Given only where
+            the environment has masks, so that a policy without the argument works elsewhere
         :return: discrete: the action and the probabilities [A] that it was chosen by; continuous: the action
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not choose actions; set the exploration to a policy such as EGreedyParameters"
         )
-
-    def choose(self, action_values: Any, action_mask: np.ndarray | None) -> Any:
-        """Call ``get_action``, with a mask only if there is one, so that policies without the argument work too."""
-        return self.get_action(action_values) if action_mask is None else self.get_action(action_values, action_mask)
 
     def advance(self, steps: int) -> None:
         """Move schedules on by steps that were played elsewhere; ``get_action`` moves them on by its own."""

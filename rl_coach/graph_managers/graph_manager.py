@@ -24,7 +24,7 @@ from rl_coach.core_types import (
 from rl_coach.data_stores.data_store import DataStore
 from rl_coach.graph_managers.checkpointing import GraphCheckpoints
 from rl_coach.graph_managers.clean_ending import LastCheckpoint, ending_cleanly
-from rl_coach.graph_managers.coach_methods import CoachMethods
+from rl_coach.graph_managers.compat import CoachNames, take_deprecated_names
 from rl_coach.graph_managers.graph_state import GraphState
 from rl_coach.graph_managers.improvement import Improvement
 from rl_coach.graph_managers.memory_requirements import network_requirements, replay_requirement, total_memory, unmet_by
@@ -63,7 +63,7 @@ ENDLESS_EPISODE = 100_000
 """An episode of so many steps is taken for one without an end; those of Atari games have 27,000 at most."""
 
 
-class GraphManager(CoachMethods, Constrained):
+class GraphManager(CoachNames, Constrained):
     """Holds the levels of a graph and runs them through the phases of a schedule.
 
     A subclass says in ``_create_graph`` which levels and environments there are; ``create_graph`` then builds them.
@@ -84,6 +84,8 @@ class GraphManager(CoachMethods, Constrained):
     :ivar force_next_reset: it does so where the simulator would go on, too
     :ivar can_train: there is something to train, and it is trained in this process
     """
+
+    agent_params: Any  # of a graph of one agent
 
     constraints = {
         "heatup_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
@@ -149,7 +151,7 @@ class GraphManager(CoachMethods, Constrained):
         :raises CoachError: something in the parameters cannot be used
         """
         self.task_parameters = TaskParameters() if task_parameters is None else copy.copy(task_parameters)
-        self._take_deprecated_names()
+        take_deprecated_names(self.task_parameters)
         check(self)
         if self.task_parameters.checkpoint_keep is not None:
             self.checkpoints_to_keep = self.task_parameters.checkpoint_keep

@@ -84,7 +84,8 @@ class MemoryBatches(BatchSource):
         return self._memory.length() > 0
 
     def sample(self, updates: int, batch_size: int) -> Batch:
-        return Batch(self._memory.sample(updates * batch_size))  # a user's memory may give a list of transitions
+        sampled = self._memory.sample(updates * batch_size)
+        return sampled if isinstance(sampled, Batch) else Batch(sampled)  # a user's memory may give transitions
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
         """Change the transitions' priorities."""

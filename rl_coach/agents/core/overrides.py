@@ -12,7 +12,7 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     "make_update_rule": ("learn_from_batch",),
     # the times of training phases and of updates of target networks, by those of Coach's methods
     "should_train": ("_should_train", "_should_update"),
-    "targets_due": ("_should_update_online_weights_to_target",),
+    "decides_on_targets": ("targets_due", "_should_update_online_weights_to_target"),
     # the actions that DQN's rule bootstraps from, by actions that are selected before the rule is called
     "bootstrap_actions": ("select_actions",),
     # the promise that a rule can learn from stored recurrent states, by another rule

@@ -74,8 +74,8 @@ def _unmet_by_columns(columns: Batch, spaces: SpacesDefinition) -> Iterator[str]
             yield f"observations {sorted(state)}, those of the agent are {sorted(observed)}"
         for name, column in state.items():
             shape = column.observation_shape if isinstance(column, FrameStacks) else column.shape[1:]
-            if shape != tuple(observed[name].shape):
-                yield f"observation '{name}' has shape {shape}, not {tuple(observed[name].shape)}"
+            if shape != (expected := tuple(map(int, observed[name].shape))):
+                yield f"observation '{name}' has shape {shape}, not {expected}"
     rewards = columns.reward_column
     if rewards.shape[1:] and int(np.prod(rewards.shape[1:])) != spaces.reward.num_elements:
         yield f"rewards of shape {rewards.shape[1:]}"

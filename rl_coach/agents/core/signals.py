@@ -67,6 +67,7 @@ class Signals:
     :ivar reports: episodes that another process will record; None where this one does
     :ivar logger: the CSV with a row for each episode
     :ivar step_logger: the CSVs with a row for each step, one for each episode
+    :ivar is_row_open: an episode has ended, and the next has not begun
     :ivar evaluation: the evaluation in progress
     :ivar last_success_rate: the share of successes in the last evaluation
     """
@@ -85,7 +86,7 @@ class Signals:
         self._rule_signals: dict[str, Signal] = {}
         self._num_announced = 0
         self._saved_steps: dict[str, Any] = {}
-        self._is_row_open = False
+        self.is_row_open = False
         self._are_targets_updated = False
         self._are_targets_updated_since_step = False
         self.loss = self.register("Loss")
@@ -182,7 +183,7 @@ class Signals:
         for name in _EVALUATION_COLUMNS + _OFFLINE_COLUMNS:
             log(name, np.nan, overwrite=False)
         self._announce_statistics()
-        self._is_row_open = True
+        self.is_row_open = True
         if number % self._period == 0:
             self.logger.dump_output_csv()
 
@@ -194,9 +195,9 @@ class Signals:
 
     def close_row(self) -> None:
         """Complete the open row, if there is one, with the statistics of the signals."""
-        if not self._is_row_open:
+        if not self.is_row_open:
             return
-        self._is_row_open = False
+        self.is_row_open = False
         log = self.logger.create_signal_value
         if self._are_targets_updated:
             log("Update Target Network", 1)
@@ -205,14 +206,9 @@ class Signals:
             for name, value in signal.get_statistics().items():
                 log(f"{signal.name}/{name}", value)
 
-    def end_phase(self, learning_rate: float, updates: int) -> None:
-        """Record a training phase. If it follows an episode that has just ended, it belongs to that one's row.
-
-        :param updates: all updates so far
-        """
-        self.learning_rate.add_sample(learning_rate)
-        if self._is_row_open:
-            self.logger.create_signal_value("Training Iter", updates)
+    def note_updates(self, updates: int) -> None:
+        """Record all updates so far in the row that is open: a training phase belongs to the episode before it."""
+        self.logger.create_signal_value("Training Iter", updates)
 
     def begin_episode(self, episode: int, writes_steps: bool = False) -> None:
         """Forget the samples of the episode before.
@@ -288,7 +284,7 @@ class Signals:
             "step_logger": self.step_logger.get_state(),
             "rule_signals": list(self._rule_signals),
             "samples": plain_data.flatten([list(signal.read()) for signal in self._all_signals()]),
-            "is_row_open": self._is_row_open,
+            "is_row_open": self.is_row_open,
             "are_targets_updated": self._are_targets_updated,
             "last_success_rate": self.last_success_rate,
         }
@@ -301,7 +297,7 @@ class Signals:
         for signal, samples in zip(self._all_signals(), plain_data.restore(state["samples"])):
             signal.values = samples
         self._saved_steps = state["step_logger"]
-        self._is_row_open = state["is_row_open"]
+        self.is_row_open = state["is_row_open"]
         self._are_targets_updated = state["are_targets_updated"]
         self.last_success_rate = state["last_success_rate"]
 

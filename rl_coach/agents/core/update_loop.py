@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Iterable, Mapping, Protocol, Sequence, SupportsFloat
+from typing import Any, Mapping, Protocol, Sequence, SupportsFloat
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Algorithm(Protocol):
         """True if it says itself after each update whether target networks are updated, not the clock."""
 
     def targets_due(self) -> bool:
-        """True if the target networks are to be updated now; the time counts anew then."""
+        """True if the target networks are to be updated now; asked only if it ``decides_on_targets``."""
 
     def make_update_rule(self) -> UpdateRule | Stages:
         """The update as a pure function, or as one for each of its stages; see ``rl_coach.architectures.update``."""
@@ -318,7 +318,8 @@ class UpdateLoop:
 
         :param are_updated: the last update of the networks has updated them already, if it was time
         """
-        if self._targets and self._rules.targets_due():
+        is_time = self._rules.targets_due if self._decides_on_targets else self._clock.targets_due
+        if self._targets and is_time():
             if not are_updated:
                 self.update_targets()
             self._signals.note_target_update()
@@ -329,23 +330,8 @@ class UpdateLoop:
             self._networks[name].update_target_network(self._settings.algorithm.rate_for_copying_weights_to_target)
 
     def close_phase(self) -> None:
-        """Record the learning rate, and the updates so far."""
+        """Record the learning rate; and the updates so far, if the phase follows an episode that has just ended."""
         updates, network = self._clock.updates, next(iter(self._networks.values()))
-        self._signals.end_phase(network.optimizer.learning_rate(updates), updates)
-
-
-def columns_of(batch: Batch, input_names: Iterable[str], discount: float) -> dict[str, np.ndarray]:
-    """The columns of a batch that most update rules need; see ``Learner.train``.
-
-    :param input_names: the observations that the networks or the rule look at
-    :param discount: of one step; the columns' ``discounts`` are of as many steps as each transition has
-    """
-    columns = {f"states/{name}": batch.state_columns[name] for name in input_names}
-    columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in input_names}
-    columns["actions"] = batch.action_column
-    columns["rewards"] = batch.reward_column
-    over_steps = discount if batch.n_step_column is None else discount**batch.n_step_column
-    columns["discounts"] = (over_steps * (1.0 - batch.terminated_column)).astype(np.float32)
-    weights = batch.info_columns.get("weight")
-    columns["weights"] = np.ones(len(batch.reward_column), np.float32) if weights is None else weights
-    return columns
+        self._signals.learning_rate.add_sample(network.optimizer.learning_rate(updates))
+        if self._signals.is_row_open:
+            self._signals.note_updates(updates)

@@ -78,7 +78,7 @@ class TensorFlowLearner(Learner):
                 arguments.append(tf.constant(indices, tf.int32))
             outputs = compiled(arguments)
             for name, network in self.networks.items():
-                network.published = {index: outputs[place] for place, index in places[name]}
+                network.published = {index: outputs[place]._numpy() for place, index in places[name]}
             for place in range(first):
                 outputs[place] = outputs[place]._numpy()
             return outputs[:first]

@@ -13,15 +13,10 @@ from rl_coach.architectures.network_state import CompiledNetworkState
 
 
 class TensorFlowNetworkState(CompiledNetworkState):
-    """See ``CompiledNetworkState``.
-
-    :ivar published: values of variables that the last step returned beside its results, by index; they cost less to
-        read than the variables
-    """
+    """See ``CompiledNetworkState``."""
 
     def __init__(self, function: NetworkFunction, has_target: bool):
         super().__init__(ops, function, has_target)
-        self.published: dict[int, tf.Tensor] = {}
 
     def read(self) -> list[tf.Tensor]:
         """The variables' values as tensors; within a traced step those that they have then."""
@@ -37,12 +32,12 @@ class TensorFlowNetworkState(CompiledNetworkState):
         return tf.Variable(array)
 
     def _read(self, index: int) -> np.ndarray:
-        return self.published[index]._numpy() if index in self.published else self.variables[index].numpy()
+        return self.variables[index].numpy()
 
     def _write(self, index: int, value: np.ndarray) -> None:
         tensor = tf.constant(value)
         self.variables[index].assign(tensor)
-        self.published[index] = tensor
+        self.published[index] = tensor._numpy()
 
     def _compile(self, change: Callable[[Sequence], list]) -> Callable[[], None]:
         @tf.function(autograph=False)

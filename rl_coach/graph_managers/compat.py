@@ -1,11 +1,13 @@
-"""Methods of a graph manager that programs written for Coach call, where TensorFlow 1 had sessions and graphs."""
+"""Coach's names for what a graph manager does in other ways. Programs that were written for Coach call them, our own do
+not. TensorFlow 1's sessions and graph files are gone: a hint says what took their place."""
 
 from __future__ import annotations
 
 import os
 import pathlib
-from typing import TYPE_CHECKING, Any, Callable, NoReturn
+from typing import Any, NoReturn
 
+from rl_coach.base_parameters import TaskParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, StepMethod, Transition
 from rl_coach.data_stores.data_store import DataStore, DataStoreParameters, SyncFiles
 from rl_coach.data_stores.data_store_impl import get_data_store
@@ -13,69 +15,55 @@ from rl_coach.memories.backend.memory import MemoryBackend
 from rl_coach.memories.backend.memory_impl import get_memory_backend
 from rl_coach.utils import CoachError
 
-if TYPE_CHECKING:
-    from rl_coach.base_parameters import TaskParameters
-    from rl_coach.graph_managers.checkpointing import GraphCheckpoints
-    from rl_coach.level_manager import LevelManager
+
+def take_deprecated_names(task: TaskParameters) -> None:
+    """Read what programs write into the ``__dict__`` of their task parameters, past its constructor."""
+    task.checkpoint_restore_path = vars(task).pop("checkpoint_restore_dir", None) or task.checkpoint_restore_path
 
 
-class CoachMethods:
-    """Meaning of Coach's sessions and graph files today, or a hint at what took their place."""
+class CoachNames:
+    """Methods that programs written for Coach call on a graph manager."""
 
-    top_level_manager: Any
-    level_managers: list[LevelManager]
-    checkpoints: GraphCheckpoints
-    create_graph: Callable[..., Any]
-    verify_graph_was_created: Callable[[], None]
-    agent_params: Any
-    current_step_counter: Any
-    task_parameters: Any
-    data_store: DataStore | None
     memory_backend: MemoryBackend | None = None
 
-    def _take_deprecated_names(self) -> None:
-        """Read what programs write into the ``__dict__`` of their task parameters, past its constructor."""
-        task = self.task_parameters
-        task.checkpoint_restore_path = vars(task).pop("checkpoint_restore_dir", None) or task.checkpoint_restore_path
-
-    def set_session(self, sess: Any) -> None:
+    def set_session(self: Any, sess: Any) -> None:
         """Do nothing: there are no sessions. :param sess: anything"""
         for level in self.level_managers:
             level.set_session(sess)
 
-    def create_session(self, task_parameters: TaskParameters) -> None:
+    def create_session(self: Any, task_parameters: TaskParameters) -> None:
         """Create the graph, if nobody has created it; there is no session beside it."""
         if self.top_level_manager is None:
             self.create_graph(task_parameters)
 
-    def create_worker_or_parameters_server(self, task_parameters: TaskParameters) -> NoReturn:
+    def create_worker_or_parameters_server(self: Any, task_parameters: TaskParameters) -> NoReturn:
         """Tell that parameter servers are gone.
 
         :raises CoachError: always
         """
         raise CoachError("TensorFlow 1's parameter servers are gone: create_graph(task_parameters) builds a worker")
 
-    def save_graph(self) -> NoReturn:
+    def save_graph(self: Any) -> NoReturn:
         """Tell that files of TensorFlow 1 graphs are gone.
 
         :raises CoachError: always
         """
         raise CoachError("TensorFlow 1's graph files are gone: save_onnx_graph() writes the network as ONNX")
 
-    def save_onnx_graph(self) -> None:
+    def save_onnx_graph(self: Any) -> None:
         """Write the first agent's first network, as it is now, to ``model.onnx`` in the directory of checkpoints."""
         self.verify_graph_was_created()
         self.checkpoints.save_onnx_graph()
 
     # trainers that take in transitions one by one, as Coach's did
 
-    def setup_memory_backend(self) -> None:
+    def setup_memory_backend(self: Any) -> None:
         """Open the memory backend whose parameters the agent's memory has, if it has any, to fetch from."""
         parameters = getattr(self.agent_params.memory, "memory_backend_params", None)
         if parameters is not None:
             self.memory_backend = get_memory_backend(parameters)
 
-    def fetch_from_worker(self, num_consecutive_playing_steps: Any = None) -> None:
+    def fetch_from_worker(self: Any, num_consecutive_playing_steps: Any = None) -> None:
         """Take in what rollout workers have stored in the memory backend, once so much is there; without a backend
         there is nothing to take in.
 
@@ -85,7 +73,7 @@ class CoachMethods:
             for transition in self.memory_backend.fetch(num_consecutive_playing_steps):
                 self.emulate_act_on_trainer(EnvironmentSteps(1), transition)
 
-    def emulate_act_on_trainer(self, steps: StepMethod, transition: Transition) -> None:
+    def emulate_act_on_trainer(self: Any, steps: StepMethod, transition: Transition) -> None:
         """Count and remember a transition, as if it had been played here. :param steps: so many times"""
         self.verify_graph_was_created()
         for _ in range(steps.num_steps):
@@ -93,19 +81,19 @@ class CoachMethods:
             if self.top_level_manager.emulate_step_on_trainer(transition):
                 self.current_step_counter[EnvironmentEpisodes] += 1
 
-    def get_data_store(self, param: DataStoreParameters) -> DataStore:
+    def get_data_store(self: Any, param: DataStoreParameters) -> DataStore:
         """The data store that parameters describe."""
         return get_data_store(param)
 
-    def signal_ready(self) -> None:
+    def signal_ready(self: Any) -> None:
         """Tell workers, by a file beside the checkpoints, that the first one has been written."""
         self._signal(SyncFiles.TRAINER_READY)
 
-    def flush_finished(self) -> None:
+    def flush_finished(self: Any) -> None:
         """Tell workers, by a file beside the checkpoints, that no more will come."""
         self._signal(SyncFiles.FINISHED)
 
-    def _signal(self, file: SyncFiles) -> None:
+    def _signal(self: Any, file: SyncFiles) -> None:
         directory = self.task_parameters.checkpoint_save_dir
         if directory and os.path.isdir(directory):
             pathlib.Path(directory, file.value).touch()

@@ -1,0 +1,84 @@
+"""What one process tells another about its episodes, without an agent; and what a trainer refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rl_coach.agents.core.episode import EpisodeReport
+from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.played_requirements import require_sound
+from rl_coach.agents.core.transport import about_played, played_in
+from rl_coach.core_types import Batch, RunPhase, Transition
+from rl_coach.memories.backend.wire import Chunk, ChunkError
+from rl_coach.spaces import DiscreteActionSpace, RewardSpace, SpacesDefinition, StateSpace, VectorObservationSpace
+from rl_coach.utils import CoachError
+
+SPACES = SpacesDefinition(
+    state=StateSpace({"observation": VectorObservationSpace(2)}), goal=None, action=DiscreteActionSpace(3),
+    reward=RewardSpace(1),
+)  # fmt: skip
+
+
+def batch(action: int = 2, rows: int = 2, shape: int = 2, info: dict[str, Any] | None = None) -> Batch:
+    state = {"observation": np.ones(shape, np.float32)}
+    return Batch([Transition(state, action, 1.0, state, game_over=row == rows - 1, info=info) for row in range(rows)])
+
+
+def chunk(about: dict[str, Any]) -> Chunk:
+    return Chunk("run", "worker", 1, 1, ("run", 1), 1, 2, [2], batch(), about)  # type: ignore[arg-type]
+
+
+def report(**changes: Any) -> EpisodeReport:
+    return replace(EpisodeReport(RunPhase.TRAIN, 2, 3.0, 1.5, {"Q": [np.array([1.0, 2.0])]}), **changes)
+
+
+def test_reports_arrive_as_they_were_sent():
+    found = played_in(chunk(about_played([report()], [{"place": 0}], {"input_filter": {"a": 1}})))
+    assert (found.steps, found.episode_lengths, found.stretches) == (2, [2], [{"place": 0}])
+    assert found.filters == {"input_filter": {"a": 1}}
+    (one,) = found.reports
+    assert (one.phase, one.length, one.reward, one.shaped_reward) == (RunPhase.TRAIN, 2, 3.0, 1.5)
+    assert one.signals["Q"][0].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"more": 1}, {"reports": {}}, {"reports": [["TRAIN", 2]]}, {"reports": [["LUNCH", 2, 1.0, 1.0, {}]]},
+        {"filters": {"memory": {}}}, {"stretches": 3}, {"waited": 2.0}, {"waited": "long"},
+        {"reports": [["TRAIN", 2, 1.0, 1.0, {"Q": [np.ones((2, 2))]}]]},
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused(about):
+    with pytest.raises(ChunkError, match="garbage"):
+        played_in(chunk(about))
+
+
+def test_what_fits_the_agent_is_taken():
+    require_sound(Played(2, [2], batch(), [report()]), SPACES, True, 0)
+    require_sound(Played(5, [], batch()), SPACES, False, 3)
+
+
+@pytest.mark.parametrize(
+    "changes, stores_episodes, reason",
+    [
+        ({"steps": 0}, False, "0 steps in 2 rows"),
+        ({"steps": 6}, False, "6 steps in 2 rows"),
+        ({"episode_lengths": [3]}, False, "episodes of .3. steps"),
+        ({"episode_lengths": [1]}, True, "1 in whole episodes"),
+        ({"stretches": [{}, {}]}, False, "2 places of 1 episodes"),
+        ({"reports": [report(reward=np.nan)]}, False, "reward of 'nan'"),
+        ({"reports": [report(length=0)]}, False, "an episode of 0 steps"),
+        ({"reports": [report(phase=RunPhase.TEST)]}, False, "in phase"),
+        ({"columns": batch(action=3)}, False, "actions that are not 0 to 2"),
+        ({"columns": batch(shape=3)}, False, "has shape .3,., not .2,."),
+        ({"columns": batch(info={"action_value": np.inf})}, False, "'action_value' is not finite"),
+    ],
+)
+def test_what_does_not_fit_is_named(changes, stores_episodes, reason):
+    with pytest.raises(CoachError, match=reason):
+        require_sound(replace(Played(2, [2], batch()), **changes), SPACES, stores_episodes, 3)
