@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
@@ -304,3 +307,12 @@ def test_reset_leaves_the_episode():
     agent.act(state(1))
     assert agent.graph_manager.get_agent().memory.num_transitions() == 1
     assert agent.total_steps == 1
+
+
+def test_its_import_brings_no_framework():
+    check = (
+        "import sys; import rl_coach; before = len(sys.modules); from rl_coach import make_agent, Agent; "
+        "print(before < 150, sorted({'tensorflow', 'keras', 'jax', 'mxnet'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert found.stdout == "True []\n"
