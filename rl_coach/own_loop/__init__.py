@@ -2,5 +2,6 @@
 
 from rl_coach.own_loop.agent import Agent
 from rl_coach.own_loop.making import make_agent
+from rl_coach.own_loop.runner import Runner
 
-__all__ = ["Agent", "make_agent"]
+__all__ = ["Agent", "Runner", "make_agent"]

@@ -61,6 +61,26 @@ class Agent:
         self._evaluation_rewards: list[float] | None = None
         self._policy: tuple[tuple[int, int], Policy] | None = None
 
+    @classmethod
+    def from_spec(cls, spec: Any = None, kwargs: Mapping[str, Any] | None = None, **additions: Any) -> Agent:
+        """The agent of a specification as TensorForce (0.3, 0.4) or RLgraph writes them.
+
+        ``Agent.from_spec("dqn.json", states=dict(type="float", shape=4), actions=dict(type="int", num_actions=2))``
+
+        What a specification leaves out is as the algorithm has it in Coach. The agent has the methods of that system:
+        see ``rl_coach.own_loop.tensorforce`` and ``rl_coach.own_loop.rlgraph``.
+
+        :param spec: a dict, its JSON or YAML text, or the path of a file with one of these; its ``type`` says which
+            algorithm of which system it is of
+        :param kwargs: keys that count instead of those of ``spec``
+        :param additions: likewise, as ``states`` and ``actions`` of TensorForce and ``state_space`` and
+            ``action_space`` of RLgraph; and the arguments of ``make_agent`` from ``num_envs`` on
+        :raises CoachError: it is wrong, or says what has no meaning here; in one line
+        """
+        from rl_coach.own_loop.specs import agent_from_spec
+
+        return agent_from_spec(spec, {**(kwargs or {}), **additions})
+
     # facts
 
     @property
@@ -450,10 +470,13 @@ class Agent:
         :return: the path of the checkpoint in it
         """
         graph, directory = self.graph_manager, pathlib.Path(path)
-        definition = recorded.plain_definition(self._definition, graph)
+        definition = self._definition_to_save()
         directory.mkdir(parents=True, exist_ok=True)
         (directory / DEFINITION_FILE).write_text(json.dumps(definition, indent=1))
         return graph.checkpoints.save_to(str(directory), graph.get_state(), graph.progress.last_evaluation)
+
+    def _definition_to_save(self) -> dict[str, Any]:
+        return recorded.plain_definition(self._definition, self.graph_manager)
 
     @classmethod
     def load(cls, path: str | pathlib.Path, **arguments: Any) -> Agent:
@@ -465,9 +488,13 @@ class Agent:
         :raises CoachError: there is none, it is damaged, or an argument is missing
         """
         from rl_coach.own_loop.making import make_agent
+        from rl_coach.own_loop.specs import agent_of_saved_spec
 
         definition = recorded.read_definition(pathlib.Path(path) / DEFINITION_FILE)
-        agent = make_agent(**{"agent_class": cls, **recorded.arguments(definition, arguments)})
+        if "spec" in definition:
+            agent: Agent = agent_of_saved_spec(definition["spec"], arguments)
+        else:
+            agent = make_agent(**{"agent_class": cls, **recorded.arguments(definition, arguments)})
         agent.graph_manager.restore_checkpoint(str(path), continue_run=True)
         return agent
 

@@ -61,7 +61,7 @@ def make_agent(
     framework: str = "tensorflow",
     experiment_path: str | None = None,
     reward_threshold: float | None = None,
-    agent_class: type[Agent] | None = None,
+    agent_class: Callable[..., Agent] | None = None,
     **settings: Any,
 ) -> Agent:
     """An agent that a loop of yours drives.
@@ -82,7 +82,7 @@ def make_agent(
     :param framework: ``tensorflow``, ``jax`` or ``mxnet``
     :param experiment_path: directory for signals and checkpoints; None writes none
     :param reward_threshold: total reward with which an episode is a success; None takes the environment's own
-    :param agent_class: a subclass of ``Agent``
+    :param agent_class: a subclass of ``Agent``, or what makes one of the same arguments
     :param settings: any setting of the algorithm: by its short name (``learning_rate``), by its path from the agent's
         parameters (``**{"algorithm.discount": 0.98}``), or nested (``algorithm={"discount": 0.98}``)
     :raises CoachError: for bad input
