@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping, Sequence, Union
 
 import numpy as np
 
+from rl_coach.own_loop.spec_fields import shown
 from rl_coach.utils import CoachError
+
+Bound = Union[float, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
@@ -17,14 +20,14 @@ class Part:
 
     :param kind: ``float``, ``int`` or ``bool``
     :param shape: of its numbers
-    :param low: the smallest number
-    :param high: the largest number
+    :param low: the smallest number, or the smallest of each of its numbers in a row
+    :param high: the largest number, likewise
     """
 
     kind: str
     shape: tuple[int, ...] = ()
-    low: float = -math.inf
-    high: float = math.inf
+    low: Bound = -math.inf
+    high: Bound = math.inf
 
     @property
     def is_choice(self) -> bool:
@@ -37,9 +40,19 @@ class Part:
         return math.prod(self.shape)
 
     @property
+    def lows(self) -> np.ndarray:
+        """The smallest of each of its numbers, [size]."""
+        return np.broadcast_to(np.asarray(self.low, np.float64), self.size)
+
+    @property
+    def highs(self) -> np.ndarray:
+        """The largest of each of its numbers, [size]."""
+        return np.broadcast_to(np.asarray(self.high, np.float64), self.size)
+
+    @property
     def counts(self) -> list[int]:
         """Number of choices of each of its numbers."""
-        return [int(self.high - self.low) + 1] * self.size
+        return (self.highs - self.lows + 1).astype(int).tolist()
 
 
 Parts = Mapping[str, Part]
@@ -59,24 +72,29 @@ def part_of_space(space: Any) -> Part:
         return Part("int", (), float(space.start), float(space.start + space.n - 1))
     if isinstance(space, spaces.MultiBinary):
         return Part("bool", tuple(space.shape), 0.0, 1.0)
-    if (
-        isinstance(space, spaces.MultiDiscrete)
-        and len(set(np.ravel(space.nvec).tolist())) == 1
-        and not np.any(space.start)
-    ):
-        return Part("int", tuple(space.shape), 0.0, float(np.ravel(space.nvec)[0] - 1))
+    if isinstance(space, spaces.MultiDiscrete):
+        return Part("int", tuple(space.shape), _row(space.start), _row(space.start + space.nvec - 1))
     if isinstance(space, spaces.Box):
-        return Part("float", tuple(space.shape), float(np.min(space.low)), float(np.max(space.high)))
-    raise CoachError(f"the space {space} is none that an agent of a spec can have")
+        return Part("float", tuple(space.shape), _row(space.low), _row(space.high))
+    raise CoachError(f"an agent of a spec can have no space {shown(space)}")
 
 
-def observation_space(parts: Parts) -> Any:
+def _row(numbers: np.ndarray) -> tuple[float, ...]:
+    return tuple(np.ravel(numbers).astype(float).tolist())
+
+
+def observation_space(given: Any, parts_of: Callable[[Any], Parts]) -> Any:
     """Gymnasium's space of states.
 
+    :param given: it, or a description
+    :param parts_of: the parts that a description is of
     :raises CoachError: there are none
     """
     import gymnasium
 
+    if isinstance(given, gymnasium.Space):
+        return given
+    parts = parts_of(given)
     if not parts:
         raise CoachError("a spec needs at least one state")
     spaces = {name: _box(part) for name, part in parts.items()}
@@ -87,9 +105,9 @@ def _box(part: Part) -> Any:
     import gymnasium
 
     if part.is_choice and not part.shape:
-        return gymnasium.spaces.Discrete(part.counts[0], start=int(part.low))
-    low, high = np.float32(part.low), np.float32(part.high)
-    if len(part.shape) == 3 and (low, high) == (0, 255):
+        return gymnasium.spaces.Discrete(part.counts[0], start=int(part.lows[0]))
+    low, high = (bounds.astype(np.float32).reshape(part.shape) for bounds in (part.lows, part.highs))
+    if len(part.shape) == 3 and np.all(low == 0) and np.all(high == 255):
         return gymnasium.spaces.Box(0, 255, part.shape, np.uint8)
     return gymnasium.spaces.Box(low, high, part.shape, np.float32)
 
@@ -116,8 +134,8 @@ class Actions:
         from gymnasium import spaces
 
         if not parts[0].is_choice:
-            low = np.concatenate([np.full(part.size, part.low, np.float32) for part in parts])
-            high = np.concatenate([np.full(part.size, part.high, np.float32) for part in parts])
+            low = np.concatenate([part.lows for part in parts]).astype(np.float32)
+            high = np.concatenate([part.highs for part in parts]).astype(np.float32)
             return spaces.Box(low, high, dtype=np.float32)
         counts = [count for part in parts for count in part.counts]
         return spaces.Discrete(counts[0]) if len(counts) == 1 else spaces.MultiDiscrete(counts)
@@ -144,14 +162,20 @@ class Actions:
             if np.shape(given) != part.shape:
                 raise CoachError(f"an action has the shape {np.shape(given)}, not {part.shape}")
             values = np.ravel(np.asarray(given))
-            columns.append(values.astype(int) - int(part.low) if part.is_choice else values.astype(np.float32))
+            columns.append(values.astype(int) - part.lows.astype(int) if part.is_choice else values.astype(np.float32))
         flat = np.concatenate(columns)
         return int(flat[0]) if self.space.shape == () else flat
 
     def as_data(self) -> dict[str, Any]:
         """The parts as JSON."""
         return {
-            name: {**asdict(part), "low": repr(part.low), "high": repr(part.high)} for name, part in self.parts.items()
+            name: {
+                "kind": part.kind,
+                "shape": list(part.shape),
+                "low": [repr(number) for number in part.lows.tolist()],
+                "high": [repr(number) for number in part.highs.tolist()],
+            }
+            for name, part in self.parts.items()
         }
 
     @classmethod
@@ -162,7 +186,7 @@ class Actions:
         """
         try:
             parts = {
-                name: Part(str(one["kind"]), tuple(one["shape"]), float(one["low"]), float(one["high"]))
+                name: Part(one["kind"], tuple(one["shape"]), *(tuple(map(float, one[end])) for end in ("low", "high")))
                 for name, one in data.items()
             }
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -172,7 +196,7 @@ class Actions:
 
 def _as_kind(part: Part, values: np.ndarray) -> Any:
     if part.is_choice:
-        values = values.astype(int) + int(part.low)
+        values = values.astype(int) + part.lows.astype(int).reshape(part.shape)
     if part.kind == "bool":
         values = values.astype(bool)
     return values if part.shape else values.item()

@@ -33,6 +33,7 @@ from rl_coach.own_loop.spec_parts import (
     SEPARATE,
     Definition,
     Stack,
+    keep_episodes_for,
     left_out,
     line,
     put_stack,
@@ -75,11 +76,18 @@ def Dict(spaces: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any
 
 
 def _parts(given: Any, where: str) -> dict[str, Part]:
-    if isinstance(given, Mapping) and not isinstance(given.get("type"), str):
-        return {str(name): _part(one, f"{where}.{name}") for name, one in given.items()}
-    if isinstance(given, Mapping) and given["type"].lower() == "dict":
-        return {str(name): _part(one, f"{where}.{name}") for name, one in given.items() if name != "type"}
-    return {SINGLE: _part(given, where)}
+    named = getattr(given, "spaces", None)  # of Gymnasium's Dict
+    if isinstance(named, Mapping):
+        return {name: part_of_space(one) for name, one in named.items()}
+    if not isinstance(given, Mapping) or (isinstance(given.get("type"), (str, type)) and not _is_dict(given)):
+        return {SINGLE: _part(given, where)}
+    Fields(given, where)  # its keys are texts
+    named = {name: one for name, one in given.items() if not (name == "type" and _is_dict(given))}
+    return {name: _part(one, f"{where}.{name}") for name, one in named.items()}
+
+
+def _is_dict(given: Mapping[str, Any]) -> bool:
+    return isinstance(given.get("type"), str) and given["type"].lower() == "dict"
 
 
 def _part(given: Any, where: str) -> Part:
@@ -90,12 +98,12 @@ def _part(given: Any, where: str) -> Part:
     elif not isinstance(given, Mapping):
         return part_of_space(given)
     fields = Fields(given, where)
-    kind = fields.get("type")
-    kind = (kind.__name__ if isinstance(kind, type) else str(kind)).lower()
-    if kind not in _KINDS:
-        raise CoachError(f"the spec's '{fields.path('type')}' is float, int or bool, not {shown(kind)}")
-    kind, shape = _KINDS[kind], fields.get("shape")
-    shape = () if shape in (None, (), []) else shape_of(shape, fields.path("shape"))
+    named, shape = fields.get("type"), fields.get("shape")
+    name = named.__name__ if isinstance(named, type) else named
+    if not isinstance(name, str) or name.lower() not in _KINDS:
+        raise CoachError(f"the spec's '{fields.path('type')}' is float, int or bool, not {shown(named)}")
+    kind = _KINDS[name.lower()]
+    shape = shape_of(shape, fields.path("shape"))
     fields.flag("add_batch_rank")
     low, high = fields.number("low"), fields.number("high")
     fields.finish()
@@ -192,7 +200,8 @@ def _ring_buffer(fields: Fields) -> None:
 
 def _dqn(fields: Fields, space: Any) -> Definition:
     is_double = fields.flag("double_q") is not False
-    definition, _ = _common(DDQNAgentParameters() if is_double else DQNAgentParameters(), fields, space)
+    definition, stack = _common(DDQNAgentParameters() if is_double else DQNAgentParameters(), fields, space)
+    keep_episodes_for(definition, stack)
     is_dueling = fields.flag("dueling_q") is not False
     adapter = fields.fields("action_adapter_spec")
     if adapter is not None:

@@ -66,7 +66,7 @@ class Family:
         for name, value in ((self.states[0], states), (self.actions[0], actions)):
             if value is None:
                 raise CoachError(f"a spec of {self.name} needs {name}")
-        space = observation_space(self.parts_of_states(states))
+        space = observation_space(states, self.parts_of_states)
         plain = {name: one for name, one in document.items() if name not in (*self.states, *self.actions)}
         return self.made(plain, space, Actions(self.parts_of_actions(actions)), arguments)
 

@@ -65,8 +65,21 @@ def _parsed_yaml(text: str) -> Any:
 
 def shown(value: Any) -> str:
     """A value for a message of one line."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python does not write a whole number of thousands of digits
+        text = f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+
+
+def _is_number(value: Any) -> bool:
+    """True for a finite number; not for a truth value."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that is larger than any float
+        return False
 
 
 def whole_number(value: Any, where: str, low: int = 1, high: int = 10**9) -> int:
@@ -74,18 +87,17 @@ def whole_number(value: Any, where: str, low: int = 1, high: int = 10**9) -> int
 
     :raises CoachError: it is none, or out of its range
     """
-    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
-    if not is_number or not math.isfinite(value) or value != int(value) or not low <= value <= high:
+    if not _is_number(value) or value != int(value) or not low <= value <= high:
         raise CoachError(f"the spec's '{where}' is a whole number from {low} to {high:,}, not {shown(value)}")
     return int(value)
 
 
 def shape_of(value: Any, where: str) -> tuple[int, ...]:
-    """A shape: whole numbers, or a single one.
+    """A shape: whole numbers, or a single one; None for that of a number.
 
     :raises CoachError: it is none, or of more numbers than an observation or an action can have
     """
-    sizes = value if isinstance(value, (list, tuple)) else [value]
+    sizes = [] if value is None else value if isinstance(value, (list, tuple)) else [value]
     shape = tuple(whole_number(size, where) for size in sizes)
     if math.prod(shape) > _MOST_NUMBERS:
         raise CoachError(f"the spec's '{where}' has more than {_MOST_NUMBERS:,} numbers: {shown(value)}")
@@ -131,8 +143,7 @@ class Fields:
         value = self.get(name)
         if value is None:
             return None
-        is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
-        if not is_number or not math.isfinite(value) or not low <= value <= high:
+        if not _is_number(value) or not low <= value <= high:
             limits = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
             raise CoachError(f"the spec's '{self.path(name)}' is a number{limits}, not {shown(value)}")
         return float(value)
@@ -169,13 +180,18 @@ class Fields:
             return None
         return Fields({"type": value} if isinstance(value, str) else value, self.path(name))
 
+    def is_type(self, name: str) -> bool:
+        """True if the ``type`` is this one."""
+        kind = self.get("type")
+        return isinstance(kind, str) and kind == name
+
     def refuse(self, reason: str, *names: str) -> None:
         """
         :raises CoachError: a key has a value, though its meaning is not to be had here
         """
         for name in names:
             value = self.get(name)
-            if value is not None and value is not False and value != [] and value != {}:
+            if not (value is None or value is False or (isinstance(value, (list, tuple, dict)) and not value)):
                 raise CoachError(f"the spec's '{self.path(name)}': {reason}")
 
     def finish(self) -> None:

@@ -11,6 +11,7 @@ from rl_coach.architectures.layers import BatchnormActivationDropout, Conv2d, De
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters, NetworkParameters
 from rl_coach.core_types import EnvironmentSteps
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
@@ -23,7 +24,10 @@ logger = logging.getLogger("rl_coach")
 OPTIMIZERS = {"adam": "Adam", "rmsprop": "RMSProp", "gradient_descent": "SGD", "sgd": "SGD"}
 ACTIVATIONS = {
     **{name: name for name in ("relu", "tanh", "sigmoid", "elu", "selu", "softplus", "leaky_relu")},
-    "lrelu": "leaky_relu", "linear": "none", "identity": "none", "none": "none",
+    "lrelu": "leaky_relu",
+    "linear": "none",
+    "identity": "none",
+    "none": "none",
 }
 _MOST_UNITS = 65_536
 SEPARATE = "use_separate_networks_per_head"
@@ -146,7 +150,7 @@ def put_stack(network: NetworkParameters, stack: Stack | None, space: Any) -> No
         return
     network.input_embedders_parameters = {
         name: InputEmbedderParameters(
-            activation_function="none", scheme=list(stack.convolutions) if len(part.shape) == 3 else []
+            activation_function="none", scheme=list(stack.convolutions) if len(part.shape or ()) == 3 else []
         )
         for name, part in named.items()
     }
@@ -167,6 +171,12 @@ def set_optimizer(definition: Definition, fields: Fields | None, networks: Seque
     fields.finish()
 
 
+def keep_episodes_for(definition: Definition, stack: Stack | None) -> None:
+    """Give a network with an LSTM the memory that it learns from: one of whole episodes."""
+    if stack is not None and stack.cells is not None:
+        definition.parameters.memory = EpisodicExperienceReplayParameters()
+
+
 def set_replay(
     definition: Definition, fields: Fields | None, kinds: Mapping[str, bool], keys: Mapping[str, str]
 ) -> None:
@@ -177,8 +187,9 @@ def set_replay(
     """
     if fields is None:
         return
-    kind = fields.choice("type", kinds)
-    if kind is not None:
+    keeps_episodes = isinstance(definition.parameters.memory, EpisodicExperienceReplayParameters)
+    kind = fields.choice("type", [one for one in kinds if not (keeps_episodes and kinds[one])])
+    if kind is not None and not keeps_episodes:
         is_prioritized = kinds[kind]
         definition.parameters.memory = (
             PrioritizedExperienceReplayParameters() if is_prioritized else ExperienceReplayParameters()
@@ -201,7 +212,8 @@ def after(start: int, first: float, schedule: Schedule) -> Schedule:
     """A schedule that keeps its first value for ``start`` steps before it begins."""
     if not start:
         return schedule
-    return PieceWiseSchedule([(ConstantSchedule(first), EnvironmentSteps(start)), (schedule, EnvironmentSteps(1))])
+    # a piece has a value more than steps: that of before its first step
+    return PieceWiseSchedule([(ConstantSchedule(first), EnvironmentSteps(start - 1)), (schedule, EnvironmentSteps(1))])
 
 
 def left_out(fields: Fields, name: str, reason: str) -> None:

@@ -7,6 +7,7 @@ A loop that was written for TensorForce runs with its imports changed::
 
 from __future__ import annotations
 
+import math
 import pathlib
 from functools import partial
 from typing import Any, Iterable, Mapping
@@ -33,6 +34,7 @@ from rl_coach.own_loop.spec_parts import (
     Definition,
     Stack,
     after,
+    keep_episodes_for,
     left_out,
     line,
     put_stack,
@@ -45,14 +47,7 @@ from rl_coach.utils import CoachError
 
 _WITHOUT_EFFECT = ("scope", "device", "batching_capacity", "batched_observe", "log_level", "name")
 _NEITHER = ("states_preprocessing", "preprocessing", "reward_preprocessing", "variable_noise", "distributions")
-_KINDS = {
-    "float": "float",
-    "int": "int",
-    "bool": "bool",
-    "<class 'float'>": "float",
-    "<class 'int'>": "int",
-    "<class 'bool'>": "bool",
-}
+_KINDS = ("float", "int", "bool")
 _REPLAY = {"replay": False, "naive_prioritized_replay": True, "prioritized_replay": True}
 _MOST_ACTIONS = 4096
 
@@ -62,18 +57,23 @@ _MOST_ACTIONS = 4096
 
 def _parts(given: Any, where: str, is_action: bool) -> dict[str, Part]:
     if not isinstance(given, Mapping):
-        return {SINGLE: part_of_space(given)}
+        named = getattr(given, "spaces", None)  # of Gymnasium's Dict
+        parts = named if isinstance(named, Mapping) else {SINGLE: given}
+        return {name: part_of_space(one) for name, one in parts.items()}
     if not any(isinstance(given.get(name), Mapping) for name in given):
         return {SINGLE: _part(Fields(given, where), is_action)}
-    return {str(name): _part(Fields(one, f"{where}.{name}"), is_action) for name, one in given.items()}
+    Fields(given, where)  # its keys are texts
+    return {name: _part(Fields(one, f"{where}.{name}"), is_action) for name, one in given.items()}
 
 
 def _part(fields: Fields, is_action: bool) -> Part:
-    kind = str(fields.get("type") or ("int" if is_action else "float"))
-    if kind not in _KINDS:
-        raise CoachError(f"the spec's '{fields.path('type')}' is float, int or bool, not {shown(kind)}")
-    kind, shape = _KINDS[kind], fields.get("shape")
-    shape = () if shape in (None, (), []) else shape_of(shape, fields.path("shape"))
+    given, shape = fields.get("type"), fields.get("shape")
+    kind = given.__name__ if isinstance(given, type) else given
+    if kind is None:
+        kind = "int" if is_action else "float"
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise CoachError(f"the spec's '{fields.path('type')}' is float, int or bool, not {shown(given)}")
+    shape = shape_of(shape, fields.path("shape"))
     low, high = fields.number("min_value"), fields.number("max_value")
     count = fields.whole("num_actions", "num_values", "num_states", high=_MOST_ACTIONS)
     fields.finish()
@@ -83,15 +83,10 @@ def _part(fields: Fields, is_action: bool) -> Part:
         return Part(kind, shape, 0.0, count - 1.0)
     if is_action and kind == "int":
         raise CoachError(f"the spec's '{fields.path('num_actions')}' is missing")
-    limits = Part(
-        "float", shape, *(default if one is None else one for one, default in ((low, -_INFINITY), (high, _INFINITY)))
-    )
-    if limits.low >= limits.high:
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    if low >= high:
         raise CoachError(f"the spec's '{fields.path('max_value')}' is above 'min_value', not {high:g}")
-    return limits
-
-
-_INFINITY = float("inf")
+    return Part("float", shape, low, high)
 
 
 def _states(given: Any) -> Parts:
@@ -126,7 +121,7 @@ def _common(parameters: AgentParameters, fields: Fields, space: Any) -> tuple[De
 
 def _optimizer(definition: Definition, fields: Fields | None) -> int | None:
     """An optimizer, which may be one of several steps. :return: number of its steps"""
-    if fields is None or fields.get("type") != "multi_step":
+    if fields is None or not fields.is_type("multi_step"):
         set_optimizer(definition, fields, ["main"])
         return None
     steps, inner = fields.whole("num_steps", high=10**6), fields.fields("optimizer")
@@ -152,7 +147,7 @@ def _update_mode(fields: Fields, default_unit: str) -> tuple[str, int | None, in
 
 def _value_agent(parameters: AgentParameters, fields: Fields, space: Any) -> Definition:
     """An agent with a replay memory."""
-    definition, _ = _common(parameters, fields, space)
+    definition, stack = _common(parameters, fields, space)
     unit, batch, every = _update_mode(fields, "timesteps")
     definition.set(
         "network_wrappers['main'].batch_size", batch if batch is None or batch <= 10**5 else _too_many(batch)
@@ -166,7 +161,8 @@ def _value_agent(parameters: AgentParameters, fields: Fields, space: Any) -> Def
         for name in ("include_next_states", "random_sampling"):
             memory.flag(name)
         memory.whole("buffer_size")
-    set_replay(definition, memory, {"replay": False} if _is_episodic(parameters) else _REPLAY, keys)
+    keep_episodes_for(definition, stack)
+    set_replay(definition, memory, _REPLAY, keys)
     if memory is not None:
         memory.finish()
     definition.set("algorithm.num_consecutive_training_steps", _optimizer(definition, fields.fields("optimizer")))
@@ -175,10 +171,6 @@ def _value_agent(parameters: AgentParameters, fields: Fields, space: Any) -> Def
     _target(definition, fields)
     fields.refuse("agents that learn values have no such term", "entropy_regularization")
     return definition
-
-
-def _is_episodic(parameters: AgentParameters) -> bool:
-    return isinstance(parameters, NAFAgentParameters)
 
 
 def _too_many(batch: int) -> int:
@@ -326,7 +318,7 @@ def _baseline(definition: Definition, fields: Fields, stack: Stack | None) -> st
         sizes = baseline.get("sizes")
         baseline.finish()
         own = None if stack is None else stack.units
-        if sizes is not None and own is not None and list(sizes) != own:
+        if sizes is not None and own is not None and (not isinstance(sizes, (list, tuple)) or list(sizes) != own):
             raise CoachError(f"the spec's 'baseline.sizes' are those of the network here, {own}, not {shown(sizes)}")
     if optimizer is not None:
         _optimizer_of_baseline(definition, optimizer)
@@ -336,7 +328,7 @@ def _baseline(definition: Definition, fields: Fields, stack: Stack | None) -> st
 def _optimizer_of_baseline(definition: Definition, fields: Fields) -> None:
     """An optimizer that has to be that of the policy."""
     own = Definition(definition.parameters)
-    if fields.get("type") == "multi_step":
+    if fields.is_type("multi_step"):
         left_out(fields, "num_steps", "policy and baseline are updated together")
     _optimizer(own, fields)
     for path, value in own.settings.items():
