@@ -132,7 +132,8 @@ def test_policies_of_both():
     sac = made(
         {
             "type": "sac", "state_space": rlgraph.FloatBox(shape=3), "action_space": rlgraph.FloatBox(-2, 2, (1,)),
-            "initial_alpha": 0.5, "target_entropy": -1.0, "double_q": True, "network_spec": [{"type": "dense", "units": 8}],
+            "initial_alpha": 0.5, "target_entropy": -1.0, "double_q": True,
+            "network_spec": [{"type": "dense", "units": 8}],
             "value_function_spec": [{"type": "dense", "units": 4}], "update_spec": {"sync_tau": 0.01, "batch_size": 8},
             "optimizer_spec": {"learning_rate": 0.001}, "value_function_optimizer_spec": {"learning_rate": 0.002},
         }
@@ -229,9 +230,11 @@ HOSTILE_DOCUMENTS = [
     {"type": 3}, {"type": "dqm"}, {"type": "trpo_agent"}, {"type": "apex"}, {"type": "impala"}, {1: 2}, b"dqn",
     "[" * 100_000, "{'type': *a}", {"type": "dqn_agent"}, {"type": "dqn"}, {**DQN, "states": None},
     {**DQN, "typ": 1}, {**DQN, "discout": 1}, {**RLGRAPH_DQN, "memory": {}}, {**DQN, "memory_spec": {"type": "replay"}},
-    {**DQN, "batch_size": 3}, {**DQN, "actions": {"a": {"type": "int", "num_actions": 2}, "b": {"type": "float"}}},
+    {**DQN, "batch_size": 3},
+    {**DQN, "actions": {"a": {"type": "int", "num_actions": 2}, "b": {"type": "float"}}},
     {**DQN, "actions": {}}, {**DQN, "states": {}}, {**DQN, "states": {"type": "float", "shape": [10**12]}},
-    {**DQN, "actions": {"type": "int", "num_actions": 10**9}}, {**DQN, "actions": {"type": "int", "shape": 99, "num_actions": 9}},
+    {**DQN, "actions": {"type": "int", "num_actions": 10**9}},
+    {**DQN, "actions": {"type": "int", "shape": 99, "num_actions": 9}},
     {**DQN, "actions": {"type": "float", "min_value": 2, "max_value": 1}}, {**DQN, "actions": {"type": "float"}},
     {**DQN, "network": [{"type": "dense"}]}, {**DQN, "network": [{"type": "dense", "size": 10**9}]},
     {**DQN, "network": [{"type": "lstm", "size": 2}, {"type": "dense", "size": 2}]},
@@ -259,7 +262,8 @@ NESTED = ("memory", "optimizer", "update_mode", "actions_exploration", "memory_s
 
 def changed():
     """Specs in which one value, at whatever depth, is a bad one."""
-    for number, (spec, name) in enumerate((spec, name) for spec in (DQN, RLGRAPH_DQN) for name in spec):
+    places = [(one, name) for one in (DQN, RLGRAPH_DQN) for name in one]
+    for number, (spec, name) in enumerate(places):
         for offset in range(4):
             yield {**spec, name: BAD[(number * 7 + offset * 5) % len(BAD)]}
         for offset, key in enumerate(spec[name] if name in NESTED else ()):
