@@ -499,7 +499,7 @@ def _renamed(demonstration: Any) -> dict[str, Any]:
     if demonstration.get("internals"):
         raise CoachError(INTERNALS)
     names = {"reward": "rewards", "terminal": "terminals", "state": "states", "action": "actions"}
-    return {names.get(name, name): value for name, value in demonstration.items() if name != "internals"}
+    return {names.get(str(name), str(name)): value for name, value in demonstration.items() if name != "internals"}
 
 
 INTERNALS = "internals are kept by the agent: give none"

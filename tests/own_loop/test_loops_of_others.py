@@ -41,7 +41,10 @@ def test_the_quick_start_of_tensorforce(capsys):
     from rl_coach.own_loop.tensorforce import OpenAIGym, PPOAgent, Runner  # from tensorforce.agents import PPOAgent
 
     environment = OpenAIGym("CartPole-v1", visualize=False)
-    network_spec = [dict(type="dense", size=32, activation="tanh"), dict(type="dense", size=32, activation="tanh")]
+    network_spec = [
+        {"type": "dense", "size": 32, "activation": "tanh"},
+        {"type": "dense", "size": 32, "activation": "tanh"},
+    ]
     agent = PPOAgent(
         states=environment.states,
         actions=environment.actions,
@@ -49,19 +52,19 @@ def test_the_quick_start_of_tensorforce(capsys):
         states_preprocessing=None,
         actions_exploration=None,
         reward_preprocessing=None,
-        update_mode=dict(unit="episodes", batch_size=2, frequency=2),
-        memory=dict(type="latest", include_next_states=False, capacity=5000),
+        update_mode={"unit": "episodes", "batch_size": 2, "frequency": 2},
+        memory={"type": "latest", "include_next_states": False, "capacity": 5000},
         distributions=None,
         entropy_regularization=0.01,
         baseline_mode="states",
-        baseline=dict(type="mlp", sizes=[32, 32]),
-        baseline_optimizer=dict(type="multi_step", optimizer=dict(type="adam", learning_rate=1e-3), num_steps=5),
+        baseline={"type": "mlp", "sizes": [32, 32]},
+        baseline_optimizer={"type": "multi_step", "optimizer": {"type": "adam", "learning_rate": 1e-3}, "num_steps": 5},
         gae_lambda=0.97,
         likelihood_ratio_clipping=0.2,
-        step_optimizer=dict(type="adam", learning_rate=1e-3),
+        step_optimizer={"type": "adam", "learning_rate": 1e-3},
         subsampling_fraction=0.2,
         optimization_steps=25,
-        execution=dict(type="single", session_config=None, distributed_spec=None),
+        execution={"type": "single", "session_config": None, "distributed_spec": None},
         **SETTINGS,
     )
     runner = Runner(agent=agent, environment=environment)
@@ -80,8 +83,8 @@ def test_the_quick_start_of_tensorforce(capsys):
 def test_a_loop_of_tensorforces_readme():
     from rl_coach.own_loop.tensorforce import Agent  # from tensorforce.agents import Agent
 
-    states, actions = dict(type="float", shape=(10,)), dict(type="int", num_actions=3)
-    agent = Agent.from_spec(spec=TF_DQN, kwargs=dict(states=states, actions=actions), **SETTINGS)
+    states, actions = {"type": "float", "shape": (10,)}, {"type": "int", "num_actions": 3}
+    agent = Agent.from_spec(spec=TF_DQN, kwargs={"states": states, "actions": actions}, **SETTINGS)
     rng = np.random.default_rng(0)
     for _ in range(6):
         agent.reset()
@@ -158,8 +161,8 @@ def test_an_independent_action_is_not_observed():
 class Corridor:
     """TensorForce's kind of environment: five steps to the right end it."""
 
-    states = dict(type="float", shape=1)
-    actions = dict(type="int", num_actions=2)
+    states = {"type": "float", "shape": 1}
+    actions = {"type": "int", "num_actions": 2}
 
     def reset(self):
         self.place = 0
@@ -204,7 +207,7 @@ def test_the_loop_of_rlgraphs_readme(tmp_path):
     state, losses = environment.reset(), []
     for _ in range(60):
         action, preprocessed_state = agent.get_action(states=state, extra_returns="preprocessed_states")
-        next_state, reward, terminal, info = environment.step(action)
+        next_state, reward, terminal, _info = environment.step(action)
         agent.observe(
             preprocessed_states=preprocessed_state, actions=action, internals=[], next_states=next_state,
             rewards=reward, terminals=terminal,

@@ -224,7 +224,7 @@ def test_images_get_the_convolutions():
 # what is refused
 
 BAD = [None, True, -1, 0.5, math.nan, math.inf, 10**5000, "much", b"bytes", [], [1, "a"], {}, {"type": "none"},
-       {"type": ["dqn"]}, {1: 2}, object(), lambda: 0, np.zeros((2, 2)), "two\nlines", {"type": "replay\n"}]  # fmt: skip
+       {"type": ["dqn"]}, {1: 2}, object(), lambda: 0, np.zeros((2, 2)), "a\nb", {"type": "replay\n"}]  # fmt: skip
 HOSTILE_DOCUMENTS = [
     None, 3, [], "", "{", "[1]", "type: dqn: x", "no_such_file.json", "x\0y.json", "/", "a\nb", {"type": None},
     {"type": 3}, {"type": "dqm"}, {"type": "trpo_agent"}, {"type": "apex"}, {"type": "impala"}, {1: 2}, b"dqn",
