@@ -19,11 +19,12 @@ from rl_coach.own_loop.making import environment_parameters, make_graph, make_ta
 from rl_coach.own_loop.places import Places, row
 from rl_coach.policy.export import acting_now, export_acting
 from rl_coach.policy.policy import Policy
-from rl_coach.utilities.dynamic_import import class_path
+from rl_coach.utilities.dynamic_import import class_path, short_dynamic_import
 from rl_coach.utils import CoachError
 from rl_coach.vector_level_manager import VectorLevelManager
 
 DEFINITION_FILE = "agent.json"
+_SPECS = "rl_coach.own_loop.specs"  # which makes subclasses of Agent
 
 
 class Agent:
@@ -64,6 +65,25 @@ class Agent:
         self._definition = dict(definition or {})
         self._evaluation_rewards: list[float] | None = None
         self._policy: tuple[tuple[int, int], Policy] | None = None
+
+    @classmethod
+    def from_spec(cls, spec: Any = None, kwargs: Mapping[str, Any] | None = None, **additions: Any) -> Agent:
+        """The agent of a specification as TensorForce (0.3, 0.4) or RLgraph writes them.
+
+        ``Agent.from_spec("dqn.json", states=dict(type="float", shape=4), actions=dict(type="int", num_actions=2))``
+
+        What a specification leaves out is as the algorithm has it in Coach. The agent has the methods of that system:
+        see ``rl_coach.own_loop.tensorforce`` and ``rl_coach.own_loop.rlgraph``.
+
+        :param spec: a dict, its JSON or YAML text, or the path of a file with one of these; its ``type`` says which
+            algorithm of which system it is of
+        :param kwargs: keys that count instead of those of ``spec``
+        :param additions: likewise, as ``states`` and ``actions`` of TensorForce and ``state_space`` and
+            ``action_space`` of RLgraph; and the arguments of ``make_agent`` from ``num_envs`` on
+        :raises CoachError: it is wrong, or says what has no meaning here; in one line
+        """
+        agent: Agent = short_dynamic_import(f"{_SPECS}:agent_from_spec")(spec, {**(kwargs or {}), **additions})
+        return agent
 
     # facts
 
@@ -454,10 +474,13 @@ class Agent:
         :return: the path of the checkpoint in it
         """
         graph, directory = self.graph_manager, pathlib.Path(path)
-        definition = recorded.plain_definition(self._definition, graph)
+        definition = self._definition_to_save()
         directory.mkdir(parents=True, exist_ok=True)
         (directory / DEFINITION_FILE).write_text(json.dumps(definition, indent=1))
         return graph.checkpoints.save_to(str(directory), graph.get_state(), graph.progress.last_evaluation)
+
+    def _definition_to_save(self) -> dict[str, Any]:
+        return recorded.plain_definition(self._definition, self.graph_manager)
 
     @classmethod
     def load(cls, path: str | pathlib.Path, **arguments: Any) -> Agent:
@@ -469,12 +492,11 @@ class Agent:
         :raises CoachError: there is none, it is damaged, or an argument is missing
         """
         definition = recorded.read_definition(pathlib.Path(path) / DEFINITION_FILE)
-        agent = make_agent(
-            **{
-                "agent_class": cls,
-                **recorded.arguments(definition, arguments, inspect.signature(make_agent).parameters),
-            }
-        )
+        if "spec" in definition:
+            agent: Agent = short_dynamic_import(f"{_SPECS}:agent_of_saved_spec")(definition["spec"], arguments)
+        else:
+            known = inspect.signature(make_agent).parameters
+            agent = make_agent(**{"agent_class": cls, **recorded.arguments(definition, arguments, known)})
         agent.graph_manager.restore_checkpoint(str(path), continue_run=True)
         return agent
 
@@ -506,7 +528,7 @@ def make_agent(
     framework: str = "tensorflow",
     experiment_path: str | None = None,
     reward_threshold: float | None = None,
-    agent_class: type[Agent] | None = None,
+    agent_class: Callable[..., Agent] | None = None,
     **settings: Any,
 ) -> Agent:
     """An agent that a loop of yours drives.
@@ -527,7 +549,7 @@ def make_agent(
     :param framework: ``tensorflow``, ``jax`` or ``mxnet``
     :param experiment_path: directory for signals and checkpoints; None writes none
     :param reward_threshold: total reward with which an episode is a success; None takes the environment's own
-    :param agent_class: a subclass of ``Agent``
+    :param agent_class: a subclass of ``Agent``, or what makes one of the same arguments
     :param settings: any setting of the algorithm: by its short name (``learning_rate``), by its path from the agent's
         parameters (``**{"algorithm.discount": 0.98}``), or nested (``algorithm={"discount": 0.98}``)
     :raises CoachError: for bad input

@@ -189,6 +189,18 @@ def _plain(value: Any) -> Any:
     return {"call": text} if repr(assignment.value) == repr(value) else _NOT_SAVED
 
 
+def as_json(value: Any, what: str) -> Any:
+    """A value as JSON.
+
+    :param what: its name for the message
+    :raises CoachError: it has parts that cannot be written
+    """
+    written = _plain(value)
+    if written is _NOT_SAVED:
+        raise CoachError(f"{what} has values that cannot be saved: they are no plain data")
+    return written
+
+
 def _restored(value: Any) -> Any:
     if isinstance(value, list):
         return [_restored(item) for item in value]

@@ -1,0 +1,202 @@
+"""States and actions as TensorForce and RLgraph describe them, and Gymnasium's spaces that stand for them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping, Sequence, Union
+
+import numpy as np
+
+from rl_coach.own_loop.spec_fields import shown
+from rl_coach.utils import CoachError
+
+Bound = Union[float, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A state or an action of one name.
+
+    :param kind: ``float``, ``int`` or ``bool``
+    :param shape: of its numbers
+    :param low: the smallest number, or the smallest of each of its numbers in a row
+    :param high: the largest number, likewise
+    """
+
+    kind: str
+    shape: tuple[int, ...] = ()
+    low: Bound = -math.inf
+    high: Bound = math.inf
+
+    @property
+    def is_choice(self) -> bool:
+        """True for a number of a few."""
+        return self.kind != "float"
+
+    @property
+    def size(self) -> int:
+        """Number of its numbers."""
+        return math.prod(self.shape)
+
+    @property
+    def lows(self) -> np.ndarray:
+        """The smallest of each of its numbers, [size]."""
+        return np.broadcast_to(np.asarray(self.low, np.float64), self.size)
+
+    @property
+    def highs(self) -> np.ndarray:
+        """The largest of each of its numbers, [size]."""
+        return np.broadcast_to(np.asarray(self.high, np.float64), self.size)
+
+    @property
+    def counts(self) -> list[int]:
+        """Number of choices of each of its numbers."""
+        return (self.highs - self.lows + 1).astype(int).tolist()
+
+
+Parts = Mapping[str, Part]
+SINGLE = ""
+"""The name of the only part, where the user's value is no dict."""
+
+
+def part_of_space(space: Any) -> Part:
+    """The part that a space of Gymnasium's stands for.
+
+    :raises CoachError: it is of another kind
+    """
+    import gymnasium
+
+    spaces = gymnasium.spaces
+    if isinstance(space, spaces.Discrete):
+        return Part("int", (), float(space.start), float(space.start + space.n - 1))
+    if isinstance(space, spaces.MultiBinary):
+        return Part("bool", tuple(space.shape), 0.0, 1.0)
+    if isinstance(space, spaces.MultiDiscrete):
+        return Part("int", tuple(space.shape), _row(space.start), _row(space.start + space.nvec - 1))
+    if isinstance(space, spaces.Box):
+        return Part("float", tuple(space.shape), _row(space.low), _row(space.high))
+    raise CoachError(f"an agent of a spec can have no space {shown(space)}")
+
+
+def _row(numbers: np.ndarray) -> tuple[float, ...]:
+    return tuple(np.ravel(numbers).astype(float).tolist())
+
+
+def observation_space(given: Any, parts_of: Callable[[Any], Parts]) -> Any:
+    """Gymnasium's space of states.
+
+    :param given: it, or a description
+    :param parts_of: the parts that a description is of
+    :raises CoachError: there are none
+    """
+    import gymnasium
+
+    if isinstance(given, gymnasium.Space):
+        return given
+    parts = parts_of(given)
+    if not parts:
+        raise CoachError("a spec needs at least one state")
+    spaces = {name: _box(part) for name, part in parts.items()}
+    return spaces[SINGLE] if SINGLE in spaces else gymnasium.spaces.Dict(spaces)
+
+
+def _box(part: Part) -> Any:
+    import gymnasium
+
+    if part.is_choice and not part.shape:
+        return gymnasium.spaces.Discrete(part.counts[0], start=int(part.lows[0]))
+    low, high = (bounds.astype(np.float32).reshape(part.shape) for bounds in (part.lows, part.highs))
+    if len(part.shape) == 3 and np.all(low == 0) and np.all(high == 255):
+        return gymnasium.spaces.Box(0, 255, part.shape, np.uint8)
+    return gymnasium.spaces.Box(low, high, part.shape, np.float32)
+
+
+class Actions:
+    """Actions of one name or of several: as an agent chooses them, which is a point of one space, and as the user's
+    environment takes them.
+
+    :param parts: the actions by name; a single one under ``SINGLE`` is no dict
+    :raises CoachError: there are none, or both choices and numbers
+
+    :ivar space: Gymnasium's space of what the agent chooses
+    """
+
+    def __init__(self, parts: Parts):
+        if not parts or len({part.is_choice for part in parts.values()}) > 1:
+            raise CoachError(
+                "the actions of one agent are all numbers (float), or all choices (int, bool), and not none"
+            )
+        self.parts = dict(parts)
+        self.space = self._space(list(parts.values()))
+
+    def _space(self, parts: Sequence[Part]) -> Any:
+        from gymnasium import spaces
+
+        if not parts[0].is_choice:
+            low = np.concatenate([part.lows for part in parts]).astype(np.float32)
+            high = np.concatenate([part.highs for part in parts]).astype(np.float32)
+            return spaces.Box(low, high, dtype=np.float32)
+        counts = [count for part in parts for count in part.counts]
+        return spaces.Discrete(counts[0]) if len(counts) == 1 else spaces.MultiDiscrete(counts)
+
+    def to_user(self, chosen: Any) -> Any:
+        """The action for the user's environment."""
+        numbers, found, begin = np.ravel(chosen), {}, 0
+        for name, part in self.parts.items():
+            values = numbers[begin : begin + part.size].reshape(part.shape)
+            begin += part.size
+            found[name] = _as_kind(part, values)
+        return found.get(SINGLE, found)
+
+    def from_user(self, action: Any) -> Any:
+        """The point of the agent's space for an action of the user's environment.
+
+        :raises CoachError: one is missing, or has another shape
+        """
+        columns = []
+        for name, part in self.parts.items():
+            if SINGLE not in self.parts and (not isinstance(action, Mapping) or name not in action):
+                raise CoachError(f"the action has no '{name}'")
+            given = action if name == SINGLE else action[name]
+            if np.shape(given) != part.shape:
+                raise CoachError(f"an action has the shape {np.shape(given)}, not {part.shape}")
+            values = np.ravel(np.asarray(given))
+            columns.append(values.astype(int) - part.lows.astype(int) if part.is_choice else values.astype(np.float32))
+        flat = np.concatenate(columns)
+        return int(flat[0]) if self.space.shape == () else flat
+
+    def as_data(self) -> dict[str, Any]:
+        """The parts as JSON."""
+        return {
+            name: {
+                "kind": part.kind,
+                "shape": list(part.shape),
+                "low": [repr(number) for number in part.lows.tolist()],
+                "high": [repr(number) for number in part.highs.tolist()],
+            }
+            for name, part in self.parts.items()
+        }
+
+    @classmethod
+    def from_data(cls, data: Any) -> Actions:
+        """What ``as_data`` described.
+
+        :raises CoachError: it is damaged
+        """
+        try:
+            parts = {
+                name: Part(one["kind"], tuple(one["shape"]), *(tuple(map(float, one[end])) for end in ("low", "high")))
+                for name, one in data.items()
+            }
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise CoachError(f"the saved actions are damaged: {error}") from error
+        return cls(parts)
+
+
+def _as_kind(part: Part, values: np.ndarray) -> Any:
+    if part.is_choice:
+        values = values.astype(int) + part.lows.astype(int).reshape(part.shape)
+    if part.kind == "bool":
+        values = values.astype(bool)
+    return values if part.shape else values.item()

@@ -1,0 +1,125 @@
+"""The loop of an agent and an environment, by the methods of TensorForce's ``Runner``."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable
+
+from rl_coach.own_loop.agent import Agent
+from rl_coach.utils import CoachError
+
+
+class Runner:
+    """An agent's loop over an environment.
+
+    :param agent: the agent
+    :param environment: of Gymnasium; or an object with ``reset() -> state`` and
+        ``execute(action) -> (state, terminal, reward)``
+    :param repeat_actions: number of times that the environment executes each action, whose rewards are summed
+    :raises CoachError: the environment has neither ``step`` nor ``execute``
+
+    :ivar episode: number of episodes that have ended
+    :ivar timestep: number of actions
+    :ivar episode_timestep: number of actions of the present episode
+    :ivar episode_rewards: the sum of the rewards of each episode
+    :ivar episode_timesteps: number of actions of each episode
+    :ivar episode_times: duration of each episode in seconds
+    """
+
+    def __init__(self, agent: Agent, environment: Any, repeat_actions: int = 1):
+        if not hasattr(environment, "execute") and not hasattr(environment, "step"):
+            raise CoachError(f"a Runner needs an environment with step or execute, not {type(environment).__name__}")
+        if repeat_actions < 1:
+            raise CoachError(f"repeat_actions is 1 or more, not {repeat_actions}")
+        self.agent = agent
+        self.environment = environment
+        self.repeat_actions = repeat_actions
+        self.episode = self.timestep = self.episode_timestep = 0
+        self.episode_rewards: list[float] = []
+        self.episode_timesteps: list[int] = []
+        self.episode_times: list[float] = []
+
+    @property
+    def global_episode(self) -> int:
+        """``episode``."""
+        return self.episode
+
+    @property
+    def global_timestep(self) -> int:
+        """``timestep``."""
+        return self.timestep
+
+    def run(
+        self,
+        num_episodes: int | None = None,
+        num_timesteps: int | None = None,
+        max_episode_timesteps: int | None = None,
+        deterministic: bool = False,
+        episode_finished: Callable[[Runner], Any] | None = None,
+        *,
+        episodes: int | None = None,
+        timesteps: int | None = None,
+    ) -> None:
+        """Play episodes.
+
+        :param num_episodes: number of episodes; None for no limit
+        :param num_timesteps: no further episode after so many actions; None for no limit
+        :param max_episode_timesteps: actions after which an episode is truncated; None for no limit
+        :param deterministic: act without exploration
+        :param episode_finished: called with this Runner after each episode; one that returns False ends the run
+        :param episodes: older name of ``num_episodes``, as ``timesteps`` of ``num_timesteps``
+        :raises CoachError: nothing would end the run
+        """
+        num_episodes = episodes if num_episodes is None else num_episodes
+        num_timesteps = timesteps if num_timesteps is None else num_timesteps
+        if num_episodes is None and num_timesteps is None and episode_finished is None:
+            raise CoachError("Runner.run needs num_episodes, num_timesteps, or an episode_finished that ends it")
+        until_episode = None if num_episodes is None else self.episode + num_episodes
+        until_timestep = None if num_timesteps is None else self.timestep + num_timesteps
+        while (until_episode is None or self.episode < until_episode) and (
+            until_timestep is None or self.timestep < until_timestep
+        ):
+            self._play(max_episode_timesteps, deterministic)
+            if episode_finished is not None and episode_finished(self) is False:
+                break
+
+    def _play(self, limit: int | None, deterministic: bool) -> None:
+        """Play an episode."""
+        begin, total, is_over = time.monotonic(), 0.0, False
+        self.agent.reset()
+        state, self.episode_timestep = self._first_state(), 0
+        while not is_over:
+            action = self.agent.act(state, deterministic=deterministic)
+            state, reward, terminated, truncated = self._execute(action)
+            self.episode_timestep += 1
+            self.timestep += 1
+            truncated = truncated or (limit is not None and self.episode_timestep >= limit)
+            Agent.observe(self.agent, reward, terminated, truncated and not terminated, state)
+            total, is_over = total + reward, terminated or truncated
+        self.episode += 1
+        self.episode_rewards.append(total)
+        self.episode_timesteps.append(self.episode_timestep)
+        self.episode_times.append(time.monotonic() - begin)
+
+    def _first_state(self) -> Any:
+        if hasattr(self.environment, "execute"):
+            return self.environment.reset()
+        return self.environment.reset(seed=self.agent.environment_seed if self.episode == 0 else None)[0]
+
+    def _execute(self, action: Any) -> tuple[Any, float, bool, bool]:
+        """:return: next state, reward, terminated, truncated"""
+        total, terminated, truncated, state = 0.0, False, False, None
+        for _ in range(self.repeat_actions):
+            if hasattr(self.environment, "execute"):
+                state, terminated, reward = self.environment.execute(action)
+            else:
+                state, reward, terminated, truncated, _ = self.environment.step(action)
+            total += float(reward)
+            if terminated or truncated:
+                break
+        return state, total, bool(terminated), bool(truncated)
+
+    def close(self) -> None:
+        """Close agent and environment."""
+        self.agent.close()
+        self.environment.close()

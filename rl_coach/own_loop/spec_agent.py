@@ -1,0 +1,197 @@
+"""Agents that a specification of another system describes."""
+
+from __future__ import annotations
+
+import pathlib
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from rl_coach.own_loop import recorded
+from rl_coach.own_loop.agent import DEFINITION_FILE, Agent, make_agent
+from rl_coach.own_loop.forms import Actions, Parts, observation_space
+from rl_coach.own_loop.graph import OwnLoopGraphManager
+from rl_coach.own_loop.places import row
+from rl_coach.own_loop.spaces import space_as_data, space_from_data
+from rl_coach.own_loop.spec_fields import Fields, read_spec
+from rl_coach.own_loop.spec_parts import Definition
+from rl_coach.utils import CoachError
+
+ARGUMENTS = (
+    "num_envs", "env_ids", "heatup_steps", "updates_itself", "seed", "framework", "experiment_path", "reward_threshold",
+)  # fmt: skip
+"""Arguments of ``make_agent`` that may stand beside a specification."""
+
+Reader = Callable[[Fields, Any], Definition]
+"""Function of a specification and Gymnasium's space of the states."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A system whose specifications are understood.
+
+    :param name: of the system
+    :param readers: what reads a specification, by its ``type``
+    :param states: keys that states are given under; the first is the present one
+    :param actions: likewise for actions
+    :param parts_of_states: the states from what is given for them
+    :param parts_of_actions: likewise for actions
+    :param agent_class: a subclass of ``SpecAgent``
+    :param updates_itself: agents learn in ``observe``
+    """
+
+    name: str
+    readers: Mapping[str, Reader]
+    states: tuple[str, ...]
+    actions: tuple[str, ...]
+    parts_of_states: Callable[[Any], Parts]
+    parts_of_actions: Callable[[Any], Parts]
+    agent_class: type[SpecAgent]
+    updates_itself: bool
+
+    def agent(self, given: Any, additions: Mapping[str, Any]) -> SpecAgent:
+        """The agent of a specification.
+
+        :param given: the specification; see ``Agent.from_spec``
+        :param additions: keys that count instead of those of the specification, and arguments of ``make_agent``
+        :raises CoachError: for bad input
+        """
+        document = {**read_spec(given), **{name: one for name, one in additions.items() if one is not None}}
+        arguments = {name: document.pop(name) for name in ARGUMENTS if name in document}
+        fields = Fields(document)
+        states, actions = fields.get(*self.states), fields.get(*self.actions)
+        for name, value in ((self.states[0], states), (self.actions[0], actions)):
+            if value is None:
+                raise CoachError(f"a spec of {self.name} needs {name}")
+        space = observation_space(states, self.parts_of_states)
+        plain = {name: one for name, one in document.items() if name not in (*self.states, *self.actions)}
+        return self.made(plain, space, Actions(self.parts_of_actions(actions)), arguments)
+
+    def made(self, document: dict[str, Any], space: Any, actions: Actions, arguments: Mapping[str, Any]) -> SpecAgent:
+        """The agent of a specification without its states and actions.
+
+        :param space: Gymnasium's of the states
+        :param arguments: of ``make_agent``
+        :raises CoachError: for bad input
+        """
+        fields = Fields(document)
+        kind = fields.choice("type", self.readers)
+        if kind is None:
+            raise CoachError(f"the spec's 'type' is missing; there are {', '.join(self.readers)}")
+        definition = self.readers[kind](fields, space)
+        fields.finish()
+        spec = Spec(self.name, document, space, actions, definition.buffer_size, dict(arguments))
+        made = make_agent(
+            definition.parameters, observation_space=space, action_space=actions.space,
+            agent_class=partial(self.agent_class, spec=spec),
+            **{"updates_itself": self.updates_itself, **definition.arguments, **arguments}, **definition.settings,
+        )  # fmt: skip
+        assert isinstance(made, SpecAgent)
+        return made
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What an agent was made of.
+
+    :param family: the system's name
+    :param document: the specification without states and actions
+    :param space: Gymnasium's of the states
+    :param actions: the actions
+    :param buffer_size: steps after which an episode is cut; None for no limit
+    :param arguments: further arguments of ``make_agent``
+    """
+
+    family: str
+    document: dict[str, Any]
+    space: Any
+    actions: Actions
+    buffer_size: int | None
+    arguments: dict[str, Any]
+
+
+class SpecAgent(Agent):
+    """An agent of a specification. Its actions have the form that the specification gives them.
+
+    :param graph: as for ``Agent``, as the others
+    :param spec: what it was made of
+
+    :ivar env_names: names of its environments
+    """
+
+    def __init__(
+        self,
+        graph: OwnLoopGraphManager,
+        env_ids: Sequence[Any] = (0,),
+        updates_itself: bool = True,
+        definition: Mapping[str, Any] | None = None,
+        *,
+        spec: Spec,
+    ):
+        super().__init__(graph, env_ids, updates_itself, definition)
+        self.spec = spec
+        self.env_names = list(env_ids)
+
+    def act(self, states: Any, env_ids: Any = None, deterministic: bool = False, infos: Any = None) -> Any:
+        chosen = super().act(states, env_ids, deterministic, infos)
+        to_user = self.spec.actions.to_user
+        return [to_user(one) for one in chosen] if self._is_batch(env_ids) else to_user(chosen)
+
+    def predict(self, states: Any, deterministic: bool = True) -> Any:
+        chosen, actions = super().predict(states, deterministic), self.spec.actions
+        if np.ndim(chosen) == len(actions.space.shape):
+            return actions.to_user(chosen)
+        return [actions.to_user(one) for one in chosen]
+
+    def update(self, batch: Mapping[str, Any] | None = None) -> float:
+        return super().update(None if batch is None else self._chosen(batch))
+
+    def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
+        return super().import_observations(self._chosen(data))
+
+    def _chosen(self, data: Any) -> Any:
+        """Recorded steps with actions as the agent chooses them."""
+        from_user = self.spec.actions.from_user
+        if not isinstance(data, Mapping):
+            return [{**one, "actions": from_user(one["actions"])} if "actions" in one else one for one in data]
+        if not {"actions", "rewards"} <= set(data):
+            return data
+        count = len(data["rewards"])
+        return {**data, "actions": [from_user(row(data["actions"], number, count)) for number in range(count)]}
+
+    # files
+
+    def _definition_to_save(self) -> dict[str, Any]:
+        """What ``save`` writes: the specification itself."""
+        spec, seed = self.spec, self.graph_manager.seed
+        written = {
+            "family": spec.family,
+            "document": recorded.as_json(spec.document, "the spec"),
+            "space": space_as_data(spec.space),
+            "actions": spec.actions.as_data(),
+            "arguments": recorded.as_json({**spec.arguments, "seed": seed}, "the arguments"),
+        }
+        return {**recorded.plain_definition({}, self.graph_manager), "spec": written}
+
+    def _restore(self, path: str | pathlib.Path) -> None:
+        """Go on from what ``save`` wrote."""
+        recorded.read_definition(pathlib.Path(path) / DEFINITION_FILE)
+        self.graph_manager.restore_checkpoint(str(path), continue_run=True)
+        self._policy = None
+
+
+def agent_of_saved(family: Family, saved: Mapping[str, Any], given: Mapping[str, Any]) -> SpecAgent:
+    """The agent of what ``SpecAgent.save`` wrote.
+
+    :param saved: the specification
+    :param given: arguments that count instead of those that were saved
+    :raises CoachError: it is damaged
+    """
+    try:
+        parts = (dict(saved["document"]), saved["space"], saved["actions"], dict(saved["arguments"]))
+    except (LookupError, TypeError, ValueError) as error:
+        raise CoachError(f"the saved spec is damaged: {error}") from error
+    document, space, actions, arguments = parts
+    return family.made(document, space_from_data(space), Actions.from_data(actions), {**arguments, **given})

@@ -1,0 +1,204 @@
+"""A specification as plain data: where it is read from, and dictionaries whose keys are checked as they are read."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pathlib
+from typing import Any, Iterable, Mapping
+
+import numpy as np
+
+from rl_coach.utilities.safe_reading import read_text
+from rl_coach.utils import CoachError, did_you_mean
+
+_ENDINGS = (".json", ".yaml", ".yml")
+_LONGEST_SHOWN = 60
+_MOST_NUMBERS = 10**8
+
+
+def read_spec(source: Any) -> dict[str, Any]:
+    """A specification.
+
+    :param source: a dict, its JSON or YAML text, or the path of a file with one of these
+    :raises CoachError: it is none of them
+    """
+    if isinstance(source, Mapping):
+        return dict(source)
+    if isinstance(source, (str, os.PathLike)) and _is_path(source):
+        try:
+            source = read_text(source)
+        except FileNotFoundError as error:
+            raise CoachError(f"a spec is a dict, JSON, YAML, or a file of these: {error}") from None
+    if not isinstance(source, str):
+        raise CoachError(f"a spec is a dict, JSON, YAML, or a file of these, not {shown(source)}")
+    content = _parsed(source)
+    if not isinstance(content, dict):
+        raise CoachError(f"a spec is a dict with a 'type', not {shown(content)}")
+    return content
+
+
+def _is_path(source: Any) -> bool:
+    return not isinstance(source, str) or pathlib.PurePath(source.strip()).suffix in _ENDINGS
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise CoachError("the spec is nested too deeply") from None
+    except ValueError:
+        return _parsed_yaml(text)
+
+
+def _parsed_yaml(text: str) -> Any:
+    try:
+        import yaml  # comes with the client of Kubernetes
+    except ImportError:
+        raise CoachError("the spec is not JSON, and YAML needs the package PyYAML: pip install pyyaml") from None
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise CoachError(f"the spec is neither JSON nor YAML: {' '.join(str(error).split())}") from None
+
+
+def shown(value: Any) -> str:
+    """A value for a message of one line."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python does not write a whole number of thousands of digits
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+
+
+def _is_number(value: Any) -> bool:
+    """True for a finite number; not for a truth value."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that is larger than any float
+        return False
+
+
+def whole_number(value: Any, where: str, low: int = 1, high: int = 10**9) -> int:
+    """A whole number; 1e6 is one.
+
+    :raises CoachError: it is none, or out of its range
+    """
+    if not _is_number(value) or value != int(value) or not low <= value <= high:
+        raise CoachError(f"the spec's '{where}' is a whole number from {low} to {high:,}, not {shown(value)}")
+    return int(value)
+
+
+def shape_of(value: Any, where: str) -> tuple[int, ...]:
+    """A shape: whole numbers, or a single one; None for that of a number.
+
+    :raises CoachError: it is none, or of more numbers than an observation or an action can have
+    """
+    sizes = [] if value is None else value if isinstance(value, (list, tuple)) else [value]
+    shape = tuple(whole_number(size, where) for size in sizes)
+    if math.prod(shape) > _MOST_NUMBERS:
+        raise CoachError(f"the spec's '{where}' has more than {_MOST_NUMBERS:,} numbers: {shown(value)}")
+    return shape
+
+
+class Fields:
+    """A dictionary of a specification. Each reading names a key that has a meaning; None stands for a key that is not
+    given. ``finish`` refuses the keys that were not read.
+
+    :param given: the dictionary
+    :param where: its own key, for messages
+    :raises CoachError: it is no dictionary of texts
+    """
+
+    def __init__(self, given: Any, where: str = ""):
+        if not isinstance(given, Mapping):
+            raise CoachError(f"the spec's '{where}' is a dict, not {shown(given)}")
+        for name in given:
+            if not isinstance(name, str):
+                raise CoachError(f"a key of a spec is a text, not {shown(name)}")
+        self._given = dict(given)
+        self._where = where
+        self._known: set[str] = set()
+
+    def path(self, name: str) -> str:
+        """A key with those above it."""
+        return f"{self._where}.{name}" if self._where else name
+
+    def get(self, name: str, *older: str) -> Any:
+        """A key's value. :param older: other names of it"""
+        self._known |= {name, *older}
+        present = [one for one in (name, *older) if self._given.get(one) is not None]
+        if len(present) > 1:
+            raise CoachError(f"the spec's '{self.path(present[0])}' and '{present[1]}' say the same: give one of them")
+        return self._given[present[0]] if present else None
+
+    def number(self, name: str, low: float = -math.inf, high: float = math.inf) -> float | None:
+        """A finite number.
+
+        :raises CoachError: it is none, or out of its range
+        """
+        value = self.get(name)
+        if value is None:
+            return None
+        if not _is_number(value) or not low <= value <= high:
+            limits = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
+            raise CoachError(f"the spec's '{self.path(name)}' is a number{limits}, not {shown(value)}")
+        return float(value)
+
+    def whole(self, name: str, *older: str, low: int = 1, high: int = 10**9) -> int | None:
+        """See ``whole_number``."""
+        value = self.get(name, *older)
+        return None if value is None else whole_number(value, self.path(name), low, high)
+
+    def flag(self, name: str) -> bool | None:
+        """True or False."""
+        value = self.get(name)
+        if value is not None and not isinstance(value, (bool, np.bool_)):
+            raise CoachError(f"the spec's '{self.path(name)}' is true or false, not {shown(value)}")
+        return None if value is None else bool(value)
+
+    def choice(self, name: str, choices: Iterable[str], *older: str) -> str | None:
+        """One of several texts.
+
+        :raises CoachError: it is another; names the nearest
+        """
+        value, known = self.get(name, *older), list(choices)
+        if value is None or (isinstance(value, str) and value in known):
+            return value
+        suggestion = did_you_mean(value, known) if isinstance(value, str) else ""
+        raise CoachError(
+            f"the spec's '{self.path(name)}' {shown(value)} is not here{suggestion or ': there is ' + ', '.join(known)}"
+        )
+
+    def fields(self, name: str, *older: str) -> Fields | None:
+        """A dictionary; a text stands for ``{"type": text}``."""
+        value = self.get(name, *older)
+        if value is None:
+            return None
+        return Fields({"type": value} if isinstance(value, str) else value, self.path(name))
+
+    def is_type(self, name: str) -> bool:
+        """True if the ``type`` is this one."""
+        kind = self.get("type")
+        return isinstance(kind, str) and kind == name
+
+    def refuse(self, reason: str, *names: str) -> None:
+        """
+        :raises CoachError: a key has a value, though its meaning is not to be had here
+        """
+        for name in names:
+            value = self.get(name)
+            if not (value is None or value is False or (isinstance(value, (list, tuple, dict)) and not value)):
+                raise CoachError(f"the spec's '{self.path(name)}': {reason}")
+
+    def finish(self) -> None:
+        """
+        :raises CoachError: there is a key that has no meaning here; names the nearest
+        """
+        for name in self._given:
+            if name not in self._known:
+                suggestion = did_you_mean(name, self._known) or f"; there are {', '.join(sorted(self._known))}"
+                raise CoachError(f"the spec's '{self.path(name)}' has no meaning here{suggestion}")

@@ -1,0 +1,36 @@
+"""Agents of specifications, whatever system wrote them."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+from rl_coach.own_loop import rlgraph, tensorforce
+from rl_coach.own_loop.spec_agent import SpecAgent, agent_of_saved
+from rl_coach.own_loop.spec_fields import Fields, read_spec
+from rl_coach.utils import CoachError
+
+FAMILIES = (tensorforce.FAMILY, rlgraph.FAMILY)
+
+
+def agent_from_spec(given: Any, additions: Mapping[str, Any]) -> SpecAgent:
+    """The agent of a specification, by the methods of the system that its ``type`` is of. See ``Agent.from_spec``."""
+    document = {**read_spec({} if given is None else given), **additions}
+    known = [kind for family in FAMILIES for kind in family.readers]
+    kind = Fields(document).choice("type", known)
+    if kind is None:
+        raise CoachError(f"the spec's 'type' is missing; there are {', '.join(known)}")
+    family = next(family for family in FAMILIES if kind in family.readers)
+    return family.agent(document, {})
+
+
+def agent_of_saved_spec(saved: Any, given: Mapping[str, Any]) -> SpecAgent:
+    """The agent of a specification that ``Agent.save`` wrote.
+
+    :param given: arguments of ``make_agent`` that count instead of those that were saved
+    :raises CoachError: it is damaged
+    """
+    name = saved.get("family") if isinstance(saved, dict) else None
+    family = next((family for family in FAMILIES if family.name == name), None)
+    if family is None:
+        raise CoachError(f"the saved spec is damaged: there is no system {name!r}")
+    return agent_of_saved(family, saved, given)

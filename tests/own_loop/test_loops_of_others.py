@@ -1,0 +1,304 @@
+"""Loops as the documentation of TensorForce and of RLgraph has them, with the import changed."""
+
+from __future__ import annotations
+
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+
+from rl_coach import Agent
+from rl_coach.own_loop import Runner, make_agent
+from rl_coach.policy import Policy
+from rl_coach.utils import CoachError
+from tests.frameworks import FRAMEWORK
+from tests.own_loop.loops import agent_state, assert_equal
+
+SETTINGS = {"seed": 1, "framework": FRAMEWORK.name}
+TF_DQN = {
+    "type": "dqn_agent",
+    "network": [{"type": "dense", "size": 16}],
+    "update_mode": {"unit": "timesteps", "batch_size": 8, "frequency": 2},
+    "memory": {"type": "replay", "capacity": 1000, "include_next_states": True},
+    "optimizer": {"type": "adam", "learning_rate": 1e-3},
+    "target_sync_frequency": 20,
+}
+RL_DQN = {
+    "type": "dqn",
+    "memory_spec": {"type": "replay", "capacity": 128},
+    "network_spec": [{"type": "dense", "units": 16, "activation": "tanh", "scope": "hidden"}],
+    "dueling_q": False,
+    "update_spec": {"update_interval": 4, "batch_size": 16, "sync_interval": 32},
+    "optimizer_spec": {"type": "adam", "learning_rate": 0.02},
+}
+
+
+# TensorForce
+
+
+def test_the_quick_start_of_tensorforce(capsys):
+    from rl_coach.own_loop.tensorforce import OpenAIGym, PPOAgent, Runner  # from tensorforce.agents import PPOAgent
+
+    environment = OpenAIGym("CartPole-v1", visualize=False)
+    network_spec = [
+        {"type": "dense", "size": 32, "activation": "tanh"},
+        {"type": "dense", "size": 32, "activation": "tanh"},
+    ]
+    agent = PPOAgent(
+        states=environment.states,
+        actions=environment.actions,
+        network=network_spec,
+        states_preprocessing=None,
+        actions_exploration=None,
+        reward_preprocessing=None,
+        update_mode={"unit": "episodes", "batch_size": 2, "frequency": 2},
+        memory={"type": "latest", "include_next_states": False, "capacity": 5000},
+        distributions=None,
+        entropy_regularization=0.01,
+        baseline_mode="states",
+        baseline={"type": "mlp", "sizes": [32, 32]},
+        baseline_optimizer={"type": "multi_step", "optimizer": {"type": "adam", "learning_rate": 1e-3}, "num_steps": 5},
+        gae_lambda=0.97,
+        likelihood_ratio_clipping=0.2,
+        step_optimizer={"type": "adam", "learning_rate": 1e-3},
+        subsampling_fraction=0.2,
+        optimization_steps=25,
+        execution={"type": "single", "session_config": None, "distributed_spec": None},
+        **SETTINGS,
+    )
+    runner = Runner(agent=agent, environment=environment)
+
+    def episode_finished(r):
+        print(f"Finished episode {r.episode} after {r.episode_timestep} timesteps (reward: {r.episode_rewards[-1]})")
+        return True
+
+    runner.run(episodes=5, max_episode_timesteps=30, episode_finished=episode_finished)
+    runner.close()
+    assert "Finished episode 5 after" in capsys.readouterr().out
+    assert runner.episode == len(runner.episode_rewards) == agent.episode == 5 and agent.total_updates > 0
+    assert agent.timestep == runner.timestep == sum(runner.episode_timesteps) and max(runner.episode_timesteps) <= 30
+
+
+def test_a_loop_of_tensorforces_readme():
+    from rl_coach.own_loop.tensorforce import Agent  # from tensorforce.agents import Agent
+
+    states, actions = {"type": "float", "shape": (10,)}, {"type": "int", "num_actions": 3}
+    agent = Agent.from_spec(spec=TF_DQN, kwargs={"states": states, "actions": actions}, **SETTINGS)
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        agent.reset()
+        for step in range(8):
+            action = agent.act(states=rng.normal(size=10), deterministic=False)
+            assert action in (0, 1, 2)
+            agent.observe(reward=float(action), terminal=step == 7)
+    assert agent.timestep == 48 and agent.episode == 6 and agent.total_updates > 0 and not agent.should_stop()
+
+
+def tensorforce_agent(**changes):
+    env = gymnasium.make("CartPole-v1")
+    spaces = {"states": env.observation_space, "actions": env.action_space}
+    return Agent.from_spec(TF_DQN, **{**spaces, **SETTINGS, **changes}), env
+
+
+def test_a_next_state_that_comes_with_the_next_act_makes_no_difference():
+    (deferred, env), (at_once, _) = tensorforce_agent(), tensorforce_agent()
+    state, _ = env.reset(seed=3)
+    for _ in range(60):
+        actions = {deferred.act(state), at_once.act(state)}
+        assert len(actions) == 1
+        state, reward, terminal, _, _ = env.step(actions.pop())
+        deferred.observe(terminal, reward)
+        # where the episode ends, the deferred form learns from the state before it
+        Agent.observe(at_once, reward, terminal, next_states=None if terminal else state)
+        if terminal:
+            state, _ = env.reset()
+            deferred.reset()
+            at_once.reset()
+    deferred.act(state)
+    at_once.act(state)
+    assert_equal(*(agent_state(one)["networks"] for one in (deferred, at_once)))
+    assert deferred.total_updates == at_once.total_updates > 0
+
+
+def test_a_saved_model_is_restored_exactly(tmp_path):
+    agent, env = tensorforce_agent()
+    runner = Runner(agent, env)
+    runner.run(num_timesteps=30)
+    path = agent.save_model(directory=tmp_path)
+    assert path == str(tmp_path / f"timestep-{agent.timestep}")
+    kept = agent_state(agent)
+    runner.run(num_timesteps=30)
+    agent.restore_model(directory=tmp_path)
+    assert_equal(agent_state(agent), kept)
+    other = Agent.load(path)
+    assert type(other) is type(agent)
+    assert_equal(agent_state(other), kept)
+    with pytest.raises(CoachError, match="no agent was saved in"):
+        agent.restore_model(directory=tmp_path, file="timestep-0")
+
+
+def test_demonstrations_are_learned_from_before_acting():
+    agent, _ = tensorforce_agent(states={"type": "float", "shape": 2})
+    demonstrations = [
+        {"states": [number % 2, 1.0], "internals": [], "actions": number % 2, "terminal": True, "reward": 1.0}
+        for number in range(20)
+    ]
+    assert agent.import_demonstrations(demonstrations) == 20
+    losses = agent.pretrain(steps=300)
+    assert len(losses) == agent.total_updates == 300 and losses[-1] < losses[0] / 10 and agent.timestep == 0
+    with pytest.raises(CoachError, match="internals are kept by the agent"):
+        agent.import_demonstrations({"states": [[0, 0]], "internals": [1]})
+
+
+def test_an_independent_action_is_not_observed():
+    agent, _ = tensorforce_agent()
+    before = agent_state(agent)
+    assert agent.act(np.zeros(4), deterministic=True, independent=True) in (0, 1)
+    assert_equal(agent_state(agent), before)
+
+
+class Corridor:
+    """TensorForce's kind of environment: five steps to the right end it."""
+
+    states = {"type": "float", "shape": 1}
+    actions = {"type": "int", "num_actions": 2}
+
+    def reset(self):
+        self.place = 0
+        return [0.0]
+
+    def execute(self, action):
+        self.place += 1
+        return [self.place / 5], self.place == 5, float(action)
+
+
+def test_a_runner_takes_either_kind_of_environment_and_any_agent():
+    corridor = Corridor()
+    agent = Agent.from_spec(TF_DQN, states=corridor.states, actions=corridor.actions, **SETTINGS)
+    runner = Runner(agent, corridor, repeat_actions=2)
+    runner.run(num_episodes=10, episode_finished=lambda r: r.episode < 4)
+    assert runner.episode == runner.global_episode == 4 and runner.episode_timesteps == [3] * 4
+    runner.run(num_timesteps=4, max_episode_timesteps=2)
+    assert runner.episode_timesteps[4:] == [2, 2] and runner.global_timestep == 16
+    plain = make_agent("DQN", "CartPole-v1", batch_size=8, **SETTINGS)
+    runner = Runner(plain, gymnasium.make("CartPole-v1"))
+    runner.run(num_episodes=2, max_episode_timesteps=5)
+    assert runner.episode_timesteps == [5, 5] and plain.total_steps == 10
+    for wrong in (lambda: Runner(plain, object()), lambda: runner.run(), lambda: Runner(plain, corridor, 0)):
+        with pytest.raises(CoachError):
+            wrong()
+
+
+# RLgraph
+
+
+def test_the_loop_of_rlgraphs_readme(tmp_path):
+    from rl_coach.own_loop.rlgraph import DQNAgent, OpenAIGymEnv  # from rlgraph.agents import DQNAgent
+
+    (tmp_path / "config.json").write_text(json.dumps(RL_DQN))
+    environment = OpenAIGymEnv("CartPole-v1")
+    agent = DQNAgent(
+        str(tmp_path / "config.json"),
+        state_space=environment.state_space,
+        action_space=environment.action_space,
+        **SETTINGS,
+    )
+    state, losses = environment.reset(), []
+    for _ in range(60):
+        action, preprocessed_state = agent.get_action(states=state, extra_returns="preprocessed_states")
+        next_state, reward, terminal, _info = environment.step(action)
+        agent.observe(
+            preprocessed_states=preprocessed_state, actions=action, internals=[], next_states=next_state,
+            rewards=reward, terminals=terminal,
+        )  # fmt: skip
+        losses.append(agent.update())
+        state = environment.reset() if terminal else next_state
+    assert agent.timesteps == 60 and agent.total_updates > 30 and losses[-1] > 0
+
+
+def rlgraph_agent(**changes):
+    spec = {**RL_DQN, "state_space": {"type": "float", "shape": [2]}, "action_space": 3}
+    return Agent.from_spec(spec, **{**SETTINGS, **changes})
+
+
+def test_each_environment_has_a_buffer_by_its_name():
+    agent, rng = rlgraph_agent(num_envs=2), np.random.default_rng(0)
+    states = rng.normal(size=(2, 2))
+    for step in range(5):
+        actions = agent.get_action(states)
+        after = rng.normal(size=(2, 2))
+        for row, name in enumerate(("one", "other")):
+            ends = name == "one" and step == 2
+            agent.observe(states[row], actions[row], [], 1.0, after[row], ends, env_id=name)
+        states = after
+    assert agent.total_steps == 10
+    agent.reset_env_buffers("other")
+    states = np.stack([states[0], [9.0, 9.0]])  # the other one begins an episode
+    actions = agent.get_action(states)
+    agent.observe(states, actions, [], [1.0, 1.0], rng.normal(size=(2, 2)), [True, False])
+    assert agent.total_steps == 12
+    with pytest.raises(CoachError, match="there are 2 environments, and 'third' is none: give num_envs"):
+        agent.observe(states[0], 0, [], 1.0, states[0], False, env_id="third")
+
+
+def test_a_full_buffer_is_truncated_and_never_terminated():
+    agent, rng = rlgraph_agent(observe_spec={"buffer_size": 3}), np.random.default_rng(0)
+    state = rng.normal(size=2)
+    for _ in range(7):
+        action, after = agent.get_action(state), rng.normal(size=2)
+        agent.observe(state, action, [], 1.0, after, False)
+        state = after
+    stored = agent.graph_manager.get_agent().memory.transitions
+    ends = [(bool(one.game_over), bool(one.terminated)) for one in (stored[row] for row in range(6))]
+    assert ends == [(False, False), (False, False), (True, False)] * 2
+
+
+def test_an_action_without_exploration_is_counted_once_it_is_observed():
+    agent = rlgraph_agent()
+    state = np.array([0.5, -0.5], np.float32)
+    before = agent_state(agent)
+    best = agent.get_action(state, use_exploration=False)
+    assert best == agent.get_action(state, None, False) == agent.predict(state)
+    assert_equal(agent_state(agent), before)
+    agent.observe(state, best, None, 1.0, state, False)
+    assert agent.total_steps == 1
+
+
+def test_what_cannot_be_given_is_refused_in_one_line():
+    agent, state = rlgraph_agent(), np.zeros(2)
+    with pytest.raises(CoachError, match="call get_action first, or import_observations"):
+        agent.observe(state, 0, [], 1.0, state)
+    action = agent.get_action(state)
+    for wrong, reason in [
+        (lambda: agent.get_action(state, internals=[np.zeros(3)]), "internals are kept by the agent: give none"),
+        (lambda: agent.get_action(state, extra_returns={"logits"}), "extra_returns may be 'preprocessed_states', not"),
+        (lambda: agent.get_action(state), "has not answered the last action"),
+        (lambda: agent.observe(state, action, [1], 1.0, state), "internals are kept by the agent: give none"),
+        (lambda: agent.observe(state, 1 - action, [], 1.0, state), "another state or action than get_action had"),
+        (lambda: agent.observe(state + 1, action, [], 1.0, state), "another state or action than get_action had"),
+        (lambda: agent.store_model(), "store_model needs a path"),
+        (lambda: agent.load_model(), "load_model needs the path"),
+        (lambda: agent.export_graph(), "export_graph needs a directory"),
+    ]:
+        with pytest.raises(CoachError, match=reason) as caught:
+            wrong()
+        assert len(str(caught.value).splitlines()) == 1
+    agent.observe(state, action, [], 1.0, state)
+
+
+def test_models_and_weights_of_rlgraph(tmp_path):
+    agent, other, state = rlgraph_agent(), rlgraph_agent(seed=2), np.zeros(2, np.float32)
+    for _ in range(20):
+        agent.observe(state, agent.get_action(state), [], 1.0, state, True)
+        agent.update()
+    path = agent.store_model(tmp_path / "model")
+    assert path == str(tmp_path / "model-20")
+    other.set_policy_weights(agent.get_policy_weights())
+    states = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
+    assert [agent.predict(one) for one in states] == [other.predict(one) for one in states]
+    other = rlgraph_agent(seed=3)
+    other.load_model(path)
+    assert_equal(agent_state(agent), agent_state(other))
+    policy = Policy.load(agent.export_graph(tmp_path / "policy"))
+    assert [policy.act(one) for one in states] == [agent.predict(one) for one in states]
