@@ -31,6 +31,9 @@ class ACERAlgorithmParameters(AlgorithmParameters):
     :ivar ratio_of_replay: replayed segments for each new one, on average; 0 replays none
     :ivar num_transitions_to_start_replay: nothing is replayed before the memory has so many
     :ivar rate_for_copying_weights_to_target: share of the weights that the average policy takes over after each update
+    :ivar use_target_network_for_retrace: the critic's targets bootstrap from the average policy's network, as DQN's do
+        from its target network; otherwise from the values that are learned, as in algorithm 2 of the paper and in
+        Coach, which diverge where segments are short
     :ivar importance_weight_truncation: c, the largest importance weight of what was done; actions that the policy has
         come to prefer by more are learned from the critic instead
     :ivar use_trust_region_optimization: keep near the average policy
@@ -42,6 +45,7 @@ class ACERAlgorithmParameters(AlgorithmParameters):
         "num_steps_between_gradient_updates": whole(1),
         "ratio_of_replay": number(0),
         "num_transitions_to_start_replay": whole(0),
+        "use_target_network_for_retrace": FLAG,
         "importance_weight_truncation": number(above=0),
         "use_trust_region_optimization": FLAG,
         "max_KL_divergence": number(0),
@@ -55,6 +59,7 @@ class ACERAlgorithmParameters(AlgorithmParameters):
         self.ratio_of_replay = 4
         self.num_transitions_to_start_replay = 10000
         self.rate_for_copying_weights_to_target = 0.01
+        self.use_target_network_for_retrace = True
         self.importance_weight_truncation = 10.0
         self.use_trust_region_optimization = True
         self.max_KL_divergence = 1.0
@@ -151,19 +156,21 @@ class ACERAgent(PolicyOptimizationAgent):
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         behaviour = batch.info("all_action_probabilities")
         rows = Segment.of(batch).states_and_following(self.update_loop.input_names)
-        q_values, probabilities = self.networks["main"].online_network.predict(
-            {name: rows[name] for name in self.networks["main"].input_names}
-        )
+        network = self.networks["main"]
+        inputs = {name: rows[name] for name in network.input_names}
+        q_values, probabilities = network.online_network.predict(inputs)
+        steps, actions = np.arange(len(batch)), batch.action_column
+        self.q_values.add_sample(q_values[steps, actions])
+        if self.ap.algorithm.use_target_network_for_retrace:
+            q_values = network.target_network.predict(inputs)[0]
         mask_name = self.spaces.action_mask_name
         if mask_name is not None:
             probabilities = probabilities * (rows[mask_name] > 0)
             probabilities = probabilities / np.maximum(probabilities.sum(axis=1, keepdims=True), TINY)
         values = (q_values * probabilities).sum(axis=1)
         values[-1] *= not batch.terminateds()[-1]
-        steps, actions = np.arange(len(batch)), batch.action_column
         taken, ratios = q_values[steps, actions], probabilities[steps, actions] / (behaviour[steps, actions] + TINY)
         targets = retrace_targets(batch.rewards(), values, taken, ratios, self.ap.algorithm.discount)
-        self.q_values.add_sample(taken)
         self.q_targets.add_sample(targets)
         self.importance_weights.add_sample(ratios)
         return {

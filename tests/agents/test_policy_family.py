@@ -428,6 +428,34 @@ def test_the_critic_of_acer_learns_the_values_of_its_policy_from_what_another_on
     np.testing.assert_allclose(values, expected, rtol=0, atol=0.25)
 
 
+@pytest.mark.parametrize("is_target_asked", [True, False])
+def test_the_targets_of_acer_bootstrap_from_the_network_that_is_set(tmp_path, is_target_asked):
+    """By default from the average policy's, whose weights stand still here while the others learn; probabilities are
+    those of the policy that learns."""
+    parameters = small_acer()
+    parameters.algorithm.use_target_network_for_retrace &= is_target_asked
+    parameters.algorithm.rate_for_copying_weights_to_target = 0
+    manager = graph(parameters, Steps, tmp_path, schedule(400))
+    manager.train_and_act(EnvironmentSteps(400))
+    agent = manager.get_agent()
+    batch = agent.memory.sample(5, True)
+    asked = {
+        "observation": np.concatenate([one["observation"] for one in (batch.state_columns, batch.next_state_columns)])
+    }
+    network, length, rows = agent.networks["main"], len(batch), np.arange(len(batch))
+    (learned, policy), (average, _) = (one.predict(asked) for one in (network.online_network, network.target_network))
+    assert np.abs(learned - average).max() > 0.1, "the networks have grown apart"
+    q = average if is_target_asked else learned
+    values, taken = (q * policy).sum(axis=1), q[rows, batch.actions()]
+    ratios = policy[rows, batch.actions()] / batch.info("all_action_probabilities")[rows, batch.actions()]
+    expected = np.empty(length)
+    following = values[-1] * (1 - batch.terminateds()[-1])
+    for t in reversed(rows):
+        expected[t] = batch.rewards()[t] + 0.5 * following
+        following = min(1, ratios[t]) * (expected[t] - taken[t]) + values[t]
+    np.testing.assert_allclose(agent.learning_columns(batch)["extra/retrace"], expected, rtol=1e-4, atol=1e-5)
+
+
 def small_ppo() -> Any:
     agent = shrink(PPOAgentParameters(), 0.02)
     agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(64)
