@@ -740,6 +740,9 @@ class _Progress:
 
     def __call__(self, done: int, total: int, files: Mapping[str, RunSignals]) -> None:
         self._page._note_progress(done, total, self._settings)
+        if done == total:
+            # now, because the page is busy with the lines before it looks again
+            self._page.in_order(self._page._show_whether_computing)
         started = time.monotonic()
         if started < self._next or done == total or self._drawn >= MOST_CURVES:
             return

@@ -342,6 +342,10 @@ class BaseLogger:
         """Minutes since the run started, those before a resume included."""
         return (self._seconds_before + time.monotonic() - self._started) / 60
 
+    def continue_wall_clock_time(self, minutes: float) -> None:
+        """Go on as if the run had started so many minutes ago."""
+        self._seconds_before, self._started = 60 * minutes, time.monotonic()
+
     def update_wall_clock_time(self, index: int) -> None:
         """Set a row's ``Wall-Clock Time`` to now."""
         self.create_signal_value(TimeTypes.WallClockTime.value.name, self.get_current_wall_clock_time(), time=index)

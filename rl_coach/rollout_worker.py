@@ -170,7 +170,7 @@ class RolloutWorker:
             return True
         try:
             document = self._store.get("policy")
-        except OSError:
+        except (OSError, CoachError):
             return False
         if document is None:
             return False

@@ -107,7 +107,7 @@ class DescriptionReader:
             raise CoachError(f"'{description['class']}' is not a space of {spaces.__name__}")
         space = cls.__new__(cls)
         vars(space).update({_RANDOM_STATE: None, **self.decode(description["attributes"])})
-        spaces.check_size(tuple(space.shape))
+        spaces.check_size(space.shape.tolist())
         return space
 
     def _filter(self, description: Description) -> Any:

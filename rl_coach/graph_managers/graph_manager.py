@@ -769,7 +769,7 @@ class GraphManager(CoachNames, Constrained):
         if self.data_store is not None:
             try:
                 self.data_store.save_to_store()
-            except OSError as error:
+            except (OSError, CoachError) as error:  # rights may come back, too
                 screen.warning(f"{error}; the next checkpoint brings it there")
         return path
 

@@ -150,7 +150,7 @@ class Workers:
     def _put(self, name: str, document: bytes) -> bool:
         try:
             self._store.put(name, document)
-        except OSError as error:
+        except (OSError, CoachError) as error:  # rights may come back, too
             if not self._store_trouble:
                 self._store_lost_at = time.monotonic()
             self._store_trouble = reason_of(error)

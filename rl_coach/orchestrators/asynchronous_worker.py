@@ -221,7 +221,8 @@ class Worker:
         """Share the networks: those of the first worker become everybody's."""
         learner = self._agent.update_loop.learner
         block = SharedBlock(learner.networks, self._plan.num_training)
-        self._link.send(Built(block.num_bytes, self._filters("get_state")))
+        clock = self._agent.agent_logger
+        self._link.send(Built(block.num_bytes, self._filters("get_state"), clock.get_current_wall_clock_time()))
         attach = self._link.wait_for_memory()
         file = SharedFile(attach.path, self._plan.num_training)
         shared = SharedNetworks(block, file, learner.step, self._plan.index)
@@ -230,6 +231,7 @@ class Worker:
         else:
             for name, state in attach.filters.items():
                 getattr(self._agent, name).set_state(state)
+            clock.continue_wall_clock_time(attach.minutes)
         self._filters("take_gathered")
         self._agent.update_loop.share(shared)
         if not self._plan.is_first:

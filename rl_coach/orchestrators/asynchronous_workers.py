@@ -107,6 +107,7 @@ class AsynchronousWorkers:
         self._path = ""
         self._file: SharedFile | None = None
         self._filters: dict[str, Any] = {}
+        self._run_began = time.monotonic()
         self._stop: Stop | None = None
         self._is_stopping = False
         self._failure: Exception | None = None
@@ -234,8 +235,9 @@ class AsynchronousWorkers:
         """Make the shared memory, once the first worker knows how much."""
         if index == _FIRST:
             self._filters = message.filters
+            self._run_began = time.monotonic() - 60 * message.minutes
             self._path = _make_file(message.num_bytes)
-            self._running[_FIRST].tell(Attach(self._path, {}))
+            self._running[_FIRST].tell(Attach(self._path, {}, message.minutes))
 
     def is_attached(self, index: int) -> None:
         """Let the other workers attach to the shared networks after the first worker has created them."""
@@ -243,7 +245,7 @@ class AsynchronousWorkers:
         if index == _FIRST:
             self._file = SharedFile(self._path, self._num_training)
             for worker in self._running[_FIRST + 1 :]:
-                worker.tell(Attach(self._path, self._filters))
+                worker.tell(Attach(self._path, self._filters, (time.monotonic() - self._run_began) / 60))
         if all(worker.has_attached or worker.is_over for worker in self._running):
             self._delete_file()
 

@@ -32,10 +32,12 @@ class Built:
 
     :param num_bytes: the memory that its shared networks need
     :param filters: the state of its filters, by the agent's attribute
+    :param minutes: wall-clock time of its run so far, that before a resume included
     """
 
     num_bytes: int
     filters: dict[str, Any]
+    minutes: float
 
     def deliver(self, supervisor: Supervisor, worker: int) -> None:
         supervisor.is_built(worker, self)
@@ -137,10 +139,12 @@ class Attach:
 
     :param path: the file that it is
     :param filters: the state of the first worker's filters, by the agent's attribute
+    :param minutes: wall-clock time of the run so far
     """
 
     path: str
     filters: dict[str, Any]
+    minutes: float
 
     def tell(self, listener: Listener) -> None:
         listener.take_memory(self)

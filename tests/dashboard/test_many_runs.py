@@ -24,6 +24,16 @@ def slowly(*given):
 SignalFile.refresh = slowly
 sys.exit(app.main())
 """
+SLOWLY_DRAWN = SLOW.replace(
+    "sys.exit",
+    """from rl_coach.dashboard.plot import SignalPlot
+show = SignalPlot.show
+def draw_slowly(*given):
+    time.sleep(1)
+    return show(*given)
+SignalPlot.show = draw_slowly
+sys.exit""",
+)
 RUNS = 24
 READING = re.compile(r"^Reading \d+ of 24 runs …$")
 
@@ -75,6 +85,14 @@ def test_lines_come_as_they_are_read_though_there_is_always_news(many, start_das
     press(page, "Iteration")
     playwright.expect(page.locator(".veil")).to_have_text(READING)
     plot_when(page, "(plot) => plot.label === 'Training iteration' && Object.keys(plot.lines).length === 24")
+
+
+def test_a_reading_that_is_over_is_not_said_to_go_on_while_its_lines_are_drawn(many, start_dashboard, open_page):  # noqa: F811
+    page = open_page(start_dashboard(many, program=("-c", SLOWLY_DRAWN)).address, runs=runs_of(many))
+    playwright.expect(page.locator(".reading")).to_have_text(READING)
+    playwright.expect(page.locator(".reading")).to_have_text("Computing …")
+    plot_when(page, want=RUNS)
+    playwright.expect(page.locator(".reading")).to_be_hidden()
 
 
 def test_it_ends_soon_when_it_is_terminated_while_it_reads_for_a_page(many, start_dashboard, open_page):  # noqa: F811

@@ -20,13 +20,13 @@ class StandInS3:
     """The server; the block's end stops it.
 
     :ivar objects: content and time of change by key
-    :ivar fails: requests are answered with 503
+    :ivar fails: requests are answered with ``failure``, a status and the code of an error
     """
 
     def __init__(self) -> None:
         self.objects: dict[str, tuple[bytes, datetime.datetime]] = {}
         self.requests: list[str] = []
-        self.fails = False
+        self.fails, self.failure = False, (503, "SlowDown")
         store = self
 
         class Handler(_Handler):
@@ -59,7 +59,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         body = self._body()
         self.s3.requests.append(f"{self.command} {key}")
         if self.s3.fails:
-            self._refuse(503, "SlowDown")
+            self._refuse(*self.s3.failure)
         elif f"Credential={ACCESS_KEY}/" not in self.headers.get("Authorization", ""):
             self._refuse(403, "InvalidAccessKeyId")
         elif bucket != BUCKET:

@@ -151,6 +151,23 @@ def test_ctrl_c_ends_all_and_saves(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_clock_of_all_workers_is_that_of_the_first(tmp_path):
+    """It goes on from that of the checkpoint that the first worker starts from."""
+    run = start(tmp_path, "-n", "2", PAUSE="0.002")
+    run.wait_for("process")
+    run.wait_for("process")
+    run.signal_group(signal.SIGINT)
+    assert run.end()[0] == 130
+    first = experiment(tmp_path).rename(tmp_path / "first")
+    last = first / "worker_0.simple_rl_graph.main_level.main_level.agent_0.csv"
+    with open(last, newline="") as file:
+        before = float(list(csv.DictReader(file))[-1]["Wall-Clock Time"])
+    code, text = start(tmp_path, "-n", "2", "-crd", str(first / "checkpoint"), STEPS="3000", PAUSE="0.002").end()
+    assert code == 0, text
+    assert float(rows(tmp_path, 1)[0]["Wall-Clock Time"]) > before
+
+
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_a_line_and_the_other_goes_on(tmp_path):
     run = start(tmp_path, "-n", "2", PAUSE="0.002", STEPS="1500")
     numbers = [int(run.wait_for("process")[-1].split()[1]) for _ in range(2)]

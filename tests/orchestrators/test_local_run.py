@@ -230,6 +230,30 @@ def test_a_bucket_that_fails_at_the_end_changes_neither_the_exit_code_nor_the_to
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("failure", [(503, "SlowDown"), (403, "ExpiredToken")], ids=["server", "rights"])
+def test_a_bucket_that_refuses_in_the_middle_is_waited_for(failure, tmp_path):
+    (tmp_path / "credentials").write_text(
+        f"[default]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n"
+    )
+    with StandInS3() as bucket:
+        (tmp_path / "run.ini").write_text(
+            f"[coach]\ndata_store = s3\ns3_end_point = {bucket.url}\ns3_bucket_name = {BUCKET}\n"
+            f"s3_creds_file = {tmp_path / 'credentials'}\n"
+        )
+        run = start(tmp_path, "-dcp", "run.ini", *PLAYING, "--nocolor", "-s", "1")
+        lines = read_until(run, "Training> ")
+        bucket.failure, bucket.fails = failure, True
+        lines += read_until(run, "the next checkpoint brings it there")
+        bucket.fails = False
+        asked = len(bucket.requests)
+        lines += read_until(run, "Training> ")
+        wait_until(lambda: any(one.endswith("/store/policy") for one in bucket.requests[asked:]), "a policy")
+        os.kill(run.pid, signal.SIGINT)
+        text = "".join(lines) + run.communicate(timeout=TOO_LONG)[0]
+    assert run.returncode == 130 and "interrupted; saved" in text and "Traceback" not in text, text
+
+
+@pytest.mark.slow
 def test_the_flags_of_coachs_orchestrator_start_the_parts_of_a_run(tmp_path):
     redis = EmbeddedRedis(tmp_path)
     redis.start()
