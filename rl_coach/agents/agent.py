@@ -38,7 +38,7 @@ from rl_coach.core_types import (
     Transition,
 )
 from rl_coach.exploration_policies.exploration_policy import make_exploration_policy
-from rl_coach.filters.filter import NoInputFilter, NoOutputFilter, filtered_spaces
+from rl_coach.filters.filter import NoInputFilter, NoOutputFilter, changes_nothing, filtered_spaces
 from rl_coach.logger import screen
 from rl_coach.memories.memory import receives_episodes
 from rl_coach.runs.event_lines import log_episode
@@ -116,6 +116,7 @@ class Agent(CoachNames, AgentInterface):
         self.input_filter = agent_parameters.input_filter or NoInputFilter()
         self.output_filter = agent_parameters.output_filter or NoOutputFilter()
         self.pre_network_filter = agent_parameters.pre_network_filter
+        self._filters_responses = self._filters_actions = True  # each episode decides, for each step asks
         self.networks: dict[str, NetworkWrapper] = {}
         self.spaces: Any = None
         self.policy_spaces: Any = None
@@ -434,6 +435,8 @@ class Agent(CoachNames, AgentInterface):
         self.episode.incoming_goal, self.episode.is_tested = before.incoming_goal, before.is_tested
         self.input_filter.reset()
         self.output_filter.reset()
+        self._filters_responses = not changes_nothing(self.input_filter)
+        self._filters_actions = not changes_nothing(self.output_filter)
         self.exploration_policy.reset()
         for network in self.networks.values():
             network.online_network.reset_internal_memory()
@@ -474,7 +477,9 @@ class Agent(CoachNames, AgentInterface):
         if self._phase is RunPhase.TEST:
             filtered = self.input_filter.filter_evaluated(env_response)
         else:
-            filtered = self.input_filter.filter(env_response, deep_copy=False)[0]
+            filtered = env_response
+            if self._filters_responses:
+                filtered = self.input_filter.filter(env_response, deep_copy=False)[0]
             self.watch.look(env_response, filtered, episode.steps, self.clock.episodes + 1)
         if episode.incoming_goal is not None:
             filtered = copy.copy(filtered)
@@ -575,7 +580,7 @@ class Agent(CoachNames, AgentInterface):
         if episode.acted_from:
             self._remember_present_state()
         episode.last_action_info = chosen
-        return self.output_filter.filter(chosen)
+        return self.output_filter.filter(chosen) if self._filters_actions else chosen
 
     def act_in_copies(self, indices: Iterable[int]) -> dict[int, ActionInfo | None]:
         """An action for some of the copies of the environment, by index. Networks are asked once for all of them."""

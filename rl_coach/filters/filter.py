@@ -14,6 +14,7 @@ import numpy as np
 from rl_coach.core_types import ActionInfo, EnvResponse, Transition
 from rl_coach.filters.base_filter import Filter
 from rl_coach.spaces import ActionSpace, RewardSpace, Space, SpacesDefinition
+from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utilities.plain_data import State
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
 
 Data = TypeVar("Data", EnvResponse, Transition)
 AnyFilter = TypeVar("AnyFilter", bound="Filter")
+
+
+_OVERRIDES = OverrideTable({"is_empty": ("filter",)})
+
+
+def changes_nothing(chain: InputFilter | OutputFilter) -> bool:
+    """True if a chain returns what it gets: it holds no filters, and no subclass filters in a way of its own."""
+    return chain.is_empty and not _OVERRIDES.is_replaced(chain, "is_empty")
 
 
 class _FilterChain(Filter):
@@ -139,6 +148,11 @@ class OutputFilter(_FilterChain):
     def _members(self) -> Iterator[tuple[tuple[str, ...], Filter]]:
         return (((name,), member) for name, member in self.action_filters.items())
 
+    @property
+    def is_empty(self) -> bool:
+        """True if it holds no filters, and is no reference filter."""
+        return not (self.action_filters or self.i_am_a_reference_filter)
+
     def filter(self, action_info: ActionInfo) -> ActionInfo:
         """The action for the environment; the same object if there is no filter, otherwise a copy."""
         if self.i_am_a_reference_filter:
@@ -222,6 +236,11 @@ class InputFilter(_FilterChain):
                 yield ("observation", observation_name, name), observation_filter
         for name, reward_filter in self.reward_filters.items():
             yield ("reward", name), reward_filter
+
+    @property
+    def is_empty(self) -> bool:
+        """True if it holds no filters, and is no reference filter."""
+        return not (self.observation_filters or self.reward_filters or self.i_am_a_reference_filter)
 
     def filter(
         self, unfiltered_data: Union[Data, list[Data]], update_internal_state: bool = True, deep_copy: bool = True

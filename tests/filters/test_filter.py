@@ -3,7 +3,7 @@ import pytest
 
 from rl_coach.core_types import ActionInfo, EnvResponse, Transition
 from rl_coach.filters.action import BoxDiscretization, BoxMasking, LinearBoxToBoxMap
-from rl_coach.filters.filter import Filter, InputFilter, NoInputFilter, NoOutputFilter, OutputFilter
+from rl_coach.filters.filter import Filter, InputFilter, NoInputFilter, NoOutputFilter, OutputFilter, changes_nothing
 from rl_coach.filters.observation import (
     ObservationClippingFilter,
     ObservationFilter,
@@ -316,3 +316,27 @@ def test_the_base_filter():
     assert base.name == "b"
     with pytest.raises(NotImplementedError, match="Filter does not filter"):
         base.filter(None)
+
+
+class Halving(InputFilter):
+    """A user's, which holds no filters and filters in a way of its own."""
+
+    def filter(self, unfiltered_data, update_internal_state=True, deep_copy=True):
+        (response,) = super().filter(unfiltered_data, update_internal_state, deep_copy)
+        return [EnvResponse(response.next_state, response.reward / 2, response.game_over)]
+
+
+@pytest.mark.parametrize(
+    "chain, is_without_effect",
+    [
+        (NoInputFilter(), True),
+        (InputFilter(), True),
+        (OutputFilter(), True),
+        (InputFilter(is_a_reference_filter=True), False),
+        (InputFilter(reward_filters={"scale": RewardRescaleFilter(2.0)}), False),
+        (OutputFilter({"discretization": BoxDiscretization(3)}), False),
+        (Halving(), False),
+    ],
+)
+def test_only_a_chain_that_returns_what_it_gets_changes_nothing(chain, is_without_effect):
+    assert changes_nothing(chain) is is_without_effect
