@@ -25,7 +25,7 @@ RESULTS = pathlib.Path(__file__).with_name("golden.jsonl")
 BEGIN, END = "<!-- golden runs -->", "<!-- end of golden runs -->"
 ENOUGH = 2
 SOURCE = (
-    "Rewards to reach and episodes are those of Coach 1.0.1's presets; the rest is measured as\n"
+    "Rewards to reach and episodes are those of the presets; the rest is measured as\n"
     "[Golden runs](../benchmarks.md#golden-runs) says."
 )
 HEADER = (

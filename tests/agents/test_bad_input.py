@@ -38,8 +38,9 @@ Make = Callable[[], AgentParameters]
 
 FOR_DISCRETE: list[Make] = [
     parameters.dqn, parameters.ddqn, parameters.dueling, parameters.mixed_monte_carlo, parameters.categorical,
-    parameters.persistent_advantage_learning, parameters.quantile_regression, parameters.rainbow, parameters.n_step_q,
-    parameters.bootstrapped, parameters.upper_confidence_bounds, parameters.neural_episodic_control, acer,
+    parameters.munchausen, parameters.persistent_advantage_learning, parameters.quantile_regression,
+    parameters.rainbow, parameters.n_step_q, parameters.bootstrapped, parameters.upper_confidence_bounds,
+    parameters.neural_episodic_control, acer,
 ]  # fmt: skip
 FOR_CONTINUOUS: list[Make] = [
     parameters.normalized_advantages, parameters.soft_actor_critic, continuous.ddpg, continuous.td3,
@@ -188,6 +189,7 @@ def test_rescalers_of_other_agents(make, rescaler, known, tmp_path):
 WITH_TARGETS: list[tuple[Make, str]] = [
     (parameters.dqn, "main"), (parameters.ddqn, "main"), (parameters.mixed_monte_carlo, "main"),
     (parameters.persistent_advantage_learning, "main"), (parameters.categorical, "main"), (parameters.rainbow, "main"),
+    (parameters.munchausen, "main"),
     (parameters.quantile_regression, "main"), (parameters.bootstrapped, "main"), (parameters.n_step_q, "main"),
     (parameters.normalized_advantages, "main"), (acer, "main"), (parameters.soft_actor_critic, "v"),
     (continuous.ddpg, "critic"), (continuous.td3, "critic"), (continuous.td3, "actor"),

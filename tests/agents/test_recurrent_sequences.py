@@ -13,6 +13,7 @@ from rl_coach.agents.core.sequences import Sequences, rows_of
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.mmc_agent import MixedMonteCarloAgentParameters
+from rl_coach.agents.munchausen_dqn_agent import MunchausenDQNAgentParameters
 from rl_coach.agents.pal_agent import PALAgentParameters
 from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgentParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
@@ -259,6 +260,7 @@ VALUE_AGENTS = [
     left_to_soak(QuantileRegressionDQNAgentParameters, Bandit, 1),
     left_to_soak(MixedMonteCarloAgentParameters, Lottery, 1),
     left_to_soak(PALAgentParameters, Bandit, 2),
+    left_to_soak(MunchausenDQNAgentParameters, Bandit, 1),
 ]
 
 

@@ -25,6 +25,7 @@ from tests.zoo.parameters import (
     categorical,
     dqn,
     mixed_monte_carlo,
+    munchausen,
     n_step_q,
     neural_episodic_control,
     normalized_advantages,
@@ -66,6 +67,9 @@ def single_head() -> AgentParameters:
         (neural_episodic_control, setting("", "exploration", UCBParameters()), "among 10 Q heads .* has 1"),
         (neural_episodic_control, setting("algorithm", "number_of_knn", 151), "number_of_knn is 151; it must be"),
         (mixed_monte_carlo, setting("algorithm", "monte_carlo_mixing_rate", 1.5), "mixing_rate is 1.5; it must be"),
+        (munchausen, setting("algorithm", "temperature", 0), "algorithm.temperature is 0; it must be a number above 0"),
+        (munchausen, setting("algorithm", "munchausen_alpha", 1.5), "munchausen_alpha is 1.5; it must be"),
+        (munchausen, setting("algorithm", "smallest_log_policy", 1.0), "smallest_log_policy is 1.0; it must be"),
         (persistent_advantage_learning, setting("algorithm", "pal_alpha", -1), "pal_alpha is -1; it must be"),
     ],
 )

@@ -18,7 +18,7 @@ from rl_coach.agents.pal_agent import PALAlgorithmParameters, advantage_learning
 from rl_coach.agents.qr_dqn_agent import quantile_regression_rule
 from rl_coach.agents.rules.categorical_dqn import categorical_rule
 from rl_coach.agents.rules.nec import neural_episodic_control_rule
-from rl_coach.agents.rules.q_learning import greedy_by_target, q_learning_rule
+from rl_coach.agents.rules.q_learning import greedy_by_target, munchausen_rule, q_learning_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import (
     CategoricalQHeadParameters,
@@ -38,6 +38,7 @@ from tests.frameworks import run_on, starts_another_framework, where_installed
 
 F, A, N, K, B, UPDATES = 3, 4, 5, 3, 6, 4
 V_MIN, V_MAX, MIXING, ALPHA, KAPPA = -2.0, 2.0, 0.3, 0.8, 0.5
+TEMPERATURE, SMALLEST_LOG_POLICY = 0.7, -0.9
 RATE, TARGET_RATE = 0.3, 0.5
 Weights = list[np.ndarray]
 Row = dict[str, Any]
@@ -76,6 +77,25 @@ def advantage(weights: Weights, target: Weights, fixed: Weights, row: Row, persi
         operator = max(operator, y - ALPHA * (following.max() - following[row["action"]]))
     operator = (1 - MIXING) * operator + MIXING * row["return"]
     return (operator - outputs(weights, row["state"])[row["action"]]) ** 2
+
+
+def soft_policy(weights: Weights, state: np.ndarray) -> np.ndarray:
+    """[A], softmax(q / tau)"""
+    exponentials = np.exp(outputs(weights, state) / TEMPERATURE)
+    return exponentials / exponentials.sum()
+
+
+def munchausen(weights: Weights, target: Weights, fixed: Weights, row: Row) -> float:
+    """Vieillard et al. 2020, section 2, the sum over next actions as it is written there."""
+    y = row["reward"] + ALPHA * bounded_log_policy(target, row)
+    following, policy = outputs(target, row["next_state"]), soft_policy(target, row["next_state"])
+    y += row["discount"] * (policy * (following - TEMPERATURE * np.log(policy))).sum()
+    return (y - outputs(weights, row["state"])[row["action"]]) ** 2
+
+
+def bounded_log_policy(target: Weights, row: Row) -> float:
+    scaled = TEMPERATURE * float(np.log(soft_policy(target, row["state"])[row["action"]]))
+    return min(max(scaled, SMALLEST_LOG_POLICY), 0.0)
 
 
 def distributions(weights: Weights, state: np.ndarray) -> np.ndarray:
@@ -167,6 +187,11 @@ CASES: dict[str, tuple[Callable[[], Any], UpdateRule, Callable[..., float]]] = {
         QHeadParameters,
         advantage_learning_rule(advantage_parameters(True), False, None),
         lambda *a: advantage(*a, persistent=True),
+    ),
+    "munchausen": (
+        QHeadParameters,
+        munchausen_rule(TEMPERATURE, ALPHA, SMALLEST_LOG_POLICY, False, None),
+        munchausen,
     ),
     "categorical": (
         categorical_head,
@@ -299,6 +324,19 @@ def test_losses_and_weights_are_those_of_the_equations(case):
     assert_same(trained(parameters, spaces(VECTOR, DISCRETE), rule, columns), per_row, columns)
 
 
+def test_some_log_policies_are_cut_off_and_others_not():
+    """So the numbers above say that both are right."""
+    columns = random_columns()
+    network = wrap(
+        network_parameters([QHeadParameters()], create_target_network=True, **settings(MiddlewareScheme.Empty)),
+        spaces(VECTOR, DISCRETE),
+    )
+    weights = network.online_network.get_weights()
+    bonuses = np.array([bounded_log_policy(weights, row_of(columns, i)) for i in range(B * UPDATES)])
+    is_cut_off = bonuses == SMALLEST_LOG_POLICY
+    assert 0 < is_cut_off.sum() < len(bonuses)
+
+
 D = 2
 CENTRE, RADIUS = (BOX.high + BOX.low) / 2, (BOX.high - BOX.low) / 2
 
@@ -398,6 +436,7 @@ class Values:
 MASKED_RULES: dict[str, Callable[[str | None], UpdateRule]] = {
     "mixed monte carlo": lambda mask: mixed_monte_carlo_rule(MIXING, False, mask),
     "persistent advantage learning": lambda mask: advantage_learning_rule(advantage_parameters(True), False, mask),
+    "munchausen": lambda mask: munchausen_rule(TEMPERATURE, ALPHA, SMALLEST_LOG_POLICY, False, mask),
     "categorical": lambda mask: categorical_rule(SUPPORT, mask, greedy_by_target, False),
     "double categorical": lambda mask: categorical_rule(SUPPORT, mask, greedy_by_online, True),
     "quantile regression": lambda mask: quantile_regression_rule(N, KAPPA, mask),

@@ -12,6 +12,7 @@ from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.mmc_agent import MixedMonteCarloAgentParameters
+from rl_coach.agents.munchausen_dqn_agent import MunchausenDQNAgentParameters
 from rl_coach.agents.n_step_q_agent import NStepQAgentParameters
 from rl_coach.agents.naf_agent import NAFAgentParameters
 from rl_coach.agents.nec_agent import NECAgentParameters
@@ -132,6 +133,10 @@ def persistent_advantage_learning() -> AgentParameters:
     agent.algorithm.discount = 0.5
     agent.algorithm.persistent_advantage_learning = True
     return agent
+
+
+def munchausen() -> AgentParameters:
+    return dqn(MunchausenDQNAgentParameters())
 
 
 def categorical() -> AgentParameters:
@@ -263,6 +268,7 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "prioritized": (prioritized, Bandit, 400, 9.5),
     "mixed_monte_carlo": (mixed_monte_carlo, Bandit, 400, 9.5),
     "persistent_advantage_learning": (persistent_advantage_learning, Bandit, 400, 9.5),
+    "munchausen": (munchausen, Bandit, 400, 9.5),
     "categorical": (categorical, Bandit, 400, 9.5),
     "quantile_regression": (quantile_regression, Bandit, 400, 9.5),
     "rainbow": (rainbow, Bandit, 400, 9.5),

@@ -81,3 +81,40 @@ def q_learning_rule(
         return q_learning_update(ops, target_tm1, q_tm1, batch, is_huber, loss_weight, mean)
 
     return rule
+
+
+def munchausen_rule(
+    temperature: float,
+    alpha: float,
+    smallest_log_policy: float,
+    is_huber: bool,
+    mask_name: str | None,
+    loss_weight: float = 1.0,
+) -> UpdateRule:
+    """y = r + alpha [tau log pi(a|s)]_{l_0}^0 + discount_t sum_a' pi(a'|s') (Q_target(s', a') - tau log pi(a'|s')),
+    where pi = softmax(Q_target / tau) (Vieillard et al. 2020, section 2; l_0: section 4).
+
+    The sum over a' is tau logsumexp(Q_target(s', .) / tau), which no small probability makes inexact.
+
+    :param temperature: tau
+    :param alpha: the bonus's share
+    :param smallest_log_policy: l_0, below which the scaled log-policy is cut off
+    :param is_huber: Huber instead of squared errors
+    :param mask_name: the observation that masks actions, if there is one
+    :param loss_weight: the head's
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, actions=batch.actions, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+        main = networks["main"]
+        q_tm1 = main.online(batch.states)[0]["q"]
+        q_tm1_target = allowed_values(ops, main.target(batch.states)[0]["q"], batch.states, mask_name)
+        q_t = allowed_values(ops, main.target(batch.next_states)[0]["q"], batch.next_states, mask_name)
+        assert_rank(2, q_tm1=q_tm1, q_t=q_t)
+        log_policy = temperature * select(ops, ops.log_softmax(q_tm1_target / temperature, axis=-1), batch.actions)
+        bonus = alpha * ops.clip(log_policy, smallest_log_policy, 0.0)
+        soft_value = temperature * ops.logsumexp(q_t / temperature, axis=-1)
+        target_tm1 = batch.rewards + bonus + batch.discounts * soft_value
+        return q_learning_update(ops, target_tm1, q_tm1, batch, is_huber, loss_weight)
+
+    return rule

@@ -1,0 +1,62 @@
+"""Munchausen DQN (Vieillard, Pietquin and Geist 2020, "Munchausen reinforcement learning")."""
+
+from __future__ import annotations
+
+from rl_coach.agents.core.requirements import NetworkRequirement, Q
+from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
+from rl_coach.agents.rules.q_learning import munchausen_rule
+from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
+from rl_coach.architectures.update import UpdateRule
+from rl_coach.utilities.requirements import FRACTION, number
+
+
+class MunchausenDQNAlgorithmParameters(DQNAlgorithmParameters):
+    """Hyperparameters of Munchausen DQN; the defaults are the paper's (section 4).
+
+    :ivar temperature: tau of the policy softmax(Q_target / tau); near 0 it is greedy, the larger the more uniform
+    :ivar munchausen_alpha: the share of the scaled log-policy that is added to the reward; 0 adds none (soft DQN)
+    :ivar smallest_log_policy: l_0, below which the scaled log-policy tau log pi(a|s) is cut off; 0 adds none
+    """
+
+    constraints = {"temperature": number(above=0), "munchausen_alpha": FRACTION, "smallest_log_policy": number(high=0)}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.temperature = 0.03
+        self.munchausen_alpha = 0.9
+        self.smallest_log_policy = -1.0
+
+
+class MunchausenDQNAgentParameters(DQNAgentParameters):
+    """Munchausen DQN; settings as DQN's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.algorithm = MunchausenDQNAlgorithmParameters()
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.munchausen_dqn_agent:MunchausenDQNAgent"
+
+
+class MunchausenDQNAgent(ValueOptimizationAgent):
+    """Learns towards a softened target, with a bonus for actions that the policy prefers already."""
+
+    network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
+    learns_from_stored_states = True
+    max_n_step = 1
+
+    @property
+    def is_on_policy(self) -> bool:
+        return False
+
+    def make_update_rule(self) -> UpdateRule:
+        algorithm, main = self.ap.algorithm, self.ap.network_wrappers["main"]
+        return munchausen_rule(
+            algorithm.temperature,
+            algorithm.munchausen_alpha,
+            algorithm.smallest_log_policy,
+            main.replace_mse_with_huber_loss,
+            self.spaces.action_mask_name,
+            main.heads_parameters[0].loss_weight,
+        )
