@@ -83,7 +83,7 @@ class ComponentTest:
         :raises AssertionError: it returns something else
         :raises CoachError: there is no such method
         """
-        name, *arguments = [call] if isinstance(call, str) else call
+        name, *arguments = (call,) if isinstance(call, str) else tuple(call)
         if not callable(getattr(self.component, name, None)):
             known = [one for one in dir(self.component) if not one.startswith("_")]
             raise CoachError(f"{type(self.component).__name__} has no '{name}'{did_you_mean(name, known)}")
@@ -162,7 +162,7 @@ class BuiltNetwork:
         self._is_whole = isinstance(part, NetworkParameters)
 
     def outputs(self, observations: Any, training: bool = False) -> Any:
-        """What the part gives.
+        """The part's outputs.
 
         :param observations: [B, ...], or a dict of such by input
         :param training: batch normalisation over the batch, and dropout

@@ -78,7 +78,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
 
 @dataclass
 class Fed:
-    """What has been fed and not been taken yet, of an episode that the user's loop plays.
+    """All that has been fed and not been taken yet, of an episode that the user's loop plays.
 
     :param first: observation and info with which the next episode begins
     :param answer: the answer to the action that was chosen

@@ -16,7 +16,7 @@ from rl_coach.own_loop.graph import OwnLoopGraphManager
 from rl_coach.own_loop.places import Places, row
 from rl_coach.policy.export import acting_now, export_acting
 from rl_coach.policy.policy import Policy
-from rl_coach.utils import CoachError
+from rl_coach.utils import CoachError, short_dynamic_import
 from rl_coach.vector_level_manager import VectorLevelManager
 
 DEFINITION_FILE = "agent.json"
@@ -77,8 +77,7 @@ class Agent:
             ``action_space`` of RLgraph; and the arguments of ``make_agent`` from ``num_envs`` on
         :raises CoachError: it is wrong, or says what has no meaning here; in one line
         """
-        from rl_coach.own_loop.specs import agent_from_spec
-
+        agent_from_spec = short_dynamic_import("rl_coach.own_loop.specs:agent_from_spec")
         return agent_from_spec(spec, {**(kwargs or {}), **additions})
 
     # facts
@@ -487,14 +486,13 @@ class Agent:
             as an environment that is an object, have to be given again
         :raises CoachError: there is none, it is damaged, or an argument is missing
         """
-        from rl_coach.own_loop.making import make_agent
-        from rl_coach.own_loop.specs import agent_of_saved_spec
-
         definition = recorded.read_definition(pathlib.Path(path) / DEFINITION_FILE)
         if "spec" in definition:
-            agent: Agent = agent_of_saved_spec(definition["spec"], arguments)
+            make = short_dynamic_import("rl_coach.own_loop.specs:agent_of_saved_spec")
+            agent: Agent = make(definition["spec"], arguments)
         else:
-            agent = make_agent(**{"agent_class": cls, **recorded.arguments(definition, arguments)})
+            make = short_dynamic_import("rl_coach.own_loop.making:make_agent")
+            agent = make(**{"agent_class": cls, **recorded.arguments(definition, arguments)})
         agent.graph_manager.restore_checkpoint(str(path), continue_run=True)
         return agent
 

@@ -15,7 +15,7 @@ from rl_coach.environments.fed_environment import FedEnvironment
 from rl_coach.own_loop.places import row
 from rl_coach.own_loop.spaces import space_as_data, space_from_data
 from rl_coach.utilities.safe_reading import read_json
-from rl_coach.utils import CoachError
+from rl_coach.utils import CoachError, short_dynamic_import
 
 _COLUMNS = ("states", "actions", "rewards", "terminals")
 _SPACES = ("observation_space", "action_space")
@@ -229,9 +229,7 @@ def arguments(definition: Mapping[str, Any], given: Mapping[str, Any]) -> dict[s
     :param given: keywords that count instead of those that were saved
     :raises CoachError: one that was not saved is not given; or a class of the user's would be imported by its name
     """
-    from rl_coach.own_loop.making import make_agent
-
-    known = inspect.signature(make_agent).parameters
+    known = inspect.signature(short_dynamic_import("rl_coach.own_loop.making:make_agent")).parameters
     saved = {name: _restored(value) for name, value in definition["arguments"].items() if name in known}
     saved |= {name: _restored(value) for name, value in definition["settings"].items()}
     saved |= {name: space_from_data(saved[name]) for name in _SPACES if saved.get(name) is not None}

@@ -101,7 +101,7 @@ def _actions(given: Any) -> Parts:
 
 
 def _common(parameters: AgentParameters, fields: Fields, space: Any) -> tuple[Definition, Stack | None]:
-    """What all agents have: discount, network, and keys of TensorForce's own machinery."""
+    """Settings that all agents have: discount, network, and keys of TensorForce's own machinery."""
     definition = Definition(parameters)
     definition.set("algorithm.discount", fields.number("discount", 0, 1))
     for name in _WITHOUT_EFFECT:
@@ -300,7 +300,7 @@ def _latest(fields: Fields) -> None:
 
 
 def _policy_agent(definition: Definition, fields: Fields, stack: Stack | None) -> None:
-    """What agents that learn a policy have in common."""
+    """Settings that all agents with a policy have."""
     definition.set("algorithm.beta_entropy", fields.number("entropy_regularization"))
     fields.refuse("a policy explores by itself", "actions_exploration", "explorations_spec", "exploration")
     _latest(fields)
