@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,7 +15,5 @@ __version__ = "2.0.0"
 def __getattr__(name: str) -> Any:
     """Agents for a loop of the user's own, which are imported when they are asked for."""
     if name in __all__:
-        from rl_coach import own_loop
-
-        return getattr(own_loop, name)
+        return getattr(importlib.import_module("rl_coach.own_loop"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

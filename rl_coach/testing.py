@@ -162,7 +162,7 @@ class BuiltNetwork:
         self._is_whole = isinstance(part, NetworkParameters)
 
     def outputs(self, observations: Any, training: bool = False) -> Any:
-        """What the part gives.
+        """The part's outputs.
 
         :param observations: [B, ...], or a dict of such by input
         :param training: batch normalisation over the batch, and dropout

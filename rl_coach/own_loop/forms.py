@@ -180,7 +180,7 @@ class Actions:
 
     @classmethod
     def from_data(cls, data: Any) -> Actions:
-        """What ``as_data`` described.
+        """The actions that ``as_data`` described.
 
         :raises CoachError: it is damaged
         """

@@ -141,7 +141,7 @@ def _actions(given: Any) -> Parts:
 def _common(
     parameters: AgentParameters, fields: Fields, space: Any, network: str = "main"
 ) -> tuple[Definition, Stack | None]:
-    """What all agents have: discount, network, seed and buffers."""
+    """Settings that all agents have: discount, network, seed and buffers."""
     definition = Definition(parameters)
     definition.set("algorithm.discount", fields.number("discount", 0, 1))
     fields.refuse("make it a filter of the agent's parameters, or do it in your loop", "preprocessing_spec")
@@ -248,7 +248,7 @@ def _explore(definition: Definition, fields: Fields | None) -> None:
 
 
 def _policy(definition: Definition, fields: Fields, stack: Stack | None) -> None:
-    """What agents with a policy and a critic on one network have."""
+    """Settings of agents with a policy and a critic on one network."""
     definition.set("algorithm.beta_entropy", fields.number("weight_entropy"))
     definition.set("algorithm.gae_lambda", fields.number("gae_lambda", 0, 1))
     fields.refuse("a policy explores by itself", "exploration_spec")

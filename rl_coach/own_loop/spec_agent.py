@@ -94,7 +94,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Spec:
-    """What an agent was made of.
+    """All that an agent was made of.
 
     :param family: the system's name
     :param document: the specification without states and actions
@@ -164,7 +164,7 @@ class SpecAgent(Agent):
     # files
 
     def _definition_to_save(self) -> dict[str, Any]:
-        """What ``save`` writes: the specification itself."""
+        """The specification itself, which ``save`` writes."""
         spec, seed = self.spec, self.graph_manager.seed
         written = {
             "family": spec.family,

@@ -161,7 +161,7 @@ class Fields:
         return None if value is None else bool(value)
 
     def choice(self, name: str, choices: Iterable[str], *older: str) -> str | None:
-        """One of several texts.
+        """A text that is among several.
 
         :raises CoachError: it is another; names the nearest
         """

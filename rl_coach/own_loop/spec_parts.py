@@ -35,7 +35,7 @@ SEPARATE = "use_separate_networks_per_head"
 
 @dataclass
 class Definition:
-    """What a specification says, as arguments of ``make_agent``.
+    """A specification as arguments of ``make_agent``.
 
     :param parameters: the algorithm's, with the parts that the specification names
     :param settings: values by path, for ``apply_settings``

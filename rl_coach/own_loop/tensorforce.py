@@ -101,7 +101,7 @@ def _actions(given: Any) -> Parts:
 
 
 def _common(parameters: AgentParameters, fields: Fields, space: Any) -> tuple[Definition, Stack | None]:
-    """What all agents have: discount, network, and keys of TensorForce's own machinery."""
+    """Settings that all agents have: discount, network, and keys of TensorForce's own machinery."""
     definition = Definition(parameters)
     definition.set("algorithm.discount", fields.number("discount", 0, 1))
     for name in _WITHOUT_EFFECT:
@@ -299,8 +299,8 @@ def _latest(fields: Fields) -> None:
         memory.finish()
 
 
-def _policy_agent(definition: Definition, fields: Fields, stack: Stack | None) -> None:
-    """What agents that learn a policy have in common."""
+def _policy_agent(definition: Definition, fields: Fields) -> None:
+    """Settings that all agents with a policy have."""
     definition.set("algorithm.beta_entropy", fields.number("entropy_regularization"))
     fields.refuse("a policy explores by itself", "actions_exploration", "explorations_spec", "exploration")
     _latest(fields)
@@ -341,7 +341,7 @@ def _optimizer_of_baseline(definition: Definition, fields: Fields) -> None:
 
 def _ppo(fields: Fields, space: Any) -> Definition:
     definition, stack = _common(ClippedPPOAgentParameters(), fields, space)
-    _policy_agent(definition, fields, stack)
+    _policy_agent(definition, fields)
     unit, batch, every = _update_mode(fields, "timesteps")
     if every not in (None, batch):
         raise CoachError(f"the spec's 'update_mode.frequency' is its batch_size for ppo_agent, not {every}")
@@ -365,7 +365,7 @@ def _vpg(fields: Fields, space: Any) -> Definition:
     has_baseline = fields.get("baseline_mode") is not None
     parameters = ActorCriticAgentParameters() if has_baseline else PolicyGradientsAgentParameters()
     definition, stack = _common(parameters, fields, space)
-    _policy_agent(definition, fields, stack)
+    _policy_agent(definition, fields)
     unit, batch, every = _update_mode(fields, "episodes")
     if unit != "episodes" or every not in (None, batch):
         raise CoachError("the spec's 'update_mode': vpg_agent learns from each batch_size episodes once: unit episodes")
