@@ -172,6 +172,7 @@ KINDS = {
     "continuous, gSDE": (lambda: continuous.with_state_dependent_noise(continuous.td3()), Target),
     "continuous, NAF": (parameters.normalized_advantages, Target),
     "continuous, Wolpertinger": (continuous.wolpertinger, Target),
+    "PQN": (parameters.pqn, Lottery),
     "PPO": (parameters.clipped_ppo, Lottery),
     "PPO, normalized": (normalized_ppo, Lottery),
     "PPO, continuous": (parameters.clipped_ppo, Target),

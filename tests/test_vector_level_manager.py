@@ -209,7 +209,7 @@ def test_one_seed_gives_equal_weights(agent, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("name", ["dqn", "policy_gradients", "actor_critic", "clipped_ppo", "soft_actor_critic"])
+@pytest.mark.parametrize("name", ["dqn", "policy_gradients", "actor_critic", "clipped_ppo", "pqn", "soft_actor_critic"])
 def test_agents_learn(name, tmp_path):
     agent, problem, steps, reward = PROBLEMS[name]
     plan = schedule(2 * steps, evaluate_every=2 * steps, evaluation=20, heatup=40)

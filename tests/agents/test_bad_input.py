@@ -40,7 +40,7 @@ FOR_DISCRETE: list[Make] = [
     parameters.dqn, parameters.ddqn, parameters.dueling, parameters.mixed_monte_carlo, parameters.categorical,
     parameters.munchausen, parameters.persistent_advantage_learning, parameters.quantile_regression,
     parameters.rainbow, parameters.n_step_q, parameters.bootstrapped, parameters.upper_confidence_bounds,
-    parameters.neural_episodic_control, acer,
+    parameters.neural_episodic_control, parameters.pqn, acer,
 ]  # fmt: skip
 FOR_CONTINUOUS: list[Make] = [
     parameters.normalized_advantages, parameters.soft_actor_critic, continuous.ddpg, continuous.td3,
@@ -132,7 +132,10 @@ NEED_RETURNS: list[Make] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("make", [*NEED_RETURNS, acer, parameters.clipped_ppo, ppo], ids=lambda make: make.__name__)
+NEED_EPISODES: list[Make] = [*NEED_RETURNS, acer, parameters.pqn, parameters.clipped_ppo, ppo]
+
+
+@pytest.mark.parametrize("make", NEED_EPISODES, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("memory", [ExperienceReplayParameters, PrioritizedExperienceReplayParameters])
 def test_memories_without_episodes_for_agents_that_learn_from_them(make, memory, tmp_path):
     agent = make()
@@ -206,7 +209,12 @@ def test_networks_that_need_a_target(make, network, tmp_path):
     assert "create_target_network" in message
 
 
-@pytest.mark.parametrize("make", [continuous.crossq, parameters.neural_episodic_control, parameters.clipped_ppo])
+WITHOUT_TARGETS: list[Make] = [
+    continuous.crossq, parameters.neural_episodic_control, parameters.clipped_ppo, parameters.pqn,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", WITHOUT_TARGETS)
 def test_networks_that_need_none(make, tmp_path):
     agent = make()
     for network in agent.network_wrappers.values():

@@ -18,7 +18,7 @@ from rl_coach.agents.pal_agent import PALAlgorithmParameters, advantage_learning
 from rl_coach.agents.qr_dqn_agent import quantile_regression_rule
 from rl_coach.agents.rules.categorical_dqn import categorical_rule
 from rl_coach.agents.rules.nec import neural_episodic_control_rule
-from rl_coach.agents.rules.q_learning import greedy_by_target, munchausen_rule, q_learning_rule
+from rl_coach.agents.rules.q_learning import greedy_by_target, munchausen_rule, q_lambda_rule, q_learning_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import (
     CategoricalQHeadParameters,
@@ -77,6 +77,11 @@ def advantage(weights: Weights, target: Weights, fixed: Weights, row: Row, persi
         operator = max(operator, y - ALPHA * (following.max() - following[row["action"]]))
     operator = (1 - MIXING) * operator + MIXING * row["return"]
     return (operator - outputs(weights, row["state"])[row["action"]]) ** 2
+
+
+def q_lambda(weights: Weights, target: Weights, fixed: Weights, row: Row) -> float:
+    """Gallici et al. 2024, algorithm 1."""
+    return 0.5 * (row["return"] - outputs(weights, row["state"])[row["action"]]) ** 2
 
 
 def soft_policy(weights: Weights, state: np.ndarray) -> np.ndarray:
@@ -188,6 +193,7 @@ CASES: dict[str, tuple[Callable[[], Any], UpdateRule, Callable[..., float]]] = {
         advantage_learning_rule(advantage_parameters(True), False, None),
         lambda *a: advantage(*a, persistent=True),
     ),
+    "lambda-returns": (QHeadParameters, q_lambda_rule(False, 0.5), q_lambda),
     "munchausen": (
         QHeadParameters,
         munchausen_rule(TEMPERATURE, ALPHA, SMALLEST_LOG_POLICY, False, None),

@@ -53,7 +53,7 @@ def plain(make: type) -> Explore:
 OF_VALUES = (
     parameters.dqn, parameters.ddqn, parameters.dueling, parameters.mixed_monte_carlo, parameters.categorical,
     parameters.persistent_advantage_learning, parameters.quantile_regression, parameters.n_step_q,
-    parameters.neural_episodic_control, parameters.munchausen,
+    parameters.neural_episodic_control, parameters.munchausen, parameters.pqn,
 )  # fmt: skip
 OF_POLICIES = (parameters.policy_gradients, parameters.actor_critic, parameters.clipped_ppo, ppo)
 OF_POINTS = (continuous.ddpg, continuous.td3, parameters.normalized_advantages, continuous.wolpertinger)

@@ -1,4 +1,4 @@
-"""Every preset holds the settings of Coach 1.0.1, which ``coach_1_0_1.json`` lists."""
+"""Every preset of an algorithm of Coach 1.0.1 holds its settings, which ``coach_1_0_1.json`` lists."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rl_coach.utils import import_file
 
 SETTINGS = json.loads(pathlib.Path(__file__).with_name("coach_1_0_1.json").read_text(encoding="utf-8"))
 PRESETS = preset_catalogue.list_all_presets()
+OF_NEWER_ALGORITHMS = {"CartPole_MunchausenDQN", "CartPole_PQN"}
 SCHEDULE = ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps")
 
 
@@ -45,7 +46,7 @@ def rebuilt(preset: str) -> dict[str, Any]:
     return names
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", sorted(set(PRESETS) - OF_NEWER_ALGORITHMS))
 def test_has_the_settings_of_coach(preset):
     expected = rebuilt(preset)
     graph_manager = preset_catalogue.load(preset)

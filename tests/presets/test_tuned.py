@@ -63,6 +63,6 @@ def test_starts_and_trains(name, tmp_path):
             raise
         pytest.skip(str(error))
     manager.heatup(EnvironmentSteps(min(300, manager.heatup_steps.num_steps)))
-    manager.train_and_act(EnvironmentSteps(600))
+    manager.train_and_act(EnvironmentSteps(max(600, period.num_steps)))
     manager.close()
     assert manager.get_agent().training_iteration > 0

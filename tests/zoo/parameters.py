@@ -19,12 +19,13 @@ from rl_coach.agents.nec_agent import NECAgentParameters
 from rl_coach.agents.pal_agent import PALAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.ppo_agent import PPOAgentParameters
+from rl_coach.agents.pqn_agent import PQNAgentParameters
 from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgentParameters
 from rl_coach.agents.rainbow_dqn_agent import RainbowDQNAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
-from rl_coach.architectures.layers import Dense
+from rl_coach.architectures.layers import Dense, LayerNorm
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters, MiddlewareScheme
 from rl_coach.core_types import EnvironmentSteps
@@ -170,6 +171,14 @@ def n_step_q() -> AgentParameters:
     return agent
 
 
+def pqn() -> AgentParameters:
+    agent = shrink(PQNAgentParameters(), 0.02, {"observation": [Dense(16), LayerNorm()]})
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(64)
+    agent.algorithm.discount = 0.5
+    agent.exploration.epsilon_schedule = ConstantSchedule(0.3)
+    return agent
+
+
 def bootstrapped() -> AgentParameters:
     agent = dqn(BootstrappedDQNAgentParameters())
     agent.network_wrappers["main"].heads_parameters[0].num_output_head_copies = 3
@@ -273,6 +282,7 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "quantile_regression": (quantile_regression, Bandit, 400, 9.5),
     "rainbow": (rainbow, Bandit, 400, 9.5),
     "n_step_q": (n_step_q, Bandit, 600, 9.5),
+    "pqn": (pqn, Bandit, 640, 9.5),
     "bootstrapped": (bootstrapped, Bandit, 400, 9.5),
     "upper_confidence_bounds": (upper_confidence_bounds, Bandit, 400, 9.5),
     "neural_episodic_control": (neural_episodic_control, Bandit, 400, 9.5),

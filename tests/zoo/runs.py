@@ -167,6 +167,7 @@ _LEVELS = {Bandit: "CartPole-v1", Target: "Pendulum-v1"}
 AGENTS: dict[str, tuple[Any, str, int]] = {
     **{name: (make, _LEVELS[problem], 1) for name, (make, problem, *_) in parameters.PROBLEMS.items()},
     "a2c": (_a2c, "CartPole-v1", 2),
+    "pqn in several environments": (parameters.pqn, "CartPole-v1", 3),
     "acer": (parameters.acer, "CartPole-v1", 1),
     "ppo": (parameters.ppo, "Pendulum-v1", 1),
     "ppo with an LSTM": (parameters.recurrent_penalized_ppo, "CartPole-v1", 2),

@@ -28,7 +28,7 @@ class EpochLearning(PhaseLearning):
 
     :param phases: when it learns
     :param update_loop: makes the updates; its rule gives the signals that ``_NAMES_IN_LINES`` lists
-    :param policy: the network whose policy learns
+    :param policy: the network that learns
     :param rng: draws the order of rows
     :param can_cut: True if episodes in progress can be cut off, so that steps count before any episode has ended
     :param cut_episodes: brings what was played of episodes in progress into the memory
@@ -124,6 +124,35 @@ def sequence_length_of(network: NetworkWrapper) -> int:
     return network.network_parameters.middleware_parameters.sequence_length if network.is_recurrent else 1
 
 
+Estimate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Advantages and returns [T] of rewards [T] and values [T + 1]."""
+
+
+def last_rows(batch: Batch) -> np.ndarray:
+    """[E] the last row of each episode, also of a last one that has no end yet."""
+    ends = np.flatnonzero(batch.game_over_column)
+    return ends if ends.size and ends[-1] == len(batch) - 1 else np.append(ends, len(batch) - 1)
+
+
+def estimates(
+    estimate: Estimate, rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, following: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Advantages and returns [N], estimated episode by episode.
+
+    :param rewards: [N]
+    :param values: [N], of the states
+    :param ends: [E] the last row of each episode
+    :param following: [E] the value of what follows each, 0 where it terminated
+    """
+    starts = np.append(0, ends[:-1] + 1)
+    found = [
+        estimate(rewards[start : end + 1], np.append(values[start : end + 1], after))
+        for start, end, after in zip(starts, ends, following)
+    ]
+    advantages, returns = zip(*found)
+    return np.concatenate(advantages), np.concatenate(returns)
+
+
 class EpisodeColumns:
     """Makes columns for PPO's rules of whole episodes: advantages, returns, and the policy that played.
 
@@ -143,7 +172,7 @@ class EpisodeColumns:
         critic: NetworkWrapper,
         input_names: Sequence[str],
         mask_name: str | None,
-        estimate: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
+        estimate: Estimate,
         values: Signal,
         advantages: Signal,
         targets: Signal,
@@ -164,9 +193,7 @@ class EpisodeColumns:
         :param behaviour: makes the columns that tell of the policy that played, of the critic's values [N], the
             logarithms of the probabilities of actions [N], and the policy's outputs [N, ...]
         """
-        ends = np.flatnonzero(batch.game_over_column)
-        if not ends.size or ends[-1] != len(batch) - 1:
-            ends = np.append(ends, len(batch) - 1)
+        ends = last_rows(batch)
         sequences = Sequences(ends, self._sequence_length) if self._is_recurrent else None
         outputs = self._outputs(self._policy, batch, sequences)
         policy = [outputs[name] for name in self._policy_outputs]
@@ -174,7 +201,7 @@ class EpisodeColumns:
             outputs = self._outputs(self._critic, batch, sequences)
         values = outputs[self._value_output]
         following = self._values_after(batch, ends, outputs) * ~batch.terminated_column[ends]
-        advantages, returns = self._estimates(batch.reward_column, values, ends, following)
+        advantages, returns = estimates(self._estimate, batch.reward_column, values, ends, following)
         self._values.add_sample(values)
         self._advantages.add_sample(advantages)
         self._targets.add_sample(returns)
@@ -212,18 +239,6 @@ class EpisodeColumns:
         state = {name: outputs[output][rows] for name, output in network.recurrent_outputs.items()}
         one_step = {name: column[:, None] for name, column in inputs.items()}
         return network.unroll(one_step, state)[self._value_output][:, 0]
-
-    def _estimates(
-        self, rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, following: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Advantages and returns [N], estimated episode by episode. :param following: [E] what follows each"""
-        starts = np.append(0, ends[:-1] + 1)
-        found = [
-            self._estimate(rewards[start : end + 1], np.append(values[start : end + 1], after))
-            for start, end, after in zip(starts, ends, following)
-        ]
-        advantages, returns = zip(*found)
-        return np.concatenate(advantages), np.concatenate(returns)
 
 
 def log_probabilities(policy: Sequence[np.ndarray], actions: np.ndarray, mask: np.ndarray | None) -> np.ndarray:

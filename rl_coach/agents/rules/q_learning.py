@@ -118,3 +118,21 @@ def munchausen_rule(
         return q_learning_update(ops, target_tm1, q_tm1, batch, is_huber, loss_weight)
 
     return rule
+
+
+def q_lambda_rule(is_huber: bool, loss_weight: float) -> UpdateRule:
+    """The step of Q(s, a) towards its lambda-return (Gallici et al. 2024, algorithm 1).
+
+    ``extra['returns']`` is [B].
+
+    :param is_huber: Huber instead of squared errors
+    :param loss_weight: the head's
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, actions=batch.actions, weights=batch.weights, returns=batch.extra.get("returns"))
+        q = networks["main"].online(batch.states)[0]["q"]
+        assert_rank(2, q=q)
+        return q_learning_update(ops, batch.extra["returns"], q, batch, is_huber, loss_weight)
+
+    return rule

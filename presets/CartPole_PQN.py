@@ -1,0 +1,47 @@
+"""PQN balances a pole on a cart."""
+
+from rl_coach.agents.pqn_agent import PQNAgentParameters
+from rl_coach.base_parameters import PresetValidationParameters, VisualizationParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.reward import RewardRescaleFilter
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from rl_coach.schedules import LinearSchedule
+
+# Schedule
+schedule_params = ScheduleParameters()
+schedule_params.improve_steps = TrainingSteps(10000000000)
+schedule_params.steps_between_evaluation_periods = EnvironmentEpisodes(40)
+schedule_params.evaluation_steps = EnvironmentEpisodes(5)
+schedule_params.heatup_steps = EnvironmentSteps(0)
+
+# Agent
+agent_params = PQNAgentParameters()
+agent_params.network_wrappers["main"].learning_rate = 0.0005
+agent_params.network_wrappers["main"].batch_size = 64
+agent_params.algorithm.discount = 0.99
+agent_params.algorithm.q_lambda = 0.95
+agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(512)
+agent_params.exploration.epsilon_schedule = LinearSchedule(1.0, 0.2, 10000)
+agent_params.input_filter = InputFilter()
+agent_params.input_filter.add_reward_filter("rescale", RewardRescaleFilter(0.1))
+
+# Environment
+env_params = GymVectorEnvironment(level="CartPole-v0")
+env_params.num_environments = 8
+
+# What it must reach
+preset_validation_params = PresetValidationParameters()
+preset_validation_params.test = True
+preset_validation_params.min_reward_threshold = 195
+preset_validation_params.max_episodes_to_achieve_reward = 1500
+
+graph_manager = BasicRLGraphManager(
+    agent_params=agent_params,
+    env_params=env_params,
+    schedule_params=schedule_params,
+    vis_params=VisualizationParameters(),
+    preset_validation_params=preset_validation_params,
+)

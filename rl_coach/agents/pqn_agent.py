@@ -1,0 +1,148 @@
+"""PQN, parallelised Q-network (Gallici et al. 2024, "Simplifying deep temporal difference learning")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.core.epochs import EpochLearning, estimates, last_rows
+from rl_coach.agents.core.requirements import MemoryRequirement, NetworkRequirement, Q
+from rl_coach.agents.rules.advantages import generalized_advantages
+from rl_coach.agents.rules.q_learning import q_lambda_rule
+from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import QHeadParameters
+from rl_coach.architectures.layers import Dense, LayerNorm
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.policies import MASKED_LOGIT
+from rl_coach.architectures.update import UpdateRule
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.core_types import Batch, EnvironmentSteps
+from rl_coach.exploration_policies.e_greedy import EGreedyParameters
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.schedules import LinearSchedule
+from rl_coach.utilities.requirements import FRACTION, whole
+
+
+class PQNNetworkParameters(NetworkParameters):
+    """A Q-network with layer normalisation, which takes the place of a target network (section 3)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters(scheme=[Dense(256), LayerNorm()])}
+        self.middleware_parameters = FCMiddlewareParameters(scheme=[Dense(256), LayerNorm()])
+        self.heads_parameters = [QHeadParameters(loss_weight=0.5)]
+        self.optimizer_type = "Adam"
+        self.batch_size = 128
+        self.clip_gradients = 10.0
+        self.replace_mse_with_huber_loss = False
+        self.create_target_network = False
+
+
+class PQNAlgorithmParameters(AlgorithmParameters):
+    """Hyperparameters of PQN.
+
+    :ivar num_consecutive_playing_steps: steps in all copies of the environment that are learned from together
+    :ivar q_lambda: 0 bootstraps from the next state (Q-learning), 1 from the last one of what was played
+    :ivar optimization_epochs: number of times that each transition is learned from
+    """
+
+    constraints = {"q_lambda": FRACTION, "optimization_epochs": whole(1)}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_consecutive_playing_steps = EnvironmentSteps(2048)
+        self.q_lambda = 0.65
+        self.optimization_epochs = 4
+        self.act_for_full_episodes = True
+
+
+class PQNAgentParameters(AgentParameters):
+    """PQN with epsilon-greedy exploration; it replays nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=PQNAlgorithmParameters(),
+            exploration=EGreedyParameters(),
+            memory=EpisodicExperienceReplayParameters(),
+            networks={"main": PQNNetworkParameters()},
+        )
+        self.exploration.epsilon_schedule = LinearSchedule(1, 0.05, 100000)
+        self.exploration.evaluation_epsilon = 0.0
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.pqn_agent:PQNAgent"
+
+
+class PQNAgent(ValueOptimizationAgent):
+    """Plays for a while with one network, then makes several epochs of minibatch updates towards lambda-returns, which
+    that network estimates."""
+
+    network_requirements = {"main": NetworkRequirement((Q,))}
+    memory_requirement = MemoryRequirement.EPISODES
+    max_n_step = 1
+    learning: EpochLearning
+
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self.q_targets = self.register_signal("Q Targets")
+
+    @property
+    def is_on_policy(self) -> bool:
+        return True
+
+    def make_update_rule(self) -> UpdateRule:
+        main = self.ap.network_wrappers["main"]
+        return q_lambda_rule(main.replace_mse_with_huber_loss, main.heads_parameters[0].loss_weight)
+
+    def make_learning(self) -> EpochLearning:
+        return EpochLearning(
+            self.phases(),
+            self.update_loop,
+            self.networks["main"],
+            self.rng,
+            can_cut=lambda: self.parallel is not None,
+            cut_episodes=self._cut_episodes,
+            columns=lambda batch: self.learning_columns(batch),
+            make_updates=lambda columns: self.learning.make_epochs(columns, self.ap.algorithm.optimization_epochs),
+        )
+
+    def _cut_episodes(self) -> None:
+        for _ in self.parallel or ():
+            self.cut_episode()
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        """R_t = r_t + discount ((1 - lambda) max_a Q(s_{t+1}, a) + lambda R_{t+1}), ``extra/returns`` (section 4.1).
+
+        The last one of an episode is r_T + discount max_a Q(s_{T+1}, a), or r_T if the episode terminated.
+
+        :param batch: whole episodes, one after the other
+        """
+        algorithm, ends = self.ap.algorithm, last_rows(batch)
+        following = {name: column[ends] for name, column in batch.next_state_columns.items()}
+        _, returns = estimates(
+            lambda rewards, values: generalized_advantages(rewards, values, algorithm.discount, algorithm.q_lambda),
+            batch.reward_column,
+            self._greedy_values(batch.state_columns),
+            ends,
+            self._greedy_values(following) * ~batch.terminated_column[ends],
+        )
+        self.q_targets.add_sample(returns)
+        columns = {f"states/{name}": batch.state_columns[name] for name in self.update_loop.input_names}
+        columns["actions"] = batch.action_column
+        columns["weights"] = np.ones(len(batch), np.float32)
+        columns["extra/returns"] = returns.astype(np.float32)
+        return columns
+
+    def _greedy_values(self, states: dict[str, np.ndarray]) -> np.ndarray:
+        """[N] max_a Q(s, a) of the actions that are allowed. :param states: [N, ...] by name"""
+        main, mask_name = self.networks["main"], self.spaces.action_mask_name
+        inputs = {name: states[name] for name in main.input_names}
+        q = main.online_network.predict(inputs, outputs=self._q_outputs)
+        return np.max(q if mask_name is None else np.where(states[mask_name] > 0, q, MASKED_LOGIT), axis=1)
+
+    def post_training_commands(self) -> None:
+        """Forget what was played: it is learned from once."""
+        self.memory.clean()
