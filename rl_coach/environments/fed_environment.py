@@ -12,6 +12,7 @@ from rl_coach.core_types import ActionType, EnvResponse, StateType
 from rl_coach.environments.environment import EnvironmentParameters
 from rl_coach.environments.gym_environment import GymEnvironment, GymEnvironmentParameters
 from rl_coach.environments.gym_spaces import ACTION_MASK
+from rl_coach.utilities.requirements import FLAG, instance, optional
 from rl_coach.utils import CoachError
 
 Step = tuple[Any, Any, bool, bool, dict[str, Any]]
@@ -41,6 +42,11 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
     :param simulator: returns a Gymnasium environment to act in where no answer is fed; None makes the level's, or none
         where the spaces are given
     """
+
+    constraints = {
+        "action_mask": FLAG,
+        "simulator": optional(instance(SharedObject, "a SharedObject that holds a function")),
+    }
 
     def __init__(
         self,
