@@ -60,7 +60,7 @@ def _parts(given: Any, where: str, is_action: bool) -> dict[str, Part]:
         named = getattr(given, "spaces", None)  # of Gymnasium's Dict
         parts = named if isinstance(named, Mapping) else {SINGLE: given}
         return {name: part_of_space(one) for name, one in parts.items()}
-    if not any(isinstance(given.get(name), Mapping) for name in given):
+    if given and not any(isinstance(given.get(name), Mapping) for name in given):
         return {SINGLE: _part(Fields(given, where), is_action)}
     Fields(given, where)  # its keys are texts
     return {name: _part(Fields(one, f"{where}.{name}"), is_action) for name, one in given.items()}

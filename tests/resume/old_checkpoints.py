@@ -238,7 +238,7 @@ def _arrays(value: Any, is_of_networks: bool = False) -> list[np.ndarray]:
 def main(directory: pathlib.Path) -> None:
     """Write the archives and the outcomes."""
     DATA.mkdir(exist_ok=True)
-    expected = json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {"machine": this_machine(), "runs": {}}
+    expected = json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {"runs": {}}
     for name in RUNS:
         save(name, directory / name / "first")
         outcomes = []
@@ -247,7 +247,7 @@ def main(directory: pathlib.Path) -> None:
             restored(name, directory / name / time).run()
             outcomes.append(outcome(directory / name / time))
         assert outcomes[0] == outcomes[1], f"{name} goes on differently each time"
-        expected["runs"][f"{FRAMEWORK.name}_{name}"] = outcomes[0]
+        expected["runs"][f"{FRAMEWORK.name}_{name}"] = {"machine": this_machine(), **outcomes[0]}
     EXPECTED.write_text(json.dumps(expected, indent=1) + "\n")
 
 
