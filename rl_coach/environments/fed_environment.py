@@ -202,10 +202,8 @@ class FedEnvironment(GymEnvironment):
     def begin_with(self, observation: Any, info: Mapping[str, Any]) -> None:
         """Begin the next episode with this observation.
 
-        :param observation: a point of the observation space
-        :raises CoachError: it has another form
+        :param observation: a point of the observation space, which ``require_fitting`` has passed
         """
-        self.require_fitting(observation)
         self.fed = Fed(first=(observation, dict(info)))
 
     def expect_answer(self, action: ActionType) -> Any:
@@ -218,11 +216,9 @@ class FedEnvironment(GymEnvironment):
     ) -> EnvResponse:
         """Take the answer to the action that was chosen.
 
-        :param observation: None, where the episode terminated, leaves the state as it was
-        :raises CoachError: it has another form; nothing has been changed then
+        :param observation: one that ``require_fitting`` has passed; None, where the episode terminated, leaves the
+            state as it was
         """
-        if observation is not None:
-            self.require_fitting(observation)
         action = self.fed.action
         assert action is not None
         self.fed = Fed(answer=(observation, reward, terminated, truncated, dict(info)))

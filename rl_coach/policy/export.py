@@ -91,13 +91,17 @@ def policy_of(agent: Any, about: dict[str, Any]) -> dict[str, bytes] | None:
     :param about: its origin, as plain values
     :raises CoachError: a filter or a space cannot be described as data
     """
+    found = _document_and_model(agent, about)
+    return None if found is None else policy_files.as_files(*found)
+
+
+def _document_and_model(agent: Any, about: dict[str, Any]) -> tuple[dict[str, Any], bytes] | None:
     description = agent.policy_description() if agent.describes_policy else None
     if description is None:
         return None
     architecture = agent.networks[description.network].online_network
     outputs = [*description.outputs, *architecture.recurrent_outputs.values()]
-    model = architecture.onnx_model(_metadata(agent, about), outputs)
-    return policy_files.as_files(_document(agent, description, about), model)
+    return _document(agent, description, about), architecture.onnx_model(_metadata(agent, about), outputs)
 
 
 def acting_now(agent: Any, about: dict[str, Any]) -> Policy:
@@ -106,16 +110,17 @@ def acting_now(agent: Any, about: dict[str, Any]) -> Policy:
     :param about: its origin, as plain values
     :raises CoachError: the agent does not say how it acts, or a filter or a space cannot be described as data
     """
-    description = agent.policy_description() if agent.describes_policy else None
-    if description is None:
-        raise CoachError(f"agent '{agent.name}' has no policy: it does not define how it acts (policy_description)")
-    architecture = agent.networks[description.network].online_network
-    outputs = [*description.outputs, *architecture.recurrent_outputs.values()]
-    document = _document(agent, description, _facts("main_level", agent, about))
+    found = _document_and_model(agent, _facts("main_level", agent, about))
+    if found is None:
+        raise _no_policy(agent)
+    document, model = found
     described = [*document["filters"]["input"], *document["filters"]["pre_network"], *document["filters"]["output"]]
     modules = {one["class"].partition(":")[0] for one in described}  # they are imported already
-    model = architecture.onnx_model({}, outputs)
     return Policy(document, model, DescriptionReader(modules))
+
+
+def _no_policy(agent: Any) -> CoachError:
+    return CoachError(f"agent '{agent.name}' has no policy: it does not define how it acts (policy_description)")
 
 
 def _document(agent: Any, description: PolicyDescription, about: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +203,7 @@ def export_acting(agent: Any, about: dict[str, Any], directory: Path) -> pathlib
     """
     found = policy_of(agent, _facts("main_level", agent, about))
     if found is None:
-        raise CoachError(f"agent '{agent.name}' has no policy: it does not define how it acts (policy_description)")
+        raise _no_policy(agent)
     with tempfile.TemporaryDirectory() as folder:
         for name, data in found.items():
             pathlib.Path(folder, name).write_bytes(data)
