@@ -61,7 +61,7 @@ def observation_findings(space: gym.Space, observation: Any, name: str = "observ
     elif isinstance(space, gym.spaces.Box):
         yield from _array_findings(space, observation, name)
     elif not space.contains(observation):
-        yield Finding(f"space {name}", f"'{name}' is {_short(observation)}, which is not in its space {space}")
+        yield Finding(f"space {name}", f"'{name}' is {short(observation)}, which is not in its space {space}")
 
 
 def _part_findings(space: gym.spaces.Dict, observation: Any, name: str) -> Iterator[Finding]:
@@ -101,15 +101,15 @@ def step_findings(space: gym.Space, answer: tuple) -> Iterator[Finding]:
     yield from observation_findings(space, observation)
     if isinstance(reward, np.ndarray):
         # several may be what a reward filter sums
-        yield Finding("reward array", f"the reward is {_short(reward)}, an array: return a number")
+        yield Finding("reward array", f"the reward is {short(reward)}, an array: return a number")
     try:
         if not np.isfinite(reward).all():
             yield Finding("reward", f"the reward is {reward}")
     except TypeError:
-        yield Finding("reward type", f"the reward is {_short(reward)}, which is not a number")
+        yield Finding("reward type", f"the reward is {short(reward)}, which is not a number")
     for name, value in (("terminated", terminated), ("truncated", truncated)):
         if not isinstance(value, (bool, np.bool_)):
-            yield Finding(f"flag {name}", f"{name} is {_short(value)}, not True or False")
+            yield Finding(f"flag {name}", f"{name} is {short(value)}, not True or False")
     if not (terminated or truncated):
         yield from mask_findings(observation, info)
 
@@ -121,7 +121,8 @@ def mask_findings(observation: Any, info: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("mask", "the action mask allows no action at all")
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value for a message, at most 60 letters long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

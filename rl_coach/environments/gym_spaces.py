@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from rl_coach.core_types import StateType
+from rl_coach.environments.environment_checks import short
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.spaces import (
     ActionMaskSpace,
@@ -228,12 +229,12 @@ class StateReader:
             except ValueError:  # lists of different lengths
                 shape, is_read = (), False
             if not is_read:
-                return f"the observation '{name}' is {_short(value)}, which is no array of numbers"
+                return f"the observation '{name}' is {short(value)}, which is no array of numbers"
             if shape != space.shape:
                 return f"the observation '{name}' has the shape {shape}, its space {space.shape}"
             is_number = isinstance(space, (gym.spaces.Discrete, gym.spaces.MultiDiscrete))
             if is_number and not space.contains(np.asarray(value, space.dtype)):
-                return f"the observation '{name}' is {_short(value)}, which is not in its space {space}"
+                return f"the observation '{name}' is {short(value)}, which is not in its space {space}"
         return None
 
     def __call__(self, observation: Any, info: dict[str, Any]) -> StateType:
@@ -258,11 +259,6 @@ def _leaves(space: gym.Space, path: tuple[str, ...] = ()) -> Iterator[tuple[tupl
             yield from _leaves(part, (*path, name))
     else:
         yield path, space
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _follow(observation: Any, path: tuple[str, ...]) -> Any:
