@@ -360,7 +360,7 @@ def _sac(fields: Fields, space: Any) -> Definition:
 
 def _random(fields: Fields, space: Any) -> Definition:
     definition, _ = _common(PolicyGradientsAgentParameters(), fields, space)
-    definition.arguments.update(heatup_steps=10**18, updates_itself=False)
+    definition.act_at_random()
     return definition
 
 

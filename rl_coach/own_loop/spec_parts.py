@@ -59,6 +59,10 @@ class Definition:
             self.arguments["heatup_steps"] = steps
             self.settings["algorithm.heatup_using_network_decisions"] = True
 
+    def act_at_random(self) -> None:
+        """Never leave the heatup, and learn nothing."""
+        self.arguments.update(heatup_steps=10**18, updates_itself=False)
+
 
 @dataclass
 class Stack:
