@@ -10,9 +10,9 @@ from typing import Any, Callable, Union
 
 import numpy as np
 
-from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.agents.agent_group import AgentGroup
 from rl_coach.base_parameters import AgentParameters, VisualizationParameters
-from rl_coach.core_types import ActionInfo, ActionType, Directive, EnvResponse, RunPhase
+from rl_coach.core_types import ActionInfo, ActionType, Directive, EnvResponse
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import ActionSpace, AgentSelection, GoalsSpace, SpacesDefinition
 from rl_coach.utilities import plain_data
@@ -115,7 +115,7 @@ class CompositeEpisode:
 plain_data.register(CompositeEpisode)
 
 
-class CompositeAgent(AgentInterface):
+class CompositeAgent(AgentGroup):
     """Agents side by side: all observe, some or all decide, and a policy makes one action of their choices.
 
     :param agents_parameters: the agents, by name or just one
@@ -150,7 +150,6 @@ class CompositeAgent(AgentInterface):
         self.reward_policy = reward_policy
         self.name = name
         self.full_name_id = name
-        self.agents: dict[str, AgentInterface] = {}
         self.incoming_action: Any = None
         self._seed: np.random.SeedSequence | None = None
         self._reward_so_far: Any = 0.0
@@ -189,43 +188,11 @@ class CompositeAgent(AgentInterface):
         for agent in self.agents.values():
             agent.connect((*owners, self.name), run_parameters, stop_if_asked)
 
-    @property
-    def phase(self) -> RunPhase:
-        """Current phase of the run."""
-        return self._phase
-
-    @phase.setter
-    def phase(self, value: RunPhase) -> None:
-        self._phase = value
-        for agent in self.agents.values():
-            agent.phase = value
-
-    @property
-    def is_on_policy(self) -> bool:
-        return any(agent.is_on_policy for agent in self.agents.values())
-
-    @property
-    def can_train(self) -> bool:  # type: ignore[override]
-        return any(agent.can_train for agent in self.agents.values())
-
-    @property
-    def training_iteration(self) -> int:  # type: ignore[override]
-        """The updates of all agents together."""
-        return sum(agent.training_iteration for agent in self.agents.values())
-
-    @property
-    def optimizer_steps(self) -> int:
-        return sum(agent.optimizer_steps for agent in self.agents.values())
-
     def set_environment_parameters(self, spaces: SpacesDefinition) -> None:
         for name, agent in self.agents.items():
             own = copy.copy(spaces)
             own.action = self.out_action_space[name] or spaces.action
             agent.set_environment_parameters(own)
-
-    def setup_logger(self) -> None:
-        for agent in self.agents.values():
-            agent.setup_logger()
 
     def seed(self, seed: Any) -> None:
         """Give each agent a stream of its own, also when they are yet to be created."""
@@ -285,24 +252,6 @@ class CompositeAgent(AgentInterface):
             response.reward = reward
         return response
 
-    def should_train(self) -> bool:
-        return any(agent.should_train() for agent in self.agents.values())
-
-    def train(self) -> float:
-        """Train each agent; the losses are added up."""
-        loss = 0.0
-        for agent in self.agents.values():
-            before = agent.training_iteration
-            agent.updates_left = self.updates_left
-            loss += float(agent.train())
-            if self.updates_left is not None:
-                self.updates_left = max(0, self.updates_left - (agent.training_iteration - before))
-        return loss
-
-    def handle_episode_ended(self) -> None:
-        for agent in self.agents.values():
-            agent.handle_episode_ended()
-
     def put_episode_aside(self) -> CompositeEpisode:
         agents = {name: agent.put_episode_aside() for name, agent in self.agents.items()}
         return CompositeEpisode(agents, self.incoming_action, self.last_action_info, self._reward_so_far)
@@ -312,22 +261,6 @@ class CompositeAgent(AgentInterface):
         self._reward_so_far = episode.reward_so_far
         for name, agent in self.agents.items():
             agent.take_up_episode(episode.agents[name], is_restored)
-
-    def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
-        for agent, own in zip(self.agents.values(), seed.spawn(len(self.agents))):
-            agent.seed_evaluation(own)
-
-    def reset_evaluation_state(self, val: RunPhase) -> None:
-        for agent in self.agents.values():
-            agent.reset_evaluation_state(val)
-
-    def get_success_rate(self) -> float:
-        """The lowest of the agents' success rates."""
-        return min(agent.get_success_rate() for agent in self.agents.values())
-
-    def sync(self) -> None:
-        for agent in self.agents.values():
-            agent.sync()
 
     def set_incoming_directive(self, action: Any) -> None:
         """With ``AgentSelection`` and a ``SingleDecider``, the directive names the agent that decides from now on;
@@ -350,28 +283,8 @@ class CompositeAgent(AgentInterface):
             agent.set_state(state["agents"][name])
         vars(self.decision_policy).update(state["decision_policy"])
 
-    def save_checkpoint(self, checkpoint_prefix: str) -> None:
-        for agent in self.agents.values():
-            agent.save_checkpoint(checkpoint_prefix)
-
-    def restore_checkpoint(self, checkpoint_dir: str) -> None:
-        for agent in self.agents.values():
-            agent.restore_checkpoint(checkpoint_dir)
-
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
         savers = SaverCollection()
         for agent in self.agents.values():
             savers.update(agent.collect_savers(f"{parent_path_suffix}/{self.name}"))
         return savers
-
-    def set_session(self, sess: Any) -> None:
-        for agent in self.agents.values():
-            agent.set_session(sess)
-
-    def fits(self) -> dict[str, str]:
-        parts = {f"{what} {name}": text for name, agent in self.agents.items() for what, text in agent.fits().items()}
-        return {**super().fits(), **parts}
-
-    def close(self) -> None:
-        for agent in self.agents.values():
-            agent.close()

@@ -181,6 +181,7 @@ class Environment(EnvironmentInterface):
     """
 
     repeats_episodes = False
+    _action_space: Any = None
 
     def __init__(
         self,
@@ -206,7 +207,6 @@ class Environment(EnvironmentInterface):
         self.state_space = StateSpace({})
         self.goal_space: ObservationSpace | None = None
         self.reward_space = RewardSpace(1, reward_success_threshold=custom_reward_threshold)
-        self._action_space: Any = None
 
         self.state: StateType = {}
         self.reward: Any = 0.0
@@ -275,11 +275,7 @@ class Environment(EnvironmentInterface):
         if self._phase is not RunPhase.UNDEFINED:
             self.total_steps_counter += 1
         try:
-            self._take_action(self._action_space.clip_action_to_space(action) if self._clips_actions else action)
-            self._update_state()
-            if type(self.reward) is np.ndarray and self.reward.size == 1:
-                self.reward = self.reward.item()  # of one element, as environments of the older gym answered
-            self.total_reward_in_current_episode += self.reward
+            self._play(action)
         except (CoachError, TrainingError, NotImplementedError):
             raise
         except Exception as error:
@@ -287,6 +283,14 @@ class Environment(EnvironmentInterface):
         if self._uses_images:
             self._use_image()
         return self._respond()
+
+    def _play(self, action: Any) -> None:
+        """Have the simulator take an action, and read its answer."""
+        self._take_action(self._action_space.clip_action_to_space(action) if self._clips_actions else action)
+        self._update_state()
+        if type(self.reward) is np.ndarray and self.reward.size == 1:
+            self.reward = self.reward.item()  # of one element, as environments of the older gym answered
+        self.total_reward_in_current_episode += self.reward
 
     def _failure(self, when: str, error: Exception) -> TrainingError:
         """An error of the simulator's in one line: the environment, when it was, and the user's own line."""
@@ -400,11 +404,11 @@ class Environment(EnvironmentInterface):
         before = self._phase
         self.set_state(state["start"])
         self._phase = RunPhase[state["phase"]]
-        self.reset_internal_state(state["is_forced"])
+        response = self.reset_internal_state(state["is_forced"])
         for action in actions_of(state):
-            if self.done:
+            if response.game_over:
                 break
-            self.step(action)
+            response = self.step(action)
         self._phase = before
         # the agent draws random actions from the same space
         self._action_space.rng.bit_generator.state = state["action_space"]
@@ -412,10 +416,12 @@ class Environment(EnvironmentInterface):
 
     def _fingerprint(self) -> str:
         """Equal where two environments stand at the same point of the same episode."""
-        digest = hashlib.sha256(repr((self.current_episode_steps_counter, bool(self.done))).encode())
+        response = self.last_env_response
+        assert response is not None
+        digest = hashlib.sha256(repr((self.current_episode_steps_counter, bool(response.game_over))).encode())
         digest.update(np.asarray(self.total_reward_in_current_episode, np.float64).tobytes())
-        for name in sorted(self.state):
-            digest.update(np.asarray(self.state[name]).tobytes())
+        for name in sorted(response.next_state):
+            digest.update(np.asarray(response.next_state[name]).tobytes())
         return digest.hexdigest()
 
     @property

@@ -34,6 +34,9 @@ class EpisodeRecord:
 
 def actions_of(state: dict[str, Any]) -> list[Any]:
     """The actions of a saved record."""
+    if "players" in state:
+        own = {player: iter(actions_of(part)) for player, part in state["players"].items()}
+        return [{player: next(own[player]) for player in acting} for acting in state["acting"]]
     actions = state["actions"]
     if state["are_integers"]:
         return [int(action) for action in actions]
@@ -43,8 +46,10 @@ def actions_of(state: dict[str, Any]) -> list[Any]:
 
 
 def _plain_actions(actions: list[Any]) -> dict[str, Any] | None:
-    """Integers as one array, arrays of one shape and kind as one of the widest type, anything else not. The first ones
-    of an episode may be of another type: heatup draws 64 bits, many a network acts in 32."""
+    """Integers as one array, arrays of one shape and kind as one of the widest type, dicts of these by player, anything
+    else not. The first ones of an episode may be of another type: heatup draws 64 bits, many a network acts in 32."""
+    if actions and all(isinstance(action, dict) for action in actions):
+        return _plain_actions_of_players(actions)
     if all(isinstance(action, (int, np.integer)) for action in actions):
         return {"actions": np.asarray(actions, np.int64), "are_integers": True}
     if not all(isinstance(action, np.ndarray) and action.dtype.kind in "biuf" for action in actions):
@@ -53,3 +58,10 @@ def _plain_actions(actions: list[Any]) -> dict[str, Any] | None:
         return None
     types = [[name, len(list(group))] for name, group in itertools.groupby(action.dtype.str for action in actions)]
     return {"actions": np.stack(actions), "are_integers": False, "types": types}
+
+
+def _plain_actions_of_players(actions: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """:param actions: by player, at each step of those who acted"""
+    players = sorted({player for action in actions for player in action})
+    own = {player: _plain_actions([action[player] for action in actions if player in action]) for player in players}
+    return None if None in own.values() else {"players": own, "acting": [list(action) for action in actions]}

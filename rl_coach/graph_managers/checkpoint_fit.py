@@ -15,10 +15,7 @@ def fits_of(levels: Iterable[LevelManager], task: TaskParameters) -> dict[str, s
     """Everything that a graph must have in common with a checkpoint's, as texts by name."""
     fits = {"framework": task.framework_type.name}
     for level in levels:
-        fits |= {f"{what} of {level.name}/{level.agent.name}": text for what, text in level.agent.fits().items()}
-        for name, space in level.spaces_definition.state.sub_spaces.items():
-            fits[f"observation space {level.name}/{name}"] = repr(space)
-        fits[f"action space {level.name}"] = repr(level.spaces_definition.action)
+        fits |= level.fits()
     return fits
 
 

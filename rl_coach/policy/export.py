@@ -113,7 +113,11 @@ def acting_now(agent: Any, about: dict[str, Any]) -> Policy:
     found = _document_and_model(agent, _facts("main_level", agent, about))
     if found is None:
         raise _no_policy(agent)
-    document, model = found
+    return own_policy(*found)
+
+
+def own_policy(document: dict[str, Any], model: bytes) -> Policy:
+    """A policy that this program has described itself: it may build any filter that is named."""
     described = [*document["filters"]["input"], *document["filters"]["pre_network"], *document["filters"]["output"]]
     modules = {one["class"].partition(":")[0] for one in described}  # they are imported already
     return Policy(document, model, DescriptionReader(modules))

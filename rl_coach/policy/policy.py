@@ -154,8 +154,13 @@ class Policy:
         """The shape of each observation that the policy looks at, by name; ``()`` for a number that is one of many."""
         return dict(self._shapes)
 
-    def seed(self, seed: int | None) -> None:
-        """Restart the random draws of ``deterministic=False``. :param seed: None for any"""
+    @property
+    def remembers_episode(self) -> bool:
+        """True if what it does depends on earlier states of the episode."""
+        return self._filters_remember or bool(self._recurrent_shapes)
+
+    def seed(self, seed: int | np.random.Generator | None) -> None:
+        """Restart the random draws of ``deterministic=False``. :param seed: a generator to share; None for any"""
         self._rng = np.random.default_rng(seed)
 
     def reset(self, row: int | None = None) -> None:
@@ -186,7 +191,16 @@ class Policy:
             action
         """
         state = {name: self._fitting(name, value, ()) for name, value in self._named(observation).items()}
-        state = self._input_filters[0].filter_trained(state)
+        return self.act_in(state, deterministic)
+
+    def act_in(self, state: Mapping[str, Any], deterministic: bool = True) -> Any:
+        """The action for a state as Coach's environments give it.
+
+        :param state: the observations by name, each a point of its space
+        :param deterministic: as for ``act``
+        :return: as ``act``
+        """
+        state = self._input_filters[0].filter_trained({name: state[name] for name in self._observed})
         columns = {name: np.asarray(value)[None] for name, value in state.items()}
         return self._act(columns, deterministic)[0]
 

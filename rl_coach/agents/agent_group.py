@@ -1,0 +1,110 @@
+"""Several agents that a level holds as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.core_types import RunPhase
+
+
+class AgentGroup(AgentInterface):
+    """Agents that change phases, learn and are saved together.
+
+    A subclass says how they act in an environment: one action out of all (``CompositeAgent``), or an action for each
+    player (``Players``).
+
+    :ivar agents: the agents by name
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.agents: dict[str, AgentInterface] = {}
+
+    @property
+    def phase(self) -> RunPhase:
+        """Current phase of the run."""
+        return self._phase
+
+    @phase.setter
+    def phase(self, value: RunPhase) -> None:
+        self._phase = value
+        for agent in self.agents.values():
+            agent.phase = value
+
+    @property
+    def is_on_policy(self) -> bool:
+        return any(agent.is_on_policy for agent in self.agents.values())
+
+    @property
+    def can_train(self) -> bool:  # type: ignore[override]
+        return any(agent.can_train for agent in self.agents.values())
+
+    @property
+    def training_iteration(self) -> int:  # type: ignore[override]
+        """The updates of all agents together."""
+        return sum(agent.training_iteration for agent in self.agents.values())
+
+    @property
+    def optimizer_steps(self) -> int:
+        return sum(agent.optimizer_steps for agent in self.agents.values())
+
+    def setup_logger(self) -> None:
+        for agent in self.agents.values():
+            agent.setup_logger()
+
+    def should_train(self) -> bool:
+        return any(agent.should_train() for agent in self.agents.values())
+
+    def train(self) -> float:
+        """Train each agent; the losses are added up."""
+        loss = 0.0
+        for agent in self.agents.values():
+            before = agent.training_iteration
+            agent.updates_left = self.updates_left
+            loss += float(agent.train())
+            if self.updates_left is not None:
+                self.updates_left = max(0, self.updates_left - (agent.training_iteration - before))
+        return loss
+
+    def handle_episode_ended(self) -> None:
+        for agent in self.agents.values():
+            agent.handle_episode_ended()
+
+    def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
+        for agent, own in zip(self.agents.values(), seed.spawn(len(self.agents))):
+            agent.seed_evaluation(own)
+
+    def reset_evaluation_state(self, val: RunPhase) -> None:
+        for agent in self.agents.values():
+            agent.reset_evaluation_state(val)
+
+    def get_success_rate(self) -> float:
+        """The lowest of the agents' success rates."""
+        return min(agent.get_success_rate() for agent in self.agents.values())
+
+    def sync(self) -> None:
+        for agent in self.agents.values():
+            agent.sync()
+
+    def save_checkpoint(self, checkpoint_prefix: str) -> None:
+        for agent in self.agents.values():
+            agent.save_checkpoint(checkpoint_prefix)
+
+    def restore_checkpoint(self, checkpoint_dir: str) -> None:
+        for agent in self.agents.values():
+            agent.restore_checkpoint(checkpoint_dir)
+
+    def set_session(self, sess: Any) -> None:
+        for agent in self.agents.values():
+            agent.set_session(sess)
+
+    def fits(self) -> dict[str, str]:
+        parts = {f"{what} {name}": text for name, agent in self.agents.items() for what, text in agent.fits().items()}
+        return {**super().fits(), **parts}
+
+    def close(self) -> None:
+        for agent in self.agents.values():
+            agent.close()

@@ -1,0 +1,266 @@
+"""The agents that play one environment: each plays one player, or several with one policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping
+
+import numpy as np
+
+from rl_coach.agents.agent import Agent
+from rl_coach.agents.agent_group import AgentGroup
+from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.agents.self_play import FrozenPlayer, SelfPlay
+from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase
+from rl_coach.environments.multi_agent_environment import PlayersResponse
+from rl_coach.saver import SaverCollection
+from rl_coach.spaces import SpacesDefinition
+from rl_coach.utilities import plain_data
+from rl_coach.utils import CoachError, did_you_mean
+
+
+@dataclass
+class PlayersEpisode:
+    """An episode of all players that was put aside.
+
+    :param agents: the episodes of each agent, by name; a list where it plays several players
+    :param over: the players whose episode is over
+    :param to_act: the players that act next
+    :param frozen: the past policies that play, by player
+    """
+
+    agents: dict[str, Any]
+    over: list[str]
+    to_act: list[str]
+    frozen: dict[str, Any]
+
+
+plain_data.register(PlayersEpisode)
+
+
+class Players(AgentGroup):
+    """Agents that play an environment together, each with its own memory, policy and signals.
+
+    An agent that plays several players has an episode with each of them, as an agent that acts in several copies of an
+    environment has. An agent counts its own steps, one for each action of one of its players; whoever counts the steps
+    of the environment counts an answer as one.
+
+    :param agents: the agents by name
+    :param agent_of: by player, the name of the agent that plays it
+    :param self_play: past policies of one of the agents play against it; None if all players are played by agents
+    :raises CoachError: an agent that is named does not exist, plays nobody, or cannot be one of several
+
+    :ivar agent_of: by player, the name of the agent that learns from it
+    :ivar over: the players whose present episode is over
+    """
+
+    def __init__(
+        self, agents: Mapping[str, AgentInterface], agent_of: Mapping[str, str], self_play: SelfPlay | None = None
+    ):
+        super().__init__()
+        self.name = self.full_name_id = "players"
+        self.agents = dict(agents)
+        self.agent_of = dict(agent_of)
+        self.self_play = self_play
+        for name in self.agent_of.values():
+            if name not in self.agents:
+                raise CoachError(f"agent_of: there is no agent '{name}'{did_you_mean(name, self.agents)}")
+        for name, agent in self.agents.items():
+            if name not in self.agent_of.values():
+                raise CoachError(f"agent_of: agent '{name}' plays nobody: name a player for it, or leave it out")
+            if not isinstance(agent, Agent):
+                raise CoachError(f"agent '{name}' cannot be one of several: it is a {type(agent).__name__}")
+        self._seats: dict[str, tuple[Agent, int | None]] = {}
+        self._frozen: dict[str, FrozenPlayer] = {}
+        self.over: list[str] = []
+        self._to_act: list[str] = []
+
+    @property
+    def players(self) -> list[str]:
+        """The players of the present episode."""
+        return list(self.agent_of)
+
+    def players_of(self, agent: str) -> list[str]:
+        """The players that an agent may play, in their order."""
+        return [player for player, name in self.agent_of.items() if name == agent]
+
+    def played_by(self, agent: str) -> list[str]:
+        """The players that an agent plays in the present episode."""
+        return [player for player in self.players_of(agent) if player not in self._frozen]
+
+    # building
+
+    def create_agents(self) -> None:
+        for agent in self.agents.values():
+            agent.parent = self.parent
+
+    def connect(
+        self,
+        owners: tuple[str, ...],
+        run_parameters: Callable[[], dict[str, Any]],
+        stop_if_asked: Callable[[], None],
+    ) -> None:
+        super().connect(owners, run_parameters, stop_if_asked)
+        for agent in self.agents.values():
+            agent.connect(owners, run_parameters, stop_if_asked)
+
+    def set_environment_parameters(self, spaces: Mapping[str, SpacesDefinition]) -> None:
+        """Take the spaces of each player.
+
+        :raises CoachError: players that one agent plays have different spaces
+        """
+        for name, agent in self.agents.items():
+            assert isinstance(agent, Agent)
+            first, *others = self.players_of(name)
+            for other in others:
+                if _description(spaces[first]) != _description(spaces[other]):
+                    raise CoachError(
+                        f"agent '{name}' cannot play both '{first}' and '{other}', which have different spaces: give "
+                        f"each an agent of its own (agent_of)"
+                    )
+            agent.set_environment_parameters(spaces[first])
+            is_learner = self.self_play is not None and self.self_play.learner == name
+            if is_learner or not others:
+                self._seats |= dict.fromkeys([first, *others], (agent, None))
+            else:
+                agent.play_in_copies(1 + len(others))
+                self._seats |= {player: (agent, index) for index, player in enumerate([first, *others])}
+        if self.self_play is not None:
+            self.self_play.connect(self.agents[self.self_play.learner])
+
+    # an episode
+
+    def _enter(self, player: str) -> Agent:
+        """The agent that plays a player, in the episode with this player."""
+        agent, index = self._seats[player]
+        if index is not None:
+            assert agent.parallel is not None
+            agent.parallel.enter(index)
+        return agent
+
+    def reset_internal_state(self) -> None:
+        self.over, self._to_act, self._frozen = [], [], {}
+        if self.self_play is not None:
+            self.self_play.forget_oldest()
+            self._frozen = self.self_play.opponents(self.players_of(self.self_play.learner), self.phase)
+            for opponent in self._frozen.values():
+                self.self_play.begin_episode(opponent)
+        for player in self.players:
+            if player not in self._frozen:
+                self._enter(player).begin_episode()
+
+    def observe(self, env_response: EnvResponse) -> bool:
+        """Show players what they are told. A player whose episode is over leaves, and its agent closes the episode.
+
+        :return: True if the episode is over for all players
+        """
+        assert isinstance(env_response, PlayersResponse)
+        for player, answer in env_response.answers.items():
+            if player in self._frozen:
+                self._frozen[player].state = answer.next_state
+                is_over = answer.game_over
+            else:
+                agent = self._enter(player)
+                is_over = agent.observe(answer) or answer.game_over
+                if is_over:
+                    self._end_episode(agent)
+            if is_over:
+                self.over.append(player)
+        self._to_act = [player for player in env_response.to_act if player not in self.over]
+        return set(self.over) >= set(self.players)
+
+    def _end_episode(self, agent: Agent) -> None:
+        if self.self_play is not None and agent.name == self.self_play.learner:
+            reward = float(np.sum(agent.episode.total_reward))
+            self.self_play.record(reward, list(self._frozen.values()), self.phase)
+        agent.handle_episode_ended()
+
+    def act(self, action: ActionType | None = None) -> ActionInfo:
+        """Choose an action for each player that acts next; each agent's networks are asked once for all its players.
+
+        :return: the actions by player
+        """
+        actions: dict[str, Any] = {}
+        for name, agent in self.agents.items():
+            acting = [player for player in self._to_act if self.agent_of[player] == name and player not in self._frozen]
+            for player, chosen in self._choices(agent, acting).items():
+                if chosen is None:
+                    raise CoachError(f"agent '{name}' chooses no actions, so it cannot play '{player}'")
+                actions[player] = chosen.action
+        if self.self_play is not None:
+            frozen = {player: one for player, one in self._frozen.items() if player in self._to_act}
+            actions |= {player: self.self_play.act(one) for player, one in frozen.items()}
+        self.last_action_info = ActionInfo({player: actions[player] for player in self._to_act})  # type: ignore[arg-type]
+        return self.last_action_info
+
+    def _choices(self, agent: AgentInterface, players: list[str]) -> dict[str, ActionInfo | None]:
+        assert isinstance(agent, Agent)
+        if not players:
+            return {}
+        if agent.parallel is None:
+            return {player: agent.act() for player in players}
+        indices = {player: index for player, (_, index) in self._seats.items() if player in players}
+        chosen = agent.act_in_copies([index for index in indices.values() if index is not None])
+        return {player: chosen[index] for player, index in indices.items() if index is not None}
+
+    def handle_episode_ended(self) -> None:
+        """Do nothing: the episode of each player was closed when it was over."""
+
+    def put_episode_aside(self) -> PlayersEpisode:
+        episodes = {
+            name: agent.put_episode_aside() if agent.parallel is None else agent.parallel.put_aside()
+            for name, agent in self._members.items()
+        }
+        return PlayersEpisode(episodes, list(self.over), list(self._to_act), dict(self._frozen))
+
+    def take_up_episode(self, episode: PlayersEpisode, is_restored: bool = False) -> None:
+        self.over, self._to_act = list(episode.over), list(episode.to_act)
+        for name, agent in self._members.items():
+            if agent.parallel is None:
+                agent.take_up_episode(episode.agents[name], is_restored)
+            else:
+                agent.parallel.take_up(episode.agents[name], is_restored)
+        self._frozen = dict(episode.frozen)
+
+    @property
+    def has_savable_episode(self) -> bool:
+        """False if opponents remember their episode, which a checkpoint does not hold."""
+        return self.self_play is None or not self.self_play.remembers_episodes
+
+    @property
+    def _members(self) -> dict[str, Agent]:
+        return {name: agent for name, agent in self.agents.items() if isinstance(agent, Agent)}
+
+    # learning and state
+
+    def train(self) -> Any:
+        loss = super().train()
+        if self.self_play is not None:
+            self.self_play.freeze_if_due()
+        return loss
+
+    def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
+        super().seed_evaluation(seed)
+        if self.self_play is not None:
+            self.self_play.seed_evaluation(seed.spawn(1)[0])
+
+    def get_state(self) -> dict[str, Any]:
+        own = {} if self.self_play is None else {"self_play": self.self_play.get_state()}
+        return {"agents": {name: agent.get_state() for name, agent in self.agents.items()}, **own}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        for name, agent in self.agents.items():
+            agent.set_state(state["agents"][name])
+        if self.self_play is not None:
+            self.self_play.set_state(state["self_play"])
+
+    def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
+        savers = SaverCollection()
+        for agent in self.agents.values():
+            savers.update(agent.collect_savers(parent_path_suffix))
+        return savers
+
+
+def _description(spaces: SpacesDefinition) -> list[str]:
+    states = {name: space for name, space in sorted(spaces.state.sub_spaces.items())}
+    return [f"{type(space).__name__} {list(np.ravel(space.shape))}" for space in (*states.values(), spaces.action)]

@@ -1,0 +1,258 @@
+"""Self-play: an agent learns against past policies of its own (Silver et al. 2017; Bansal et al. 2018, section 4.2)."""
+
+from __future__ import annotations
+
+import pathlib
+import tempfile
+from dataclasses import dataclass, field
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.base_parameters import Parameters
+from rl_coach.core_types import (
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    EnvResponse,
+    RunPhase,
+    StateType,
+    StepMethod,
+    TrainingSteps,
+)
+from rl_coach.policy import files
+from rl_coach.policy.export import own_policy, policy_of
+from rl_coach.policy.policy import Policy
+from rl_coach.utilities import plain_data
+from rl_coach.utilities.requirements import FRACTION, TEXT, steps, whole
+from rl_coach.utils import CoachError
+
+ELO_STEP = 16.0
+"""The most that one game changes a rating."""
+_ELO_SCALE = 400.0
+
+
+class SelfPlayParameters(Parameters):
+    """Settings of self-play.
+
+    :param learner: the name of the agent that learns; past policies of it play the other players that it could play
+    :param every: how often its policy joins the pool, in the learner's own steps, episodes or updates
+    :param pool_size: number of policies in the pool, from which the oldest goes; while it is empty, opponents act at
+        random
+    :param newest_share: the share of games against the newest policy, 0 to 1; the opponents of the others are drawn
+        from the whole pool
+    """
+
+    constraints = {
+        "learner": TEXT,
+        "every": steps(EnvironmentSteps, EnvironmentEpisodes, TrainingSteps, low=1),
+        "pool_size": whole(1),
+        "newest_share": FRACTION,
+    }
+
+    def __init__(
+        self,
+        learner: str = "agent_0",
+        every: StepMethod | None = None,
+        pool_size: int = 20,
+        newest_share: float = 0.5,
+    ):
+        self.learner = learner
+        self.every = TrainingSteps(1000) if every is None else every
+        self.pool_size = pool_size
+        self.newest_share = newest_share
+
+
+@dataclass
+class FrozenPlayer:
+    """A player of one episode that acts by a past policy.
+
+    :param member: the number of the policy in the order in which policies were frozen; None acts at random
+    :param state: the state in which it acts next
+    """
+
+    member: int | None
+    state: StateType = field(default_factory=dict)
+
+
+plain_data.register(FrozenPlayer)
+
+
+@dataclass
+class PastPolicy:
+    """A member of the pool.
+
+    :param number: its number in the order in which policies were frozen
+    :param rating: the learner's Elo rating when it was frozen, which stays its own
+    :param files: the policy's files, by name
+    """
+
+    number: int
+    rating: float
+    files: dict[str, bytes]
+
+
+class SelfPlay:
+    """The past policies of a learner, and who plays against it.
+
+    In each episode the learner plays one of its players, drawn at random; an opponent for each of the others is drawn
+    between episodes. Opponents explore as a deployed policy that is not deterministic does, and do not learn. In
+    evaluation they act at random, so that evaluations of a run can be compared. Ratings are Elo's, in which a player
+    that acts at random has 0.
+
+    :param parameters: its settings
+    :param seed: starts its random stream
+
+    :ivar rating: the learner's Elo rating
+    """
+
+    def __init__(self, parameters: SelfPlayParameters, seed: np.random.SeedSequence):
+        self.learner = parameters.learner
+        self.rating = 0.0
+        self._parameters = parameters
+        self._rng = self._evaluation_rng = np.random.default_rng(seed)
+        self._pool: list[PastPolicy] = []
+        self._loaded: dict[int, Policy] = {}
+        self._num_frozen = 0
+        self._next_at = parameters.every.num_steps
+        self._phase = RunPhase.UNDEFINED
+        self._agent: Any = None
+        self._elo: Any = None
+
+    def connect(self, learner: AgentInterface) -> None:
+        """:param learner: the agent that learns, built"""
+        self._agent = learner
+        self._elo = self._agent.register_signal("Elo")
+
+    def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
+        """Let the evaluation that has begun draw from a stream of its own."""
+        self._evaluation_rng = np.random.default_rng(seed)
+
+    # games
+
+    def opponents(self, players: Sequence[str], phase: RunPhase) -> dict[str, FrozenPlayer]:
+        """Opponents for an episode: one for each player but that of the learner.
+
+        :param players: the players that the learner could play
+        """
+        self._phase = phase
+        rng = self._stream
+        seat = int(rng.integers(len(players)))
+        is_pool_used = phase is not RunPhase.TEST and bool(self._pool)
+        return {
+            player: FrozenPlayer(self._drawn() if is_pool_used else None)
+            for index, player in enumerate(players)
+            if index != seat
+        }
+
+    @property
+    def _stream(self) -> np.random.Generator:
+        return self._evaluation_rng if self._phase is RunPhase.TEST else self._rng
+
+    def _drawn(self) -> int:
+        if self._rng.random() < self._parameters.newest_share:
+            return self._pool[-1].number
+        return self._pool[int(self._rng.integers(len(self._pool)))].number
+
+    def begin_episode(self, player: FrozenPlayer) -> None:
+        """Begin an episode for an opponent."""
+        if player.member is not None:
+            self._policy(player.member).reset()
+
+    def act(self, player: FrozenPlayer) -> Any:
+        """An opponent's action in its present state."""
+        space = self._agent.environment_spaces.action
+        if player.member is not None:
+            return space.from_raw(self._policy(player.member).act_in(player.state, deterministic=False))
+        mask = self._agent.environment_spaces.action_mask(player.state)
+        return space.sample() if mask is None else int(self._stream.choice(np.flatnonzero(mask)))
+
+    def _policy(self, number: int) -> Policy:
+        if number not in self._loaded:
+            policy = _load(next(member for member in self._pool if member.number == number))
+            policy.seed(self._rng)
+            self._loaded[number] = policy
+        return self._loaded[number]
+
+    def record(self, reward: float, opponents: Sequence[FrozenPlayer], phase: RunPhase) -> None:
+        """Rate the learner by a game of training.
+
+        :param reward: the learner's, of the whole game: above 0 for a victory, 0 for a draw
+        """
+        if phase is not RunPhase.TRAIN or not opponents:
+            return
+        ratings = {member.number: member.rating for member in self._pool}
+        theirs = float(np.mean([0.0 if one.member is None else ratings[one.member] for one in opponents]))
+        expected = 1.0 / (1.0 + 10.0 ** ((theirs - self.rating) / _ELO_SCALE))
+        self.rating += ELO_STEP * (0.5 * (1.0 + np.sign(reward)) - expected)
+        self._elo.add_sample(self.rating)
+
+    # the pool
+
+    def freeze_if_due(self) -> None:
+        """Add the learner's present policy to the pool, if the time has come for it.
+
+        :raises CoachError: the agent does not say how it acts
+        """
+        counts: dict[type[StepMethod], Callable[[], int]] = {
+            TrainingSteps: lambda: self._agent.training_iteration,
+            EnvironmentSteps: lambda: self._agent.clock.steps,
+            EnvironmentEpisodes: lambda: self._agent.clock.episodes,
+        }
+        done = counts[type(self._parameters.every)]()
+        if done < self._next_at:
+            return
+        self._next_at = done + self._parameters.every.num_steps
+        described = policy_of(self._agent, {})
+        if described is None:
+            raise CoachError(f"agent '{self.learner}' cannot play against itself: it does not define how it acts")
+        self._pool.append(PastPolicy(self._num_frozen, self.rating, described))
+        self._num_frozen += 1
+
+    def forget_oldest(self) -> None:
+        """Remove the oldest policies from a pool that is too large; between episodes, when nobody plays by them."""
+        for member in self._pool[: -self._parameters.pool_size]:
+            self._loaded.pop(member.number, None)
+        del self._pool[: -self._parameters.pool_size]
+
+    @property
+    def remembers_episodes(self) -> bool:
+        """True if a policy in the pool remembers its episode, so that one in progress cannot be saved."""
+        return any(policy.remembers_episode for policy in self._loaded.values())
+
+    def get_state(self) -> dict[str, Any]:
+        """The pool, the ratings and the random stream."""
+        return {
+            "pool": [
+                {
+                    "number": member.number,
+                    "rating": member.rating,
+                    "files": {name: np.frombuffer(data, np.uint8) for name, data in member.files.items()},
+                }
+                for member in self._pool
+            ],
+            "rating": float(self.rating),
+            "num_frozen": self._num_frozen,
+            "next_at": self._next_at,
+            "rng": self._rng.bit_generator.state,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from ``get_state``."""
+        self._loaded = {}
+        self._pool = [
+            PastPolicy(
+                one["number"], one["rating"],
+                {name: np.asarray(data, np.uint8).tobytes() for name, data in one["files"].items()},
+            )
+            for one in state["pool"]
+        ]  # fmt: skip
+        self.rating, self._num_frozen, self._next_at = state["rating"], state["num_frozen"], state["next_at"]
+        self._rng.bit_generator.state = state["rng"]
+
+
+def _load(member: PastPolicy) -> Policy:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in member.files.items():
+            pathlib.Path(folder, name).write_bytes(data)
+        return own_policy(*files.read(folder))

@@ -1,0 +1,207 @@
+"""Environments in which several players act, each with observations, actions and rewards of its own."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any, Mapping, Sequence, TypeVar, Union
+
+from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.core_types import ActionType, EnvResponse
+from rl_coach.environments.environment import Environment, LevelSelection
+from rl_coach.spaces import ActionSpace, CompoundActionSpace, SpacesDefinition
+from rl_coach.utils import CoachError
+
+Value = TypeVar("Value")
+
+
+class PlayersResponse(EnvResponse):
+    """Answer of an environment to its players.
+
+    As a whole it is an ``EnvResponse``: with the sum of the rewards, and all observations as ``player/observation``.
+
+    :param answers: what players are told, by player: the state in which each acts next, or its last one. Where players
+        take turns, the others are told when it is their turn, with all rewards since they acted.
+    :param to_act: the players that act next; if there are none, the episode is over
+    """
+
+    def __init__(self, answers: Mapping[str, EnvResponse], to_act: Sequence[str]):
+        self.answers = dict(answers)
+        self.to_act = tuple(to_act)
+        states = {f"{player}/{name}": value for player, one in answers.items() for name, value in one.next_state.items()}
+        super().__init__(
+            next_state=states,
+            reward=sum(one.reward for one in answers.values()),
+            game_over=not to_act,
+            terminated=not to_act and all(one.terminated for one in answers.values()),
+        )
+
+
+def numbered_names(count: int) -> list[str]:
+    """Names of several players or agents: ``agent``, or ``agent_0``, ``agent_1`` and so on."""
+    return ["agent"] if count == 1 else [f"agent_{index}" for index in range(count)]
+
+
+def by_name(values: Union[Mapping[str, Value], Sequence[Value], Value], names: Sequence[str]) -> dict[str, Value]:
+    """Values by name.
+
+    :param values: by name, or in the order of the names, or one for all
+    :raises CoachError: there are fewer or more than names
+    """
+    if isinstance(values, Mapping) and set(values) <= set(names) and values:
+        return dict(values)
+    if isinstance(values, (list, tuple)):
+        if len(values) != len(names):
+            raise CoachError(f"{len(values)} values for {len(names)} players: {', '.join(names)}")
+        return dict(zip(names, values))
+    return dict.fromkeys(names, values)  # type: ignore[arg-type]
+
+
+class MultiAgentEnvironment(Environment):
+    """Base of environments in which several players act.
+
+    A subclass sets ``state_space``, ``action_space`` and, if there are goals, ``goal_space``, each a list with a space
+    for each player, or one space for all; and it defines what a subclass of ``Environment`` defines, in lists as well:
+    ``_take_action(actions)`` gets a list of actions, and sets ``state``, ``reward``, ``done`` and ``info``, each a
+    list in the order of the players, or one value for all. A player that is done acts no more and gets
+    ``default_action`` in its place.
+
+    :param num_agents: number of players
+    :param settings: as for ``Environment``
+    :raises CoachError: a person is to act, which is possible with one player only
+
+    :ivar players: the names of all players
+    :ivar total_rewards: the rewards of each player in the present episode, added up
+    """
+
+    def __init__(
+        self,
+        level: Union[str, LevelSelection, None],
+        seed: int | None,
+        frame_skip: int,
+        human_control: bool,
+        custom_reward_threshold: float | None,
+        visualization_parameters: VisualizationParameters,
+        target_success_rate: float = 1.0,
+        num_agents: int = 1,
+        **settings: Any,
+    ):
+        if human_control:
+            raise CoachError("a person can act in an environment of one player only: leave out --play")
+        super().__init__(
+            level, seed, frame_skip, human_control, custom_reward_threshold, visualization_parameters,
+            target_success_rate, **settings,
+        )  # fmt: skip
+        self.num_agents = num_agents
+        self.players = numbered_names(num_agents)
+        self.total_rewards = dict.fromkeys(self.players, 0.0)
+        self._left: set[str] = set()  # whose episode is over, or who never began
+        self.state_space: Any = [None] * num_agents
+        self.goal_space: Any = None
+        self._spaces_of_actions: Any = [None] * num_agents
+
+    @property
+    def action_space(self) -> Any:
+        """The action spaces of the players, as the subclass has set them."""
+        return self._spaces_of_actions
+
+    @action_space.setter
+    def action_space(self, spaces: Any) -> None:
+        self._spaces_of_actions = spaces
+
+    @functools.cached_property
+    def _action_space(self) -> CompoundActionSpace:  # type: ignore[override]
+        """The players' action spaces side by side."""
+        spaces = by_name(self._spaces_of_actions, self.players)
+        return CompoundActionSpace([spaces[player] for player in self.players])
+
+    @functools.cached_property
+    def spaces(self) -> dict[str, SpacesDefinition]:
+        """The spaces of each player."""
+        states, goals, actions, rewards = (
+            by_name(found, self.players)
+            for found in (self.state_space, self.goal_space, self._spaces_of_actions, self.reward_space)
+        )
+        return {
+            player: SpacesDefinition(states[player], goals[player], actions[player], rewards[player])
+            for player in self.players
+        }
+
+    def action_space_of(self, player: str) -> ActionSpace:
+        """The actions of one player."""
+        return self.spaces[player].action
+
+    # an episode
+
+    def _play(self, action: Mapping[str, ActionType]) -> None:
+        self._take_actions(
+            {player: self.action_space_of(player).clip_action_to_space(one) for player, one in action.items()}
+        )
+
+    def _take_actions(self, actions: dict[str, ActionType]) -> None:
+        """Have the simulator take the actions of players, by player."""
+        defaults = ((player, self.action_space_of(player).default_action) for player in self.players)
+        self._take_action([actions.get(player, default) for player, default in defaults])  # type: ignore[arg-type]
+        self._update_state()
+
+    def reset_internal_state(self, force_environment_reset: bool = False) -> PlayersResponse:
+        self.total_rewards = dict.fromkeys(self.players, 0.0)
+        self._left = set()
+        response = super().reset_internal_state(force_environment_reset)
+        assert isinstance(response, PlayersResponse)
+        return response
+
+    def _read_answers(self) -> dict[str, EnvResponse]:
+        """What players are told now, by player."""
+        states, rewards, over, goals = (
+            by_name(found, self.players) for found in (self.state, self.reward, self.done, self.goal)
+        )
+        truncated, infos = by_name(self.truncated, self.players), by_name(self.info, self.players)
+        return {
+            player: EnvResponse(
+                states[player], rewards[player], bool(over[player]), infos[player], goals[player],
+                bool(over[player] and not truncated[player]),
+            )
+            for player in self.players
+            if player not in self._left
+        }  # fmt: skip
+
+    def _players_to_act(self) -> list[str]:
+        """The players that act next."""
+        return [player for player in self.players if player not in self._left]
+
+    def _respond(self) -> PlayersResponse:
+        answers = self._read_answers()
+        for player, answer in answers.items():
+            self.total_rewards[player] += answer.reward
+        self.total_reward_in_current_episode = sum(self.total_rewards.values())
+        self._left |= {player for player, answer in answers.items() if answer.game_over}
+        response = PlayersResponse(answers, self._players_to_act())
+        self.last_env_response = response
+        return response
+
+    def cut_off(self) -> PlayersResponse:
+        """End the episode for the players that are still in it: their last answers become truncated ones.
+
+        :return: the last response with these answers in it; ``last_env_response`` from now on
+        """
+        response = self.last_env_response
+        assert isinstance(response, PlayersResponse)
+        answers = {**response.answers, **self._unanswered()}
+        for player, answer in answers.items():
+            if not answer.game_over:
+                answers[player] = copy.copy(answer)
+                answers[player].game_over, answers[player].terminated = True, False
+        self._left = set(self.players)
+        self.last_env_response = cut = PlayersResponse(answers, [])
+        return cut
+
+    def _unanswered(self) -> dict[str, EnvResponse]:
+        """Answers to the players that have acted and were told nothing since; none where all act at once."""
+        return {}
+
+    # of the whole episode, for those who ask about one
+
+    def get_random_action(self) -> dict[str, ActionType]:  # type: ignore[override]
+        """A random action for each player that acts next."""
+        return {player: self.action_space_of(player).sample() for player in self._players_to_act()}

@@ -1,0 +1,113 @@
+"""The graph of several agents in one environment."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Union
+
+from rl_coach.agents.self_play import SelfPlay, SelfPlayParameters
+from rl_coach.base_parameters import (
+    AgentParameters,
+    PresetValidationParameters,
+    TaskParameters,
+    VisualizationParameters,
+)
+from rl_coach.environments.multi_agent_environment import numbered_names
+from rl_coach.graph_managers.building import agent_of_graph, as_int, environment_of_graph, make_agent, make_environment
+from rl_coach.graph_managers.graph_manager import GraphManager, ScheduleParameters
+from rl_coach.level_manager import LevelManager
+from rl_coach.multi_agent_level_manager import DoneCondition, MultiAgentLevelManager
+from rl_coach.utils import CoachError, did_you_mean
+
+
+class MultiAgentGraphManager(GraphManager):
+    """Graph of several agents in one environment.
+
+    The graph counts steps of the environment; each agent counts the steps of its own players. A reward is the sum of
+    those of all players, in self-play the learner's, unless ``reward_of`` says otherwise.
+
+    :param agents_params: the agents by name; or a list, whose agents are called ``agent_0``, ``agent_1`` and so on, and
+        a single one ``agent`` (``agent_0`` in self-play)
+    :param env_params: a ``MultiAgentEnvironment``'s, such as ``PettingZooEnvironmentParameters``
+    :param schedule_params: how long each part of the run is
+    :param vis_params: what is shown and written
+    :param preset_validation_params: what the preset must achieve in tests
+    :param done_condition: ``any`` or ``all``; see ``MultiAgentLevelManager``
+    :param agent_of: by player, the name of the agent that plays it; None gives one agent all players, and several
+        agents one player each
+    :param self_play: past policies of an agent play against it
+    :param reward_of: the name of the agent or player whose reward is the run's
+    :param name: the graph's name, part of the names of its files
+    """
+
+    def __init__(
+        self,
+        agents_params: Union[list[AgentParameters], Mapping[str, AgentParameters]],
+        env_params: Any,
+        schedule_params: ScheduleParameters,
+        vis_params: VisualizationParameters | None = None,
+        preset_validation_params: PresetValidationParameters | None = None,
+        done_condition: DoneCondition = any,
+        agent_of: Mapping[str, str] | None = None,
+        self_play: SelfPlayParameters | None = None,
+        reward_of: str | None = None,
+        name: str = "multi_agent_graph",
+    ):
+        super().__init__(name, schedule_params, vis_params)
+        if not isinstance(agents_params, Mapping):
+            names = ["agent_0"] if self_play is not None and len(agents_params) == 1 else None
+            agents_params = dict(zip(names or numbered_names(len(agents_params)), agents_params))
+        self.agents_params = dict(agents_params)
+        self.env_params = env_params
+        self.preset_validation_params = preset_validation_params or PresetValidationParameters()
+        self.done_condition = done_condition
+        self.agent_of = None if agent_of is None else dict(agent_of)
+        self.self_play = self_play
+        self.reward_of = reward_of
+
+    def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
+        task = task_parameters
+        if not (task.role.acts and task.role.trains):
+            raise CoachError("several agents in one environment cannot be split into trainer and workers: leave out -dc")
+        if self.env_params.num_environments > 1:
+            raise CoachError("several agents act in one copy of their environment: set env_params.num_environments to 1")
+        # all seeds are drawn before anything is built, in this order, so that they do not depend on what is built when
+        environment_seed, evaluation_seed = self.spawn_seed(), self.spawn_seed()
+        agent_seeds = {name: self.spawn_seed() for name in self.agents_params}
+        parameters = self.env_params = environment_of_graph(self.env_params, task, environment_seed)
+        environment = self._create_environment(parameters.seed)
+        for name, agent in self.agents_params.items():
+            self.agents_params[name] = agent_of_graph(agent, task, self.visualization_parameters, parameters, name)
+        level = MultiAgentLevelManager(
+            name="main_level",
+            agents={name: make_agent(agent, agent_seeds[name]) for name, agent in self.agents_params.items()},
+            environment=environment,
+            evaluation_environment_factory=lambda: self._create_environment(as_int(evaluation_seed)),
+            done_condition=self.done_condition,
+            agent_of=self.agent_of,
+            self_play=self._make_self_play(),
+            reward_of=self.reward_of,
+        )
+        return [level], [environment]
+
+    def _create_environment(self, seed: int) -> Any:
+        return make_environment(self.env_params, seed, self.visualization_parameters)
+
+    def _make_self_play(self) -> SelfPlay | None:
+        if self.self_play is None:
+            return None
+        learner = self.self_play.learner
+        if learner not in self.agents_params:
+            raise CoachError(f"self_play.learner: no agent '{learner}'{did_you_mean(learner, self.agents_params)}")
+        return SelfPlay(self.self_play, self.spawn_seed())
+
+    def _reward_of_success(self) -> None:
+        """None: the threshold is one for each agent's own reward, not for the run's."""
+
+    def documentation(self) -> dict[str, Any]:
+        agents = {f"agent {name}": agent for name, agent in self.agents_params.items()}
+        return {**super().documentation(), **agents, "environment": self.env_params}
+
+    def get_agents(self) -> dict[str, Any]:
+        """The agents by name."""
+        self.verify_graph_was_created()
+        return dict(self.level_managers[0].agents)

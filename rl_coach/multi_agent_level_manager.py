@@ -1,0 +1,151 @@
+"""A level in which several agents act in one environment, each for itself."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any, Callable, Iterable, Mapping, Union
+
+from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.agents.players import Players
+from rl_coach.agents.self_play import SelfPlay
+from rl_coach.core_types import EnvironmentSteps, EnvResponse
+from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment, PlayersResponse, by_name
+from rl_coach.level_manager import LevelManager, fits_of_spaces
+from rl_coach.spaces import SpacesDefinition
+from rl_coach.utils import CoachError, did_you_mean
+
+DoneCondition = Callable[[Iterable[bool]], bool]
+"""Says, from whether each player's episode is over, if the episode of all is: ``any`` or ``all``."""
+
+
+class MultiAgentLevelManager(LevelManager):
+    """Lets several agents act in a ``MultiAgentEnvironment``.
+
+    A step of the level is an action of each player that acts next; where players take turns that is one of them.
+
+    :param name: the level's name
+    :param agents: the agents by name; or a list of them, each with its own name
+    :param environment: a ``MultiAgentEnvironment``
+    :param real_environment: None; there is no level below
+    :param steps_limit: one step; there is no level above
+    :param should_reset_agent_state_after_time_limit_passes: likewise False
+    :param spaces_definition: the spaces of each player by player, or in their order; None takes the environment's
+    :param evaluation_environment_factory: as for ``LevelManager``
+    :param done_condition: ``any`` ends the episode of all with that of the first player, whose players are then
+        bootstrapped, as after a time limit; ``all`` lets players leave one after the other
+    :param agent_of: by player, the agent that plays it; None gives one agent all players, and several agents one each
+    :param self_play: past policies play against an agent; None if every player is played by an agent
+    :param reward_of: the name of an agent or a player, whose reward is the episode's; None for the sum of all rewards,
+        or in self-play for the learner's
+    :raises CoachError: agents and players do not fit each other
+    """
+
+    agent: Players
+    real_environment: Any
+
+    def __init__(
+        self,
+        name: str,
+        agents: Union[Mapping[str, AgentInterface], list[AgentInterface], AgentInterface],
+        environment: Any,
+        real_environment: Any = None,
+        steps_limit: EnvironmentSteps | None = None,
+        should_reset_agent_state_after_time_limit_passes: bool = False,
+        spaces_definition: Any = None,
+        evaluation_environment_factory: Callable[[], Any] | None = None,
+        done_condition: DoneCondition = any,
+        agent_of: Mapping[str, str] | None = None,
+        self_play: SelfPlay | None = None,
+        reward_of: str | None = None,
+    ):
+        if not isinstance(environment, MultiAgentEnvironment):
+            raise CoachError(f"level '{name}' needs a MultiAgentEnvironment, not {type(environment).__name__}")
+        self.done_condition = done_condition
+        self.reward_of = reward_of
+        if isinstance(agents, AgentInterface):
+            agents = [agents]
+        named = dict(agents) if isinstance(agents, Mapping) else {agent.name: agent for agent in agents}
+        players = environment.players
+        seats = seats_of(players, list(named), agent_of)
+        choices = [*named, *players]
+        if reward_of is not None and reward_of not in choices:
+            raise CoachError(f"reward_of: there is no agent or player '{reward_of}'{did_you_mean(reward_of, choices)}")
+        super().__init__(
+            name, Players(named, seats, self_play), environment, real_environment, steps_limit,
+            should_reset_agent_state_after_time_limit_passes, spaces_definition, evaluation_environment_factory,
+        )  # fmt: skip
+        if self.steps_limit.num_steps > 1 or not self.has_real_environment:
+            raise CoachError(f"level '{name}' has several agents: no other level can stand above or below it")
+
+    def build(self, spaces_definition: Any = None) -> None:
+        environment = self.real_environment
+        spaces: Mapping[str, SpacesDefinition] = environment.spaces
+        if spaces_definition is not None:
+            spaces = by_name(spaces_definition, environment.players)
+        self.spaces_definition: Any = spaces
+        self.agent.set_environment_parameters(spaces)
+
+    @property
+    def agents(self) -> Mapping[str, AgentInterface]:
+        """The agents by name."""
+        return MappingProxyType(self.agent.agents)
+
+    def fits(self) -> dict[str, str]:
+        found = {f"{what} of {self.name}/{self.agent.name}": text for what, text in self.agent.fits().items()}
+        for player, spaces in self.spaces_definition.items():
+            found |= fits_of_spaces(spaces, f"{self.name}/{player}")
+        return found
+
+    def take_in(self, response: EnvResponse) -> None:
+        """Show players what they are told, and end the episode of all if ``done_condition`` says so."""
+        assert isinstance(response, PlayersResponse)
+        if not response.game_over:
+            over = {*self.agent.over, *(player for player, one in response.answers.items() if one.game_over)}
+            if self.done_condition([player in over for player in self.agent.players]):
+                environment: Any = self.active_environment
+                response = environment.cut_off()
+        super().take_in(response)
+
+    @property
+    def total_reward_in_current_episode(self) -> float:
+        """The reward of the episode in progress, as ``reward_of`` says."""
+        environment: Any = self.active_environment
+        counted = self._players_that_count()
+        return float(sum(reward for player, reward in environment.total_rewards.items() if player in counted))
+
+    def _players_that_count(self) -> list[str]:
+        agent = self.reward_of
+        if agent is None and self.agent.self_play is not None:
+            agent = self.agent.self_play.learner
+        if agent is None:
+            return self.agent.players
+        return self.agent.played_by(agent) if agent in self.agents else [agent]
+
+    def _episode_state(self) -> dict[str, Any] | None:
+        return super()._episode_state() if self.agent.has_savable_episode else None
+
+
+def seats_of(players: list[str], agents: list[str], agent_of: Mapping[str, str] | None) -> dict[str, str]:
+    """The agent that plays each player, by player.
+
+    :param players: the environment's, in their order
+    :param agents: the names of the agents
+    :param agent_of: the user's choice; None gives one agent all players, and several agents one each, in their order
+    :raises CoachError: a player is unknown or has no agent, or their numbers differ
+    """
+    if agent_of is None:
+        if len(agents) == 1:
+            return dict.fromkeys(players, agents[0])
+        if len(agents) != len(players):
+            raise CoachError(
+                f"{len(agents)} agents for {len(players)} players ({', '.join(players)}): say by agent_of which agent "
+                f"plays each player"
+            )
+        return dict(zip(players, agents))
+    for player in agent_of:
+        if player not in players:
+            raise CoachError(f"agent_of: there is no player '{player}'{did_you_mean(player, players)}")
+    missing = [player for player in players if player not in agent_of]
+    if missing:
+        raise CoachError(f"agent_of: no agent plays '{missing[0]}'; the players are {', '.join(players)}")
+    return {player: agent_of[player] for player in players}
