@@ -11,7 +11,7 @@ from rl_coach.agents.agent import Agent
 from rl_coach.agents.agent_group import AgentGroup
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.self_play import FrozenPlayer, SelfPlay
-from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase
+from rl_coach.core_types import ActionInfo, ActionType, EnvResponse
 from rl_coach.environments.multi_agent_environment import PlayersResponse
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import SpacesDefinition
@@ -262,5 +262,5 @@ class Players(AgentGroup):
 
 
 def _description(spaces: SpacesDefinition) -> list[str]:
-    states = {name: space for name, space in sorted(spaces.state.sub_spaces.items())}
+    states = dict(sorted(spaces.state.sub_spaces.items()))
     return [f"{type(space).__name__} {list(np.ravel(space.shape))}" for space in (*states.values(), spaces.action)]

@@ -14,7 +14,6 @@ from rl_coach.base_parameters import Parameters
 from rl_coach.core_types import (
     EnvironmentEpisodes,
     EnvironmentSteps,
-    EnvResponse,
     RunPhase,
     StateType,
     StepMethod,

@@ -28,9 +28,9 @@ class PlayersResponse(EnvResponse):
     def __init__(self, answers: Mapping[str, EnvResponse], to_act: Sequence[str]):
         self.answers = dict(answers)
         self.to_act = tuple(to_act)
-        states = {f"{player}/{name}": value for player, one in answers.items() for name, value in one.next_state.items()}
+        states = ((player, one.next_state) for player, one in answers.items())
         super().__init__(
-            next_state=states,
+            next_state={f"{player}/{name}": value for player, state in states for name, value in state.items()},
             reward=sum(one.reward for one in answers.values()),
             game_over=not to_act,
             terminated=not to_act and all(one.terminated for one in answers.values()),
@@ -110,7 +110,7 @@ class MultiAgentEnvironment(Environment):
         self._spaces_of_actions = spaces
 
     @functools.cached_property
-    def _action_space(self) -> CompoundActionSpace:  # type: ignore[override]
+    def _action_space(self) -> CompoundActionSpace:
         """The players' action spaces side by side."""
         spaces = by_name(self._spaces_of_actions, self.players)
         return CompoundActionSpace([spaces[player] for player in self.players])
@@ -141,7 +141,7 @@ class MultiAgentEnvironment(Environment):
     def _take_actions(self, actions: dict[str, ActionType]) -> None:
         """Have the simulator take the actions of players, by player."""
         defaults = ((player, self.action_space_of(player).default_action) for player in self.players)
-        self._take_action([actions.get(player, default) for player, default in defaults])  # type: ignore[arg-type]
+        self._take_action([actions.get(player, default) for player, default in defaults])
         self._update_state()
 
     def reset_internal_state(self, force_environment_reset: bool = False) -> PlayersResponse:
@@ -173,7 +173,7 @@ class MultiAgentEnvironment(Environment):
     def _respond(self) -> PlayersResponse:
         answers = self._read_answers()
         for player, answer in answers.items():
-            self.total_rewards[player] += answer.reward
+            self.total_rewards[player] += float(answer.reward)
         self.total_reward_in_current_episode = sum(self.total_rewards.values())
         self._left |= {player for player, answer in answers.items() if answer.game_over}
         response = PlayersResponse(answers, self._players_to_act())

@@ -67,9 +67,9 @@ class MultiAgentGraphManager(GraphManager):
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
         task = task_parameters
         if not (task.role.acts and task.role.trains):
-            raise CoachError("several agents in one environment cannot be split into trainer and workers: leave out -dc")
+            raise CoachError("several agents cannot be split into trainer and workers: leave out -dc")
         if self.env_params.num_environments > 1:
-            raise CoachError("several agents act in one copy of their environment: set env_params.num_environments to 1")
+            raise CoachError("several agents act in one copy of an environment: set env_params.num_environments to 1")
         # all seeds are drawn before anything is built, in this order, so that they do not depend on what is built when
         environment_seed, evaluation_seed = self.spawn_seed(), self.spawn_seed()
         agent_seeds = {name: self.spawn_seed() for name in self.agents_params}
