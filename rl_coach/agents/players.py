@@ -52,6 +52,7 @@ class Players(AgentGroup):
 
     :ivar agent_of: by player, the name of the agent that learns from it
     :ivar over: the players whose present episode is over
+    :ivar last_rewards: by agent, the total reward of the last episode of one of its players
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Players(AgentGroup):
         self._seats: dict[str, tuple[Agent, int | None]] = {}
         self._frozen: dict[str, FrozenPlayer] = {}
         self.over: list[str] = []
+        self.last_rewards: dict[str, float] = {}
         self._to_act: list[str] = []
 
     @property
@@ -170,8 +172,8 @@ class Players(AgentGroup):
         return set(self.over) >= set(self.players)
 
     def _end_episode(self, agent: Agent) -> None:
+        reward = self.last_rewards[agent.name] = float(np.sum(agent.episode.total_reward))
         if self.self_play is not None and agent.name == self.self_play.learner:
-            reward = float(np.sum(agent.episode.total_reward))
             self.self_play.record(reward, list(self._frozen.values()), self.phase)
         agent.handle_episode_ended()
 

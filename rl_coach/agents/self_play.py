@@ -183,7 +183,7 @@ class SelfPlay:
         ratings = {member.number: member.rating for member in self._pool}
         theirs = float(np.mean([0.0 if one.member is None else ratings[one.member] for one in opponents]))
         expected = 1.0 / (1.0 + 10.0 ** ((theirs - self.rating) / _ELO_SCALE))
-        self.rating += ELO_STEP * (0.5 * (1.0 + np.sign(reward)) - expected)
+        self.rating += ELO_STEP * (0.5 * (1.0 + float(np.sign(reward))) - expected)
         self._elo.add_sample(self.rating)
 
     # the pool

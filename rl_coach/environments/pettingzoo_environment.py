@@ -15,6 +15,7 @@ from rl_coach.core_types import ActionType, EnvResponse
 from rl_coach.environments.environment import EnvironmentParameters, LevelSelection
 from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment
 from rl_coach.environments.observation_space_type import ObservationSpaceType
+from rl_coach.installation import install_command
 from rl_coach.spaces import RewardSpace
 from rl_coach.utilities.requirements import FLAG, TEXT, instance, list_of, member, optional
 from rl_coach.utils import CoachError
@@ -236,8 +237,10 @@ def _make(level: str, turns: bool | None, settings: dict[str, Any]) -> tuple[Any
     except ImportError as error:
         missing = error.name or ""
         if missing and (level == missing or level.startswith(f"{missing}.")):
-            advice = "pip install 'rl_coach[multi-agent]'" if missing in ("pettingzoo", "mpe2") else "see its name"
-            raise CoachError(f"no level '{level}': there is no module '{missing}' ({advice})") from error
+            advice = "a level is a module, such as mpe2.simple_spread_v3"
+            if missing in ("pettingzoo", "mpe2"):
+                advice = f"install it with: {install_command('multi-agent')}"
+            raise CoachError(f"no level '{level}': there is no module '{missing}'; {advice}") from error
         raise CoachError(f"level '{level}' needs more packages: {error}") from error
     makers = {False: getattr(module, "parallel_env", None), True: getattr(module, "env", None)}
     if turns is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Union
 
+from rl_coach.agents.players import Players
 from rl_coach.agents.self_play import SelfPlay, SelfPlayParameters
 from rl_coach.base_parameters import (
     AgentParameters,
@@ -16,7 +17,14 @@ from rl_coach.graph_managers.building import agent_of_graph, as_int, environment
 from rl_coach.graph_managers.graph_manager import GraphManager, ScheduleParameters
 from rl_coach.level_manager import LevelManager
 from rl_coach.multi_agent_level_manager import DoneCondition, MultiAgentLevelManager
+from rl_coach.runs.live_region import Fields
 from rl_coach.utils import CoachError, did_you_mean
+
+
+def fields_of(players: Players) -> Fields:
+    """The last reward of each of several agents, and the rating in self-play, for the display."""
+    rewards = [(name, f"{reward:.4g}") for name, reward in players.last_rewards.items() if len(players.agents) > 1]
+    return rewards if players.self_play is None else [*rewards, ("Elo", f"{players.self_play.rating:.0f}")]
 
 
 class MultiAgentGraphManager(GraphManager):
@@ -67,7 +75,7 @@ class MultiAgentGraphManager(GraphManager):
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
         task = task_parameters
         if not (task.role.acts and task.role.trains):
-            raise CoachError("several agents cannot be split into trainer and workers: leave out -dc")
+            raise CoachError("several agents cannot be split into trainer and workers: leave out -dc and -n")
         if self.env_params.num_environments > 1:
             raise CoachError("several agents act in one copy of an environment: set env_params.num_environments to 1")
         # all seeds are drawn before anything is built, in this order, so that they do not depend on what is built when
@@ -87,6 +95,7 @@ class MultiAgentGraphManager(GraphManager):
             self_play=self._make_self_play(),
             reward_of=self.reward_of,
         )
+        self.other_fields = lambda: fields_of(level.agent)
         return [level], [environment]
 
     def _create_environment(self, seed: int) -> Any:
@@ -104,8 +113,8 @@ class MultiAgentGraphManager(GraphManager):
         """None: the threshold is one for each agent's own reward, not for the run's."""
 
     def documentation(self) -> dict[str, Any]:
-        agents = {f"agent {name}": agent for name, agent in self.agents_params.items()}
-        return {**super().documentation(), **agents, "environment": self.env_params}
+        more = {"agents": self.agents_params, "agent_of": self.agent_of, "self_play": self.self_play}
+        return {**super().documentation(), **more, "environment": self.env_params}
 
     def get_agents(self) -> dict[str, Any]:
         """The agents by name."""

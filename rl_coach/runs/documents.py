@@ -39,6 +39,18 @@ def read_document(csv_path: str | os.PathLike) -> dict[str, Any]:
     return {}
 
 
+def settings_for(csv_path: str | os.PathLike, document: dict[str, Any]) -> dict[str, Any]:
+    """The settings in a document, without the agents whose signals are in other CSVs of the run."""
+    parameters = document.get("parameters")
+    settings = parameters if isinstance(parameters, dict) else document
+    agents = settings.get("agents")
+    if not isinstance(agents, dict):
+        return settings
+    name = _INDEX.sub("", pathlib.Path(csv_path).stem).rpartition(".")[2]
+    others = {key: value for key, value in settings.items() if key != "agents"}
+    return {**others, "agent": agents[name]} if name in agents else others
+
+
 def _candidates(csv_path: pathlib.Path) -> Iterator[pathlib.Path]:
     yield csv_path.with_suffix(".json")
     index = _INDEX.findall(csv_path.stem)[0]

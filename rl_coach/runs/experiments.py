@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Se
 import numpy as np
 import pandas as pd
 
-from rl_coach.runs.documents import read_document
+from rl_coach.runs.documents import read_document, settings_for
 from rl_coach.runs.plot import Line, SignalPlot, line
 from rl_coach.runs.run_group import is_group
 from rl_coach.runs.signal_file import (
@@ -155,8 +155,7 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
     below = os.path.relpath(experiment_directory, root)
     document = read_document(path)
     record = _object(document.get("run"), {})
-    settings = _object(document.get("parameters"), document)
-    parameters = flatten(settings)
+    parameters = flatten(settings_for(path, document))
     experiment = experiment_directory.resolve().name if below.startswith(".") else below
     return RunDescription(
         id=run_id,

@@ -1,0 +1,149 @@
+"""Environments of PettingZoo, the real ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rl_coach.core_types import RunPhase
+from rl_coach.environments.multi_agent_environment import PlayersResponse
+from rl_coach.environments.pettingzoo_environment import PettingZooEnvironmentParameters
+from rl_coach.utils import CoachError
+from tests.zoo.environments import environment_of
+
+pytest.importorskip("pettingzoo", reason="PettingZoo is not installed: pip install 'rl_coach[multi-agent]'")
+ALL_AT_ONCE = [
+    "mpe2.simple_spread_v3",
+    "mpe2.simple_tag_v3",
+    "mpe2.simple_speaker_listener_v4",
+    "mpe2.simple_crypto_v3",
+]
+IN_TURN = ["pettingzoo.classic.tictactoe_v3", "pettingzoo.classic.connect_four_v3", "pettingzoo.classic.rps_v2"]
+
+
+def made(level: str, turns: bool | None = None, seed: int = 3, **settings: Any) -> Any:
+    parameters = PettingZooEnvironmentParameters(level, turns)
+    for name, value in settings.items():
+        setattr(parameters, name, value)
+    environment = environment_of(parameters, seed)
+    environment.phase = RunPhase.TRAIN
+    return environment
+
+
+def some_action(environment: Any, response: PlayersResponse, rng: np.random.Generator) -> dict[str, Any]:
+    actions = {}
+    for player in response.to_act:
+        spaces = environment.spaces[player]
+        mask = spaces.action_mask(response.answers[player].next_state)
+        allowed = range(spaces.action.num_actions) if mask is None else np.flatnonzero(mask)
+        actions[player] = int(rng.choice(allowed))
+    return actions
+
+
+def play(environment: Any, rng: np.random.Generator, most: int = 1000) -> list[PlayersResponse]:
+    responses = [environment.reset_internal_state(True)]
+    while not responses[-1].game_over and len(responses) <= most:
+        responses.append(environment.step(some_action(environment, responses[-1], rng)))
+    return responses
+
+
+def simulated(level: str, seed: int, rng: np.random.Generator) -> dict[str, float]:
+    """The rewards of the players in PettingZoo's own loop, with the same actions."""
+    import importlib
+
+    env = importlib.import_module(level).env()
+    env.reset(seed=seed)
+    rewards = dict.fromkeys(env.possible_agents, 0.0)
+    while env.agents:
+        player = env.agent_selection
+        observation, reward, terminated, truncated, _ = env.last()
+        rewards[player] += reward
+        if terminated or truncated:
+            env.step(None)
+            continue
+        mask = observation.get("action_mask") if isinstance(observation, dict) else None
+        allowed = range(env.action_space(player).n) if mask is None else np.flatnonzero(mask)
+        env.step(int(rng.choice(allowed)))
+    return rewards
+
+
+@pytest.mark.parametrize("level", [*ALL_AT_ONCE, *IN_TURN])
+def test_rewards_are_those_of_pettingzoos_own_loop(level):
+    for seed in range(3):
+        environment = made(level, turns=True, seed=seed)
+        play(environment, np.random.default_rng(seed))
+        episode_seed = int(np.random.default_rng(seed).integers(2**31))
+        assert environment.total_rewards == pytest.approx(simulated(level, episode_seed, np.random.default_rng(seed)))
+
+
+@pytest.mark.parametrize("level", ALL_AT_ONCE)
+def test_all_act_at_once_where_the_level_can(level):
+    environment = made(level)
+    first, *others = play(environment, np.random.default_rng(0))
+    assert set(first.answers) == set(first.to_act) == set(environment.players)
+    assert len(others) == 25 and others[-1].game_over and not others[-1].terminated, "its limit is 25 steps"
+    assert first.reward == 0 and sum(one.reward for one in others) == environment.total_reward_in_current_episode
+
+
+def test_players_take_turns_and_are_told_when_it_is_their_turn():
+    environment = made("pettingzoo.classic.tictactoe_v3")
+    response = environment.reset_internal_state(True)
+    for player, field in [("player_1", 0), ("player_2", 3), ("player_1", 1), ("player_2", 4)]:
+        assert list(response.answers) == [player] and response.to_act == (player,)
+        assert response.answers[player].next_state["action_mask"][field]
+        response = environment.step({player: field})
+    response = environment.step({"player_1": 2})
+    assert {player: answer.reward for player, answer in response.answers.items()} == {"player_1": 1, "player_2": -1}
+    assert response.game_over and response.terminated and response.to_act == ()
+
+
+def test_who_waits_is_answered_when_the_episode_is_cut_off():
+    environment = made("pettingzoo.classic.tictactoe_v3")
+    environment.reset_internal_state(True)
+    environment.step({"player_1": 0})
+    response = environment.cut_off()
+    assert set(response.answers) == {"player_1", "player_2"}
+    assert all(answer.game_over and not answer.terminated for answer in response.answers.values())
+    assert response.answers["player_1"].next_state["observation"].sum() == 1
+
+
+@pytest.mark.parametrize("level", ["mpe2.simple_spread_v3", "pettingzoo.classic.connect_four_v3"])
+def test_an_episode_is_repeated_to_the_step(level):
+    environment, rng = made(level), np.random.default_rng(5)
+    play(environment, rng)
+    response = environment.reset_internal_state(True)
+    for _ in range(5):
+        response = environment.step(some_action(environment, response, rng))
+    other = made(level, seed=9)
+    assert other.set_episode_state(environment.get_episode_state())
+    actions = some_action(environment, response, rng)
+    one, two = environment.step(actions), other.step(actions)
+    assert one.reward == two.reward and list(one.next_state) == list(two.next_state)
+    assert all(np.array_equal(one.next_state[name], two.next_state[name]) for name in one.next_state)
+
+
+def test_episodes_differ_and_seeds_repeat_them():
+    def starts(seed: int) -> list[bytes]:
+        environment = made("mpe2.simple_spread_v3", seed=seed)
+        return [environment.reset_internal_state(True).next_state["agent_0/observation"].tobytes() for _ in range(3)]
+
+    assert starts(1) == starts(1) != starts(2) and len(set(starts(1))) == 3
+
+
+@pytest.mark.parametrize(
+    "level, settings, message",
+    [
+        ("mpe2.simple_spreed_v3", {}, "no level 'mpe2.simple_spreed_v3': there is no module 'mpe2.simple_spreed_v3'"),
+        ("nothere.at_all_v1", {}, "there is no module 'nothere'; a level is a module, such as mpe2.simple_spread_v3"),
+        ("pettingzoo.classic.tictactoe_v3", {"turns": False}, "has no function parallel_env: set env_params.turns to"),
+        ("mpe2.simple_spread_v3", {"frame_skip": 4}, "frame_skip of level 'mpe2.simple_spread_v3' is 1, not 4"),
+        ("mpe2.simple_spread_v3", {"human_control": True}, "a person can act in an environment of one player only"),
+        (None, {}, "no level is selected"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_in_one_line(level, settings, message):
+    with pytest.raises(CoachError) as refusal:
+        made(level, **settings)
+    assert message in str(refusal.value) and "\n" not in str(refusal.value)
