@@ -3,7 +3,7 @@
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.self_play import SelfPlayParameters
 from rl_coach.architectures.layers import Dense
-from rl_coach.base_parameters import PresetValidationParameters, VisualizationParameters
+from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.environments.pettingzoo_environment import PettingZooEnvironmentParameters
@@ -36,17 +36,10 @@ agent_params.memory.max_size = (MemoryGranularity.Transitions, 100000)
 env_params = PettingZooEnvironmentParameters(level="pettingzoo.classic.connect_four_v3")
 env_params.observation_space_type = ObservationSpaceType.Vector
 
-# What it must reach against a player that acts at random: victories less defeats
-preset_validation_params = PresetValidationParameters()
-preset_validation_params.test = True
-preset_validation_params.min_reward_threshold = 0.8
-preset_validation_params.max_episodes_to_achieve_reward = 20000
-
 graph_manager = MultiAgentGraphManager(
     agents_params=[agent_params],
     env_params=env_params,
     schedule_params=schedule_params,
     vis_params=VisualizationParameters(),
-    preset_validation_params=preset_validation_params,
     self_play=SelfPlayParameters(learner="agent_0", every=TrainingSteps(1000), pool_size=20, newest_share=0.5),
 )

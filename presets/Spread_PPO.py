@@ -37,7 +37,7 @@ agent_params.input_filter.add_reward_filter("rescale", RewardRescaleFilter(0.1))
 # Environment
 env_params = PettingZooEnvironmentParameters(level="mpe2.simple_spread_v3")
 
-# What it must reach: the sum of the three agents' rewards, which is about -78 for random actions
+# What it must reach: the sum of the three agents' rewards, which is about -127 for an untrained network
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = -60

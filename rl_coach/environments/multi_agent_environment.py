@@ -152,7 +152,7 @@ class MultiAgentEnvironment(Environment):
         return response
 
     def _read_answers(self) -> dict[str, EnvResponse]:
-        """What players are told now, by player."""
+        """Answers to those who are told something now, by player."""
         states, rewards, over, goals = (
             by_name(found, self.players) for found in (self.state, self.reward, self.done, self.goal)
         )

@@ -105,7 +105,8 @@ def test_an_algorithms_page_says_all_that_one_asks(page):
 
 
 def test_every_agent_and_every_preset_has_its_page():
-    text = "".join(page.read_text(encoding="utf-8") for page in ALGORITHMS)
+    pages = [*ALGORITHMS, ROOT / "docs" / "several_agents.md"]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     for preset in (*preset_catalogue.list_all_presets(), *preset_catalogue.list_tuned_presets()):
         assert f"`{preset}`" in text, preset
     agents = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "rl_coach" / "agents").glob("*.py"))

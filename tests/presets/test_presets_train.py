@@ -24,7 +24,13 @@ def shortened(preset: str) -> Any:
     level = manager.env_params.level
     if isinstance(level, SingleLevelSelection):
         level.select(LEVELS[preset.split("_")[0]])
-    agent = manager.agent_params
+    agents = [manager.agent_params] if hasattr(manager, "agent_params") else manager.agents_params.values()
+    for agent in agents:
+        _shorten(agent)
+    return manager
+
+
+def _shorten(agent: Any) -> None:
     for network in agent.network_wrappers.values():
         network.batch_size = min(network.batch_size, 8)
     if getattr(agent.memory, "max_size", None) and agent.memory.max_size[0] is MemoryGranularity.Transitions:
@@ -34,7 +40,6 @@ def shortened(preset: str) -> Any:
     agent.algorithm.apply_gradients_every_x_episodes = 1
     if hasattr(agent.algorithm, "dnd_size"):
         agent.algorithm.dnd_size, agent.algorithm.number_of_knn = 500, 3
-    return manager
 
 
 AT_ONCE = ("BitFlip_DQN", "CartPole_A3C", "CartPole_ACER", "CartPole_QR_DQN", "InvertedPendulum_PG")
@@ -46,6 +51,11 @@ def of_all() -> list[Any]:
     return [pytest.param(name, marks=() if name in AT_ONCE else [pytest.mark.slow]) for name in names]
 
 
+def weights_of(agent: Any) -> list[np.ndarray]:
+    """Copies of the weights of all networks of an agent."""
+    return [np.array(array) for network in agent.networks.values() for array in network.online_network.get_weights()]
+
+
 @pytest.mark.parametrize("preset", of_all())
 def test_starts_heats_up_and_trains(preset, tmp_path):
     manager = shortened(preset)
@@ -55,15 +65,16 @@ def test_starts_heats_up_and_trains(preset, tmp_path):
         if not any(hint in str(error) for hint in ("pip install", "not installed")):
             raise
         pytest.skip(str(error))
-    agent = manager.get_agent()
+    agents = list(manager.level_managers[0].agents.values())
     manager.heatup(EnvironmentSteps(80))
-    before = [array for network in agent.networks.values() for array in network.online_network.get_weights()]
+    before = [weights_of(agent) for agent in agents]
     for _ in range(40):
         manager.train_and_act(EnvironmentSteps(64))
-        if agent.training_iteration:
+        if all(agent.training_iteration for agent in agents):
             break
-    after = [array for network in agent.networks.values() for array in network.online_network.get_weights()]
     manager.close()
-    assert agent.training_iteration > 0
-    assert all(np.isfinite(array).all() for array in after)
-    assert any(not np.array_equal(one, other) for one, other in zip(before, after))
+    for agent, weights in zip(agents, before):
+        after = weights_of(agent)
+        assert agent.training_iteration > 0
+        assert all(np.isfinite(array).all() for array in after)
+        assert any(not np.array_equal(one, other) for one, other in zip(weights, after))
