@@ -124,6 +124,16 @@ def test_an_episode_is_repeated_to_the_step(level):
     assert all(np.array_equal(one.next_state[name], two.next_state[name]) for name in one.next_state)
 
 
+def test_continuous_actions_have_the_type_of_their_space():
+    environment = made("mpe2.simple_spread_v3", turns=True, additional_simulator_parameters={"continuous_actions": True})
+    space, taken = environment.env.action_space("agent_0"), []
+    step = environment.env.step
+    environment.env.step = lambda action: (taken.append(action), step(action))
+    environment.reset_internal_state(True)
+    environment.step({"agent_0": np.zeros(5, np.float64) + 0.1})
+    assert space.contains(taken[0]), "PettingZoo warns of an action of another type at each step"
+
+
 def test_episodes_differ_and_seeds_repeat_them():
     def starts(seed: int) -> list[bytes]:
         environment = made("mpe2.simple_spread_v3", seed=seed)
