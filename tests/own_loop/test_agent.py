@@ -150,7 +150,7 @@ def test_settings_and_spaces_are_saved_and_what_cannot_be_is_asked_for(tmp_path)
 def test_what_is_wrong_is_one_line_and_changes_nothing():
     agent, untouched = bandit(), bandit()
     for wrong, reason in [
-        (np.zeros(4, np.float32), r"has the shape \(4,\), its space \(3,\)"),
+        (np.zeros(4, np.float32), r"the observation 'observation' has the shape \(4,\), its space says \(3,\)"),
         ("left", "is 'left', which is no array of numbers"),
         ([[1], [1, 2], [3]], "no array of numbers"),
         (None, "no array of numbers"),
