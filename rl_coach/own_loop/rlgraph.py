@@ -368,6 +368,20 @@ def _not_here(fields: Fields, space: Any) -> Definition:
     raise CoachError(f"the spec's 'type' {fields.get('type')} is an algorithm that is not here: use dqn or ppo")
 
 
+FAMILY = Family(
+    "RLgraph",
+    {
+        "dqn": _dqn, "ppo": _ppo, "actor_critic": _actor_critic, "sac": _sac, "random": _random, "apex": _not_here,
+        "impala": _not_here, "single_impala": _not_here, "dqfd": _not_here,
+    },
+    ("state_space",),
+    ("action_space",),
+    _states,
+    _actions,
+    updates_itself=False,
+)  # fmt: skip
+
+
 # methods
 
 
@@ -377,6 +391,8 @@ class RLgraphAgent(SpecAgent):
     Your loop calls ``update``, unless the agent was made with ``updates_itself=True``. Names of environments need not
     be known beforehand: each new one is the next environment of ``num_envs``.
     """
+
+    family = FAMILY
 
     def __init__(self, *arguments: Any, **settings: Any):
         super().__init__(*arguments, **settings)
@@ -389,12 +405,6 @@ class RLgraphAgent(SpecAgent):
     def timesteps(self) -> int:
         """Steps acted."""
         return self.total_steps
-
-    @classmethod
-    def from_spec(cls, spec: Any = None, kwargs: Mapping[str, Any] | None = None, **additions: Any) -> RLgraphAgent:
-        made = FAMILY.agent({} if spec is None else spec, {**(kwargs or {}), **additions})
-        assert isinstance(made, RLgraphAgent)
-        return made
 
     def get_action(
         self,
@@ -566,20 +576,6 @@ def _equal(one: Any, other: Any) -> bool:
         return isinstance(other, Mapping) and one.keys() == other.keys() and all(_equal(one[n], other[n]) for n in one)
     return bool(np.array_equal(one, other))
 
-
-FAMILY = Family(
-    "RLgraph",
-    {
-        "dqn": _dqn, "ppo": _ppo, "actor_critic": _actor_critic, "sac": _sac, "random": _random, "apex": _not_here,
-        "impala": _not_here, "single_impala": _not_here, "dqfd": _not_here,
-    },
-    ("state_space",),
-    ("action_space",),
-    _states,
-    _actions,
-    RLgraphAgent,
-    updates_itself=False,
-)  # fmt: skip
 
 Agent = RLgraphAgent
 DQNAgent, PPOAgent, ActorCriticAgent, SACAgent, RandomAgent = (
