@@ -2,7 +2,7 @@
 
 A loop that was written for RLgraph runs with its imports changed::
 
-    from rl_coach.own_loop.rlgraph import Agent, DQNAgent, FloatBox, IntBox, OpenAIGymEnv
+    from rl_coach.own_loop.rlgraph import Agent, DQNAgent, FloatBox, IntBox, OpenAIGymEnv, SingleThreadedWorker
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from rl_coach.architectures.values import ValuesParameters
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.own_loop.forms import SINGLE, Part, Parts, part_of_space
+from rl_coach.own_loop.played import TRUNCATED
 from rl_coach.own_loop.spec_agent import Family, SpecAgent
 from rl_coach.own_loop.spec_fields import Fields, shape_of, shown, whole_number
 from rl_coach.own_loop.spec_parts import (
@@ -41,6 +42,7 @@ from rl_coach.own_loop.spec_parts import (
     set_replay,
     stack_of,
 )
+from rl_coach.own_loop.worker import SingleThreadedWorker
 from rl_coach.utils import CoachError
 
 _KINDS = {"float": "float", "floatbox": "float", "int": "int", "intbox": "int", "bool": "bool", "boolbox": "bool"}
@@ -616,8 +618,26 @@ class OpenAIGymEnv:
     def step(self, actions: Any) -> tuple[Any, float, bool, dict[str, Any]]:
         """:return: next state, reward, terminal, info"""
         state, reward, terminated, truncated, info = self.gym_env.step(actions)
+        if truncated and not terminated:
+            info = {**info, TRUNCATED: True}
         return state, float(reward), terminated or truncated, info
 
     def terminate(self) -> None:
         """Close it."""
         self.gym_env.close()
+
+
+__all__ = [
+    "ActorCriticAgent",
+    "Agent",
+    "BoolBox",
+    "DQNAgent",
+    "Dict",
+    "FloatBox",
+    "IntBox",
+    "OpenAIGymEnv",
+    "PPOAgent",
+    "RandomAgent",
+    "SACAgent",
+    "SingleThreadedWorker",
+]
