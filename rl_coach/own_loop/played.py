@@ -10,6 +10,17 @@ TRUNCATED = "TimeLimit.truncated"
 """Key of the info of an environment that answers with one flag: its episode was cut by a limit."""
 
 
+def gymnasium_environment(level: str, visualize: bool) -> Any:
+    """A level of Gymnasium's, as presets make it: older names are those of today's with the same meaning.
+
+    :param visualize: show it in a window
+    :raises CoachError: there is none, or a package is missing
+    """
+    from rl_coach.environments.gym_levels import make_simulator
+
+    return make_simulator(level, {}, 1, "human" if visualize else None)
+
+
 class PlayedEnvironment:
     """An environment of Gymnasium, TensorForce or RLgraph.
 

@@ -27,7 +27,7 @@ from rl_coach.architectures.values import ValuesParameters
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.own_loop.forms import SINGLE, Part, Parts, part_of_space
-from rl_coach.own_loop.played import TRUNCATED
+from rl_coach.own_loop.played import TRUNCATED, gymnasium_environment
 from rl_coach.own_loop.spec_agent import Family, SpecAgent
 from rl_coach.own_loop.spec_fields import Fields, shape_of, shown, whole_number
 from rl_coach.own_loop.spec_parts import (
@@ -593,9 +593,7 @@ class OpenAIGymEnv:
     """
 
     def __init__(self, gym_env: str, visualize: bool = False):
-        import gymnasium
-
-        self.gym_env = gymnasium.make(gym_env, render_mode="human" if visualize else None)
+        self.gym_env = gymnasium_environment(gym_env, visualize)
 
     @property
     def state_space(self) -> Any:

@@ -26,6 +26,7 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.own_loop.forms import SINGLE, Part, Parts, part_of_space
+from rl_coach.own_loop.played import gymnasium_environment
 from rl_coach.own_loop.runner import Runner
 from rl_coach.own_loop.spec_agent import Family, SpecAgent
 from rl_coach.own_loop.spec_fields import Fields, shape_of, shown
@@ -529,10 +530,8 @@ class OpenAIGym:
     """
 
     def __init__(self, gym_id: str, visualize: bool = False):
-        import gymnasium
-
         self.gym_id = gym_id
-        self.gym = gymnasium.make(gym_id, render_mode="human" if visualize else None)
+        self.gym = gymnasium_environment(gym_id, visualize)
 
     @property
     def states(self) -> Any:

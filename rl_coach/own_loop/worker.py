@@ -9,7 +9,7 @@ from typing import Any, Callable, Mapping, NamedTuple
 import numpy as np
 
 from rl_coach.own_loop.agent import Agent
-from rl_coach.own_loop.played import PlayedEnvironment
+from rl_coach.own_loop.played import PlayedEnvironment, gymnasium_environment
 from rl_coach.own_loop.spec_agent import SpecAgent
 from rl_coach.own_loop.spec_fields import Fields
 from rl_coach.utils import CoachError
@@ -236,9 +236,7 @@ def _environments_of(given: Any, count: int) -> list[Any]:
         fields.finish()
         if not isinstance(name, str):
             raise CoachError("the spec's 'env_spec.gym_env' is the id of an environment of Gymnasium's")
-        import gymnasium
-
-        return [gymnasium.make(name, render_mode="human" if shows else None) for _ in range(count)]
+        return [gymnasium_environment(name, bool(shows)) for _ in range(count)]
     if callable(given):
         return [given() for _ in range(count)]
     if count > 1:

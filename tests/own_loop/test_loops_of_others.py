@@ -11,7 +11,8 @@ import pytest
 
 from rl_coach import Agent
 from rl_coach.own_loop import Runner, make_agent
-from rl_coach.own_loop.rlgraph import SingleThreadedWorker
+from rl_coach.own_loop.rlgraph import OpenAIGymEnv, SingleThreadedWorker
+from rl_coach.own_loop.tensorforce import OpenAIGym
 from rl_coach.policy import Policy
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
@@ -333,7 +334,7 @@ def climber(**changes):
 
 
 def test_the_worker_of_rlgraphs_documentation():
-    from rl_coach.own_loop.rlgraph import DQNAgent, OpenAIGymEnv
+    from rl_coach.own_loop.rlgraph import DQNAgent
 
     env = OpenAIGymEnv("CartPole-v1")
     agent = DQNAgent(RL_DQN, state_space=env.state_space, action_space=env.action_space, **SETTINGS)
@@ -433,3 +434,17 @@ def test_what_a_worker_cannot_do_is_refused_in_one_line():
         with pytest.raises(CoachError, match=reason) as caught:
             wrong()
         assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "make", [OpenAIGym, OpenAIGymEnv, lambda name: SingleThreadedWorker({"gym_env": name}, climber())]
+)
+def test_environments_by_name_are_found_as_those_of_presets_are(make):
+    with pytest.raises(CoachError, match="no level 'CartPoel-v1'; did you mean 'CartPole-v1'") as caught:
+        make("CartPoel-v1")
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_older_names_of_environments_have_their_time_limit():
+    assert OpenAIGym("CartPole-v0").gym.spec.max_episode_steps == 200
+    assert OpenAIGymEnv("Pendulum-v0").state_space.shape == (3,)
