@@ -83,10 +83,6 @@ class MixedMonteCarloAgent(ValueOptimizationAgent):
     learns_from_stored_states = True
     max_n_step = 0
 
-    @property
-    def is_on_policy(self) -> bool:
-        return False
-
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
         return mixed_monte_carlo_rule(

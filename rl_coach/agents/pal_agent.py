@@ -91,10 +91,6 @@ class PALAgent(ValueOptimizationAgent):
     learns_from_stored_states = True
     max_n_step = 0
 
-    @property
-    def is_on_policy(self) -> bool:
-        return False
-
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
         return advantage_learning_rule(
