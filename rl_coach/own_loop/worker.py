@@ -182,7 +182,7 @@ class SingleThreadedWorker:
         self._episodes = [_Episode(one.reset(seed)) for one, seed in zip(self._environments, seeds)]
 
     def _step(self, longest: int | None, explores: bool, repetitions: int) -> list[_Ended]:
-        """One action of each environment. :return: the episodes that ended with it"""
+        """Execute an action in each environment. :return: the episodes that ended with it"""
         is_single, episodes = self.num_environments == 1, self._episodes
         states = [one.state for one in episodes]
         chosen = self.agent.act(states[0] if is_single else states, deterministic=not explores)
