@@ -160,7 +160,8 @@ class CheckpointStateFile:
 class CheckpointStateReader:
     """Looks up the checkpoints of a directory.
 
-    :param checkpoint_state_optional: if the state file is missing, go by the names of the checkpoints
+    :param checkpoint_state_optional: if the state file is missing, go by the names of the checkpoints; otherwise a
+        directory without a state file has no checkpoints
     """
 
     def __init__(self, checkpoint_dir: str, checkpoint_state_optional: bool = True):
@@ -188,7 +189,9 @@ class CheckpointStateReader:
 
     def get_all(self) -> list[SingleCheckpoint]:
         """All checkpoints, oldest first."""
-        if not os.path.isdir(self._checkpoint_dir):
+        if not os.path.isdir(self._checkpoint_dir) or not (
+            self._checkpoint_state_optional or self._state_file.exists()
+        ):
             return []
         return _filter_checkpoint_files(os.listdir(self._checkpoint_dir))
 

@@ -300,7 +300,10 @@ def test_the_state_file_of_coach(tmp_path):
 def test_without_a_state_file_a_reader_may_insist_on_one(tmp_path):
     (tmp_path / "3_Step-5.ckpt").mkdir()
     assert CheckpointStateReader(str(tmp_path)).get_latest().num == 3
-    assert CheckpointStateReader(str(tmp_path), checkpoint_state_optional=False).get_latest() is None
+    insisting = CheckpointStateReader(str(tmp_path), checkpoint_state_optional=False)
+    assert insisting.get_latest() is None and insisting.get_all() == []
+    CheckpointStateUpdater(str(tmp_path)).update(SingleCheckpoint(3, "3_Step-5.ckpt"))
+    assert insisting.get_all() == [SingleCheckpoint(3, "3_Step-5.ckpt")]
 
 
 @pytest.mark.parametrize("unit", ["Step", "Epoch", "Update"])

@@ -95,10 +95,6 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
     episode_class = EpisodeInProgress  # the head of an episode is the exploration policy's
 
     @property
-    def is_on_policy(self) -> bool:
-        return False
-
-    @property
     def num_heads(self) -> int:
         """K, the number of heads that the exploration policy chooses from."""
         return self.ap.exploration.architecture_num_q_heads

@@ -81,10 +81,6 @@ class CategoricalDQNAgent(ValueOptimizationAgent):
     learns_from_stored_states = True
 
     @property
-    def is_on_policy(self) -> bool:
-        return False
-
-    @property
     def z_values(self) -> np.ndarray:
         """[N], the returns that distributions are over."""
         algorithm = self.ap.algorithm

@@ -94,10 +94,6 @@ class DQNAgent(ValueOptimizationAgent):
         """
         return np.argmax(q_st_plus_1, axis=1)
 
-    @property
-    def is_on_policy(self) -> bool:
-        return False
-
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
         actions, needs_online = (selected_before, False) if self.learns_one_by_one else self.bootstrap_actions

@@ -70,11 +70,6 @@ def mixed_monte_carlo_rule(
     return rule
 
 
-def columns_with_returns(columns: dict[str, np.ndarray], batch: Batch) -> dict[str, np.ndarray]:
-    """The columns and ``extra/returns`` [B], the returns that an episodic memory knows."""
-    return {**columns, "extra/returns": np.asarray(batch.n_step_discounted_rewards(), np.float32)}
-
-
 class MixedMonteCarloAgent(ValueOptimizationAgent):
     """See the module."""
 
@@ -82,10 +77,6 @@ class MixedMonteCarloAgent(ValueOptimizationAgent):
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     learns_from_stored_states = True
     max_n_step = 0
-
-    @property
-    def is_on_policy(self) -> bool:
-        return False
 
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
@@ -97,4 +88,6 @@ class MixedMonteCarloAgent(ValueOptimizationAgent):
         )
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        return columns_with_returns(super().learning_columns(batch), batch)
+        """The columns with ``extra/returns`` [B], the returns that an episodic memory knows."""
+        returns = np.asarray(batch.n_step_discounted_rewards(), np.float32)
+        return {**super().learning_columns(batch), "extra/returns": returns}

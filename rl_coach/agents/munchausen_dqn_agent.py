@@ -46,10 +46,6 @@ class MunchausenDQNAgent(ValueOptimizationAgent):
     learns_from_stored_states = True
     max_n_step = 1
 
-    @property
-    def is_on_policy(self) -> bool:
-        return False
-
     def make_update_rule(self) -> UpdateRule:
         algorithm, main = self.ap.algorithm, self.ap.network_wrappers["main"]
         return munchausen_rule(

@@ -81,10 +81,6 @@ class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
     learns_from_sequences = False
     explores_by_parameter = True
 
-    @property
-    def is_on_policy(self) -> bool:
-        return False
-
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
         q_rule = q_learning_rule(

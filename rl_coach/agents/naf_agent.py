@@ -124,10 +124,6 @@ class NAFAgent(ValueOptimizationAgent):
         self.v_values = self.register_signal("V")
         self.signals.use_for_rule("Q", self.q_values)
 
-    @property
-    def is_on_policy(self) -> bool:
-        return False
-
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
         return normalized_advantage_rule(main.replace_mse_with_huber_loss, main.heads_parameters[0].loss_weight)

@@ -113,10 +113,6 @@ class NECAgent(ValueOptimizationAgent):
     reason_to_act_alone = "it acts out of its memory: run it without -dc"
     dnd: QDND
 
-    @property
-    def is_on_policy(self) -> bool:
-        return False
-
     def init_environment_dependent_modules(self) -> None:
         super().init_environment_dependent_modules()
         algorithm, main = self.ap.algorithm, self.networks["main"]

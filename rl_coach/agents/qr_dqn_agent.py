@@ -106,10 +106,6 @@ class QuantileRegressionDQNAgent(ValueOptimizationAgent):
     network_requirements = {"main": NetworkRequirement((QUANTILES,), has_target=True)}
     learns_from_stored_states = True
 
-    @property
-    def is_on_policy(self) -> bool:
-        return False
-
     def create_networks(self) -> dict[str, NetworkWrapper]:
         for head in self.ap.network_wrappers["main"].heads_parameters:
             if hasattr(head, "atoms"):  # otherwise it is no such head, or one that somebody wrote

@@ -61,6 +61,10 @@ class ValueOptimizationAgent(Agent):
             return super().make_batches()
         return SequenceReplay(self.memory, self.ap.network_wrappers["main"].middleware_parameters, self.recurrent_state)
 
+    @property
+    def is_on_policy(self) -> bool:
+        return False
+
     def init_environment_dependent_modules(self) -> None:
         super().init_environment_dependent_modules()
         main = self.networks["main"]

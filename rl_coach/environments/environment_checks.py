@@ -33,6 +33,9 @@ OLD_STEP = (
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _TOLERANCE = 1e-5
 
+READABLE = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)
+"""The spaces of observations that become arrays."""
+
 _ENDS_A_RUN = ("mask", "reward type")
 """Kinds of findings with which a run cannot go on."""
 
@@ -58,10 +61,43 @@ def observation_findings(space: gym.Space, observation: Any, name: str = "observ
     """
     if isinstance(space, gym.spaces.Dict):
         yield from _part_findings(space, observation, name)
+        return
+    fault = form_finding(space, observation, name) if isinstance(space, READABLE) else None
+    if fault is not None:
+        yield fault
     elif isinstance(space, gym.spaces.Box):
-        yield from _array_findings(space, observation, name)
+        yield from _number_findings(space, np.asarray(observation), name)
     elif not space.contains(observation):
-        yield Finding(f"space {name}", f"'{name}' is {short(observation)}, which is not in its space {space}")
+        yield _outside(space, observation, name)
+
+
+def form_finding(space: gym.Space, observation: Any, name: str) -> Finding | None:
+    """The fault for which an observation cannot be read: it is no array of numbers, has another shape than its space,
+    or is a number that its space does not have.
+
+    :param space: one of ``READABLE``
+    :param observation: an array, or what can be made one
+    :param name: the observation's name, for the text
+    """
+    try:
+        array = np.asarray(observation)
+    except ValueError:  # lists of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "biuf":
+        return Finding(f"type {name}", f"'{name}' is {short(observation)}, which is no array of numbers")
+    if array.shape != space.shape:
+        return Finding(f"shape {name}", f"'{name}' has the shape {array.shape}, its space says {space.shape}")
+    is_number = isinstance(space, (gym.spaces.Discrete, gym.spaces.MultiDiscrete))
+    return _outside(space, observation, name) if is_number and not space.contains(array.astype(space.dtype)) else None
+
+
+def missing(name: str) -> Finding:
+    """An observation without one of its parts."""
+    return Finding(f"missing {name}", f"'{name}' is missing, though its space names it")
+
+
+def _outside(space: gym.Space, observation: Any, name: str) -> Finding:
+    return Finding(f"space {name}", f"'{name}' is {short(observation)}, which is not in its space {space}")
 
 
 def _part_findings(space: gym.spaces.Dict, observation: Any, name: str) -> Iterator[Finding]:
@@ -73,18 +109,12 @@ def _part_findings(space: gym.spaces.Dict, observation: Any, name: str) -> Itera
         if part in observation:
             yield from observation_findings(sub_space, observation[part], prefix + part)
         else:
-            yield Finding(f"missing {prefix}{part}", f"'{prefix}{part}' is missing, though its space names it")
+            yield missing(prefix + part)
 
 
-def _array_findings(space: gym.spaces.Box, observation: Any, name: str) -> Iterator[Finding]:
-    array = np.asarray(observation)
-    if array.shape != space.shape:
-        yield Finding(f"shape {name}", f"'{name}' has the shape {array.shape}, its space says {space.shape}")
-        return
+def _number_findings(space: gym.spaces.Box, array: np.ndarray, name: str) -> Iterator[Finding]:
     if array.dtype != space.dtype:
         yield Finding(f"dtype {name}", f"'{name}' has the dtype {array.dtype}, its space says {space.dtype}")
-    if array.dtype.kind not in "biuf":
-        return
     unusable = array.size - int(np.isfinite(array).sum())
     if unusable:
         yield Finding(f"finite {name}", f"'{name}' is NaN or infinite in {unusable} of {array.size} elements")

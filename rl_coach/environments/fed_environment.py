@@ -254,7 +254,7 @@ class FedEnvironment(GymEnvironment):
         """
         fault = self._read_state.unfit(observation)
         if fault is not None:
-            raise CoachError(fault)
+            raise CoachError(f"the observation {fault.text}")
 
     # as an environment
 

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from rl_coach.core_types import StateType
-from rl_coach.environments.environment_checks import short
+from rl_coach.environments.environment_checks import READABLE, Finding, form_finding, missing
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.spaces import (
     ActionMaskSpace,
@@ -31,8 +31,6 @@ from rl_coach.utils import CoachError, did_you_mean
 
 MAX_NUM_COMBINED_ACTIONS = 4096
 ACTION_MASK = "action_mask"
-READABLE = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)
-"""The spaces of observations that become arrays."""
 
 Convert = Callable[[Any], Any]
 
@@ -216,25 +214,15 @@ class StateReader:
     def _is_mask(self, mask: Any) -> bool:
         return self._num_actions is not None and np.shape(mask) == (self._num_actions,)
 
-    def unfit(self, observation: Any) -> str | None:
-        """Line on the first part of an observation that cannot be read: it is missing, of another shape, no array of
-        numbers, or a number that its space does not have; None if there is no such part."""
+    def unfit(self, observation: Any) -> Finding | None:
+        """The fault of the first part of an observation that cannot be read, or is missing; None if there is none."""
         for (name, path, _), space in zip(self._parts, self._spaces):
             try:
                 value = _follow(observation, path)
             except (LookupError, TypeError):
-                return f"the observation '{name}' is missing"
-            try:
-                shape, is_read = np.shape(value), np.asarray(value).dtype.kind in "biuf"
-            except ValueError:  # lists of different lengths
-                shape, is_read = (), False
-            if not is_read:
-                return f"the observation '{name}' is {short(value)}, which is no array of numbers"
-            if shape != space.shape:
-                return f"the observation '{name}' has the shape {shape}, its space {space.shape}"
-            is_number = isinstance(space, (gym.spaces.Discrete, gym.spaces.MultiDiscrete))
-            if is_number and not space.contains(np.asarray(value, space.dtype)):
-                return f"the observation '{name}' is {short(value)}, which is not in its space {space}"
+                return missing(name)
+            if (fault := form_finding(space, value, name)) is not None:
+                return fault
         return None
 
     def __call__(self, observation: Any, info: dict[str, Any]) -> StateType:

@@ -48,6 +48,7 @@ class Agent:
     :param definition: the arguments of ``make_agent``, for ``save``
 
     :ivar graph_manager: the graph
+    :ivar updates_itself: learn in ``observe``
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Agent:
         self._level = graph.top_level_manager
         self._core = graph.get_agent()
         self._places = Places(env_ids)
-        self._updates_itself = updates_itself
+        self.updates_itself = updates_itself
         self._definition = dict(definition or {})
         self._evaluation_rewards: list[float] | None = None
         self._policy: tuple[tuple[int, int], Policy] | None = None
@@ -310,7 +311,7 @@ class Agent:
         if graph.phase is RunPhase.HEATUP:
             graph.leave_heatup_if_over()
             return
-        if self._updates_itself:
+        if self.updates_itself:
             graph.train()
         if graph.writes_checkpoints and graph.checkpoints.schedule.is_regular:
             graph.occasionally_save_checkpoint()

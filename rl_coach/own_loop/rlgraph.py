@@ -2,7 +2,7 @@
 
 A loop that was written for RLgraph runs with its imports changed::
 
-    from rl_coach.own_loop.rlgraph import Agent, DQNAgent, FloatBox, IntBox, OpenAIGymEnv
+    from rl_coach.own_loop.rlgraph import Agent, DQNAgent, FloatBox, IntBox, OpenAIGymEnv, SingleThreadedWorker
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from rl_coach.architectures.values import ValuesParameters
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.own_loop.forms import SINGLE, Part, Parts, part_of_space
+from rl_coach.own_loop.played import TRUNCATED, gymnasium_environment
 from rl_coach.own_loop.spec_agent import Family, SpecAgent
 from rl_coach.own_loop.spec_fields import Fields, shape_of, shown, whole_number
 from rl_coach.own_loop.spec_parts import (
@@ -41,6 +42,7 @@ from rl_coach.own_loop.spec_parts import (
     set_replay,
     stack_of,
 )
+from rl_coach.own_loop.worker import SingleThreadedWorker
 from rl_coach.utils import CoachError
 
 _KINDS = {"float": "float", "floatbox": "float", "int": "int", "intbox": "int", "bool": "bool", "boolbox": "bool"}
@@ -368,6 +370,20 @@ def _not_here(fields: Fields, space: Any) -> Definition:
     raise CoachError(f"the spec's 'type' {fields.get('type')} is an algorithm that is not here: use dqn or ppo")
 
 
+FAMILY = Family(
+    "RLgraph",
+    {
+        "dqn": _dqn, "ppo": _ppo, "actor_critic": _actor_critic, "sac": _sac, "random": _random, "apex": _not_here,
+        "impala": _not_here, "single_impala": _not_here, "dqfd": _not_here,
+    },
+    ("state_space",),
+    ("action_space",),
+    _states,
+    _actions,
+    updates_itself=False,
+)  # fmt: skip
+
+
 # methods
 
 
@@ -377,6 +393,8 @@ class RLgraphAgent(SpecAgent):
     Your loop calls ``update``, unless the agent was made with ``updates_itself=True``. Names of environments need not
     be known beforehand: each new one is the next environment of ``num_envs``.
     """
+
+    family = FAMILY
 
     def __init__(self, *arguments: Any, **settings: Any):
         super().__init__(*arguments, **settings)
@@ -389,12 +407,6 @@ class RLgraphAgent(SpecAgent):
     def timesteps(self) -> int:
         """Steps acted."""
         return self.total_steps
-
-    @classmethod
-    def from_spec(cls, spec: Any = None, kwargs: Mapping[str, Any] | None = None, **additions: Any) -> RLgraphAgent:
-        made = FAMILY.agent({} if spec is None else spec, {**(kwargs or {}), **additions})
-        assert isinstance(made, RLgraphAgent)
-        return made
 
     def get_action(
         self,
@@ -567,20 +579,6 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(np.array_equal(one, other))
 
 
-FAMILY = Family(
-    "RLgraph",
-    {
-        "dqn": _dqn, "ppo": _ppo, "actor_critic": _actor_critic, "sac": _sac, "random": _random, "apex": _not_here,
-        "impala": _not_here, "single_impala": _not_here, "dqfd": _not_here,
-    },
-    ("state_space",),
-    ("action_space",),
-    _states,
-    _actions,
-    RLgraphAgent,
-    updates_itself=False,
-)  # fmt: skip
-
 Agent = RLgraphAgent
 DQNAgent, PPOAgent, ActorCriticAgent, SACAgent, RandomAgent = (
     partial(RLgraphAgent.from_spec, type=kind) for kind in ("dqn", "ppo", "actor_critic", "sac", "random")
@@ -595,9 +593,7 @@ class OpenAIGymEnv:
     """
 
     def __init__(self, gym_env: str, visualize: bool = False):
-        import gymnasium
-
-        self.gym_env = gymnasium.make(gym_env, render_mode="human" if visualize else None)
+        self.gym_env = gymnasium_environment(gym_env, visualize)
 
     @property
     def state_space(self) -> Any:
@@ -620,8 +616,26 @@ class OpenAIGymEnv:
     def step(self, actions: Any) -> tuple[Any, float, bool, dict[str, Any]]:
         """:return: next state, reward, terminal, info"""
         state, reward, terminated, truncated, info = self.gym_env.step(actions)
+        if truncated and not terminated:
+            info = {**info, TRUNCATED: True}
         return state, float(reward), terminated or truncated, info
 
     def terminate(self) -> None:
         """Close it."""
         self.gym_env.close()
+
+
+__all__ = [
+    "ActorCriticAgent",
+    "Agent",
+    "BoolBox",
+    "DQNAgent",
+    "Dict",
+    "FloatBox",
+    "IntBox",
+    "OpenAIGymEnv",
+    "PPOAgent",
+    "RandomAgent",
+    "SACAgent",
+    "SingleThreadedWorker",
+]

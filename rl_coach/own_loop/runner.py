@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from typing import Any, Callable
 
 from rl_coach.own_loop.agent import Agent
+from rl_coach.own_loop.played import PlayedEnvironment
 from rl_coach.utils import CoachError
 
 
@@ -13,8 +15,7 @@ class Runner:
     """An agent's loop over an environment.
 
     :param agent: the agent
-    :param environment: of Gymnasium; or an object with ``reset() -> state`` and
-        ``execute(action) -> (state, terminal, reward)``
+    :param environment: see ``PlayedEnvironment``
     :param repeat_actions: number of times that the environment executes each action, whose rewards are summed
     :raises CoachError: the environment has neither ``step`` nor ``execute``
 
@@ -24,11 +25,11 @@ class Runner:
     :ivar episode_rewards: the sum of the rewards of each episode
     :ivar episode_timesteps: number of actions of each episode
     :ivar episode_times: duration of each episode in seconds
+    :ivar start_time: time of day at which ``run`` was called last, in seconds; None before
     """
 
     def __init__(self, agent: Agent, environment: Any, repeat_actions: int = 1):
-        if not hasattr(environment, "execute") and not hasattr(environment, "step"):
-            raise CoachError(f"a Runner needs an environment with step or execute, not {type(environment).__name__}")
+        self._played = PlayedEnvironment(environment)
         if repeat_actions < 1:
             raise CoachError(f"repeat_actions is 1 or more, not {repeat_actions}")
         self.agent = agent
@@ -38,6 +39,7 @@ class Runner:
         self.episode_rewards: list[float] = []
         self.episode_timesteps: list[int] = []
         self.episode_times: list[float] = []
+        self.start_time: float | None = None
 
     @property
     def global_episode(self) -> int:
@@ -55,7 +57,7 @@ class Runner:
         num_timesteps: int | None = None,
         max_episode_timesteps: int | None = None,
         deterministic: bool = False,
-        episode_finished: Callable[[Runner], Any] | None = None,
+        episode_finished: Callable[..., Any] | None = None,
         *,
         episodes: int | None = None,
         timesteps: int | None = None,
@@ -66,7 +68,8 @@ class Runner:
         :param num_timesteps: no further episode after so many actions; None for no limit
         :param max_episode_timesteps: actions after which an episode is truncated; None for no limit
         :param deterministic: act without exploration
-        :param episode_finished: called with this Runner after each episode; one that returns False ends the run
+        :param episode_finished: called after each episode with this Runner and, as in TensorForce 0.4, the number of
+            the worker, which is 0, if it takes two arguments; one that returns False ends the run
         :param episodes: older name of ``num_episodes``, as ``timesteps`` of ``num_timesteps``
         :raises CoachError: nothing would end the run
         """
@@ -74,23 +77,26 @@ class Runner:
         num_timesteps = timesteps if num_timesteps is None else num_timesteps
         if num_episodes is None and num_timesteps is None and episode_finished is None:
             raise CoachError("Runner.run needs num_episodes, num_timesteps, or an episode_finished that ends it")
+        callback = None if episode_finished is None else _with_worker(episode_finished)
+        self.start_time = time.time()
         until_episode = None if num_episodes is None else self.episode + num_episodes
         until_timestep = None if num_timesteps is None else self.timestep + num_timesteps
         while (until_episode is None or self.episode < until_episode) and (
             until_timestep is None or self.timestep < until_timestep
         ):
             self._play(max_episode_timesteps, deterministic)
-            if episode_finished is not None and episode_finished(self) is False:
+            if callback is not None and callback(self, 0) is False:
                 break
 
     def _play(self, limit: int | None, deterministic: bool) -> None:
         """Play an episode."""
         begin, total, is_over = time.monotonic(), 0.0, False
         self.agent.reset()
-        state, self.episode_timestep = self._first_state(), 0
+        state = self._played.reset(self.agent.environment_seed if self.episode == 0 else None)
+        self.episode_timestep = 0
         while not is_over:
             action = self.agent.act(state, deterministic=deterministic)
-            state, reward, terminated, truncated = self._execute(action)
+            state, reward, terminated, truncated = self._played.step(action, self.repeat_actions)
             self.episode_timestep += 1
             self.timestep += 1
             truncated = truncated or (limit is not None and self.episode_timestep >= limit)
@@ -101,25 +107,16 @@ class Runner:
         self.episode_timesteps.append(self.episode_timestep)
         self.episode_times.append(time.monotonic() - begin)
 
-    def _first_state(self) -> Any:
-        if hasattr(self.environment, "execute"):
-            return self.environment.reset()
-        return self.environment.reset(seed=self.agent.environment_seed if self.episode == 0 else None)[0]
-
-    def _execute(self, action: Any) -> tuple[Any, float, bool, bool]:
-        """:return: next state, reward, terminated, truncated"""
-        total, terminated, truncated, state = 0.0, False, False, None
-        for _ in range(self.repeat_actions):
-            if hasattr(self.environment, "execute"):
-                state, terminated, reward = self.environment.execute(action)
-            else:
-                state, reward, terminated, truncated, _ = self.environment.step(action)
-            total += float(reward)
-            if terminated or truncated:
-                break
-        return state, total, bool(terminated), bool(truncated)
-
     def close(self) -> None:
         """Close agent and environment."""
         self.agent.close()
         self.environment.close()
+
+
+def _with_worker(callback: Callable[..., Any]) -> Callable[[Runner, int], Any]:
+    """A callback of either version of TensorForce, called with the number of the worker too."""
+    try:
+        inspect.signature(callback).bind(None, None)
+    except (TypeError, ValueError):  # it takes one, or is a builtin that does not say what it takes
+        return lambda runner, worker: callback(runner)
+    return callback

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, ClassVar, Iterable, Mapping, Sequence, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ ARGUMENTS = (
 )  # fmt: skip
 """Arguments of ``make_agent`` that may stand beside a specification."""
 
+Made = TypeVar("Made", bound="SpecAgent")
+
 Reader = Callable[[Fields, Any], Definition]
 """Function of a specification and Gymnasium's space of the states."""
 
@@ -38,7 +40,6 @@ class Family:
     :param actions: likewise for actions
     :param parts_of_states: the states from what is given for them
     :param parts_of_actions: likewise for actions
-    :param agent_class: a subclass of ``SpecAgent``
     :param updates_itself: agents learn in ``observe``
     """
 
@@ -48,12 +49,12 @@ class Family:
     actions: tuple[str, ...]
     parts_of_states: Callable[[Any], Parts]
     parts_of_actions: Callable[[Any], Parts]
-    agent_class: type[SpecAgent]
     updates_itself: bool
 
-    def agent(self, given: Any, additions: Mapping[str, Any]) -> SpecAgent:
+    def agent(self, agent_class: type[Made], given: Any, additions: Mapping[str, Any]) -> Made:
         """The agent of a specification.
 
+        :param agent_class: its class
         :param given: the specification; see ``Agent.from_spec``
         :param additions: keys that count instead of those of the specification, and arguments of ``make_agent``
         :raises CoachError: for bad input
@@ -67,11 +68,19 @@ class Family:
                 raise CoachError(f"a spec of {self.name} needs {name}")
         space = observation_space(states, self.parts_of_states)
         plain = {name: one for name, one in document.items() if name not in (*self.states, *self.actions)}
-        return self.made(plain, space, Actions(self.parts_of_actions(actions)), arguments)
+        return self.made(agent_class, plain, space, Actions(self.parts_of_actions(actions)), arguments)
 
-    def made(self, document: dict[str, Any], space: Any, actions: Actions, arguments: Mapping[str, Any]) -> SpecAgent:
+    def made(
+        self,
+        agent_class: type[Made],
+        document: dict[str, Any],
+        space: Any,
+        actions: Actions,
+        arguments: Mapping[str, Any],
+    ) -> Made:
         """The agent of a specification without its states and actions.
 
+        :param agent_class: its class
         :param space: Gymnasium's of the states
         :param arguments: of ``make_agent``
         :raises CoachError: for bad input
@@ -85,10 +94,10 @@ class Family:
         spec = Spec(self.name, document, space, actions, definition.buffer_size, dict(arguments))
         made = make_agent(
             definition.parameters, observation_space=space, action_space=actions.space,
-            agent_class=partial(self.agent_class, spec=spec),
+            agent_class=partial(agent_class, spec=spec),
             **{"updates_itself": self.updates_itself, **definition.arguments, **arguments}, **definition.settings,
         )  # fmt: skip
-        assert isinstance(made, SpecAgent)
+        assert isinstance(made, agent_class)
         return made
 
 
@@ -118,8 +127,11 @@ class SpecAgent(Agent):
     :param graph: as for ``Agent``, as the others
     :param spec: what it was made of
 
+    :cvar family: the system that its specifications are of
     :ivar env_names: names of its environments
     """
+
+    family: ClassVar[Family]
 
     def __init__(
         self,
@@ -133,6 +145,10 @@ class SpecAgent(Agent):
         super().__init__(graph, env_ids, updates_itself, definition)
         self.spec = spec
         self.env_names = list(env_ids)
+
+    @classmethod
+    def from_spec(cls: type[Made], spec: Any = None, kwargs: Mapping[str, Any] | None = None, **additions: Any) -> Made:
+        return cls.family.agent(cls, {} if spec is None else spec, {**(kwargs or {}), **additions})
 
     def act(self, states: Any, env_ids: Any = None, deterministic: bool = False, infos: Any = None) -> Any:
         chosen = super().act(states, env_ids, deterministic, infos)
@@ -182,9 +198,10 @@ class SpecAgent(Agent):
         self._policy = None
 
 
-def agent_of_saved(family: Family, saved: Mapping[str, Any], given: Mapping[str, Any]) -> SpecAgent:
+def agent_of_saved(agent_class: type[SpecAgent], saved: Mapping[str, Any], given: Mapping[str, Any]) -> SpecAgent:
     """The agent of what ``SpecAgent.save`` wrote.
 
+    :param agent_class: the class of agents of its system
     :param saved: the specification
     :param given: arguments that count instead of those that were saved
     :raises CoachError: it is damaged
@@ -194,4 +211,5 @@ def agent_of_saved(family: Family, saved: Mapping[str, Any], given: Mapping[str,
     except (LookupError, TypeError, ValueError) as error:
         raise CoachError(f"the saved spec is damaged: {error}") from error
     document, space, actions, arguments = parts
-    return family.made(document, space_from_data(space), Actions.from_data(actions), {**arguments, **given})
+    actions = Actions.from_data(actions)
+    return agent_class.family.made(agent_class, document, space_from_data(space), actions, {**arguments, **given})

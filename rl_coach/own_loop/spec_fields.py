@@ -54,7 +54,7 @@ def _parsed(text: str) -> Any:
 
 def _parsed_yaml(text: str) -> Any:
     try:
-        import yaml  # comes with the client of Kubernetes
+        import yaml  # comes with Bokeh, which images without a dashboard do not have
     except ImportError:
         raise CoachError("the spec is not JSON, and YAML needs the package PyYAML: pip install pyyaml") from None
     try:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from rl_coach.own_loop import rlgraph, tensorforce
+from rl_coach.own_loop.rlgraph import RLgraphAgent
 from rl_coach.own_loop.spec_agent import SpecAgent, agent_of_saved
 from rl_coach.own_loop.spec_fields import Fields, read_spec
+from rl_coach.own_loop.tensorforce import TensorForceAgent
 from rl_coach.utils import CoachError
 
-FAMILIES = (tensorforce.FAMILY, rlgraph.FAMILY)
+AGENT_CLASSES: tuple[type[SpecAgent], ...] = (TensorForceAgent, RLgraphAgent)
 
 
 def agent_from_spec(given: Any, additions: Mapping[str, Any]) -> SpecAgent:
     """The agent of a specification, by the methods of the system that its ``type`` is of. See ``Agent.from_spec``."""
     document = {**read_spec({} if given is None else given), **additions}
-    known = [kind for family in FAMILIES for kind in family.readers]
+    known = [kind for agent_class in AGENT_CLASSES for kind in agent_class.family.readers]
     kind = Fields(document).choice("type", known)
     if kind is None:
         raise CoachError(f"the spec's 'type' is missing; there are {', '.join(known)}")
-    family = next(family for family in FAMILIES if kind in family.readers)
-    return family.agent(document, {})
+    return next(one for one in AGENT_CLASSES if kind in one.family.readers).from_spec(document)
 
 
 def agent_of_saved_spec(saved: Any, given: Mapping[str, Any]) -> SpecAgent:
@@ -30,7 +30,7 @@ def agent_of_saved_spec(saved: Any, given: Mapping[str, Any]) -> SpecAgent:
     :raises CoachError: it is damaged
     """
     name = saved.get("family") if isinstance(saved, dict) else None
-    family = next((family for family in FAMILIES if family.name == name), None)
-    if family is None:
+    agent_class = next((one for one in AGENT_CLASSES if one.family.name == name), None)
+    if agent_class is None:
         raise CoachError(f"the saved spec is damaged: there is no system {name!r}")
-    return agent_of_saved(family, saved, given)
+    return agent_of_saved(agent_class, saved, given)

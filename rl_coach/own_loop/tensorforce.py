@@ -26,6 +26,7 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.own_loop.forms import SINGLE, Part, Parts, part_of_space
+from rl_coach.own_loop.played import gymnasium_environment
 from rl_coach.own_loop.runner import Runner
 from rl_coach.own_loop.spec_agent import Family, SpecAgent
 from rl_coach.own_loop.spec_fields import Fields, shape_of, shown
@@ -392,11 +393,27 @@ def _not_here(fields: Fields, space: Any) -> Definition:
     raise CoachError(f"the spec's 'type' {fields.get('type')} is an algorithm that is not here: use ppo_agent")
 
 
+FAMILY = Family(
+    "TensorForce",
+    {
+        "dqn_agent": _dqn, "ddqn_agent": _ddqn, "dqn_nstep_agent": _n_step, "naf_agent": _naf, "ppo_agent": _ppo,
+        "vpg_agent": _vpg, "random_agent": _random, "trpo_agent": _not_here, "ddpg_agent": _not_here,
+    },
+    ("states", "states_spec"),
+    ("actions", "actions_spec"),
+    _states,
+    _actions,
+    updates_itself=True,
+)  # fmt: skip
+
+
 # methods
 
 
 class TensorForceAgent(SpecAgent):
     """An agent by TensorForce's methods; those of ``Agent`` are there too, apart from what is named anew."""
+
+    family = FAMILY
 
     @property
     def timestep(self) -> int:
@@ -408,12 +425,6 @@ class TensorForceAgent(SpecAgent):
         """Episodes that have ended."""
         counters = self.graph_manager.total_steps_counters.values()
         return sum(counter[EnvironmentEpisodes] for counter in counters)
-
-    @classmethod
-    def from_spec(cls, spec: Any = None, kwargs: Mapping[str, Any] | None = None, **additions: Any) -> TensorForceAgent:
-        made = FAMILY.agent({} if spec is None else spec, {**(kwargs or {}), **additions})
-        assert isinstance(made, TensorForceAgent)
-        return made
 
     def act(  # type: ignore[override]  # TensorForce's order
         self,
@@ -504,20 +515,6 @@ def _renamed(demonstration: Any) -> dict[str, Any]:
 
 INTERNALS = "internals are kept by the agent: give none"
 
-FAMILY = Family(
-    "TensorForce",
-    {
-        "dqn_agent": _dqn, "ddqn_agent": _ddqn, "dqn_nstep_agent": _n_step, "naf_agent": _naf, "ppo_agent": _ppo,
-        "vpg_agent": _vpg, "random_agent": _random, "trpo_agent": _not_here, "ddpg_agent": _not_here,
-    },
-    ("states", "states_spec"),
-    ("actions", "actions_spec"),
-    _states,
-    _actions,
-    TensorForceAgent,
-    updates_itself=True,
-)  # fmt: skip
-
 Agent = TensorForceAgent
 DQNAgent, DDQNAgent, DQNNstepAgent, NAFAgent, PPOAgent, VPGAgent, RandomAgent = (
     partial(TensorForceAgent.from_spec, type=kind)
@@ -533,10 +530,8 @@ class OpenAIGym:
     """
 
     def __init__(self, gym_id: str, visualize: bool = False):
-        import gymnasium
-
         self.gym_id = gym_id
-        self.gym = gymnasium.make(gym_id, render_mode="human" if visualize else None)
+        self.gym = gymnasium_environment(gym_id, visualize)
 
     @property
     def states(self) -> Any:

@@ -53,6 +53,10 @@ LEVEL = """\
         def seen(self):
             return np.zeros(3 if self.steps == 5 else 2, np.float32)
 
+    class Ragged(Walk):
+        def seen(self):
+            return [[0], [0, 0]] if self.steps == 5 else np.zeros(2, np.float32)
+
     class Dtype(Walk):
         def seen(self):
             return np.zeros(2)
@@ -143,6 +147,7 @@ def checked(capsys, *arguments: str) -> tuple[int, list[str]]:
     [
         *FINDINGS,
         ("Parts", ", step 2: 'gear' is 2, which is not in its space Discrete(2)"),
+        ("Ragged", ", step 5: 'observation' is [[0], [0, 0]], which is no array of numbers"),
         ("Masked", ", step 6: the action mask allows no action at all"),
         ("Raises", ", step 7: raised an error: {file}:{line}: ZeroDivisionError: division by zero"),
         (

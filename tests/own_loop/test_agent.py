@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 
 import gymnasium
 import numpy as np
@@ -16,15 +17,17 @@ from rl_coach.core_types import EnvironmentSteps
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.policy import Policy
 from rl_coach.utils import CoachError
+from tests.frameworks import FRAMEWORK
 from tests.own_loop.loops import AGENTS, Loop, agent_state, assert_equal, own_agent, small
 
 PLACE = Box(-1, 1, (3,), np.float32)
+agent_of = partial(make_agent, framework=FRAMEWORK.name)
 
 
 def bandit(**arguments) -> Agent:
     """A DQN of three numbers and two actions."""
     small = {"middleware_parameters": {"scheme": []}, "batch_size": 4}
-    return make_agent("DQN", observation_space=PLACE, action_space=Discrete(2), **{"seed": 1, **small, **arguments})
+    return agent_of("DQN", observation_space=PLACE, action_space=Discrete(2), **{"seed": 1, **small, **arguments})
 
 
 def state(number: float = 0.0) -> np.ndarray:
@@ -109,19 +112,19 @@ def test_learning_in_its_environment_needs_one_and_reaches_its_steps(tmp_path):
     with pytest.raises(CoachError, match="learn needs an environment"):
         bandit().learn(10)
     seen = []
-    agent = make_agent("DQN", "CartPole-v1", seed=0, heatup_steps=20, experiment_path=str(tmp_path), batch_size=8)
+    agent = agent_of("DQN", "CartPole-v1", seed=0, heatup_steps=20, experiment_path=str(tmp_path), batch_size=8)
     assert agent.learn(300, evaluate_every=100, callback=lambda one: seen.append(one.total_steps)) is agent
     assert len(seen) == 3 and agent.total_steps - seen[0] == 200
     agent.learn(100)
     assert agent.total_steps == seen[-1] + 100  # no second heatup
     assert list(tmp_path.glob("*.csv")) and (tmp_path / "checkpoint").is_dir()
-    stopped = make_agent("DQN", gymnasium.make("CartPole-v1"), seed=0, batch_size=8)
+    stopped = agent_of("DQN", gymnasium.make("CartPole-v1"), seed=0, batch_size=8)
     stopped.learn(300, evaluate_every=100, callback=lambda one: False)
     assert stopped.total_steps == 100
 
 
 def test_a_loop_may_follow_on_learning_and_learning_on_a_loop():
-    agent = make_agent("DQN", "CartPole-v1", seed=0, batch_size=8)
+    agent = agent_of("DQN", "CartPole-v1", seed=0, batch_size=8)
     agent.learn(20)
     agent.act(np.zeros(4))  # begins an episode of its own
     agent.observe(1.0, False, next_states=np.ones(4))
@@ -136,7 +139,7 @@ def test_settings_and_spaces_are_saved_and_what_cannot_be_is_asked_for(tmp_path)
     parameters = Agent.load(tmp_path).graph_manager.agent_params
     assert parameters.algorithm.num_consecutive_playing_steps == every_two
     assert parameters.memory.max_size == (MemoryGranularity.Transitions, 50)
-    made = make_agent(small(DQNAgentParameters()), lambda: gymnasium.make("CartPole-v1"), seed=0)
+    made = agent_of(small(DQNAgentParameters()), lambda: gymnasium.make("CartPole-v1"), seed=0)
     made.save(tmp_path)
     with pytest.raises(CoachError, match="saved without env: give Agent"):
         Agent.load(tmp_path)
@@ -144,13 +147,13 @@ def test_settings_and_spaces_are_saved_and_what_cannot_be_is_asked_for(tmp_path)
     with pytest.raises(CoachError, match="no agent was saved in"):
         Agent.load(tmp_path / "elsewhere")
     with pytest.raises(CoachError, match="the package 'nowhere' is not installed"):
-        make_agent("nowhere:Parameters", "CartPole-v1")
+        agent_of("nowhere:Parameters", "CartPole-v1")
 
 
 def test_what_is_wrong_is_one_line_and_changes_nothing():
     agent, untouched = bandit(), bandit()
     for wrong, reason in [
-        (np.zeros(4, np.float32), r"has the shape \(4,\), its space \(3,\)"),
+        (np.zeros(4, np.float32), r"the observation 'observation' has the shape \(4,\), its space says \(3,\)"),
         ("left", "is 'left', which is no array of numbers"),
         ([[1], [1, 2], [3]], "no array of numbers"),
         (None, "no array of numbers"),
@@ -205,18 +208,18 @@ def test_arrays_that_the_user_reuses_are_copied():
 
 
 def test_a_mask_that_comes_with_the_info_is_declared_and_kept_to():
-    agent = make_agent("DQN", observation_space=PLACE, action_space=Discrete(4), action_mask=True, seed=0, batch_size=4)
+    agent = agent_of("DQN", observation_space=PLACE, action_space=Discrete(4), action_mask=True, seed=0, batch_size=4)
     mask = np.array([0, 0, 1, 0], np.int8)
     for _ in range(30):
         assert agent.act(state(), infos={"action_mask": mask}) == 2
         agent.observe(0.0, True, next_states=state(), infos={"action_mask": mask})
     with pytest.raises(CoachError, match="an action_mask needs a Discrete action_space"):
-        make_agent("SAC", observation_space=PLACE, action_space=Box(-1, 1, (2,)), action_mask=True)
+        agent_of("SAC", observation_space=PLACE, action_space=Box(-1, 1, (2,)), action_mask=True)
 
 
 def test_observations_by_name_and_actions_in_other_forms():
     space = Dict({"camera": Box(0, 255, (40, 40, 3), np.uint8), "speed": Box(-9, 9, (2,), np.float32)})
-    agent = make_agent("DQN", observation_space=space, action_space=Discrete(3, start=5), seed=0, batch_size=2)
+    agent = agent_of("DQN", observation_space=space, action_space=Discrete(3, start=5), seed=0, batch_size=2)
     for _ in range(4):
         action = agent.act({"camera": np.zeros((40, 40, 3), np.uint8), "speed": [0.5, 1.0]})
         assert action in (5, 6, 7)
@@ -289,11 +292,11 @@ def test_settings_have_short_names_paths_and_levels():
         with pytest.raises(CoachError, match=reason):
             bandit(**settings)
     with pytest.raises(CoachError, match="no algorithm 'DQM'; did you mean 'DQN'"):
-        make_agent("DQM", "CartPole-v1")
+        agent_of("DQM", "CartPole-v1")
 
 
 def test_a_name_that_several_networks_have_sets_all_and_says_so(caplog):
-    agent = make_agent("TD3", observation_space=PLACE, action_space=Box(-1, 1, (2,)), seed=0, learning_rate=0.01)
+    agent = agent_of("TD3", observation_space=PLACE, action_space=Box(-1, 1, (2,)), seed=0, learning_rate=0.01)
     assert {one.learning_rate for one in agent.graph_manager.agent_params.network_wrappers.values()} == {0.01}
     assert "'learning_rate' is set in agent_params.network_wrappers['actor'].learning_rate and" in caplog.text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import gymnasium
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 
 from rl_coach import Agent
 from rl_coach.own_loop import Runner, make_agent
+from rl_coach.own_loop.rlgraph import OpenAIGymEnv, SingleThreadedWorker
+from rl_coach.own_loop.tensorforce import OpenAIGym
 from rl_coach.policy import Policy
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
@@ -179,7 +182,9 @@ def test_a_runner_takes_either_kind_of_environment_and_any_agent():
     runner = Runner(agent, corridor, repeat_actions=2)
     runner.run(num_episodes=10, episode_finished=lambda r: r.episode < 4)
     assert runner.episode == runner.global_episode == 4 and runner.episode_timesteps == [3] * 4
-    runner.run(num_timesteps=4, max_episode_timesteps=2)
+    seen: list[tuple[Runner, int]] = []
+    runner.run(num_timesteps=4, max_episode_timesteps=2, episode_finished=lambda r, worker: seen.append((r, worker)))
+    assert seen == [(runner, 0)] * 2 and 0 < runner.start_time <= time.time()
     assert runner.episode_timesteps[4:] == [2, 2] and runner.global_timestep == 16
     plain = make_agent("DQN", "CartPole-v1", batch_size=8, **SETTINGS)
     runner = Runner(plain, gymnasium.make("CartPole-v1"))
@@ -302,3 +307,144 @@ def test_models_and_weights_of_rlgraph(tmp_path):
     assert_equal(agent_state(agent), agent_state(other))
     policy = Policy.load(agent.export_graph(tmp_path / "policy"))
     assert [policy.act(one) for one in states] == [agent.predict(one) for one in states]
+
+
+class Ladder:
+    """RLgraph's kind of environment: each rung pays its number, the fourth is the last; cut at the second."""
+
+    state_space = {"type": "float", "shape": [1]}
+    action_space = 2
+
+    def __init__(self, is_cut=False):
+        self.is_cut, self.rung = is_cut, 0
+
+    def reset(self):
+        self.rung = 0
+        return np.zeros(1, np.float32)
+
+    def step(self, actions):
+        self.rung += 1
+        info = {"TimeLimit.truncated": True} if self.is_cut and self.rung == 2 else None
+        return np.full(1, self.rung / 4, np.float32), float(self.rung), self.rung == 4 or info is not None, info
+
+
+def climber(**changes):
+    spec = {**RL_DQN, "state_space": Ladder.state_space, "action_space": Ladder.action_space}
+    return Agent.from_spec(spec, **{**SETTINGS, **changes})
+
+
+def test_the_worker_of_rlgraphs_documentation():
+    from rl_coach.own_loop.rlgraph import DQNAgent
+
+    env = OpenAIGymEnv("CartPole-v1")
+    agent = DQNAgent(RL_DQN, state_space=env.state_space, action_space=env.action_space, **SETTINGS)
+    ended = []
+    worker = SingleThreadedWorker(
+        env_spec=lambda: env,
+        agent=agent,
+        render=False,
+        worker_executes_preprocessing=False,
+        episode_finish_callback=lambda episode_return, duration, timesteps, env_num: ended.append(
+            (episode_return, timesteps, env_num)
+        ),
+    )
+    results = worker.execute_timesteps(num_timesteps=60, use_exploration=True)
+    assert results["timesteps_executed"] == results["env_frames"] == agent.timesteps == 60
+    assert results["episodes_executed"] == len(ended) > 0 and agent.total_updates == 60 / 4
+    # each step pays 1
+    assert all(total == steps and index == 0 for total, steps, index in ended)
+    assert results["mean_episode_reward"] == pytest.approx(np.mean([total for total, *_ in ended]))
+    assert results["ops_per_second"] == pytest.approx(60 / results["runtime"])
+
+
+def test_statistics_of_a_worker_are_those_of_the_episodes():
+    # 1 + 2 + 3 + 4 of each episode of four steps
+    agent = climber()
+    worker = SingleThreadedWorker(Ladder(), agent)
+    results = worker.execute_episodes(3)
+    assert (results["timesteps_executed"], results["episodes_executed"], results["env_frames"]) == (12, 3, 12)
+    assert results["mean_episode_reward"] == results["max_episode_reward"] == results["final_episode_reward"] == 10
+    # the fourth episode is cut after two actions of two frames: 1 + 2, 3 + 4
+    results = worker.execute_episodes(1, frameskip=2)
+    assert (results["timesteps_executed"], results["env_frames"], results["final_episode_reward"]) == (2, 4, 10)
+    # three actions leave an episode in which 1 + 2 + 3 was paid; the next three end it, and begin another
+    results = worker.execute_timesteps(3)
+    assert results["episodes_executed"] == 0 and results["final_episode_reward"] == 6
+    results = worker.execute_timesteps(3, reset=False)
+    assert results["episodes_executed"] == 1 and results["final_episode_reward"] == 10
+    assert worker.execute_timesteps(3)["final_episode_reward"] == 6  # begun anew
+
+
+def test_a_worker_truncates_and_does_not_terminate():
+    for environment, longest, expected in [
+        (Ladder(), 3, (True, False)),
+        (Ladder(), None, (True, True)),
+        (Ladder(is_cut=True), None, (True, False)),
+    ]:
+        agent = climber()
+        SingleThreadedWorker(environment, agent).execute_episodes(1, max_timesteps_per_episode=longest)
+        last = agent.graph_manager.get_agent().memory.transitions[-1]
+        assert (bool(last.game_over), bool(last.terminated)) == expected
+
+
+def test_a_worker_learns_as_update_spec_says():
+    updates = {"do_updates": True, "update_interval": 2, "batch_size": 4}
+    agent, silent = climber(update_spec=updates), climber(update_spec={**updates, "do_updates": False})
+    SingleThreadedWorker(Ladder(), agent).execute_timesteps(40)
+    worker = SingleThreadedWorker(Ladder(), silent)
+    worker.execute_timesteps(40)
+    assert agent.total_updates == 20 and silent.total_updates == 0
+    worker.execute_timesteps(40, update_spec={"do_updates": True})
+    assert silent.total_updates == 20 and not silent.updates_itself
+    before = agent_state(silent)["networks"]
+    worker.execute_timesteps(8, use_exploration=False)
+    assert_equal(agent_state(silent)["networks"], before)
+
+
+def test_a_worker_of_several_environments():
+    agent = climber(num_envs=2)
+    seen = []
+    worker = SingleThreadedWorker(
+        Ladder, agent, num_environments=2, episode_finish_callback=lambda **about: seen.append(about["env_num"])
+    )
+    results = worker.execute_timesteps(16)
+    assert results["episodes_executed"] == 4 and seen == [0, 1, 0, 1] and agent.total_steps == 16
+    spec = {"type": "openai", "gym_env": "CartPole-v1"}
+    agent = rlgraph_agent(state_space=gymnasium.make("CartPole-v1").observation_space, action_space=2, num_envs=2)
+    assert SingleThreadedWorker(spec, agent, 2).execute_timesteps(20)["timesteps_executed"] == 20
+
+
+def test_what_a_worker_cannot_do_is_refused_in_one_line():
+    agent, ladder = climber(), Ladder()
+    worker = SingleThreadedWorker(ladder, agent)
+    for wrong, reason in [
+        (lambda: SingleThreadedWorker(ladder), "needs an env_spec and an agent"),
+        (lambda: SingleThreadedWorker(object(), agent), "object has neither"),
+        (lambda: SingleThreadedWorker(ladder, agent, 2), "the agent has 1 environments, the worker 2"),
+        (lambda: SingleThreadedWorker(ladder, climber(num_envs=2), 2), "give a function that returns one"),
+        (lambda: SingleThreadedWorker({"type": "openai"}, agent), "gym_env' is the id"),
+        (lambda: SingleThreadedWorker(ladder, agent, preprocessing_spec=[{"type": "grayscale"}]), "filter"),
+        (lambda: SingleThreadedWorker(ladder, agent, render=True), "visualize=True"),
+        (lambda: worker.execute_timesteps(0), "num_timesteps is 1 or more, not 0"),
+        (lambda: worker.execute_timesteps(1, frameskip=0), "frameskip is 1 or more, not 0"),
+        (lambda: worker.execute_timesteps(1, reset=False), "execute with reset=True first"),
+        (lambda: worker.execute_timesteps(1, update_spec={"update_interval": 3}), "the agent's own specification"),
+        (lambda: worker.execute_timesteps(1, update_spec={"do_update": False}), "did you mean 'do_updates'"),
+    ]:
+        with pytest.raises(CoachError, match=reason) as caught:
+            wrong()
+        assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "make", [OpenAIGym, OpenAIGymEnv, lambda name: SingleThreadedWorker({"gym_env": name}, climber())]
+)
+def test_environments_by_name_are_found_as_those_of_presets_are(make):
+    with pytest.raises(CoachError, match="no level 'CartPoel-v1'; did you mean 'CartPole-v1'") as caught:
+        make("CartPoel-v1")
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_older_names_of_environments_have_their_time_limit():
+    assert OpenAIGym("CartPole-v0").gym.spec.max_episode_steps == 200
+    assert OpenAIGymEnv("Pendulum-v0").state_space.shape == (3,)

@@ -298,3 +298,11 @@ def test_the_nearest_key_is_named():
     ]:
         with pytest.raises(CoachError, match=reason):
             made(spec)
+
+
+@pytest.mark.parametrize(("base", "spec"), [(tensorforce.Agent, DQN), (rlgraph.Agent, RLGRAPH_DQN)])
+def test_a_subclass_makes_agents_of_itself(base, spec):
+    class Own(base):
+        pass
+
+    assert type(Own.from_spec(spec, **SETTINGS)) is Own and type(base.from_spec(spec, **SETTINGS)) is base

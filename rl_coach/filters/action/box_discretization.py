@@ -45,9 +45,9 @@ class BoxDiscretization(PartialDiscreteActionSpaceMap):
         self.target_actions = points.tolist()
         return super().get_unfiltered_action_space(output_action_space)
 
-    def filter(self, action: Any) -> np.ndarray:
-        assert self.target_actions is not None
-        return np.asarray(self.target_actions[action])
+    def filter(self, action: Any) -> list[float]:
+        """The coordinates of a point, a list of its own."""
+        return list(super().filter(action))
 
 
 def bins_of_each_dimension(num_bins: Union[int, Sequence[int]], space: ActionSpace) -> list[int]:

@@ -1,0 +1,250 @@
+"""The loop of an agent and its environments, by the methods of RLgraph's ``SingleThreadedWorker``."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping, NamedTuple
+
+import numpy as np
+
+from rl_coach.own_loop.agent import Agent
+from rl_coach.own_loop.played import PlayedEnvironment, gymnasium_environment
+from rl_coach.own_loop.spec_agent import SpecAgent
+from rl_coach.own_loop.spec_fields import Fields
+from rl_coach.utils import CoachError
+
+_OF_THE_AGENT = (
+    "update_mode", "update_interval", "steps_before_update", "batch_size", "sync_interval", "sync_tau", "sample_size",
+    "num_iterations",
+)  # fmt: skip
+
+
+@dataclass
+class _Episode:
+    """The running episode of an environment.
+
+    :param state: the present one
+    :param total: sum of its rewards
+    :param timesteps: number of actions
+    :param began: when, by ``time.perf_counter``
+    """
+
+    state: Any
+    total: float = 0.0
+    timesteps: int = 0
+    began: float = field(default_factory=time.perf_counter)
+
+
+class _Ended(NamedTuple):
+    """An episode that has ended. :param duration: in seconds"""
+
+    total: float
+    duration: float
+
+
+class SingleThreadedWorker:
+    """An agent's loop over one environment or several, which are stepped one after the other.
+
+    :param env_spec: an environment (see ``PlayedEnvironment``); or a function that returns one; or a dict with
+        ``gym_env``, the id of one of Gymnasium's
+    :param agent: an agent of a specification, with as many environments (``num_envs``)
+    :param num_environments: number of environments, for which ``env_spec`` is a function or a dict
+    :param frameskip: number of times that each action is executed, whose rewards are summed
+    :param episode_finish_callback: called after each episode with ``episode_return``, ``duration`` in seconds,
+        ``timesteps`` and ``env_num``
+    :param preprocessing_spec: none: the agent's filters do it
+    :param worker_executes_preprocessing: without effect
+    :param render: False: an environment shows itself if it is made so
+    :param environment: older name of ``env_spec``
+    :raises CoachError: for bad input
+    """
+
+    def __init__(
+        self,
+        env_spec: Any = None,
+        agent: SpecAgent | None = None,
+        num_environments: int = 1,
+        frameskip: int = 1,
+        episode_finish_callback: Callable[..., Any] | None = None,
+        preprocessing_spec: Any = None,
+        worker_executes_preprocessing: bool = True,
+        render: bool = False,
+        *,
+        environment: Any = None,
+    ):
+        env_spec = environment if env_spec is None else env_spec
+        if agent is None or env_spec is None:
+            raise CoachError("a SingleThreadedWorker needs an env_spec and an agent")
+        if preprocessing_spec:
+            raise CoachError("a preprocessing_spec is a filter of the agent's parameters here: give none")
+        if render:
+            raise CoachError("render: make the environment with visualize=True, or render_mode='human', instead")
+        if len(agent.env_names) != num_environments:
+            raise CoachError(
+                f"the agent has {len(agent.env_names)} environments, the worker {num_environments}: give both as many "
+                f"(num_envs and num_environments)"
+            )
+        self.agent = agent
+        self.num_environments = num_environments
+        self.frameskip = _positive("frameskip", frameskip)
+        self.episode_finish_callback = episode_finish_callback
+        self._environments = [PlayedEnvironment(one) for one in _environments_of(env_spec, num_environments)]
+        self._episodes: list[_Episode] = []
+
+    def execute_timesteps(
+        self,
+        num_timesteps: int,
+        max_timesteps_per_episode: int | None = None,
+        update_spec: Mapping[str, Any] | None = None,
+        use_exploration: bool = True,
+        frameskip: int | None = None,
+        reset: bool = True,
+    ) -> dict[str, float]:
+        """Play a number of actions, counted over all environments.
+
+        :param num_timesteps: the number
+        :param max_timesteps_per_episode: actions after which an episode is truncated; None or 0 for no limit
+        :param update_spec: ``{"do_updates": False}`` to play without learning; None for what the agent's says
+        :param use_exploration: False for the policy's best actions
+        :param frameskip: None for the worker's
+        :param reset: begin new episodes; False goes on with the running ones
+        :return: ``timesteps_executed``, ``episodes_executed``, ``env_frames`` (with repetitions), ``runtime`` in
+            seconds, ``ops_per_second``, ``env_frames_per_second``, ``episodes_per_minute``, ``mean_episode_runtime``,
+            and ``mean_episode_reward``, ``max_episode_reward`` and ``final_episode_reward`` of the episodes that ended,
+            or of the running ones if none did
+        :raises CoachError: for bad input
+        """
+        limit = _positive("num_timesteps", num_timesteps)
+        settings = (max_timesteps_per_episode, update_spec, use_exploration, frameskip, reset)
+        return self._execute(lambda timesteps, episodes: timesteps >= limit, *settings)
+
+    def execute_episodes(
+        self,
+        num_episodes: int,
+        max_timesteps_per_episode: int | None = None,
+        update_spec: Mapping[str, Any] | None = None,
+        use_exploration: bool = True,
+        frameskip: int | None = None,
+        reset: bool = True,
+    ) -> dict[str, float]:
+        """Play until a number of episodes has ended, counted over all environments.
+
+        :param num_episodes: the number
+        :param max_timesteps_per_episode: as for ``execute_timesteps``, as all others
+        """
+        limit = _positive("num_episodes", num_episodes)
+        settings = (max_timesteps_per_episode, update_spec, use_exploration, frameskip, reset)
+        return self._execute(lambda timesteps, episodes: episodes >= limit, *settings)
+
+    def _execute(
+        self,
+        is_over: Callable[[int, int], bool],
+        longest: int | None,
+        update_spec: Mapping[str, Any] | None,
+        explores: bool,
+        frameskip: int | None,
+        reset: bool,
+    ) -> dict[str, float]:
+        repetitions = self.frameskip if frameskip is None else _positive("frameskip", frameskip)
+        learns = self._learns(update_spec)
+        began, timesteps, ended = time.perf_counter(), 0, list[_Ended]()
+        frames = self._frames
+        if reset:
+            self._reset()
+        elif not self._episodes:
+            raise CoachError("no episode has begun: execute with reset=True first")
+        before, self.agent.updates_itself = self.agent.updates_itself, learns
+        try:
+            while not is_over(timesteps, len(ended)):
+                ended += self._step(longest or None, explores, repetitions)
+                timesteps += self.num_environments
+        finally:
+            self.agent.updates_itself = before
+        return self._statistics(ended, timesteps, self._frames - frames, time.perf_counter() - began)
+
+    @property
+    def _frames(self) -> int:
+        return sum(one.frames for one in self._environments)
+
+    def _learns(self, update_spec: Mapping[str, Any] | None) -> bool:
+        of_agent = self.agent.spec.document.get("update_spec") or {}
+        fields = Fields(update_spec or {}, "update_spec")
+        learns = fields.flag("do_updates")
+        fields.refuse("the agent's own specification says it", *_OF_THE_AGENT)
+        fields.finish()
+        return bool(of_agent.get("do_updates", True)) if learns is None else learns
+
+    def _reset(self) -> None:
+        is_first = not self._episodes
+        self.agent.reset()
+        seeds = [self.agent.environment_seed + index if is_first else None for index in range(self.num_environments)]
+        self._episodes = [_Episode(one.reset(seed)) for one, seed in zip(self._environments, seeds)]
+
+    def _step(self, longest: int | None, explores: bool, repetitions: int) -> list[_Ended]:
+        """Execute an action in each environment. :return: the episodes that ended with it"""
+        is_single, episodes = self.num_environments == 1, self._episodes
+        states = [one.state for one in episodes]
+        chosen = self.agent.act(states[0] if is_single else states, deterministic=not explores)
+        answers = []
+        for episode, environment, action in zip(episodes, self._environments, [chosen] if is_single else chosen):
+            episode.state, reward, terminated, truncated = environment.step(action, repetitions)
+            episode.total += reward
+            episode.timesteps += 1
+            truncated = truncated or (longest is not None and episode.timesteps >= longest)
+            answers.append((reward, terminated, truncated and not terminated, episode.state))
+        columns = answers[0] if is_single else tuple(map(list, zip(*answers)))
+        Agent.observe(self.agent, *columns)
+        return [
+            self._end(index) for index, (_, terminated, truncated, _) in enumerate(answers) if terminated or truncated
+        ]
+
+    def _end(self, index: int) -> _Ended:
+        """End an environment's episode and begin its next one."""
+        episode = self._episodes[index]
+        ended = _Ended(episode.total, time.perf_counter() - episode.began)
+        if self.episode_finish_callback is not None:
+            self.episode_finish_callback(
+                episode_return=ended.total, duration=ended.duration, timesteps=episode.timesteps, env_num=index
+            )
+        self._episodes[index] = _Episode(self._environments[index].reset())
+        return ended
+
+    def _statistics(self, ended: list[_Ended], timesteps: int, frames: int, seconds: float) -> dict[str, float]:
+        totals = [one.total for one in ended or self._episodes]
+        return {
+            "runtime": seconds,
+            "timesteps_executed": timesteps,
+            "ops_per_second": timesteps / seconds,
+            "env_frames": frames,
+            "env_frames_per_second": frames / seconds,
+            "episodes_executed": len(ended),
+            "episodes_per_minute": len(ended) * 60 / seconds,
+            "mean_episode_runtime": float(np.mean([one.duration for one in ended])) if ended else 0.0,
+            "mean_episode_reward": float(np.mean(totals)),
+            "max_episode_reward": max(totals),
+            "final_episode_reward": totals[-1],
+        }
+
+
+def _environments_of(given: Any, count: int) -> list[Any]:
+    """Environments of what a worker is given for them."""
+    if isinstance(given, Mapping):
+        fields = Fields(given, "env_spec")
+        fields.choice("type", ("openai", "openai-gym", "openai_gym"))
+        name, shows = fields.get("gym_env"), fields.flag("visualize")
+        fields.finish()
+        if not isinstance(name, str):
+            raise CoachError("the spec's 'env_spec.gym_env' is the id of an environment of Gymnasium's")
+        return [gymnasium_environment(name, bool(shows)) for _ in range(count)]
+    if callable(given):
+        return [given() for _ in range(count)]
+    if count > 1:
+        raise CoachError(f"the worker has {count} environments: give a function that returns one")
+    return [given]
+
+
+def _positive(name: str, value: int) -> int:
+    if value < 1:
+        raise CoachError(f"{name} is 1 or more, not {value}")
+    return value
