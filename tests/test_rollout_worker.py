@@ -156,6 +156,9 @@ SEGMENTS = {
     "policy gradients": (parameters.policy_gradients, Lottery),
     "n-step Q": (parameters.n_step_q, Lottery),
     "ACER": (acer, Lottery),
+    "IMPALA": (parameters.impala, MaskedLottery),
+    "IMPALA, continuous": (parameters.impala, Target),
+    "IMPALA, recurrent": (lambda: recurrent(parameters.impala()), Lottery),
 }
 KINDS = {
     "DQN": (parameters.dqn, Lottery),
