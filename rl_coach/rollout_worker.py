@@ -227,7 +227,9 @@ class RolloutWorker:
     def _limit(self, state: RunState) -> int:
         """The steps that may wait to be sent; 0 if nothing more is wanted."""
         if not self._is_synchronous or state.left is None:
-            return self._chunk_rows
+            # episodes and segments are sent whole, however long they are
+            has_none = self._memory.stores_episodes and not self._memory.num_episodes()
+            return self._unsent + self._chunk_rows if has_none else self._chunk_rows
         outstanding = self._link.outbox.count(PlayUnit[state.unit])
         if state.unit != PlayUnit.STEPS.name:  # of which nobody knows the length
             is_cut = state.unit == PlayUnit.SEGMENTS.name
@@ -390,6 +392,8 @@ def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:
         agent.network_wrappers[name].blueprint = NetworkBlueprint.from_plain(plain)
     agent.memory = OutgoingMemoryParameters(agent.memory)
     agent.algorithm.load_memory_from_file_path = None
+    # steps are counted and cut into chunks one by one: more workers take the place of copies
+    graph_manager.env_params.num_environments = 1
     shown = graph_manager.visualization_parameters
     for name in ("dump_csv", "dump_gifs", "dump_mp4", "tensorboard", "render", "native_rendering",
                  "dump_in_episode_signals", "dump_parameters_documentation", "print_networks_summary"):  # fmt: skip

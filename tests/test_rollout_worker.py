@@ -29,7 +29,7 @@ from rl_coach.spaces import ActionMaskSpace, DiscreteActionSpace, ImageObservati
 from rl_coach.utils import CoachError
 from tests.zoo import continuous, parameters
 from tests.zoo.agents import Pretrained, of_class
-from tests.zoo.environments import Bandit, Lottery, Target
+from tests.zoo.environments import Bandit, Lottery, SmallEnvironmentParameters, Target
 from tests.zoo.graphs import schedule
 from tests.zoo.split import SplitRun, run_split
 
@@ -60,6 +60,14 @@ class SlowBandit(Bandit):
     def outcome(self, action: Any) -> tuple[float, bool, bool]:
         time.sleep(0.004)
         return super().outcome(action)
+
+
+class LongBandit(Bandit):
+    """A bandit whose episodes are longer than a chunk."""
+
+    def outcome(self, action: Any) -> tuple[float, bool, bool]:
+        reward, terminated, _ = super().outcome(action)
+        return reward, terminated, self.steps >= 70
 
 
 class MaskedLottery(Lottery):
@@ -156,6 +164,9 @@ SEGMENTS = {
     "policy gradients": (parameters.policy_gradients, Lottery),
     "n-step Q": (parameters.n_step_q, Lottery),
     "ACER": (acer, Lottery),
+    "IMPALA": (parameters.impala, MaskedLottery),
+    "IMPALA, continuous": (parameters.impala, Target),
+    "IMPALA, recurrent": (lambda: recurrent(parameters.impala()), Lottery),
 }
 KINDS = {
     "DQN": (parameters.dqn, Lottery),
@@ -264,6 +275,32 @@ def test_the_trainer_begins_the_training_and_no_worker_does(redis, tmp_path):
     )
     assert len(run.learner.calls) == 1 and run.learner.calls[0][1] >= HEATUP and run.learner.training_has_begun
     assert run.actor.calls == []
+
+
+def long_segments():
+    agent = parameters.impala()
+    agent.algorithm.num_steps_between_gradient_updates = 50
+    return agent
+
+
+@pytest.mark.parametrize("make_agent", [parameters.mixed_monte_carlo, long_segments])
+def test_whole_episodes_and_segments_may_be_longer_than_a_chunk(make_agent, redis, tmp_path):
+    run = run_split(redis, tmp_path, make_agent, LongBandit, schedule(EnvironmentSteps(300), heatup=HEATUP))
+    lengths = [length for played in run.trainer.received for length in played.episode_lengths]
+    assert max(lengths) == (70 if make_agent is parameters.mixed_monte_carlo else 50)
+    assert run.learner.training_iteration > 0
+
+
+def test_a_worker_plays_in_one_environment(redis, tmp_path):
+    """Its steps are counted and cut into segments one by one."""
+
+    def bandits():
+        environment = SmallEnvironmentParameters(Bandit)
+        environment.num_environments = 3
+        return environment
+
+    run = run_split(redis, tmp_path, parameters.actor_critic, bandits, schedule(EnvironmentSteps(60)))
+    assert run.actor.parallel is None and run.learner.training_iteration > 0
 
 
 def test_a_worker_of_four_leaves_the_others_their_shares_and_plays_on_alone_where_they_do_not(redis, tmp_path):

@@ -125,7 +125,8 @@ def test_an_episode_is_repeated_to_the_step(level):
 
 
 def test_continuous_actions_have_the_type_of_their_space():
-    environment = made("mpe2.simple_spread_v3", turns=True, additional_simulator_parameters={"continuous_actions": True})
+    settings = {"continuous_actions": True}
+    environment = made("mpe2.simple_spread_v3", turns=True, additional_simulator_parameters=settings)
     space, taken = environment.env.action_space("agent_0"), []
     step = environment.env.step
     environment.env.step = lambda action: (taken.append(action), step(action))

@@ -56,6 +56,7 @@ OF_VALUES = (
     parameters.neural_episodic_control, parameters.munchausen, parameters.pqn,
 )  # fmt: skip
 OF_POLICIES = (parameters.policy_gradients, parameters.actor_critic, parameters.clipped_ppo, ppo)
+OF_KNOWN_PROBABILITIES = (*OF_POLICIES, parameters.impala)
 OF_POINTS = (continuous.ddpg, continuous.td3, parameters.normalized_advantages, continuous.wolpertinger)
 OF_LEARNED_NOISE = (*OF_POLICIES, continuous.ddpg, continuous.td3, continuous.maximum_entropy)
 DISCRETE: dict[str, tuple[Explore, tuple[Make, ...]]] = {
@@ -63,15 +64,15 @@ DISCRETE: dict[str, tuple[Explore, tuple[Make, ...]]] = {
     "greedy": (plain(GreedyParameters), (*OF_VALUES, *OF_POLICIES, acer)),
     "Boltzmann": (temperature, OF_VALUES),
     "noisy networks": (ParameterNoiseParameters, (*OF_VALUES[:7], parameters.rainbow)),
-    "categorical": (plain(CategoricalParameters), (*OF_POLICIES, acer)),
+    "categorical": (plain(CategoricalParameters), (*OF_KNOWN_PROBABILITIES, acer)),
     "bootstrapped": (heads(BootstrappedParameters), (parameters.bootstrapped,)),
     "UCB": (heads(UCBParameters), (parameters.upper_confidence_bounds,)),
 }
 CONTINUOUS: dict[str, tuple[Explore, tuple[Make, ...]]] = {
-    "additive": (plain(AdditiveNoiseParameters), (*OF_POINTS, *OF_POLICIES, parameters.soft_actor_critic)),
+    "additive": (plain(AdditiveNoiseParameters), (*OF_POINTS, *OF_KNOWN_PROBABILITIES, parameters.soft_actor_critic)),
     "truncated normal": (plain(TruncatedNormalParameters), (*OF_POINTS, *OF_POLICIES)),
     "Ornstein-Uhlenbeck": (plain(OUProcessParameters), (*OF_POINTS, *OF_POLICIES)),
-    "continuous entropy": (plain(ContinuousEntropyParameters), OF_POLICIES),
+    "continuous entropy": (plain(ContinuousEntropyParameters), OF_KNOWN_PROBABILITIES),
     "gSDE": (StateDependentNoiseParameters, OF_LEARNED_NOISE),
     "epsilon-greedy": (plain(EGreedyParameters), OF_POINTS),
     "greedy, of points": (plain(GreedyParameters), (*OF_POINTS, *OF_POLICIES)),

@@ -49,6 +49,20 @@ def test_a_killed_worker_is_replaced_and_a_stopped_one_goes_on(tmp_path):
 
 
 @pytest.mark.slow
+def test_segments_of_a_killed_worker_are_counted_once_and_none_is_discarded(tmp_path):
+    settings = "evaluation_steps=EnvironmentEpisodes(0); improve_steps=EnvironmentSteps(10000000)"
+    with DistributedRun(tmp_path, "-lvl", SLOW_POLE, "-cp", settings, preset="CartPole_IMPALA") as run:
+        run.wait_for_learning()
+        killed = run.kill("worker-0")
+        wait_until(lambda: run.children().get("worker-0", killed) != killed, "a new worker")
+        wait_until(lambda: len(run.senders()) == 3, "it plays")
+        run.wait_for_more()
+        totals = run.stop()
+        run.check_totals(totals)
+        assert totals["refused"] == {} and totals["discarded"] == 0
+
+
+@pytest.mark.slow
 def test_workers_that_somebody_else_ends_are_restarted(tmp_path):
     with DistributedRun(tmp_path, *PLAYING) as run:
         run.wait_for_learning()

@@ -11,6 +11,7 @@ from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.impala_agent import IMPALAAgentParameters
 from rl_coach.agents.mmc_agent import MixedMonteCarloAgentParameters
 from rl_coach.agents.munchausen_dqn_agent import MunchausenDQNAgentParameters
 from rl_coach.agents.n_step_q_agent import NStepQAgentParameters
@@ -228,6 +229,13 @@ def actor_critic() -> AgentParameters:
     return agent
 
 
+def impala() -> AgentParameters:
+    agent = shrink(IMPALAAgentParameters(), 0.03)
+    agent.algorithm.discount = 0.5
+    agent.algorithm.segments_per_update = 2
+    return agent
+
+
 def clipped_ppo() -> AgentParameters:
     agent = shrink(ClippedPPOAgentParameters(), 0.01)
     agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(64)
@@ -289,6 +297,7 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "normalized_advantages": (normalized_advantages, Target, 400, -2.5),
     "policy_gradients": (policy_gradients, Bandit, 600, 9.5),
     "actor_critic": (actor_critic, Bandit, 600, 9.5),
+    "impala": (impala, Bandit, 600, 9.5),
     "clipped_ppo": (clipped_ppo, Bandit, 640, 9.5),
     "soft_actor_critic": (soft_actor_critic, Target, 400, -2.5),
     **CONTINUOUS_PROBLEMS,

@@ -93,6 +93,14 @@ def _recurrent_actor_critic() -> AgentParameters:
     return agent
 
 
+def recurrent_impala() -> AgentParameters:
+    agent = parameters.impala()
+    agent.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters(
+        number_of_lstm_cells=8, scheme=MiddlewareScheme.Empty
+    )
+    return agent
+
+
 def _recurrent_ppo() -> AgentParameters:
     agent = parameters.recurrent_ppo()
     agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(128)
@@ -168,6 +176,8 @@ AGENTS: dict[str, tuple[Any, str, int]] = {
     **{name: (make, _LEVELS[problem], 1) for name, (make, problem, *_) in parameters.PROBLEMS.items()},
     "a2c": (_a2c, "CartPole-v1", 2),
     "pqn in several environments": (parameters.pqn, "CartPole-v1", 3),
+    "impala in several environments": (parameters.impala, "Pendulum-v1", 2),
+    "impala with an LSTM": (recurrent_impala, "CartPole-v1", 2),
     "acer": (parameters.acer, "CartPole-v1", 1),
     "ppo": (parameters.ppo, "Pendulum-v1", 1),
     "ppo with an LSTM": (parameters.recurrent_penalized_ppo, "CartPole-v1", 2),

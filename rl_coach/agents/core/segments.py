@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -179,12 +180,17 @@ class ReceivedSegments:
             self._lengths += played.episode_lengths
             self._starts += starts
 
-    def take(self) -> list[Segment]:
-        """All segments; none is left."""
+    def take(self, count: int | None = None) -> list[Segment]:
+        """The oldest segments, which are here no longer. :param count: their number, None for all"""
         ends = np.cumsum(self._lengths, dtype=int).tolist()
-        rows = zip([0, *ends], ends)
+        rows = list(zip([0, *ends], ends))[:count]
         taken = [Segment(self._store.batch_at(np.arange(*span)), start) for span, start in zip(rows, self._starts)]
+        lengths, starts = self._lengths[len(taken) :], self._starts[len(taken) :]
+        rest = self._store.batch_at(np.arange(rows[-1][1], ends[-1])) if lengths else None
         self.clear()
+        if rest is not None:
+            self._store.extend(rest)
+            self._lengths, self._starts = lengths, starts
         return taken
 
     def clear(self) -> None:
@@ -250,12 +256,16 @@ class SegmentSettings:
         played since the last update makes one, whose gradient is the mean over all steps. With 1 it is so too for what
         other processes play, unless segments are replayed: an update on one would make the others of the same round
         segments of an older policy, which only rules that replay correct for
+    :param received_per_update: number of segments that other processes have sent, the oldest first, that make one
+        update, whichever policy has played them: for rules that correct for older ones. None if only what the newest
+        policy has played is of use
     :param updates_targets: target networks are updated when the clock says so
     :param target_rates: after each update these networks' targets move towards them at these rates
     """
 
     steps: int
     per_update: int | None = 1
+    received_per_update: int | None = None
     updates_targets: bool = False
     target_rates: Mapping[str, float] = field(default_factory=dict)
 
@@ -278,9 +288,9 @@ class SegmentLearning:
     :param note_returns: takes in the returns of a segment that ends an episode
     :param asked: the network that is asked about segments before they become columns, if there is one
     :param replay: draws segments that are learned from once more after each new one
+    :param needed_info: the columns of information on steps, a number each, without which nothing can be learned from
+        what other processes send
     """
-
-    needs_newest_policy = True
 
     def __init__(
         self,
@@ -296,13 +306,14 @@ class SegmentLearning:
         note_returns: Callable[[Segment], None] | None = None,
         asked: NetworkWrapper | None = None,
         replay: SegmentReplay | None = None,
+        needed_info: Sequence[str] = (),
     ):
         self.num_players = 1
         self._read_settings = settings
         self._update_loop, self._clock = update_loop, clock
         self._episodes, self._enter, self._recurrent_state = episodes, enter, recurrent_state
         self._learns_by_rule, self._columns, self._note_returns = learns_by_rule, columns, note_returns
-        self._asked, self._replay = asked, replay
+        self._asked, self._replay, self._needed_info = asked, replay, needed_info
         self._received = ReceivedSegments()
         self._waiting: list[Columns] = []
         self._num_episodes_waiting = 0
@@ -315,6 +326,10 @@ class SegmentLearning:
     def segment_steps(self) -> int | None:
         return self._settings.steps
 
+    @property
+    def needs_newest_policy(self) -> bool:
+        return self._settings.received_per_update is None
+
     # what is learned from
 
     def is_due(self) -> bool:
@@ -324,13 +339,20 @@ class SegmentLearning:
         return len(self._received) > 0 and self.left_to_play()[0] == 0
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
-        """A segment by each process, or the episodes that make one update."""
+        """A segment by each process, or the segments or episodes that make one update."""
+        if (segments := self._settings.received_per_update) is not None:
+            return max(0, segments - len(self._received)), PlayUnit.SEGMENTS
         episodes = self._settings.per_update or 1
         if episodes > 1:
             return max(0, episodes - self._received.num_complete), PlayUnit.EPISODES
         return max(0, self.num_players - len(self._received)), PlayUnit.SEGMENTS
 
     def require_fitting(self, played: Played) -> None:
+        info, rows = ({}, 0) if played.columns is None else (played.columns.info_columns, len(played.columns))
+        for name in self._needed_info if rows else ():
+            column: Any = info.get(name)
+            if np.ma.is_masked(column) or np.shape(column) != (rows,) or not is_finite(column):
+                raise CoachError(f"segments without a finite number '{name}' for each step")
         self._received.starts_of(played, self._recurrent_state())
 
     def take_in(self, played: Played) -> None:
@@ -369,7 +391,10 @@ class SegmentLearning:
 
         That is not done with ``_played``: networks may round otherwise for another number of rows.
         """
-        segments = [Segment(self._update_loop.filtered(one), one.start) for one in self._received.take()]
+        segments = [
+            Segment(self._update_loop.filtered(one), one.start)
+            for one in self._received.take(self._settings.received_per_update)
+        ]
         if self._asked is not None:
             for segment, outputs in zip(segments, outputs_of(self._asked, segments)):
                 segment.outputs = outputs
@@ -380,8 +405,17 @@ class SegmentLearning:
     def learn(self, updates_left: int | None = None) -> float:
         if self._settings.updates_targets:
             self._update_loop.update_targets_if_due()
-        if updates_left == 0:
+        last = math.inf if updates_left is None else self._clock.updates + updates_left
+        if self._clock.updates >= last:
             return 0.0
+        loss = self._learn_once(updates_left)
+        # segments for several updates may have arrived together
+        while not self.needs_newest_policy and self._has_arrived() and self._clock.updates < last:
+            loss += self._learn_once(updates_left)
+        return loss
+
+    def _learn_once(self, updates_left: int | None) -> float:
+        """Learn from what has ended here, or from what has arrived for one update."""
         has_arrived = self._has_arrived()
         segments = self._arrived() if has_arrived else self._played()
         if has_arrived and self._is_update(segments[0]):
