@@ -158,6 +158,8 @@ class Players(AgentGroup):
         """
         assert isinstance(env_response, PlayersResponse)
         for player, answer in env_response.answers.items():
+            if player in self.over:  # its agent ended the episode, and the environment goes on
+                continue
             if player in self._frozen:
                 self._frozen[player].state = answer.next_state
                 is_over = answer.game_over

@@ -131,6 +131,19 @@ def test_one_policy_of_all_players(tmp_path, make, done_condition):
     assert manager.evaluation_rewards == [222.0 if done_condition is any else 352.0] * 2
 
 
+def test_an_agent_that_ends_its_own_episode_is_told_no_more(tmp_path):
+    agents = [parameters.dqn() for _ in range(3)]
+    manager = players_graph(agents, Leaving, tmp_path, schedule(20), done_condition=all)
+    agent = manager.get_agents()["agent_1"]
+    observe = agent.observe
+    agent.observe = lambda response: observe(response) or agent.episode.steps >= 3
+    manager.improve()
+    assert {name: agent.clock.steps for name, agent in manager.get_agents().items()} == {
+        "agent_0": 14, "agent_1": 20, "agent_2": 20,
+    }  # fmt: skip
+    assert [float(row["Episode Length"]) for row in rows(tmp_path, "agent_1")] == [3] * 6
+
+
 def test_teams_share_a_policy_each(tmp_path):
     agents = {"red": parameters.dqn(), "blue": parameters.clipped_ppo()}
     seats = {"agent_0": "red", "agent_1": "blue", "agent_2": "red"}
