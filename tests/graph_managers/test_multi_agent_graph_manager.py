@@ -46,9 +46,15 @@ def learned(agent: Any) -> dict[str, Any]:
     return flat({name: part for name, part in agent.get_state().items() if name in LEARNED})
 
 
-@pytest.mark.parametrize(
-    "make", [parameters.dqn, parameters.clipped_ppo, parameters.recurrent_dqn, parameters.prioritized]
-)
+AGENTS = [
+    parameters.dqn,
+    parameters.clipped_ppo,
+    pytest.param(parameters.recurrent_dqn, marks=pytest.mark.slow),
+    pytest.param(parameters.prioritized, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("make", AGENTS)
 def test_two_players_of_independent_environments_learn_as_two_runs_do(tmp_path, make):
     together = players_graph([make(), make()], SideBySide, tmp_path / "both", SCHEDULE, create=False)
     # the seeds of the environment, of that for evaluation, and of each agent
@@ -115,9 +121,7 @@ def test_an_episode_that_another_player_ends_is_bootstrapped(tmp_path):
     assert manager.progress.best_evaluation is None
 
 
-@pytest.mark.parametrize(
-    "make", [parameters.dqn, parameters.clipped_ppo, parameters.actor_critic, parameters.recurrent_dqn]
-)
+@pytest.mark.parametrize("make", [*AGENTS, pytest.param(parameters.actor_critic, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("done_condition", [any, all])
 def test_one_policy_of_all_players(tmp_path, make, done_condition):
     manager = players_graph(make(), Leaving, tmp_path, SCHEDULE, done_condition=done_condition)
@@ -174,7 +178,7 @@ def test_agents_that_do_not_fit_the_players_are_refused(tmp_path, settings, mess
 
 
 @pytest.mark.parametrize("done_condition", [any, all])
-@pytest.mark.parametrize("make", [parameters.dqn, parameters.clipped_ppo, parameters.recurrent_dqn])
+@pytest.mark.parametrize("make", AGENTS)
 def test_a_run_goes_on_exactly_in_the_middle_of_an_episode(tmp_path, make, done_condition):
     def at(steps: int) -> Any:
         return schedule(steps, heatup=41, evaluate_every=EnvironmentSteps(50), evaluation=1)
