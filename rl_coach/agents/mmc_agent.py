@@ -70,6 +70,11 @@ def mixed_monte_carlo_rule(
     return rule
 
 
+def columns_with_returns(columns: dict[str, np.ndarray], batch: Batch) -> dict[str, np.ndarray]:
+    """The columns and ``extra/returns`` [B], the returns that an episodic memory knows."""
+    return {**columns, "extra/returns": np.asarray(batch.n_step_discounted_rewards(), np.float32)}
+
+
 class MixedMonteCarloAgent(ValueOptimizationAgent):
     """See the module."""
 
@@ -88,6 +93,4 @@ class MixedMonteCarloAgent(ValueOptimizationAgent):
         )
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        """The columns with ``extra/returns`` [B], the returns that an episodic memory knows."""
-        returns = np.asarray(batch.n_step_discounted_rewards(), np.float32)
-        return {**super().learning_columns(batch), "extra/returns": returns}
+        return columns_with_returns(super().learning_columns(batch), batch)

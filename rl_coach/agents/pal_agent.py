@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from rl_coach.agents.core.requirements import MemoryRequirement, NetworkRequirement, Q
 from rl_coach.agents.ddqn_agent import greedy_by_online
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
-from rl_coach.agents.mmc_agent import MixedMonteCarloAgent
+from rl_coach.agents.mmc_agent import columns_with_returns
 from rl_coach.agents.rules.q_learning import allowed_values, q_learning_update
+from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, select
+from rl_coach.core_types import Batch
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.utilities.requirements import FLAG, FRACTION
 
@@ -78,10 +83,13 @@ def advantage_learning_rule(
     return rule
 
 
-class PALAgent(MixedMonteCarloAgent):
-    """See the module. It mixes returns into its targets as mixed Monte Carlo does."""
+class PALAgent(ValueOptimizationAgent):
+    """See the module."""
 
+    memory_requirement = MemoryRequirement.RETURNS
+    network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     learns_from_stored_states = True
+    max_n_step = 0
 
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
@@ -91,3 +99,6 @@ class PALAgent(MixedMonteCarloAgent):
             self.spaces.action_mask_name,
             main.heads_parameters[0].loss_weight,
         )
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        return columns_with_returns(super().learning_columns(batch), batch)
