@@ -33,12 +33,16 @@ def test_each_says_what_it_is():
 
 
 def test_rates_fall_for_as_long_as_training_goes_on():
-    """They go by updates, those of PPO by training phases; neither need be as many as there are steps."""
+    """They go by updates, those of PPO by training phases; neither need be as many as there are steps. IMPALA makes an
+    update of the segments of all copies of the environment."""
     fall, last = {}, {}
     for name in TUNED:
         manager = preset_catalogue.load(name)
         algorithm = manager.agent_params.algorithm
-        num_phases = manager.improve_steps.num_steps / algorithm.num_consecutive_playing_steps.num_steps
+        steps = algorithm.num_consecutive_playing_steps.num_steps
+        if hasattr(algorithm, "segments_per_update"):
+            steps = algorithm.num_steps_between_gradient_updates * manager.env_params.num_environments
+        num_phases = manager.improve_steps.num_steps / steps
         per_phase = 1 if hasattr(algorithm, "optimization_epochs") else algorithm.num_consecutive_training_steps
         for network in manager.agent_params.network_wrappers.values():
             if isinstance(network.learning_rate, LinearSchedule):
