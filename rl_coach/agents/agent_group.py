@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, SupportsFloat
 
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.core_types import RunPhase
+
+
+@dataclass
+class SumOfLosses:
+    """Sum of losses that may still be computed.
+
+    :param losses: of each agent
+    """
+
+    losses: list[SupportsFloat]
+
+    def __float__(self) -> float:
+        return sum(map(float, self.losses))
 
 
 class AgentGroup(AgentInterface):
@@ -58,16 +72,19 @@ class AgentGroup(AgentInterface):
     def should_train(self) -> bool:
         return any(agent.should_train() for agent in self.agents.values())
 
-    def train(self) -> float:
-        """Train each agent; the losses are added up."""
-        loss = 0.0
+    def train(self) -> SupportsFloat:
+        """Train each agent.
+
+        :return: the sum of the losses; reading it waits for the updates
+        """
+        losses = []
         for agent in self.agents.values():
             before = agent.training_iteration
             agent.updates_left = self.updates_left
-            loss += float(agent.train())
+            losses.append(agent.train())
             if self.updates_left is not None:
                 self.updates_left = max(0, self.updates_left - (agent.training_iteration - before))
-        return loss
+        return SumOfLosses(losses)
 
     def handle_episode_ended(self) -> None:
         for agent in self.agents.values():

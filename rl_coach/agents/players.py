@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, SupportsFloat
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from rl_coach.agents.agent import Agent
 from rl_coach.agents.agent_group import AgentGroup
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.self_play import FrozenPlayer, SelfPlay
-from rl_coach.core_types import ActionInfo, ActionType, EnvResponse
+from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase
 from rl_coach.environments.multi_agent_environment import PlayersResponse
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import SpacesDefinition
@@ -143,7 +143,8 @@ class Players(AgentGroup):
     def reset_internal_state(self) -> None:
         self.over, self._to_act, self._frozen = [], [], {}
         if self.self_play is not None:
-            self.self_play.forget_oldest()
+            if self.phase is not RunPhase.TEST:  # training's game, which goes on later, may still need them
+                self.self_play.forget_oldest()
             self._frozen = self.self_play.opponents(self.players_of(self.self_play.learner), self.phase)
             for opponent in self._frozen.values():
                 self.self_play.begin_episode(opponent)
@@ -193,7 +194,7 @@ class Players(AgentGroup):
                 actions[player] = chosen.action
         if self.self_play is not None:
             frozen = {player: one for player, one in self._frozen.items() if player in self._to_act}
-            actions |= {player: self.self_play.act(one) for player, one in frozen.items()}
+            actions |= {player: self.self_play.act(one, self.phase) for player, one in frozen.items()}
         self.last_action_info = ActionInfo({player: actions[player] for player in self._to_act})  # type: ignore[arg-type]
         return self.last_action_info
 
@@ -237,7 +238,7 @@ class Players(AgentGroup):
 
     # learning and state
 
-    def train(self) -> Any:
+    def train(self) -> SupportsFloat:
         loss = super().train()
         if self.self_play is not None:
             self.self_play.freeze_if_due()

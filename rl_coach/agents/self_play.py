@@ -114,7 +114,6 @@ class SelfPlay:
         self._loaded: dict[int, Policy] = {}
         self._num_frozen = 0
         self._next_at = parameters.every.num_steps
-        self._phase = RunPhase.UNDEFINED
         self._agent: Any = None
         self._elo: Any = None
 
@@ -134,8 +133,7 @@ class SelfPlay:
 
         :param players: the players that the learner could play
         """
-        self._phase = phase
-        rng = self._stream
+        rng = self._stream(phase)
         seat = int(rng.integers(len(players)))
         is_pool_used = phase is not RunPhase.TEST and bool(self._pool)
         return {
@@ -144,9 +142,8 @@ class SelfPlay:
             if index != seat
         }
 
-    @property
-    def _stream(self) -> np.random.Generator:
-        return self._evaluation_rng if self._phase is RunPhase.TEST else self._rng
+    def _stream(self, phase: RunPhase) -> np.random.Generator:
+        return self._evaluation_rng if phase is RunPhase.TEST else self._rng
 
     def _drawn(self) -> int:
         if self._rng.random() < self._parameters.newest_share:
@@ -158,13 +155,13 @@ class SelfPlay:
         if player.member is not None:
             self._policy(player.member).reset()
 
-    def act(self, player: FrozenPlayer) -> Any:
+    def act(self, player: FrozenPlayer, phase: RunPhase) -> Any:
         """An opponent's action in its present state."""
         space = self._agent.environment_spaces.action
         if player.member is not None:
             return space.from_raw(self._policy(player.member).act_in(player.state, deterministic=False))
         mask = self._agent.environment_spaces.action_mask(player.state)
-        return space.sample() if mask is None else int(self._stream.choice(np.flatnonzero(mask)))
+        return space.sample() if mask is None else int(self._stream(phase).choice(np.flatnonzero(mask)))
 
     def _policy(self, number: int) -> Policy:
         if number not in self._loaded:

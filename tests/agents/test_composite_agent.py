@@ -142,7 +142,7 @@ def test_an_episode_is_over_with_the_environment_or_when_all_agents_say_so():
 def test_it_trains_all_within_the_limit():
     agent = composite(RoundRobin(3))
     agent.act()
-    assert agent.train() == 1.5 and agent.training_iteration == 3
+    assert float(agent.train()) == 1.5 and agent.training_iteration == 3
     agent.act()
     agent.updates_left = 2
     agent.train()

@@ -127,13 +127,20 @@ def test_a_run_goes_on_exactly_in_the_middle_of_a_game(tmp_path):
     assert same(found["self_play"], expected["self_play"])
 
 
-def test_an_evaluation_in_the_middle_of_a_game_changes_nothing(tmp_path):
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"pool_size": 1, "every": EnvironmentSteps(1)}, {"every": TrainingSteps(10**6)}],
+    ids=["pool", "small pool", "random opponents"],
+)
+def test_an_evaluation_in_the_middle_of_a_game_changes_nothing(tmp_path, settings):
     found = []
-    for number, evaluations in enumerate((0, 2)):
-        manager = game(tmp_path / str(number), 10**6)
+    for evaluates in (False, True):
+        manager = game(tmp_path / str(evaluates), 10**6, newest_share=0.0, **settings)
         manager.train_and_act(EnvironmentSteps(152))
-        for _ in range(evaluations):
-            manager.evaluate(EnvironmentEpisodes(3))
+        for _ in range(12):
+            manager.train_and_act(EnvironmentSteps(1))
+            if evaluates:
+                manager.evaluate(EnvironmentEpisodes(1))
         manager.train_and_act(EnvironmentSteps(100))
         state = manager.level_managers[0].agent.get_state()
         learned = {name: state["agents"]["agent_0"][name] for name in ("networks", "memory", "clock")}
