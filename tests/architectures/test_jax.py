@@ -30,3 +30,7 @@ def assert_equal_weights(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarr
         np.testing.assert_allclose(ours[name], array, rtol=1e-4, atol=1e-5, err_msg=f"{network}: {name}")
     before, after = (np.concatenate([ours[n].ravel() for n in ours if n.startswith(p)]) for p in ("before", "after"))
     assert np.abs(after - before).max() > 1e-3
+
+
+def test_convolutions_in_loops_are_matrix_products_with_the_same_results():
+    run_on("jax", "-m", "tests.architectures.convolutions")

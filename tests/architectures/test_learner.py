@@ -57,9 +57,9 @@ def state_of(wrapper: Any) -> list[np.ndarray]:
     return [np.array(array) for group in wrapper.state.groups() for array in wrapper.state.arrays(group)]
 
 
-def assert_same_states(one: Any, other: Any) -> None:
+def assert_same_states(one: Any, other: Any, atol: float = 1e-6) -> None:
     for a, b in zip(state_of(one), state_of(other)):
-        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=atol)
 
 
 SETTINGS = {"learning_rate": LinearSchedule(0.1, 0.01, 5), "l2_regularization": 0.01, "clip_gradients": 0.5}
@@ -117,7 +117,8 @@ def test_updates_on_images_in_a_loop_equal_single_calls():
     data["states/image"] = np.random.default_rng(0).integers(0, 256, (3 * B, 48, 48, 2), dtype=np.uint8)
     together = looped[1].train(data, num_updates=3, target_rates={"main": 0.3})
     alone = [single[1].train(part(data, np.s_[k * B : (k + 1) * B]), target_rates={"main": 0.3}) for k in range(3)]
-    assert_same_states(looped[0], single[0])
+    # in loops JAX adds up the pixels in another order
+    assert_same_states(looped[0], single[0], atol=1e-5)
     learned = looped[0].get_state()["weights"]
     assert all(not np.array_equal(old, learned[name]) for name, old in start["weights"].items())
     np.testing.assert_allclose(

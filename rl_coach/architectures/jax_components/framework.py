@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rl_coach.architectures.framework import Framework
+from rl_coach.architectures.jax_components.layers import JaxNetwork
 from rl_coach.architectures.jax_components.learner import JaxLearner
 from rl_coach.architectures.jax_components.network_state import JaxNetworkState
 from rl_coach.architectures.jax_components.onnx_export import export
-from rl_coach.architectures.keras_components.network import KerasNetwork
 
-FRAMEWORK = Framework(KerasNetwork, JaxNetworkState, JaxLearner, export)
+FRAMEWORK = Framework(JaxNetwork, JaxNetworkState, JaxLearner, export)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from keras import ops
 
+from rl_coach.architectures.jax_components.layers import inside_loop
 from rl_coach.architectures.jax_components.network_state import JaxNetworkState
 from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout, Variables
 from rl_coach.architectures.update import TrainingStep
@@ -51,12 +52,12 @@ class JaxLearner(Learner):
         return found, auxiliary
 
     def _loop(self, update: Callable, state: dict, num_updates: int, count: Any) -> tuple[dict, Any]:
-        _, row = jax.eval_shape(update, jnp.int32(0), state)
-        outputs = jnp.zeros((num_updates, *row.shape), row.dtype)
-
         def body(k: Any, carried: tuple) -> tuple:
             state, outputs = carried
             state, row = update(k, state)
             return state, outputs.at[k].set(row)
 
-        return jax.lax.fori_loop(0, jnp.minimum(count, num_updates), body, (state, outputs))
+        with inside_loop():
+            _, row = jax.eval_shape(update, jnp.int32(0), state)
+            outputs = jnp.zeros((num_updates, *row.shape), row.dtype)
+            return jax.lax.fori_loop(0, jnp.minimum(count, num_updates), body, (state, outputs))

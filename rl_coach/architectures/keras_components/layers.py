@@ -13,7 +13,12 @@ from rl_coach.architectures.layers import NORM_EPSILON, NORM_MOMENTUM, Layers, L
 
 
 class KerasLayers(Layers):
-    """Layers over symbolic tensors, from which Keras makes a model."""
+    """Layers over symbolic tensors, from which Keras makes a model.
+
+    :cvar convolution_class: the layer of a convolution
+    """
+
+    convolution_class: type[keras.layers.Conv2D] = keras.layers.Conv2D
 
     def __init__(self, rng: np.random.Generator, settings: LayerSettings):
         super().__init__(ops, rng, settings)
@@ -28,7 +33,7 @@ class KerasLayers(Layers):
     def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
         bias = self.bias(size * size * x.shape[-1])
         numbers = (int(number) for number in (filters, size, strides))
-        return keras.layers.Conv2D(*numbers, kernel_initializer=self.kernel(), bias_initializer=bias)(x)
+        return self.convolution_class(*numbers, kernel_initializer=self.kernel(), bias_initializer=bias)(x)
 
     def noisy_dense(self, x: Any, units: int) -> Any:
         return NoisyDense(int(units), self.rng)(x)

@@ -17,7 +17,12 @@ from rl_coach.spaces import SpacesDefinition
 
 
 class KerasNetwork(StructuredNetwork):
-    """A network as one Keras model, which is only structure; see ``StructuredNetwork``."""
+    """A network as one Keras model, which is only structure; see ``StructuredNetwork``.
+
+    :cvar layers_class: makes the model's layers
+    """
+
+    layers_class: type[KerasLayers] = KerasLayers
 
     def __init__(self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator):
         super().__init__(parameters, spaces, name, rng)
@@ -67,7 +72,7 @@ class KerasNetwork(StructuredNetwork):
         given = {name: keras.Input(shape, name=_tensor_name(name)) for name, shape in shapes.items()}
         # an input may be an output too, which a Keras model cannot have
         inputs = given | {name: keras.layers.Identity()(given[name]) for name in self.input_shapes}
-        heads, recurrent = self.outputs(partial(KerasLayers, self.rng), inputs)
+        heads, recurrent = self.outputs(partial(self.layers_class, self.rng), inputs)
         self._name_outputs(heads)
         named = {_tensor_name(name): tensor for name, tensor in given.items()}
         return keras.Model(named, {"heads": heads, "recurrent": recurrent}, name=self.name)

@@ -1,0 +1,75 @@
+"""Convolutions on JAX, which are matrix products inside of loops: run by ``test_jax.py``."""
+
+from __future__ import annotations
+
+import unittest.mock
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import QHeadParameters
+from rl_coach.architectures.jax_components.layers import JaxNetwork, inside_loop
+from rl_coach.architectures.layers import Conv2d
+from rl_coach.spaces import PlanarMapsObservationSpace, TensorObservationSpace
+from tests.architectures.networks import DISCRETE, network_parameters, spaces
+from tests.architectures.test_learner import SETTINGS, B, columns, wrapper_and_learner
+
+CASES = [
+    ((84, 84, 4), [Conv2d(32, 8, 4), Conv2d(16, 4, 2), Conv2d(8, 3, 1)]),
+    (
+        (11, 6, 3),
+        [Conv2d(5, 3, 2)],
+    ),  # a last row and column that no patch reaches; the kernel is no multiple of the stride
+    ((7, 5, 2), [Conv2d(3, 5, 3)]),  # one patch to the right
+    ((5, 5, 2), [Conv2d(3, 5, 1)]),  # one patch
+    ((6, 6, 2), [Conv2d(3, 1, 2)]),
+]
+
+
+def compare(shape: tuple[int, int, int], layers: list[Conv2d]) -> None:
+    """Products and convolutions have the same outputs and the same gradients."""
+    parameters = network_parameters([QHeadParameters()])
+    parameters.input_embedders_parameters = {"observation": InputEmbedderParameters(scheme=layers)}
+    image = TensorObservationSpace(np.array(shape), low=0.0, high=1.0)
+    rng = np.random.default_rng(0)
+    network = JaxNetwork(parameters, spaces({"observation": image}, DISCRETE), "main", rng)
+    images = rng.random((3, *shape)).astype("f")
+    weights = network.initial_weights()
+
+    def loss(weights: list, images: jax.Array) -> tuple:
+        ((heads,), _, _) = network(weights, [], {"observation": images}, training=True)
+        (values,) = heads.values()
+        return jax.numpy.sin(values).sum(), values
+
+    def compute(around: AbstractContextManager) -> tuple[str, Any]:
+        with around:
+            found = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(weights, images)
+            # JAX keeps what it traced of a function: this is another one each time
+            return str(jax.make_jaxpr(lambda *values: loss(*values))(weights, images)), found
+
+    (plain_program, plain), (program, products) = compute(nullcontext()), compute(inside_loop())
+    assert "conv_general_dilated" in plain_program and "conv_general_dilated" not in program
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5), products, plain)
+
+
+def learn_in_a_loop() -> None:
+    """A training phase of several updates has no convolution."""
+    image = {"image": PlanarMapsObservationSpace(np.array([9, 9, 2]), 0, 255)}
+    embedders = {"image": InputEmbedderParameters(scheme=[Conv2d(3, 4, 2)])}
+    wrapper, learner = wrapper_and_learner(observations=image, input_embedders_parameters=embedders, **SETTINGS)
+    data = columns(3 * B)
+    del data["states/observation"]
+    data["states/image"] = np.zeros((3 * B, 9, 9, 2), dtype=np.uint8)
+    with unittest.mock.patch.object(keras.layers.Conv2D, "convolution_op", side_effect=AssertionError("convolved")):
+        learner.train(data, num_updates=3, target_rates={"main": 0.3})
+    assert wrapper.state.updates == 3
+
+
+if __name__ == "__main__":
+    for case in CASES:
+        compare(*case)
+    learn_in_a_loop()
