@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from rl_coach import Agent
+from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.own_loop import rlgraph, tensorforce
@@ -146,6 +148,41 @@ def test_policies_of_both():
     a2c = made({"type": "actor_critic", "state_space": "float", "action_space": 2, "sample_episodes": True,
                 "update_spec": {"batch_size": 7}, "gae_lambda": 0.5})  # fmt: skip
     assert parameters(a2c).algorithm.apply_gradients_every_x_episodes == 7
+
+
+@pytest.mark.parametrize(
+    "baseline, algorithm, rescaler",
+    [
+        ({}, "PolicyGradientsAgentParameters", None),
+        ({"baseline_mode": "network"}, "ActorCriticAgentParameters", None),
+        (
+            {
+                "baseline_mode": "states", "baseline": {"type": "mlp", "sizes": [8]}, "gae_lambda": 0.9,
+                "baseline_optimizer": {"type": "adam", "learning_rate": 0.01},
+            },
+            "ActorCriticAgentParameters",
+            PolicyGradientRescaler.GAE,
+        ),
+    ],
+)  # fmt: skip
+def test_vpg_learns_from_its_episodes_with_each_baseline(baseline, algorithm, rescaler):
+    spec = {
+        "type": "vpg_agent", "states": STATES, "actions": ACTIONS, "network": NETWORK, **baseline,
+        "update_mode": {"unit": "episodes", "batch_size": 2}, "optimizer": {"type": "adam", "learning_rate": 0.01},
+    }  # fmt: skip
+    agent = made(spec)
+    found, main = parameters(agent), parameters(agent).network_wrappers["main"]
+    assert type(found).__name__ == algorithm and found.algorithm.apply_gradients_every_x_episodes == 2
+    assert rescaler in (None, found.algorithm.policy_gradient_rescaler)
+    assert main.use_separate_networks_per_head == (baseline.get("baseline_mode") == "states")
+    weights = [agent.get_weights()["main"]]
+    for _ in range(4):
+        for step in range(5):
+            agent.act(np.full(3, step / 5))
+            agent.observe(reward=float(step), terminal=step == 4)
+        weights.append(agent.get_weights()["main"])
+    moved = [any(not np.array_equal(x, y) for x, y in zip(*pair)) for pair in itertools.pairwise(weights)]
+    assert moved == [False, True, False, True]
 
 
 def test_epsilon_decay_halves():
