@@ -1,0 +1,26 @@
+"""Estimates that treat each recorded step by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.off_policy_evaluators import estimators
+
+
+class DoublyRobust:
+    """See ``estimators.doubly_robust``, ``inverse_propensity_score`` and ``direct_method``."""
+
+    @staticmethod
+    def evaluate(ope_shared_stats: Any) -> tuple[float, float, float]:
+        """The target policy's mean reward of a step: by inverse propensity, by the model of rewards, and by both.
+
+        :param ope_shared_stats: an ``OpeSharedStats``
+        """
+        stats = ope_shared_stats
+        ratios = estimators.log_ratios(stats.new_policy_prob, stats.all_old_policy_probs)
+        model, probabilities = stats.all_reward_model_rewards, stats.all_policy_probs
+        return (
+            estimators.inverse_propensity_score(ratios, stats.all_rewards),
+            estimators.direct_method(probabilities, model),
+            estimators.doubly_robust(ratios, stats.all_rewards, stats.all_actions, probabilities, model),
+        )

@@ -1,0 +1,182 @@
+"""Estimates of a policy's value from what another policy has played, as pure functions of arrays.
+
+The *target* policy is estimated, the *behaviour* policy has played. Functions of single steps take [N] rows. Functions
+of episodes take [E, T]: E episodes, filled up to T steps, with a mask that is True for the steps that there are.
+"""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import numpy as np
+
+from rl_coach.utils import CoachError
+
+
+def log_ratios(target: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
+    """log pi(a|s) - log mu(a|s) of the actions taken; -inf for those that the target policy never takes.
+
+    :param target: [...] probabilities of the target policy
+    :param behaviour: likewise of the behaviour policy
+    :raises CoachError: an action was taken with probability 0
+    """
+    if not np.all(behaviour > 0):
+        raise CoachError(
+            "the recorded probability of an action that was taken is 0, so the policy that took it differs"
+        )
+    with np.errstate(divide="ignore"):
+        return np.log(np.asarray(target, np.float64)) - np.log(np.asarray(behaviour, np.float64))
+
+
+def direct_method(probabilities: np.ndarray, modelled_rewards: np.ndarray) -> float:
+    """The mean reward of the target policy by a model of rewards (Dudik et al. 2011, section 2).
+
+    :param probabilities: [N, A] of the target policy
+    :param modelled_rewards: [N, A]
+    """
+    return float(np.mean(np.sum(probabilities * modelled_rewards, axis=1)))
+
+
+def inverse_propensity_score(log_ratios: np.ndarray, rewards: np.ndarray) -> float:
+    """The mean of ratio times reward over steps (Dudik et al. 2011, section 2).
+
+    :param log_ratios: [N]
+    :param rewards: [N]
+    """
+    return float(np.mean(np.exp(log_ratios) * rewards))
+
+
+def doubly_robust(
+    log_ratios: np.ndarray,
+    rewards: np.ndarray,
+    actions: np.ndarray,
+    probabilities: np.ndarray,
+    modelled_rewards: np.ndarray,
+) -> float:
+    """The direct method plus the ratio times the model's error (Dudik et al. 2011, equation 1).
+
+    It is unbiased if either the model or the behaviour's probabilities are right.
+
+    :param log_ratios: [N]; so are ``rewards`` and ``actions``
+    :param probabilities: [N, A] of the target policy
+    :param modelled_rewards: [N, A]
+    """
+    errors = rewards - modelled_rewards[np.arange(len(actions)), actions]
+    return direct_method(probabilities, modelled_rewards) + inverse_propensity_score(log_ratios, errors)
+
+
+def with_bootstrap(rewards: np.ndarray, mask: np.ndarray, last_values: np.ndarray, discount: float) -> np.ndarray:
+    """Rewards whose last one has the value of what would have followed, for episodes that were cut off.
+
+    :param rewards: [E, T]
+    :param mask: [E, T]
+    :param last_values: [E] values of the last states under the target policy; 0 where an episode terminated
+    """
+    bootstrapped = np.where(mask, rewards, 0.0).astype(np.float64)
+    bootstrapped[np.arange(len(rewards)), mask.sum(axis=1) - 1] += discount * np.asarray(last_values, np.float64)
+    return bootstrapped
+
+
+def log_weights(log_ratios: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """[E, T] logarithms of the products of an episode's ratios up to each step; after its end the last one stays."""
+    return np.cumsum(np.where(mask, log_ratios, 0.0), axis=1)
+
+
+def importance_sampling(log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float) -> float:
+    """The mean of weight times return over episodes: unbiased, of large variance (Precup et al. 2000, equation 3)."""
+    return float(np.mean(np.exp(log_weights(log_ratios, mask)[:, -1]) * _returns(rewards, mask, discount)))
+
+
+def per_decision_importance_sampling(
+    log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float
+) -> float:
+    """Importance sampling that weighs a reward by the actions before it alone (Precup et al. 2000, equation 5)."""
+    discounted = np.where(mask, rewards, 0.0) * _discounts(mask, discount)
+    return float(np.mean(np.sum(np.exp(log_weights(log_ratios, mask)) * discounted, axis=1)))
+
+
+def weighted_importance_sampling(
+    log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float
+) -> float:
+    """Mean return with the weights divided by their sum: biased, of lower variance (Precup et al. 2000, equation 4).
+
+    :return: NaN if the target policy could have played none of the episodes
+    """
+    return float(np.sum(_shares(log_weights(log_ratios, mask)[:, -1]) * _returns(rewards, mask, discount)))
+
+
+def per_decision_weighted_importance_sampling(
+    log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float
+) -> float:
+    """The sum over steps of weighted means of their rewards (Thomas 2015, section 3.9).
+
+    :return: NaN if there is a step that the target policy could have reached in none of the episodes
+    """
+    discounted = np.where(mask, rewards, 0.0) * _discounts(mask, discount)
+    return float(np.sum(_shares(log_weights(log_ratios, mask)) * discounted))
+
+
+def sequential_doubly_robust(
+    log_ratios: np.ndarray,
+    rewards: np.ndarray,
+    mask: np.ndarray,
+    values: np.ndarray,
+    action_values: np.ndarray,
+    discount: float,
+) -> float:
+    """V_t = v(s_t) + ratio_t (r_t + discount V_{t+1} - q(s_t, a_t)), its mean at the first step (Jiang and Li 2016,
+    equation 10). It is unbiased for any q whose mean under the target policy is v.
+
+    :param values: [E, T] v(s_t)
+    :param action_values: [E, T] q(s_t, a_t)
+    """
+    estimate = np.zeros(len(rewards))
+    ratios = np.exp(log_ratios)
+    for t in reversed(range(mask.shape[1])):
+        corrected = values[:, t] + ratios[:, t] * (rewards[:, t] + discount * estimate - action_values[:, t])
+        estimate = np.where(mask[:, t], corrected, 0.0)
+    return float(np.mean(estimate))
+
+
+def effective_sample_size(log_weights: np.ndarray) -> float:
+    """(sum of weights)^2 / sum of squared weights: the number of episodes of the target policy that the data are worth
+    (Kong 1992).
+
+    :param log_weights: [E]
+    :return: from 1 (one weight decides) to E (all are equal); 0 if all weights are 0
+    """
+    shares = _shares(np.asarray(log_weights, np.float64))
+    return 0.0 if np.isnan(shares).any() else float(1.0 / np.sum(shares**2))
+
+
+def bootstrap_interval(
+    estimate: Callable[[np.ndarray], float],
+    num_episodes: int,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    num_resamples: int = 1000,
+) -> tuple[float, float]:
+    """Interval of an estimate by drawing episodes with replacement (Efron 1979; percentiles).
+
+    :param estimate: takes [num_episodes] indices of episodes, some more than once
+    :param level: the share of resampled estimates within it
+    """
+    found = [estimate(rng.integers(num_episodes, size=num_episodes)) for _ in range(num_resamples)]
+    low, high = np.nanquantile(found, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def _discounts(mask: np.ndarray, discount: float) -> np.ndarray:
+    return discount ** np.arange(mask.shape[1])
+
+
+def _returns(rewards: np.ndarray, mask: np.ndarray, discount: float) -> np.ndarray:
+    return np.sum(np.where(mask, rewards, 0.0) * _discounts(mask, discount), axis=1)
+
+
+def _shares(log_weights: np.ndarray) -> np.ndarray:
+    """Weights divided by their sum over the first axis, without leaving the range of float64; NaN if all are 0."""
+    largest = log_weights.max(axis=0)
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(log_weights - largest)
+        return weights / weights.sum(axis=0)
