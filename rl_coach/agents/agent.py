@@ -9,13 +9,13 @@ import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.compat import CoachNames
-from rl_coach.agents.core.batches import BatchSource, MemoryBatches
+from rl_coach.agents.core.batches import BatchSource, DataSetPass, MemoryBatches
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
 from rl_coach.agents.core.evaluation_snapshot import EvaluationSnapshot
 from rl_coach.agents.core.experience import Experience, Played
 from rl_coach.agents.core.finite_watch import FiniteWatch
-from rl_coach.agents.core.learning import BatchLearning, Learning, Phases
+from rl_coach.agents.core.learning import BatchLearning, DataSetLearning, Learning, Phases
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
 from rl_coach.agents.core.played_requirements import require_sound
@@ -139,6 +139,9 @@ class Agent(CoachNames, AgentInterface):
         self.clock = TrainingClock(algorithm)
         self.watch = FiniteWatch()
         self.experience = Experience(self.memory, algorithm)
+        if agent_parameters.is_batch_rl_training:
+            self.row_unit = RowUnit.EPOCH
+            self.most_updates_per_call = DataSetLearning.UPDATES
         self.signals = Signals(
             visualization.dump_in_episode_signals, visualization.dump_signals_to_csv_every_x_episodes, self.row_unit
         )
@@ -197,12 +200,19 @@ class Agent(CoachNames, AgentInterface):
         self.spaces.action.seed(action_seed)
         self.exploration_policy = make_exploration_policy(self.ap.exploration, self.policy_spaces.action, self.name)
         self.exploration_policy.seed(exploration_seed)
+        if self.ap.is_batch_rl_training:
+            self.remember_probabilities()
         self.networks = self.create_networks()
         self.can_train = bool(self.networks)
         self.is_recurrent = any(network.is_recurrent for network in self.networks.values())
         refuse(self.unmet_by_networks())
         self.stores_recurrent_states = self.is_recurrent and self.learns_from_stored_states
         self.batches = self.make_batches()
+        if self.ap.is_batch_rl_training and self.batches.epoch is None:
+            raise CoachError(
+                f"agent '{self.name}' learns from {type(self.batches).__name__}, and batch reinforcement learning makes "
+                f"passes over single transitions: give its networks a middleware that is not recurrent"
+            )
         if self.row_unit is RowUnit.EPOCH and self.batches.epoch is None:
             raise CoachError(
                 f"agent '{self.name}' writes a row for each epoch, and {type(self.batches).__name__} makes no passes "
@@ -238,9 +248,9 @@ class Agent(CoachNames, AgentInterface):
         }
 
     def make_batches(self) -> BatchSource:
-        """The source of batches for updates: the memory by default. Called once, when there are networks. See
-        ``core/batches.py`` for a pass over a data set, and for a mixture of several sources."""
-        return MemoryBatches(self.memory)
+        """The source of batches for updates: the memory by default, in batch reinforcement learning passes over it.
+        Called once, when there are networks. See ``core/batches.py`` for a mixture of several sources."""
+        return DataSetPass(self.memory) if self.ap.is_batch_rl_training else MemoryBatches(self.memory)
 
     def make_update_rule(self) -> UpdateRule | Stages:
         """The algorithm's update as a pure function, or as one for each of its stages; see
@@ -268,6 +278,12 @@ class Agent(CoachNames, AgentInterface):
         recorded = self.ap.algorithm.load_memory_from_file_path or self.ap.memory.load_memory_from_file_path
         if recorded is not None:
             self.experience.load(recorded, self.input_filter)
+
+    def remember_probabilities(self) -> None:
+        """Store with each step from now on the probabilities by which its action was chosen, which off-policy
+        evaluation needs. An epsilon-greedy policy asks its network at each step then."""
+        self.experience.remembers_action_info = True
+        self.exploration_policy.tells_all_probabilities = True
 
     def play_in_copies(self, count: int) -> ParallelEpisodes:
         """Act in several copies of the environment from now on, with an episode in each.
@@ -697,7 +713,9 @@ class Agent(CoachNames, AgentInterface):
 
     def make_learning(self) -> Learning:
         """The part that decides when the agent learns, from what, and in how many updates: in phases on batches from
-        the memory by default. Called once, when the networks are there."""
+        the memory by default, in batch reinforcement learning in epochs. Called once, when the networks are there."""
+        if isinstance(self.batches, DataSetPass) and self.ap.is_batch_rl_training:
+            return DataSetLearning(self.phases(), self.update_loop, self.batches)
         return BatchLearning(self.phases(), self.update_loop, self.batches)
 
     def phases(self) -> Phases:

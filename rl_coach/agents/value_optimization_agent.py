@@ -126,10 +126,13 @@ class ValueOptimizationAgent(Agent):
         :param epochs: times that each transition is learned from
         """
         size = self.ap.network_wrappers["reward_model"].batch_size
-        for epoch in range(epochs):
-            batches = self.call_memory("get_shuffled_training_data_generator", size)
-            losses = [self.get_reward_model_loss(batch) for batch in batches]
-            screen.log_title(f"Training reward model, epoch {epoch}: loss {np.mean(losses):.6g}")
+        with screen.waiting_for("training the reward model"):
+            for _ in range(epochs):
+                batches = self.call_memory("get_shuffled_training_data_generator", size)
+                losses = [self.get_reward_model_loss(batch) for batch in batches]
+                self.stop_if_asked()
+        if epochs:
+            screen.announce(f"{self.name}: the reward model has learned, its loss is {np.mean(losses):.6g}")
 
     def policy_description(self) -> PolicyDescription | None:
         outputs = self.networks["main"].outputs_named("q")

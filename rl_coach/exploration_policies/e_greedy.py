@@ -96,24 +96,39 @@ class EGreedy(ExplorationPolicy):
         return self.evaluation_epsilon if self.phase == RunPhase.TEST else self.epsilon_schedule.current_value
 
     def requires_action_values(self) -> bool:
-        if self.current_random_value >= self._epsilon():
+        if self.current_random_value >= self._epsilon() or self._mixes:
             return True
         return self.continuous_exploration_policy is not None and self.phase != RunPhase.TRAIN
+
+    @property
+    def _mixes(self) -> bool:
+        return self.tells_all_probabilities and self.continuous_exploration_policy is None
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """:param action_values: [A] values or the continuous policy's input; None if the action will be random
         :return: discrete: the action and the probabilities [A] that it was chosen by, those of a random choice or
-            one-hot for the best action; continuous: the action
+            one-hot for the best action, or the mixture of both if it ``tells_all_probabilities``; continuous: the
+            action
         """
         action: Any
         if not self.requires_action_values():
             action = self._explore(action_mask)
+        elif self._mixes:
+            action = self._mixed_choice(np.ravel(action_values), action_mask)
         elif self.continuous_exploration_policy is not None:
             action = self.continuous_exploration_policy.get_action(action_values)
         else:
             action = best_action(np.ravel(action_values), self.rng, action_mask)
         self.step_epsilon()
         return action
+
+    def _mixed_choice(self, values: np.ndarray, action_mask: np.ndarray | None) -> ActionAndProbabilities:
+        epsilon = self._epsilon()
+        best, _ = best_action(values, self.rng, action_mask)
+        action, uniform = self._random_discrete_action(action_mask)
+        greedy = ((values == values[best]) & (uniform > 0)).astype(np.float64)  # ties break at random
+        probabilities = epsilon * uniform + (1 - epsilon) * greedy / greedy.sum()
+        return (action if self.current_random_value < epsilon else best), probabilities
 
     def _explore(self, action_mask: np.ndarray | None) -> Any:
         if self.continuous_exploration_policy is not None:

@@ -73,6 +73,8 @@ class ExplorationPolicy:
     :cvar own_state: the entries of ``get_state`` that belong to this process: random draws, and the episode in progress
     :ivar phase: phase of the run; many policies explore in TRAIN and choose the best action in TEST
     :ivar rng: generator of all its random draws
+    :ivar tells_all_probabilities: the probabilities that come with an action are those of all that might have been
+        drawn, not only those of the way in which it was; for a policy that chooses in two ways, such as ``EGreedy``
     :cvar draws_by_probabilities: it takes the agent's predictions for probabilities, which values of actions are not
     :cvar draws_from_features: it chooses by the features of the policy's last layer, which follow the mean
     :cvar num_heads: the Q heads whose values it is asked with
@@ -92,6 +94,7 @@ class ExplorationPolicy:
         self.phase = RunPhase.HEATUP
         self.action_space = action_space
         self.rng = np.random.default_rng()
+        self.tells_all_probabilities = False
         if not isinstance(action_space, self.supported_actions):
             raise self._refuse(self.advice_on_actions)
 

@@ -80,16 +80,17 @@ def agent_of_graph(
 ) -> AgentParameters:
     """A graph's own copy of agent parameters.
 
-    :param environment: the environment's parameters, whose default filters are used if the agent has none
+    :param environment: the environment's parameters, whose default filters are used if the agent has none; None where
+        there is no environment
     """
     parameters = copy.deepcopy(parameters)
     parameters.task_parameters = task
     parameters.name = name
     parameters.visualization = visualization
     if parameters.input_filter is None:
-        parameters.input_filter = _own_filter(environment.default_input_filter, NoInputFilter)
+        parameters.input_filter = _own_filter(getattr(environment, "default_input_filter", None), NoInputFilter)
     if parameters.output_filter is None:
-        parameters.output_filter = _own_filter(environment.default_output_filter, NoOutputFilter)
+        parameters.output_filter = _own_filter(getattr(environment, "default_output_filter", None), NoOutputFilter)
     return parameters
 
 

@@ -83,9 +83,11 @@ class GraphManager(CoachNames, Constrained):
     :ivar reset_required: the next step begins an episode
     :ivar force_next_reset: it does so where the simulator would go on, too
     :ivar can_train: there is something to train, and it is trained in this process
+    :cvar training_steps_are: what the training steps of its schedule are, in the plural
     """
 
     agent_params: Any  # of a graph of one agent
+    training_steps_are = "updates"
 
     constraints = {
         "heatup_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
@@ -119,7 +121,7 @@ class GraphManager(CoachNames, Constrained):
         self.evaluation_rewards: list[float] = []
         self._phase = RunPhase.UNDEFINED
         self._counts = self.total_steps_counters[RunPhase.UNDEFINED].counters
-        self.improvement = Improvement(self.total_steps_counters[RunPhase.TRAIN])
+        self.improvement = Improvement(self.total_steps_counters[RunPhase.TRAIN], self.training_steps_are)
         self.checkpoints = self._make_checkpoints()
         self.seeds: RunSeeds | None = None
         self._training_episode_is_over = True
@@ -447,7 +449,11 @@ class GraphManager(CoachNames, Constrained):
             return
         end = self.improvement.end_in_updates
         for level in self.level_managers:
-            counts[TrainingSteps] += level.train(None if end is None else end - counts[TrainingSteps])
+            counts[TrainingSteps] += self._train(level, None if end is None else end - counts[TrainingSteps])
+
+    def _train(self, level: LevelManager, at_most: int | None) -> int:
+        """Let a level learn. :return: number of training steps made"""
+        return level.train(at_most)
 
     def should_train(self) -> bool:
         """True if the next call of ``train`` would let an agent learn."""
@@ -609,7 +615,7 @@ class GraphManager(CoachNames, Constrained):
         trained = Counts.of(self.total_steps_counters[RunPhase.TRAIN])
         # where nothing is trained, the calls count as training steps: no updates
         updates = trained.updates + self._uncounted_updates() if self.can_train else 0
-        self._print_summary(dataclasses.replace(trained, updates=updates))
+        self._print_summary(dataclasses.replace(trained, updates=updates, epochs=self.improvement.epochs))
 
     def _last_checkpoint(self) -> LastCheckpoint | None:
         """The checkpoint that a run of training leaves; None if another process writes checkpoints."""

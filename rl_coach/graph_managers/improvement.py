@@ -16,12 +16,14 @@ class Improvement:
     uninterrupted one does.
 
     :param counter: the training counters
+    :param training_steps: what training steps are, in the plural
 
     :ivar end_in_updates: the count of updates at which training ends; None if the end is not counted in them
     """
 
-    def __init__(self, counter: TotalStepsCounter):
+    def __init__(self, counter: TotalStepsCounter, training_steps: str = PLURALS[TrainingSteps]):
         self._counts = counter.counters
+        self._plurals = {**PLURALS, TrainingSteps: training_steps}
         self._start: dict[type[StepMethod], int] | None = None
         self._end: StepMethod | None = None
         self.end_in_updates: int | None = None
@@ -37,6 +39,11 @@ class Improvement:
         """The count at which training ends; None while no ``improve`` runs."""
         return self._end
 
+    @property
+    def epochs(self) -> int:
+        """Passes over a data set so far; 0 where training steps are something else."""
+        return self._counts[TrainingSteps] if self._plurals[TrainingSteps] == "epochs" else 0
+
     def forget(self) -> None:
         """Prepare for a part that begins anew."""
         self._start, self._next_evaluation = None, None
@@ -50,7 +57,7 @@ class Improvement:
         unit = type(steps)
         assert self._start is not None
         self._end = unit(self._start[unit] + steps.num_steps)
-        self.end_in_updates = self._end.num_steps if unit is TrainingSteps else None
+        self.end_in_updates = self._end.num_steps if self._plurals[unit] == "updates" else None
 
     def clear_end(self) -> None:
         """Let training go on without an end: no ``improve`` runs any more."""
@@ -87,7 +94,7 @@ class Improvement:
             return None
         unit = type(self._end)
         start = self._start[unit]
-        return Goal(self._counts[unit] - start, self._end.num_steps - start, PLURALS[unit], may_end_before)
+        return Goal(self._counts[unit] - start, self._end.num_steps - start, self._plurals[unit], may_end_before)
 
     def get_state(self) -> dict[str, Any]:
         """The start and the next evaluation, for a checkpoint."""

@@ -67,6 +67,7 @@ class Reports:
             goal=self._goal(phase),
             evaluation_steps=self._counters[RunPhase.TEST][EnvironmentSteps],
             others=tuple(others),
+            epochs=self._improvement.epochs,
         )
 
     def _updates(self) -> int:

@@ -63,6 +63,7 @@ class Status:
     :param goal: the end of heatup or of training, of an evaluation while there is one; None if it is not known
     :param evaluation_steps: environment steps taken in all evaluations
     :param others: further names and values to show, such as those of workers
+    :param epochs: passes over a data set; 0 where there are none
     """
 
     phase: RunPhase
@@ -72,6 +73,7 @@ class Status:
     goal: Goal | None = None
     evaluation_steps: int = 0
     others: Fields = ()
+    epochs: int = 0
 
     @property
     def activity(self) -> str:
@@ -248,8 +250,9 @@ class Progress:
         self.best_evaluation = reward if self.best_evaluation is None else max(self.best_evaluation, reward)
         if self._display is not None:
             count = "1 episode" if episodes == 1 else f"{episodes:,} episodes"
+            place = f"epoch {status.epochs:,}" if status.epochs else f"step {status.steps:,}"
             self._display.say(
-                f"evaluation {reward:.5g} (best {self.best_evaluation:.5g}) over {count} | step {status.steps:,} | "
+                f"evaluation {reward:.5g} (best {self.best_evaluation:.5g}) over {count} | {place} | "
                 f"time {duration(self.seconds)}"
             )
 
@@ -294,6 +297,8 @@ class Progress:
             ("steps/s", _per_second(self._steps)),
             ("updates", f"{status.updates:,}"),
         ]
+        if status.epochs:
+            fields.append(("epochs", f"{status.epochs:,}"))
         if self._rewards:
             fields.append(("reward", _last_and_mean(self._rewards)))
         fields.append(("time", duration(self.seconds)))

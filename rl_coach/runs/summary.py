@@ -19,11 +19,12 @@ from rl_coach.utilities.system import program, shell_command, shown
 
 @dataclass(frozen=True)
 class Counts:
-    """Episodes, steps and updates of a phase."""
+    """Episodes, steps and updates of a phase; epochs instead of episodes and steps, where it was of those."""
 
     episodes: int
     steps: int
     updates: int
+    epochs: int = 0
 
     @classmethod
     def of(cls, counter: TotalStepsCounter) -> Counts:
@@ -31,7 +32,7 @@ class Counts:
         return cls(counter[EnvironmentEpisodes], counter[EnvironmentSteps], counter[TrainingSteps])
 
     def __str__(self) -> str:
-        return f"{self.episodes:,} episodes, {self.steps:,} steps"
+        return f"{self.epochs:,} epochs" if self.epochs else f"{self.episodes:,} episodes, {self.steps:,} steps"
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ class Summary:
             episodes = self.counted.episodes + self.heatup.episodes
             steps = self.counted.steps + self.heatup.steps
             lines.append(f"heatup before training: {self.heatup}")
-            lines.append(f"the CSV counts both: {Counts(episodes, steps, 0)}")
+            if not self.counted.epochs:
+                lines.append(f"the CSV counts both: {Counts(episodes, steps, 0)}")
         return lines
 
 

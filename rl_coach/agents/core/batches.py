@@ -141,6 +141,11 @@ class DataSetPass(BatchSource):
             missing -= len(taken[-1])
         return self._rows(np.concatenate(taken))
 
+    def updates_left_in_epoch(self, batch_size: int) -> int:
+        """The number of updates up to the one that completes the present epoch, that one included; at least 1."""
+        left = len(self._order) - self._position or self._num_rows()
+        return max(1, -(-left // batch_size))
+
     def _begin(self) -> None:
         rows = self._num_rows()
         if not rows:

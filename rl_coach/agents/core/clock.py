@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Callable
 
 from rl_coach.base_parameters import AlgorithmParameters
@@ -105,7 +106,7 @@ class TrainingClock:
             return updates, False
         if period.num_steps <= 1 or self._updates_targets_within_calls:
             return updates, True
-        due_in = period.num_steps - (self.updates - self.last_target_update)
+        due_in = math.ceil(period.num_steps) - (self.updates - self.last_target_update)
         return min(updates, max(1, due_in)), False
 
     def targets_due(self) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 import numpy as np
 
-from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport
+from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, new_buffer
 from rl_coach.agents.core.sequences import stored_state
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition, n_step_returns
@@ -81,6 +81,23 @@ class Experience:
             memory.load_pickled(recorded.filepath)
         else:
             memory.load(recorded)
+
+    def add_episodes(self, episodes: Iterable[Episode], input_filter: InputFilter | None) -> None:
+        """Store complete episodes that another agent has played, with the returns of this one.
+
+        :param input_filter: applied to the transitions of each episode, after a reset; None for none
+        """
+        for episode in episodes:
+            transitions = episode.transitions
+            if input_filter is not None:
+                input_filter.reset()
+                transitions = input_filter.filter(transitions, deep_copy=False)
+            buffer = new_buffer(self._algorithm)
+            for transition in transitions:
+                buffer.insert(transition)
+            self._end(buffer)
+            self._compute_returns(buffer)
+            self._memory.store_episode(buffer)
 
     def add(self, transition: Transition, episode: EpisodeInProgress) -> None:
         """Take in one step."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Protocol, SupportsFloat
 
-from rl_coach.agents.core.batches import BatchSource
+from rl_coach.agents.core.batches import BatchSource, DataSetPass
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.experience import Played
 from rl_coach.agents.core.update_loop import UpdateLoop
@@ -136,6 +136,27 @@ class BatchLearning(PhaseLearning):
 
     def learn(self, updates_left: int | None = None) -> SupportsFloat:
         return self._update_loop.learn(self._phases.start())
+
+
+class DataSetLearning(PhaseLearning):
+    """Learns from passes over a data set, however much is played: a call makes ``UPDATES`` updates, or fewer where an
+    epoch is completed.
+
+    :param data_set: where updates get their batches
+    """
+
+    UPDATES = 32  # enough to make a call cheap beside them, few enough for a display that moves
+
+    def __init__(self, phases: Phases, update_loop: UpdateLoop, data_set: DataSetPass):
+        super().__init__(phases)
+        self._update_loop, self._data_set = update_loop, data_set
+
+    def is_due(self) -> bool:
+        return self._data_set.has_rows
+
+    def learn(self, updates_left: int | None = None) -> SupportsFloat:
+        updates = min(self.UPDATES, self._data_set.updates_left_in_epoch(self._update_loop.batch_size))
+        return self._update_loop.learn(updates if updates_left is None else min(updates, updates_left))
 
 
 class NoLearning(PhaseLearning):

@@ -1,0 +1,208 @@
+"""Double DQN from a data set alone, with targets that only familiar actions give (Fujimoto, Meger and Precup 2019,
+"Off-Policy Deep Reinforcement Learning without Exploration").
+
+A value that is too high stays so if nobody ever tries the action. So the maximum over the next actions is taken over
+those alone that the data have in similar states.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Iterator
+
+import numpy as np
+
+from rl_coach.agents.ddqn_agent import DDQNAgent
+from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
+from rl_coach.agents.rules.familiarity import allowed_or_most_familiar, greedy_among_familiar, nearest_distances
+from rl_coach.base_parameters import Parameters
+from rl_coach.core_types import Batch, EnvironmentSteps
+from rl_coach.logger import screen
+from rl_coach.utilities.requirements import FLAG, FRACTION, instance, number, whole
+
+_FAMILIAR = "familiar_next_actions"
+_ROWS_AT_ONCE = 1024
+
+
+class NNImitationModelParameters(Parameters):
+    """An action is familiar in a state if the network ``imitation_model`` gives it enough probability.
+
+    :ivar imitation_model_num_epochs: passes over the training data in which that network learns
+    :ivar mask_out_actions_threshold: the least probability of a familiar action
+    """
+
+    constraints = {"imitation_model_num_epochs": whole(1), "mask_out_actions_threshold": FRACTION}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.imitation_model_num_epochs = 100
+        self.mask_out_actions_threshold = 0.35
+
+
+class KNNParameters(Parameters):
+    """An action is familiar in a state if the data have it in a state that is near enough.
+
+    :ivar average_dist_coefficient: the largest distance, as a multiple of the mean distance between a state of the data
+        and the nearest one in which an action was taken, over all states and actions
+    :ivar knn_size: the number of states that are kept for each action, the newest
+    :ivar use_state_embedding_instead_of_state: distances are those of the embeddings of the network ``reward_model``,
+        if there is one, otherwise those of the states
+    """
+
+    constraints = {
+        "average_dist_coefficient": number(0),
+        "knn_size": whole(1),
+        "use_state_embedding_instead_of_state": FLAG,
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.average_dist_coefficient: float = 1
+        self.knn_size = 50000
+        self.use_state_embedding_instead_of_state = True
+
+
+class DDQNBCQAlgorithmParameters(DQNAlgorithmParameters):
+    """Hyperparameters of DQN, and what tells which actions are familiar.
+
+    :ivar action_drop_method_parameters: ``KNNParameters`` or ``NNImitationModelParameters``
+    """
+
+    constraints = {
+        "action_drop_method_parameters": instance(
+            (KNNParameters, NNImitationModelParameters), "KNNParameters() or NNImitationModelParameters()"
+        )
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.action_drop_method_parameters: KNNParameters | NNImitationModelParameters = KNNParameters()
+        self.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(30000)
+
+
+class DDQNBCQAgentParameters(DQNAgentParameters):
+    """Batch-constrained double DQN; other settings as DQN's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.algorithm = DDQNBCQAlgorithmParameters()
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.ddqn_bcq_agent:DDQNBCQAgent"
+
+
+class DDQNBCQAgent(DDQNAgent):
+    """Double DQN whose next action is one that is familiar. Familiarity is a column of the data, computed once."""
+
+    bootstrap_actions = (greedy_among_familiar, True)
+
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
+        if not self.ap.is_batch_rl_training:
+            yield f"agent '{self.name}' learns from a fixed data set: give it a BatchRLGraphManager"
+        if self._imitates and "imitation_model" not in self.ap.network_wrappers:
+            yield (
+                f"agent '{self.name}' needs a network 'imitation_model' with a ClassificationHeadParameters: add it, "
+                f"or set algorithm.action_drop_method_parameters to KNNParameters()"
+            )
+
+    @property
+    def _imitates(self) -> bool:
+        return isinstance(self.ap.algorithm.action_drop_method_parameters, NNImitationModelParameters)
+
+    def before_training(self) -> None:
+        """Learn which actions are familiar in the next states of the data."""
+        if self._imitates:
+            self._learn_to_imitate()
+        self._annotate()
+
+    def _learn_to_imitate(self) -> None:
+        network = self.networks["imitation_model"]
+        size = self.ap.network_wrappers["imitation_model"].batch_size
+        losses: list[float] = []
+        with screen.waiting_for("training the imitation model"):
+            for _ in range(self.ap.algorithm.action_drop_method_parameters.imitation_model_num_epochs):
+                batches = self.call_memory("get_shuffled_training_data_generator", size)
+                losses = [
+                    network.train_and_sync_networks(batch.states(network.input_names), batch.actions())[0]
+                    for batch in batches
+                ]
+                self.stop_if_asked()
+        screen.announce(f"{self.name}: the imitation model has learned, its loss is {np.mean(losses):.6g}")
+
+    def _annotate(self) -> None:
+        with screen.waiting_for("looking for familiar actions"):
+            data = self.memory.transitions_at(np.arange(self.memory.num_transitions()))
+            starts = range(0, len(data), _ROWS_AT_ONCE)
+            parts = [self.familiar_actions(_next_states(data, start)) for start in starts]
+        self.memory.annotate(_FAMILIAR, np.concatenate(parts).astype(np.float32))
+
+    def familiar_actions(self, states: dict[str, np.ndarray]) -> np.ndarray:
+        """[B, A], True for the actions that are familiar in states [B, ...]; in each state one at least.
+
+        Where none is familiar enough, it is the most familiar one of those that the environment allows.
+        """
+        parameters = self.ap.algorithm.action_drop_method_parameters
+        if isinstance(parameters, NNImitationModelParameters):
+            network = self.networks["imitation_model"]
+            inputs = {name: states[name] for name in network.input_names}
+            familiarity, threshold = network.online_network.predict(inputs), parameters.mask_out_actions_threshold
+        else:
+            distances = nearest_distances(self._embedded(states), self._known_states)
+            familiarity, threshold = -distances, -parameters.average_dist_coefficient * self._mean_distance
+        mask_name = self.spaces.action_mask_name
+        possible = np.ones(familiarity.shape, bool) if mask_name is None else states[mask_name] > 0
+        return allowed_or_most_familiar(familiarity, threshold, possible)
+
+    def _embedded(self, states: dict[str, np.ndarray]) -> np.ndarray:
+        """[B, D], the points whose distances count."""
+        model = self.networks.get("reward_model")
+        if model is not None and self.ap.algorithm.action_drop_method_parameters.use_state_embedding_instead_of_state:
+            return model.embedding({name: states[name] for name in model.input_names})
+        names = self.update_loop.input_names
+        return np.concatenate([np.reshape(states[name], (len(states[name]), -1)) for name in names], axis=1)
+
+    @cached_property
+    def _training_states(self) -> tuple[np.ndarray, np.ndarray]:
+        data = self.memory.transitions_at(np.arange(self.memory.num_training_transitions()))
+        starts = range(0, len(data), _ROWS_AT_ONCE)
+        return np.concatenate([self._embedded(_states(data, start)) for start in starts]), data.action_column
+
+    @cached_property
+    def _known_states(self) -> list[np.ndarray]:
+        """For each action the states [N, D] in which it was taken, of those to train on."""
+        points, actions = self._training_states
+        size = self.ap.algorithm.action_drop_method_parameters.knn_size
+        return [points[actions == action][-size:] for action in range(self.spaces.action.num_actions)]
+
+    @cached_property
+    def _mean_distance(self) -> float:
+        """The mean distance between a state of the data and the nearest one in which an action was taken."""
+        points, _ = self._training_states
+        starts = range(0, len(points), _ROWS_AT_ONCE)
+        parts = [nearest_distances(points[start : start + _ROWS_AT_ONCE], self._known_states) for start in starts]
+        distances = np.concatenate(parts)
+        return float(distances[np.isfinite(distances)].mean())
+
+    def select_actions(self, next_states: dict[str, np.ndarray], q_st_plus_1: np.ndarray) -> np.ndarray:
+        values = self.networks["main"].online_network.predict(next_states)
+        return np.argmax(np.where(self.familiar_actions(next_states), values, -np.inf), axis=1)
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        return {**super().learning_columns(batch), "extra/familiar": batch.info(_FAMILIAR)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        for name in ("_training_states", "_known_states", "_mean_distance"):
+            vars(self).pop(name, None)
+        if state["memory"] is None and self.training_has_begun and not self.evaluates_only:
+            self._annotate()  # the data have come from their file again
+
+
+def _states(data: Batch, start: int) -> dict[str, np.ndarray]:
+    return {name: column[start : start + _ROWS_AT_ONCE] for name, column in data.state_columns.items()}
+
+
+def _next_states(data: Batch, start: int) -> dict[str, np.ndarray]:
+    return {name: column[start : start + _ROWS_AT_ONCE] for name, column in data.next_state_columns.items()}

@@ -1,0 +1,43 @@
+"""Actions that a data set knows, and the maximum over them (Fujimoto, Meger and Precup 2019)."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from rl_coach.architectures.policies import MASKED_LOGIT
+from rl_coach.architectures.update import LearningBatch
+
+
+def greedy_among_familiar(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch) -> Any:
+    """argmax of the online network's Q [B, A] over the actions of which ``extra['familiar']`` [B, A] is 1."""
+    return ops.argmax(ops.where(batch.extra["familiar"] > 0, q_online, MASKED_LOGIT), axis=-1)
+
+
+def nearest_distances(points: np.ndarray, known: Sequence[np.ndarray]) -> np.ndarray:
+    """[B, A] Euclidean distances between points [B, D] and the nearest of each of A sets of points [N, D]; infinite for
+    a set without any."""
+    points = np.asarray(points, np.float64)
+    columns = []
+    for others in known:
+        if not len(others):
+            columns.append(np.full(len(points), np.inf))
+            continue
+        others = np.asarray(others, np.float64)
+        squares = (points**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * points @ others.T
+        columns.append(np.sqrt(np.maximum(squares.min(axis=1), 0)))
+    return np.stack(columns, axis=1)
+
+
+def allowed_or_most_familiar(familiarity: np.ndarray, threshold: float, possible: np.ndarray) -> np.ndarray:
+    """[B, A], True for the possible actions that are familiar enough; where none is, for the most familiar of them.
+
+    :param familiarity: [B, A], the higher the more familiar
+    :param threshold: the least that is enough
+    :param possible: [B, A], True for actions that the environment allows
+    """
+    among_possible = np.where(possible, familiarity, -np.inf)
+    allowed = possible & (familiarity >= threshold)
+    best = among_possible.argmax(axis=1)[:, None] == np.arange(familiarity.shape[1])
+    return np.where(allowed.any(axis=1, keepdims=True), allowed, best)

@@ -1,0 +1,274 @@
+"""The graph of an agent that learns from a fixed data set (batch, or offline, reinforcement learning)."""
+
+from __future__ import annotations
+
+import copy
+import time
+from typing import Any
+
+from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.agents.core.learning import DataSetLearning
+from rl_coach.base_parameters import (
+    AgentParameters,
+    PresetValidationParameters,
+    ScheduleParameters,
+    TaskParameters,
+    VisualizationParameters,
+)
+from rl_coach.core_types import RunPhase, StepMethod, TrainingSteps
+from rl_coach.filters.filter import changes_nothing
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.building import as_int
+from rl_coach.level_manager import LevelManager
+from rl_coach.logger import screen
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.off_policy_evaluators.ope_manager import OpeManager
+from rl_coach.spaces import SpacesDefinition
+from rl_coach.utilities.requirements import number, steps, whole
+from rl_coach.utils import CoachError
+
+_COLUMNS = {
+    "ips": "Inverse Propensity Score",
+    "dm": "Direct Method Reward",
+    "dr": "Doubly Robust",
+    "seq_dr": "Sequential Doubly Robust",
+    "wis": "Weighted Importance Sampling",
+}
+
+
+class BatchRLGraphManager(BasicRLGraphManager):
+    """Graph of one agent that learns from a data set and, while it learns, never acts for more.
+
+    The data are, in this order: what the agent's memory loads from a file (``load_memory_from_file_path``), what
+    another agent generates while it learns in the environment, and what heatup plays at random. Training steps of the
+    schedule are epochs: ``TrainingSteps(10)`` are ten passes over the training part of the data. The rest of the
+    episodes, the newest, is kept back for off-policy evaluation after each period of training, if the agent has a
+    network ``reward_model`` and the data have the probabilities of the actions. With an environment, the simulator
+    evaluates too.
+
+    :param agent_params: the agent, with a memory of episodes
+    :param env_params: the environment; None where there are data alone
+    :param schedule_params: how long each part of the run is
+    :param vis_params: what is shown and written
+    :param preset_validation_params: what the preset must achieve in tests
+    :param name: the graph's name, part of the names of its files
+    :param spaces_definition: the spaces, where there is no environment that has them
+    :param reward_model_num_epochs: passes over the training data in which the reward model learns
+    :param train_to_eval_ratio: the share of the steps to train on
+    :param experience_generating_agent_params: the agent that generates the data, if one does
+    :param experience_generating_schedule_params: how long it learns
+    """
+
+    training_steps_are = "epochs"
+
+    constraints = {
+        "steps_between_evaluation_periods": steps(TrainingSteps, low=1),
+        "improve_steps": steps(TrainingSteps),
+        "reward_model_num_epochs": whole(0),
+        "train_to_eval_ratio": number(above=0, high=1),
+    }
+
+    def __init__(
+        self,
+        agent_params: AgentParameters,
+        env_params: Any,
+        schedule_params: ScheduleParameters,
+        vis_params: VisualizationParameters | None = None,
+        preset_validation_params: PresetValidationParameters | None = None,
+        name: str = "batch_rl_graph",
+        spaces_definition: SpacesDefinition | None = None,
+        reward_model_num_epochs: int = 100,
+        train_to_eval_ratio: float = 0.8,
+        experience_generating_agent_params: AgentParameters | None = None,
+        experience_generating_schedule_params: ScheduleParameters | None = None,
+    ):
+        super().__init__(agent_params, env_params, schedule_params, vis_params, preset_validation_params, name)
+        self.spaces_definition = spaces_definition
+        self.reward_model_num_epochs = reward_model_num_epochs
+        self.train_to_eval_ratio = train_to_eval_ratio
+        self.experience_generating_agent_params = experience_generating_agent_params
+        self.experience_generating_schedule_params = experience_generating_schedule_params
+        self.ope_manager: OpeManager | None = None
+        self._seed_of_data = 0
+        self._has_own_filter = False
+
+    # building
+
+    def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
+        if not (task_parameters.role.acts and task_parameters.role.trains):
+            raise CoachError("learning from a data set cannot be split into trainer and workers: leave out -dc and -n")
+        if self.experience_generating_agent_params is not None:
+            self._require_generator_that_fits()
+        if self.env_params is not None:
+            levels, environments = super()._create_graph(task_parameters)
+        else:
+            agent_seed = self.spawn_seed()
+            agent = self._create_agent(task_parameters)
+            agent.seed(agent_seed)
+            levels, environments = [LevelManager("main_level", agent, None, spaces_definition=self.spaces_definition)], []
+        if not isinstance(levels[0].acting_agent.learning, DataSetLearning):
+            agent_class = type(levels[0].acting_agent).__name__
+            raise CoachError(f"{agent_class} learns from what it has just played, not from a data set: choose another")
+        self._seed_of_data = as_int(self.spawn_seed())
+        return levels, environments
+
+    def _require_generator_that_fits(self) -> None:
+        """:raises CoachError: there is no environment to play in, or the data could not be handed over as they are"""
+        own, generating = self.agent_params, self.experience_generating_agent_params
+        if self.env_params is None or self.experience_generating_schedule_params is None:
+            raise CoachError("an agent that generates experience needs env_params and a schedule of its own")
+        if not isinstance(generating.memory, EpisodicExperienceReplayParameters):
+            raise CoachError(_memory_of_episodes("experience_generating_agent_params"))
+        if generating.output_filter is not None or own.output_filter is not None:
+            raise CoachError("where an agent generates experience for another, neither can have an output_filter")
+        if generating.input_filter is not None and not changes_nothing(generating.input_filter):
+            raise CoachError(
+                "experience_generating_agent_params.input_filter would change the data before the agent's own filter "
+                "does: leave it out, and put what both need into the environment's default_input_filter"
+            )
+
+    def _create_agent(self, task: TaskParameters) -> AgentInterface:
+        self.agent_params = copy.deepcopy(self.agent_params)
+        memory = self.agent_params.memory
+        self._has_own_filter = self.agent_params.input_filter is not None
+        if not isinstance(memory, EpisodicExperienceReplayParameters):
+            raise CoachError(_memory_of_episodes("agent_params"))
+        self.agent_params.is_batch_rl_training = True
+        memory.train_to_eval_ratio = self.train_to_eval_ratio
+        return super()._create_agent(task)
+
+    def documentation(self) -> dict[str, Any]:
+        return {
+            **super().documentation(),
+            "experience_generating_agent": self.experience_generating_agent_params,
+            "reward_model_num_epochs": self.reward_model_num_epochs,
+            "train_to_eval_ratio": self.train_to_eval_ratio,
+        }
+
+    # data
+
+    def _heat_up(self) -> None:
+        memory = self.get_agent().memory
+        if self._continues or not memory.num_transitions():  # otherwise a file was loaded
+            if self.experience_generating_agent_params is not None:
+                self._generate_experience()
+            elif self.env_params is not None:
+                super()._heat_up()
+        if not memory.num_training_transitions():
+            raise CoachError(
+                "there are no data to learn from: set agent_params.memory.load_memory_from_file_path, "
+                "experience_generating_agent_params or heatup_steps"
+            )
+        if "reward_model" in self.get_agent().networks:
+            self.get_agent().improve_reward_model(self.reward_model_num_epochs)
+
+    def _generate_experience(self) -> None:
+        """Let another agent learn in the environment, and take what it has played."""
+        generating = self._generating_graph()
+        progress = self.progress.get_state()
+        generating.progress, generating.run_status = self.progress, self.run_status
+        generating.other_fields = lambda: (("generates", "data"),)
+        screen.announce(f"{self.name}: {type(generating.get_agent()).__name__} generates experience")
+        try:
+            generating.heatup(generating.heatup_steps)
+            generating.improvement.begin()
+            generating.improvement.set_end(generating.improve_steps)
+            generating.train_and_act(generating.improve_steps)
+            if not generating.reset_required:
+                generating.handle_episode_ended()  # truncated
+        finally:
+            generating.close()
+            self.progress.set_state({**progress, "seconds": self.progress.seconds})
+        agent = self.get_agent()
+        own = agent.input_filter if self._has_own_filter else None
+        agent.experience.add_episodes(generating.get_agent().memory.get_all_complete_episodes(), own)
+
+    def _generating_graph(self) -> BasicRLGraphManager:
+        schedule, agent = self.experience_generating_schedule_params, self.experience_generating_agent_params
+        environment = copy.deepcopy(self.env_params)
+        environment.seed = None  # its own, not that of the environment to learn for
+        unseen = VisualizationParameters(dump_csv=False)
+        graph = BasicRLGraphManager(agent, environment, schedule, unseen, name="experience_generating_graph")
+        task = copy.copy(self.task_parameters)
+        task.seed, task.checkpoint_restore_path, task.checkpoint_save_secs = self._seed_of_data, None, None
+        graph.create_graph(task)
+        graph.get_agent().remember_probabilities()
+        return graph
+
+    # learning
+
+    @property
+    def _epoch(self) -> int:
+        return self.get_agent().batches.epoch
+
+    def _step(self) -> None:
+        if self._phase is not RunPhase.TRAIN:
+            super()._step()
+        elif time.monotonic() >= self._attention_at:
+            self.attend()
+
+    def _is_episode_endless(self) -> bool:
+        return self._phase is not RunPhase.TRAIN and super()._is_episode_endless()
+
+    def _train(self, level: LevelManager, at_most: int | None) -> int:
+        before = self._epoch
+        level.train()
+        return self._epoch - before
+
+    def _uncounted_updates(self) -> int:
+        return self.get_agent().optimizer_steps - self.total_steps_counters[RunPhase.TRAIN][TrainingSteps]
+
+    def advanced(self) -> tuple[str, int]:
+        return "Epoch", self.total_steps_counters[RunPhase.TRAIN][TrainingSteps]
+
+    # evaluation
+
+    def evaluate(self, steps: StepMethod) -> bool:
+        """Estimate the policy from the evaluation episodes while training is going on, and evaluate it in the
+        simulator, if there is one."""
+        is_training = self.improvement.end is not None
+        if is_training and "reward_model" in self.get_agent().networks:
+            self.run_off_policy_evaluation()
+        if self.env_params is not None:
+            return super().evaluate(steps)
+        if not is_training:
+            raise CoachError(f"graph '{self.name}' learns from data alone: it has no environment to evaluate in")
+        return False
+
+    def initialize_ope_models_and_stats(self) -> None:
+        """Keep the evaluation episodes, and predict their rewards with the reward model.
+
+        :raises CoachError: no episode was kept back, or the steps do not say how probable their actions were
+        """
+        agent = self.get_agent()
+        network, memory = agent.networks["reward_model"], agent.memory
+        memory.prepare_evaluation_dataset()
+        self.ope_manager = OpeManager(self.agent_params.network_wrappers["main"].softmax_temperature)
+        self.ope_manager.gather_static_shared_stats(
+            memory.evaluation_dataset_as_transitions,
+            self.agent_params.network_wrappers["reward_model"].batch_size,
+            network.online_network,
+            network.input_names,
+        )
+
+    def run_off_policy_evaluation(self) -> None:
+        """Estimate the agent's policy from the evaluation episodes, into the row of the epoch that has ended."""
+        if self.ope_manager is None:
+            self.initialize_ope_models_and_stats()
+        assert self.ope_manager is not None
+        agent = self.get_agent()
+        main = agent.networks["main"]
+        estimation = self.ope_manager.evaluate(
+            agent.memory.evaluation_dataset_as_episodes,
+            agent.memory.evaluation_dataset_as_transitions,
+            self.agent_params.network_wrappers["main"].batch_size,
+            self.agent_params.algorithm.discount,
+            main.online_network,
+            main.input_names,
+        )
+        for name, column in _COLUMNS.items():
+            self.log_signal(column, getattr(estimation, name))
+
+
+def _memory_of_episodes(whose: str) -> str:
+    return f"a data set consists of episodes: set {whose}.memory to EpisodicExperienceReplayParameters()"
