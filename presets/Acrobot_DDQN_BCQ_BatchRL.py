@@ -25,9 +25,7 @@ schedule_params.heatup_steps = EnvironmentSteps(DATASET_SIZE)
 agent_params = DDQNBCQAgentParameters()
 agent_params.network_wrappers["main"].batch_size = 128
 # an episode costs 100 to 500: values that start at 0 would be far too high
-agent_params.network_wrappers["main"].heads_parameters = [
-    QHeadParameters(output_bias_initializer=-100)
-]
+agent_params.network_wrappers["main"].heads_parameters = [QHeadParameters(output_bias_initializer=-100)]
 agent_params.algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(100)
 agent_params.algorithm.discount = 0.99
 agent_params.algorithm.action_drop_method_parameters = KNNParameters()

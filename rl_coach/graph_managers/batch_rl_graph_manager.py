@@ -105,7 +105,10 @@ class BatchRLGraphManager(BasicRLGraphManager):
             agent_seed = self.spawn_seed()
             agent = self._create_agent(task_parameters)
             agent.seed(agent_seed)
-            levels, environments = [LevelManager("main_level", agent, None, spaces_definition=self.spaces_definition)], []
+            levels, environments = (
+                [LevelManager("main_level", agent, None, spaces_definition=self.spaces_definition)],
+                [],
+            )
         if not isinstance(levels[0].acting_agent.learning, DataSetLearning):
             agent_class = type(levels[0].acting_agent).__name__
             raise CoachError(f"{agent_class} learns from what it has just played, not from a data set: choose another")
@@ -200,6 +203,16 @@ class BatchRLGraphManager(BasicRLGraphManager):
     @property
     def _epoch(self) -> int:
         return self.get_agent().batches.epoch
+
+    def train_and_act(self, steps: StepMethod) -> None:
+        """Learn for that many epochs.
+
+        :param steps: ``TrainingSteps``
+        :raises CoachError: other steps, of which none are taken
+        """
+        if not isinstance(steps, TrainingSteps):
+            raise CoachError(f"graph '{self.name}' trains in epochs: ask for TrainingSteps(n), not {steps!r}")
+        super().train_and_act(steps)
 
     def _step(self) -> None:
         if self._phase is not RunPhase.TRAIN:

@@ -9,8 +9,9 @@ import pytest
 
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.command_line import preset_catalogue
-from rl_coach.core_types import EnvironmentSteps
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.environments.environment import SingleLevelSelection
+from rl_coach.graph_managers.batch_rl_graph_manager import BatchRLGraphManager
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
@@ -27,6 +28,13 @@ def shortened(preset: str) -> Any:
     agents = [manager.agent_params] if hasattr(manager, "agent_params") else manager.agents_params.values()
     for agent in agents:
         _shorten(agent)
+    if isinstance(manager, BatchRLGraphManager):
+        manager.heatup_steps, manager.improve_steps = EnvironmentSteps(80), TrainingSteps(2)
+        manager.evaluation_steps, manager.reward_model_num_epochs = EnvironmentEpisodes(1), 1
+        if manager.experience_generating_agent_params is not None:
+            _shorten(manager.experience_generating_agent_params)
+            schedule = manager.experience_generating_schedule_params
+            schedule.heatup_steps, schedule.improve_steps = EnvironmentSteps(600), TrainingSteps(20)
     return manager
 
 
@@ -66,6 +74,11 @@ def test_starts_heats_up_and_trains(preset, tmp_path):
             raise
         pytest.skip(str(error))
     agents = list(manager.level_managers[0].agents.values())
+    if isinstance(manager, BatchRLGraphManager):
+        before = [weights_of(agent) for agent in agents]
+        manager.improve()
+        assert_trained(agents, before)
+        return
     manager.heatup(EnvironmentSteps(80))
     before = [weights_of(agent) for agent in agents]
     for _ in range(40):
@@ -73,6 +86,11 @@ def test_starts_heats_up_and_trains(preset, tmp_path):
         if all(agent.training_iteration for agent in agents):
             break
     manager.close()
+    assert_trained(agents, before)
+
+
+def assert_trained(agents: list[Any], before: list[list[np.ndarray]]) -> None:
+    """All networks are finite, and each agent has changed some since ``before``."""
     for agent, weights in zip(agents, before):
         after = weights_of(agent)
         assert agent.training_iteration > 0
