@@ -1,7 +1,7 @@
 """Batch-constrained double DQN learns Acrobot from what a double DQN played while it learned."""
 
-from rl_coach.agents.ddqn_bcq_agent import DDQNBCQAgentParameters, KNNParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
+from rl_coach.agents.ddqn_bcq_agent import DDQNBCQAgentParameters, KNNParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
 from rl_coach.base_parameters import PresetValidationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps

@@ -210,8 +210,8 @@ class Agent(CoachNames, AgentInterface):
         self.batches = self.make_batches()
         if self.ap.is_batch_rl_training and self.batches.epoch is None:
             raise CoachError(
-                f"agent '{self.name}' learns from {type(self.batches).__name__}, and batch reinforcement learning makes "
-                f"passes over single transitions: give its networks a middleware that is not recurrent"
+                f"agent '{self.name}' learns from {type(self.batches).__name__}, and batch reinforcement learning "
+                f"makes passes over single transitions: give its networks a middleware that is not recurrent"
             )
         if self.row_unit is RowUnit.EPOCH and self.batches.epoch is None:
             raise CoachError(
