@@ -36,7 +36,9 @@ main_network.learning_rate = 0.0001
 main_network.l2_regularization = 0.0001
 main_network.replace_mse_with_huber_loss = False
 main_network.softmax_temperature = 0.2
-algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(DATASET_SIZE / main_network.batch_size)
+# 312.5 updates, as Coach has it: every 313
+updates = DATASET_SIZE / main_network.batch_size
+algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(updates)  # type: ignore[arg-type]
 
 # predicts rewards for off-policy evaluation
 reward_model = agent_params.network_wrappers["reward_model"] = deepcopy(main_network)

@@ -103,21 +103,21 @@ class BatchRLGraphManager(BasicRLGraphManager):
             levels, environments = super()._create_graph(task_parameters)
         else:
             agent_seed = self.spawn_seed()
-            agent = self._create_agent(task_parameters)
-            agent.seed(agent_seed)
-            levels, environments = (
-                [LevelManager("main_level", agent, None, spaces_definition=self.spaces_definition)],
-                [],
-            )
-        if not isinstance(levels[0].acting_agent.learning, DataSetLearning):
-            agent_class = type(levels[0].acting_agent).__name__
-            raise CoachError(f"{agent_class} learns from what it has just played, not from a data set: choose another")
+            learner = self._create_agent(task_parameters)
+            learner.seed(agent_seed)
+            level = LevelManager("main_level", learner, None, spaces_definition=self.spaces_definition)
+            levels, environments = [level], []
+        agent: Any = levels[0].agent
+        if not isinstance(agent.learning, DataSetLearning):
+            played = f"{type(agent).__name__} learns from what it has just played, not from a data set"
+            raise CoachError(f"{played}: choose another agent")
         self._seed_of_data = as_int(self.spawn_seed())
         return levels, environments
 
     def _require_generator_that_fits(self) -> None:
         """:raises CoachError: there is no environment to play in, or the data could not be handed over as they are"""
         own, generating = self.agent_params, self.experience_generating_agent_params
+        assert generating is not None
         if self.env_params is None or self.experience_generating_schedule_params is None:
             raise CoachError("an agent that generates experience needs env_params and a schedule of its own")
         if not isinstance(generating.memory, EpisodicExperienceReplayParameters):
@@ -188,6 +188,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
 
     def _generating_graph(self) -> BasicRLGraphManager:
         schedule, agent = self.experience_generating_schedule_params, self.experience_generating_agent_params
+        assert schedule is not None and agent is not None
         environment = copy.deepcopy(self.env_params)
         environment.seed = None  # its own, not that of the environment to learn for
         unseen = VisualizationParameters(dump_csv=False)
