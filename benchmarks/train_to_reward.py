@@ -77,7 +77,8 @@ def reaches(rewards: list[float], threshold: float) -> bool:
 def episodes_of(graph_manager: Any) -> int:
     """The episodes of heatup and training, which a preset's limit counts."""
     counters = graph_manager.total_steps_counters
-    return sum(counters[phase][EnvironmentEpisodes] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
+    played = sum(counters[phase][EnvironmentEpisodes] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
+    return int(played + graph_manager.improvement.epochs)
 
 
 def watch(graph_manager: Any) -> list[float]:

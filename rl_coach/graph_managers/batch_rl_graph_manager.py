@@ -22,7 +22,9 @@ from rl_coach.graph_managers.building import as_int
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
-from rl_coach.off_policy_evaluators.ope_manager import OpeManager
+from rl_coach.off_policy_evaluators.estimators import effective_sample_size, log_weights
+from rl_coach.off_policy_evaluators.ope_manager import OpeEstimation, OpeManager
+from rl_coach.off_policy_evaluators.recorded_episodes import recorded
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utilities.requirements import number, steps, whole
 from rl_coach.utils import CoachError
@@ -34,13 +36,18 @@ _COLUMNS = {
     "seq_dr": "Sequential Doubly Robust",
     "wis": "Weighted Importance Sampling",
 }
+_COLUMNS_OF_DEPLOYED = {
+    "seq_dr": "Sequential Doubly Robust of Deployed Policy",
+    "wis": "Weighted Importance Sampling of Deployed Policy",
+}
+_SAMPLE_SIZE = "Effective Sample Size of Deployed Policy"
 
 
 class BatchRLGraphManager(BasicRLGraphManager):
     """Graph of one agent that learns from a data set and, while it learns, never acts for more.
 
-    The data are, in this order: what the agent's memory loads from a file (``load_memory_from_file_path``), what
-    another agent generates while it learns in the environment, and what heatup plays at random. Training steps of the
+    The data are what the agent's memory loads from a file (``load_memory_from_file_path``); otherwise what another
+    agent plays while it learns in the environment; otherwise what heatup plays at random. Training steps of the
     schedule are epochs: ``TrainingSteps(10)`` are ten passes over the training part of the data. The rest of the
     episodes, the newest, is kept back for off-policy evaluation after each period of training, if the agent has a
     network ``reward_model`` and the data have the probabilities of the actions. With an environment, the simulator
@@ -148,21 +155,32 @@ class BatchRLGraphManager(BasicRLGraphManager):
             "train_to_eval_ratio": self.train_to_eval_ratio,
         }
 
+    def setup_logger(self) -> None:
+        super().setup_logger()
+        if self._estimates:  # the header has all columns from the first row on
+            self.get_agent().agent_logger.add_columns([*_COLUMNS_OF_DEPLOYED.values(), _SAMPLE_SIZE])
+
+    @property
+    def _estimates(self) -> bool:
+        """True if off-policy evaluation is possible."""
+        return "reward_model" in self.get_agent().networks
+
     # data
 
     def _heat_up(self) -> None:
-        memory = self.get_agent().memory
-        if self._continues or not memory.num_transitions():  # otherwise a file was loaded
-            if self.experience_generating_agent_params is not None:
+        memory, algorithm = self.get_agent().memory, self.agent_params.algorithm
+        is_recorded = algorithm.load_memory_from_file_path or self.agent_params.memory.load_memory_from_file_path
+        if self.experience_generating_agent_params is not None:
+            if not memory.num_transitions():
                 self._generate_experience()
-            elif self.env_params is not None:
-                super()._heat_up()
+        elif self.env_params is not None and not is_recorded:
+            super()._heat_up()
         if not memory.num_training_transitions():
             raise CoachError(
                 "there are no data to learn from: set agent_params.memory.load_memory_from_file_path, "
                 "experience_generating_agent_params or heatup_steps"
             )
-        if "reward_model" in self.get_agent().networks:
+        if self._estimates:
             self.get_agent().improve_reward_model(self.reward_model_num_epochs)
 
     def _generate_experience(self) -> None:
@@ -241,7 +259,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         """Estimate the policy from the evaluation episodes while training is going on, and evaluate it in the
         simulator, if there is one."""
         is_training = self.improvement.end is not None
-        if is_training and "reward_model" in self.get_agent().networks:
+        if is_training and self._estimates:
             self.run_off_policy_evaluation()
         if self.env_params is not None:
             return super().evaluate(steps)
@@ -266,22 +284,35 @@ class BatchRLGraphManager(BasicRLGraphManager):
         )
 
     def run_off_policy_evaluation(self) -> None:
-        """Estimate the agent's policy from the evaluation episodes, into the row of the epoch that has ended."""
+        """Estimate the agent's policy from the evaluation episodes, into the row of the epoch that has ended.
+
+        The policy is softmax(Q / ``softmax_temperature``), as in Coach; and the greedy one, which is what a trained
+        agent deploys, with the number of episodes that the estimate is worth.
+        """
         if self.ope_manager is None:
             self.initialize_ope_models_and_stats()
         assert self.ope_manager is not None
-        agent = self.get_agent()
+        deployed = copy.copy(self.ope_manager)
+        deployed.temperature = 0
+        for manager, columns in ((self.ope_manager, _COLUMNS), (deployed, _COLUMNS_OF_DEPLOYED)):
+            estimation = self._estimated_by(manager)
+            for name, column in columns.items():
+                self.log_signal(column, getattr(estimation, name))
+        # the ratios of the deployed policy are those that were written last
+        data = recorded(self.get_agent().memory.evaluation_dataset_as_episodes, self.agent_params.algorithm.discount)
+        self.log_signal(_SAMPLE_SIZE, effective_sample_size(log_weights(data.log_ratios, data.mask)[:, -1]))
+
+    def _estimated_by(self, manager: OpeManager) -> OpeEstimation:
+        agent, parameters = self.get_agent(), self.agent_params
         main = agent.networks["main"]
-        estimation = self.ope_manager.evaluate(
+        return manager.evaluate(
             agent.memory.evaluation_dataset_as_episodes,
             agent.memory.evaluation_dataset_as_transitions,
-            self.agent_params.network_wrappers["main"].batch_size,
-            self.agent_params.algorithm.discount,
+            parameters.network_wrappers["main"].batch_size,
+            parameters.algorithm.discount,
             main.online_network,
             main.input_names,
         )
-        for name, column in _COLUMNS.items():
-            self.log_signal(column, getattr(estimation, name))
 
 
 def _memory_of_episodes(whose: str) -> str:

@@ -145,6 +145,25 @@ class TestGreedy:
 
 
 class TestEGreedy:
+    @pytest.mark.parametrize(
+        ("values", "mask", "expected"),
+        [
+            (VALUES, None, [0.1, 0.7, 0.1, 0.1]),
+            (np.array([2.0, 1.0, 2.0, 2.0]), None, [0.3, 0.1, 0.3, 0.3]),  # ties share
+            (VALUES, np.array([1, 0, 1, 0]), [0.2, 0, 0.8, 0]),
+        ],
+    )
+    def test_it_can_tell_the_probabilities_of_all_that_it_might_have_drawn(self, values, mask, expected):
+        policy = in_phase(EGreedy(ACTIONS, ConstantSchedule(0.4), 0.05))
+        policy.tells_all_probabilities = True
+        counts = np.zeros(4)
+        for _ in range(4000):
+            assert policy.requires_action_values()
+            action, probabilities = policy.get_action(values, mask)
+            np.testing.assert_allclose(probabilities, expected, atol=1e-12)
+            counts[action] += 1
+        np.testing.assert_allclose(counts / 4000, expected, atol=0.03)
+
     def test_epsilon_1_is_uniform_and_0_greedy(self):
         always = e_greedy(1.0)
         always.epsilon_schedule = ConstantSchedule(1.0)
