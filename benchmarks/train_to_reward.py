@@ -75,7 +75,7 @@ def reaches(rewards: list[float], threshold: float) -> bool:
 
 
 def episodes_of(graph_manager: Any) -> int:
-    """The episodes of heatup and training, which a preset's limit counts."""
+    """The episodes of heatup and training, which a preset's limit counts; of a data set, each pass over it as one."""
     counters = graph_manager.total_steps_counters
     played = sum(counters[phase][EnvironmentEpisodes] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
     return int(played + graph_manager.improvement.epochs)
