@@ -259,7 +259,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         """Estimate the policy from the evaluation episodes while training is going on, and evaluate it in the
         simulator, if there is one."""
         is_training = self.improvement.end is not None
-        if is_training and self._estimates:
+        if is_training:
             self.run_off_policy_evaluation()
         if self.env_params is not None:
             return super().evaluate(steps)
@@ -284,11 +284,17 @@ class BatchRLGraphManager(BasicRLGraphManager):
         )
 
     def run_off_policy_evaluation(self) -> None:
-        """Estimate the agent's policy from the evaluation episodes, into the row of the epoch that has ended.
+        """Estimate the agent's policy from the evaluation episodes, into the row of the epoch that has ended, if there
+        is a reward model; then have the agent make estimates of its own, which most agents do not.
 
         The policy is softmax(Q / ``softmax_temperature``), as in Coach; and the greedy one, which is what a trained
         agent deploys, with the number of episodes that the estimate is worth.
         """
+        if self._estimates:
+            self._estimate()
+        self.get_agent().run_off_policy_evaluation()
+
+    def _estimate(self) -> None:
         if self.ope_manager is None:
             self.initialize_ope_models_and_stats()
         assert self.ope_manager is not None

@@ -96,6 +96,7 @@ def test_phases_by_episodes_come_one_at_a_time():
         (TrainingSteps(50), 8, 8, 52, 5, (3, False)),
         (TrainingSteps(50), 8, 2, 52, 5, (2, False)),
         (TrainingSteps(50), 8, 8, 130, 5, (1, False)),  # overdue
+        (TrainingSteps(312.5), 32, 32, 300, 0, (13, False)),  # a fraction, as in presets for data sets
     ],
 )
 def test_updates_are_cut_where_targets_are_due_in_between(targets, updates_a_phase, wanted, iteration, last, expected):
