@@ -131,11 +131,6 @@ class BatchRLGraphManager(BasicRLGraphManager):
             raise CoachError(_memory_of_episodes("experience_generating_agent_params"))
         if generating.output_filter is not None or own.output_filter is not None:
             raise CoachError("where an agent generates experience for another, neither can have an output_filter")
-        if generating.input_filter is not None and not changes_nothing(generating.input_filter):
-            raise CoachError(
-                "experience_generating_agent_params.input_filter would change the data before the agent's own filter "
-                "does: leave it out, and put what both need into the environment's default_input_filter"
-            )
 
     def _create_agent(self, task: TaskParameters) -> AgentInterface:
         self.agent_params = copy.deepcopy(self.agent_params)
@@ -214,6 +209,13 @@ class BatchRLGraphManager(BasicRLGraphManager):
         task = copy.copy(self.task_parameters)
         task.seed, task.checkpoint_restore_path, task.checkpoint_save_secs = self._seed_of_data, None, None
         graph.create_graph(task)
+        is_changed = agent.input_filter is not None or self._has_own_filter
+        if is_changed and not changes_nothing(graph.get_agent().input_filter):
+            graph.close()
+            raise CoachError(
+                "the input_filter of the agent that generates experience would change the data before the agent's own "
+                "does: give neither one, and the environment a default_input_filter with what both need"
+            )
         graph.get_agent().remember_probabilities()
         return graph
 

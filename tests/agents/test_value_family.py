@@ -18,7 +18,13 @@ from rl_coach.agents.pal_agent import PALAlgorithmParameters, advantage_learning
 from rl_coach.agents.qr_dqn_agent import quantile_regression_rule
 from rl_coach.agents.rules.categorical_dqn import categorical_rule
 from rl_coach.agents.rules.nec import neural_episodic_control_rule
-from rl_coach.agents.rules.q_learning import greedy_by_target, munchausen_rule, q_lambda_rule, q_learning_rule
+from rl_coach.agents.rules.q_learning import (
+    conservative_rule,
+    greedy_by_target,
+    munchausen_rule,
+    q_lambda_rule,
+    q_learning_rule,
+)
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import (
     CategoricalQHeadParameters,
@@ -96,6 +102,13 @@ def munchausen(weights: Weights, target: Weights, fixed: Weights, row: Row) -> f
     following, policy = outputs(target, row["next_state"]), soft_policy(target, row["next_state"])
     y += row["discount"] * (policy * (following - TEMPERATURE * np.log(policy))).sum()
     return (y - outputs(weights, row["state"])[row["action"]]) ** 2
+
+
+def conservative(weights: Weights, target: Weights, fixed: Weights, row: Row) -> float:
+    """Kumar et al. 2020, equation 4, the sum over actions as it is written there."""
+    q = outputs(weights, row["state"])
+    gap = float(np.log(np.exp(q).sum())) - q[row["action"]]
+    return (double_dqn(fixed, target, row) - q[row["action"]]) ** 2 + ALPHA * gap
 
 
 def bounded_log_policy(target: Weights, row: Row) -> float:
@@ -194,6 +207,11 @@ CASES: dict[str, tuple[Callable[[], Any], UpdateRule, Callable[..., float]]] = {
         lambda *a: advantage(*a, persistent=True),
     ),
     "lambda-returns": (QHeadParameters, q_lambda_rule(False, 0.5), q_lambda),
+    "conservative": (
+        QHeadParameters,
+        conservative_rule(q_learning_rule(False, None, greedy_by_online, True), ALPHA, None),
+        conservative,
+    ),
     "munchausen": (
         QHeadParameters,
         munchausen_rule(TEMPERATURE, ALPHA, SMALLEST_LOG_POLICY, False, None),
@@ -442,6 +460,7 @@ class Values:
 MASKED_RULES: dict[str, Callable[[str | None], UpdateRule]] = {
     "mixed monte carlo": lambda mask: mixed_monte_carlo_rule(MIXING, False, mask),
     "persistent advantage learning": lambda mask: advantage_learning_rule(advantage_parameters(True), False, mask),
+    "conservative": lambda mask: conservative_rule(q_learning_rule(False, mask, greedy_by_online, True), ALPHA, mask),
     "munchausen": lambda mask: munchausen_rule(TEMPERATURE, ALPHA, SMALLEST_LOG_POLICY, False, mask),
     "categorical": lambda mask: categorical_rule(SUPPORT, mask, greedy_by_target, False),
     "double categorical": lambda mask: categorical_rule(SUPPORT, mask, greedy_by_online, True),

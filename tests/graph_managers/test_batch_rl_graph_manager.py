@@ -236,6 +236,15 @@ def test_what_cannot_be_is_refused_in_a_line(tmp_path):
     filtered.input_filter.add_reward_filter("rescale", RewardRescaleFilter(2))
     generator = {"experience_generating_schedule_params": schedule(TrainingSteps(1))}
     refused("would change the data before", experience_generating_agent_params=filtered, **generator)
+    environment = SmallEnvironmentParameters(Bandit)
+    environment.default_input_filter = filtered.input_filter
+    refused(
+        "would change the data before",
+        copy.deepcopy(filtered),
+        experience_generating_agent_params=learner(),
+        env_params=environment,
+        **generator,
+    )
     refused("needs env_params and a schedule of its own", experience_generating_agent_params=learner())
     with pytest.raises(CoachError, match=r"trains in epochs: ask for TrainingSteps\(n\), not EnvironmentSteps\(5\)"):
         batch_graph(tmp_path).train_and_act(EnvironmentSteps(5))

@@ -18,7 +18,13 @@ from rl_coach.utils import import_file
 
 SETTINGS = json.loads(pathlib.Path(__file__).with_name("coach_1_0_1.json").read_text(encoding="utf-8"))
 PRESETS = preset_catalogue.list_all_presets()
-OF_NEWER_ALGORITHMS = {"CartPole_BC", "CartPole_IMPALA", "CartPole_MunchausenDQN", "CartPole_PQN"}
+OF_NEWER_ALGORITHMS = {
+    "CartPole_BC",
+    "CartPole_DiscreteCQL_BatchRL",
+    "CartPole_IMPALA",
+    "CartPole_MunchausenDQN",
+    "CartPole_PQN",
+}
 OF_SEVERAL_AGENTS = {"ConnectFour_SelfPlay", "Pistonball_PPO", "Spread_PPO", "Tag_DQN", "TicTacToe_SelfPlay"}
 SCHEDULE = ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps")
 

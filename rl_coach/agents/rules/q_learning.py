@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Callable
 
 from rl_coach.architectures.policies import MASKED_LOGIT
@@ -81,6 +82,28 @@ def q_learning_rule(
         return q_learning_update(ops, target_tm1, q_tm1, batch, is_huber, loss_weight, mean)
 
     return rule
+
+
+def conservative_rule(rule: UpdateRule, alpha: float, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:
+    """A rule of Q-learning whose loss has alpha * mean(log sum_a exp Q(s, a) - Q(s, a of the data)) added (Kumar et al.
+    2020, "Conservative Q-learning for offline reinforcement learning", equation 4).
+
+    It logs that mean, the gap, as ``Conservative Gap``.
+
+    :param rule: gives the loss of network ``main``
+    :param alpha: the weight of the gap
+    :param mask_name: the observation that masks actions, if there is one
+    :param loss_weight: the head's
+    """
+
+    def conservative(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        update = rule(ops, networks, batch)
+        q = allowed_values(ops, networks["main"].online(batch.states)[0]["q"], batch.states, mask_name)
+        gap = weighted_mean(ops, ops.logsumexp(q, axis=-1) - select(ops, q, batch.actions), batch.weights)
+        losses = {**update.losses, "main": update.losses["main"] + loss_weight * alpha * gap}
+        return replace(update, losses=losses, signals={**update.signals, "Conservative Gap": gap})
+
+    return conservative
 
 
 def munchausen_rule(
