@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import time
@@ -113,10 +114,13 @@ class RolloutWorker:
         agent.signals.reports = self._reports
         self._stretches: list[dict[str, Any]] = []
         agent.experience.stretches = self._stretches
+        # one prediction for a chunk instead of one for each transition
+        self._prioritize, agent.experience.prioritize = agent.experience.prioritize, None
+        self._num_workers = max(1, int(blueprint["num_workers"]))
+        agent.exploration_policy.set_worker(worker_index(name, self._num_workers), self._num_workers)
         self._run, self._name = run, name
         self._is_synchronous = bool(blueprint["is_synchronous"])
         self._chunk_rows = int(blueprint["chunk_rows"])
-        self._num_workers = max(1, int(blueprint["num_workers"]))
         self._segment_steps = blueprint["segment_steps"]
         self._policy_at = time.monotonic()
         self._segment_ended_at: float | None = None  # the last one by the present policy
@@ -299,7 +303,9 @@ class RolloutWorker:
             return
         waited, self._waited_since_chunk = self._waited_since_chunk, 0.0
         gathered = {name: getattr(self._agent, name).take_gathered() for name in FILTERS}
-        about = about_played(self._reports, self._stretches, {name: state for name, state in gathered.items() if state})
+        sent = {filter_name: state for filter_name, state in gathered.items() if state}
+        priorities = None if columns is None or self._prioritize is None else self._prioritize(columns)
+        about = about_played(self._reports, self._stretches, sent, priorities)
         about["waited"] = float(min(1.0, waited / max(1e-9, self._sent_at - now)))
         self._reports.clear()
         self._stretches.clear()
@@ -405,6 +411,13 @@ def worker_seed(seed: int | None, name: str) -> int | None:
     if seed is None:
         return None
     return int(np.random.SeedSequence([seed, *name.encode()]).generate_state(1)[0])
+
+
+def worker_index(name: str, num_workers: int) -> int:
+    """The number that a worker's name ends with, modulo ``num_workers``: Coach 1.0.1's flags name a worker after its
+    process. 0 for a name without a number."""
+    number = re.search(r"\d+$", name)
+    return int(number.group()) % num_workers if number else 0
 
 
 def rollout_worker(

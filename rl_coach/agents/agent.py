@@ -810,9 +810,13 @@ class Agent(CoachNames, AgentInterface):
 
         :raises CoachError: it does not fit itself, the agent's spaces or the memory; nothing has been changed then
         """
-        require_sound(played, self.memory_spaces, receives_episodes(self.memory), self.experience.most_steps_ahead)
+        experience = self.experience
+        require_sound(
+            played, self.memory_spaces, receives_episodes(self.memory), experience.most_steps_ahead,
+            has_priorities=experience.prioritize is not None,
+        )  # fmt: skip
         self.learning.require_fitting(played)
-        self.experience.store_played(played, self.filters)
+        experience.store_played(played, self.filters)
         self.clock.steps_at_once = max(self.clock.steps_at_once, played.steps)  # a step is compiled for the most
         self.count_played(played.steps)
         self.exploration_policy.advance(played.steps)

@@ -128,6 +128,13 @@ class ExplorationPolicy:
     def advance(self, steps: int) -> None:
         """Move schedules on by steps that were played elsewhere; ``get_action`` moves them on by its own."""
 
+    def set_worker(self, index: int, num_workers: int) -> None:
+        """Explore as one of several workers, for a policy by which each of them explores in another way. It is no part
+        of the state: the policies that a worker receives do not change it.
+
+        :param index: from 0 to ``num_workers`` - 1
+        """
+
     def action_choice(self) -> ActionChoice | None:
         """A deployed policy's choice from the agent's predictions, without exploration; None if it needs this
         policy. Call ``deployed_choice``, which knows whether a subclass chooses in another way."""

@@ -71,6 +71,7 @@ class Memory:
         ``receives_episodes``
     :cvar knows_episodes: it returns complete episodes in order; see ``returns_complete_episodes``
     :cvar has_priorities: its samples depend on ``update_priorities``
+    :cvar takes_first_priorities: it has ``set_first_priorities``
     :cvar samples_sequences: it has ``sample_sequences``
     :cvar allow_duplicates: a transition may be in one batch more than once
     :cvar max_n_step: the largest number of rewards that a transition may sum
@@ -80,6 +81,7 @@ class Memory:
     stores_episodes = False
     knows_episodes = False
     has_priorities = False
+    takes_first_priorities = False
     samples_sequences = False
     allow_duplicates = True
     max_n_step: float = math.inf
@@ -185,6 +187,10 @@ class Memory:
     def update_priorities(self, indices: np.ndarray, error_values: np.ndarray) -> None:
         """Set priorities from the errors [B] of sampled transitions, ``info('idx')`` [B] of their batch."""
         raise CoachError(f"{type(self).__name__} has no priorities; PrioritizedExperienceReplay has")
+
+    def set_first_priorities(self, error_values: np.ndarray) -> None:
+        """Set the priorities of the transitions stored last, from errors [N] in the order in which they were stored."""
+        raise CoachError(f"{type(self).__name__} takes no priorities; PrioritizedExperienceReplay does")
 
     def get_all_complete_episodes_transitions(self) -> Batch:
         """The transitions of the complete episodes in order."""

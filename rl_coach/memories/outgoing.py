@@ -29,6 +29,7 @@ class OutgoingMemoryParameters(MemoryParameters):
         self.stores_episodes = receives_episodes(own)
         self.knows_episodes = returns_complete_episodes(own)
         self.samples_sequences = bool(own.samples_sequences)
+        self.takes_first_priorities = bool(own.takes_first_priorities)
 
     @property
     def path(self) -> str:
@@ -42,6 +43,7 @@ class OutgoingMemory(Memory):
     :param stores_episodes: the trainer's memory stores whole episodes
     :param knows_episodes: the trainer's memory returns complete episodes
     :param samples_sequences: the trainer's memory samples sequences, for recurrent networks
+    :param takes_first_priorities: the trainer's memory takes the priorities that are sent with a chunk
     """
 
     def __init__(
@@ -50,11 +52,13 @@ class OutgoingMemory(Memory):
         stores_episodes: bool,
         samples_sequences: bool = False,
         knows_episodes: bool = False,
+        takes_first_priorities: bool = False,
     ):
         super().__init__(max_size)
         self.stores_episodes = stores_episodes
         self.samples_sequences = samples_sequences
         self.knows_episodes = knows_episodes
+        self.takes_first_priorities = takes_first_priorities
         self._episode_lengths: list[int] = []
 
     def store(self, transition: Transition) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class Played:
     :param reports: the episodes that ended
     :param filters: by the agent's attribute, what its filters' statistics have gathered since the last time
     :param stretches: what the agent needs to learn from each episode beside its transitions, if it needs anything
+    :param priorities: [N] the transitions' first priorities, from the process that played; None if it gives none
     """
 
     steps: int
@@ -38,6 +39,7 @@ class Played:
     reports: list[EpisodeReport] = field(default_factory=list)
     filters: dict[str, Any] = field(default_factory=dict)
     stretches: list[dict[str, Any]] = field(default_factory=list)
+    priorities: np.ndarray | None = None
 
 
 class Experience:
@@ -51,12 +53,15 @@ class Experience:
     :ivar remembers_action_info: what the agent knew when it acted is stored with each transition
     :ivar stretches: what another process needs to learn from each stored episode beside its transitions; None where
         this one learns
+    :ivar prioritize: the first priorities [N] of transitions, in place of those that the memory gives them; None where
+        the memory's count, or where a process gives them to whole chunks
     """
 
     def __init__(self, memory: Memory, algorithm: AlgorithmParameters):
         self._memory: Any = memory
         self._algorithm = algorithm
         self.stretches: list[dict[str, Any]] | None = None
+        self.prioritize: Callable[[Batch], np.ndarray] | None = None
         self.most_steps_ahead = _MOST_STEPS_AHEAD
         self.remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
 
@@ -107,14 +112,20 @@ class Experience:
             transition.info[stored_state(name)] = state[0]
         buffer = episode.buffer
         buffer.insert(transition)
-        memory, algorithm = self._memory, self._algorithm
+        algorithm = self._algorithm
         if self._receives_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
             return
         if algorithm.n_step <= 1:
-            memory.store(transition)
+            self._store([transition])
         elif len(buffer.transitions) - episode.num_stored >= algorithm.n_step:
-            memory.store(buffer.n_step_transition(episode.num_stored))
+            self._store([buffer.n_step_transition(episode.num_stored)])
             episode.num_stored += 1
+
+    def _store(self, transitions: list[Transition]) -> None:
+        for transition in transitions:
+            self._memory.store(transition)
+        if self.prioritize is not None and transitions:
+            self._memory.set_first_priorities(self.prioritize(Batch(transitions)))
 
     @staticmethod
     def _add_action_info(transition: Transition, episode: EpisodeInProgress) -> None:
@@ -135,8 +146,7 @@ class Experience:
         buffer = episode.buffer
         self._end(buffer)
         if not self._stores_whole_episodes and self._algorithm.n_step > 1:
-            for row in range(episode.num_stored, buffer.length()):
-                self._memory.store(buffer.n_step_transition(row))
+            self._store([buffer.n_step_transition(row) for row in range(episode.num_stored, buffer.length())])
             episode.num_stored = buffer.length()
         is_empty = buffer.is_empty()
         total = episode.return_before + episode.discount_before * self._compute_returns(buffer)
@@ -189,8 +199,7 @@ class Experience:
             if self.stretches is not None and not buffer.is_empty():
                 self.stretches.append(episode.about_buffer())
         elif self._stores_whole_episodes:
-            for transition in buffer.transitions:
-                self._memory.store(transition)
+            self._store(buffer.transitions)
 
     def go_on_with(self, episode: EpisodeInProgress) -> None:
         """Go on with an episode of a checkpoint."""
@@ -210,6 +219,8 @@ class Experience:
                 filters[name].merge_gathered(gathered)
             if played.columns is not None:
                 self._memory.store_columns(played.columns, played.episode_lengths or None)
+            if played.priorities is not None:
+                self._memory.set_first_priorities(played.priorities)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             for name, state in before.items():
                 filters[name].set_state(state)

@@ -24,24 +24,29 @@ _LEARNED_FROM = ("all_action_probabilities", "action_value", "state_value", "max
 _MOST_INFO_COLUMNS, _MOST_INFO_BYTES = 256, 1 << 16
 
 
-def require_sound(played: Played, spaces: SpacesDefinition, stores_episodes: bool, most_steps_ahead: int) -> None:
+def require_sound(
+    played: Played, spaces: SpacesDefinition, stores_episodes: bool, most_steps_ahead: int, has_priorities: bool = False
+) -> None:
     """Compare what was played with itself and with the agent's spaces.
 
     :param spaces: those of stored transitions
     :param stores_episodes: it has whole episodes
     :param most_steps_ahead: steps whose transitions may come later
+    :param has_priorities: it has the first priority of each transition
     :raises CoachError: it does not fit
     """
     try:
-        refuse(_unmet(played, spaces, stores_episodes, most_steps_ahead))
+        refuse(_unmet(played, spaces, stores_episodes, most_steps_ahead, has_priorities))
     except UNREADABLE as error:
         if isinstance(error, CoachError):
             raise
         raise CoachError(f"what was played is not readable: {type(error).__name__} {error}") from error
 
 
-def _unmet(played: Played, spaces: SpacesDefinition, stores_episodes: bool, most_steps_ahead: int) -> Iterator[str]:
-    yield from _unmet_by_counts(played, stores_episodes, most_steps_ahead)
+def _unmet(
+    played: Played, spaces: SpacesDefinition, stores_episodes: bool, most_steps_ahead: int, has_priorities: bool
+) -> Iterator[str]:
+    yield from _unmet_by_counts(played, stores_episodes, most_steps_ahead, has_priorities)
     for report in played.reports:
         if report.phase not in (RunPhase.HEATUP, RunPhase.TRAIN) or not is_count(report.length) or not report.length:
             yield f"an episode of {report.length!r} steps in phase {report.phase}"
@@ -52,7 +57,9 @@ def _unmet(played: Played, spaces: SpacesDefinition, stores_episodes: bool, most
         yield from _unmet_by_columns(played.columns, spaces)
 
 
-def _unmet_by_counts(played: Played, stores_episodes: bool, most_steps_ahead: int) -> Iterator[str]:
+def _unmet_by_counts(
+    played: Played, stores_episodes: bool, most_steps_ahead: int, has_priorities: bool
+) -> Iterator[str]:
     steps, lengths = played.steps, played.episode_lengths
     rows = 0 if played.columns is None else len(played.columns)
     if not is_count(steps) or not 0 < steps <= rows + most_steps_ahead:
@@ -63,6 +70,9 @@ def _unmet_by_counts(played: Played, stores_episodes: bool, most_steps_ahead: in
         yield f"{steps} steps, and {sum(lengths)} in whole episodes of {rows} rows"
     if len(played.stretches) not in (0, len(lengths)):
         yield f"{len(played.stretches)} places of {len(lengths)} episodes"
+    priorities, expected = 0 if played.priorities is None else len(played.priorities), rows if has_priorities else 0
+    if priorities != expected:
+        yield f"{priorities} priorities, the agent takes {expected}"
     if len(played.reports) > steps:
         yield f"{len(played.reports)} episodes that ended in {steps} steps"
 

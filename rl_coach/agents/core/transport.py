@@ -11,21 +11,27 @@ from rl_coach.agents.core.experience import Played
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.core_types import RunPhase
 from rl_coach.memories.backend.wire import UNREADABLE, Chunk, ChunkError
+from rl_coach.utilities.sound_values import is_finite
 
 FILTERS = ("input_filter", "output_filter", "pre_network_filter")
 """The filters of an agent, by the names of its attributes."""
-_ABOUT = {"reports", "stretches", "filters", "waited"}
+_ABOUT = {"reports", "stretches", "filters", "priorities", "waited"}
 
 
 def about_played(
-    reports: list[EpisodeReport], stretches: list[dict[str, Any]], filters: dict[str, Any]
+    reports: list[EpisodeReport],
+    stretches: list[dict[str, Any]],
+    filters: dict[str, Any],
+    priorities: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """Reports and statistics that go with a chunk beside its transitions, as plain data.
 
     :param reports: the episodes that ended
     :param stretches: what the agent needs to know of each episode that is sent; see ``Played``
     :param filters: statistics that were gathered, by the agent's attribute
+    :param priorities: [N] of the transitions; None leaves them to the trainer's memory
     """
+    given = {} if priorities is None else {"priorities": np.asarray(priorities, np.float32)}
     return {
         "reports": [
             [report.phase.name, report.length, _number(report.reward), _number(report.shaped_reward), report.signals]
@@ -33,6 +39,7 @@ def about_played(
         ],
         "stretches": list(stretches) if any(stretches) else [],
         "filters": filters,
+        **given,
     }
 
 
@@ -57,7 +64,8 @@ def played_in(chunk: Chunk) -> Played:
         waited = about.get("waited", 0.0)
         if not (isinstance(waited, float) and 0.0 <= waited <= 1.0):
             raise ChunkError("garbage", f"a share of {str(waited)[:40]!r}")
-        return Played(chunk.steps, chunk.episode_lengths, chunk.columns, reports, filters, stretches)
+        priorities = _priorities(about["priorities"]) if "priorities" in about else None
+        return Played(chunk.steps, chunk.episode_lengths, chunk.columns, reports, filters, stretches, priorities)
     except UNREADABLE as error:
         if isinstance(error, ChunkError):
             raise
@@ -76,6 +84,13 @@ def _samples(column: Any) -> np.ndarray:
     if np.ndim(_of_kind(np.ndarray, column)) != 1:
         raise ChunkError("garbage", f"a signal's samples have the shape {np.shape(column)}")
     return column.astype(np.float64)
+
+
+def _priorities(values: Any) -> np.ndarray:
+    # One that is too large would be all that is sampled, and one that is not a number would spoil the sum of all.
+    if np.ndim(_of_kind(np.ndarray, values)) != 1 or not is_finite(values) or values.min(initial=0) < 0:
+        raise ChunkError("garbage", f"priorities of {str(values)[:40]}")
+    return values.astype(np.float64)
 
 
 def _of_kind(kind: type, value: Any) -> Any:

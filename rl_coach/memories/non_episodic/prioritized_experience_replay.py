@@ -270,9 +270,10 @@ class SmallestValue:
 class PrioritizedExperienceReplay(ExperienceReplay):
     """Transitions sampled in proportion to (|error| + epsilon) ** alpha.
 
-    A new transition gets the highest priority seen so far, so that each is likely to be seen once. A batch carries
-    ``info('idx')``, to hand back to ``update_priorities``, and ``info('weight')``, the importance-sampling weights
-    (N P(i)) ** -beta over the largest weight in the memory.
+    A new transition gets the highest priority seen so far, so that each is likely to be seen once;
+    ``set_first_priorities`` replaces it where the error is known. A batch carries ``info('idx')``, to hand back to
+    ``update_priorities``, and ``info('weight')``, the importance-sampling weights (N P(i)) ** -beta over the largest
+    weight in the memory.
 
     :param max_size: ``(MemoryGranularity.Transitions, number)``; beyond it the oldest go
     :param alpha: 0 samples uniformly, 1 in proportion to the errors
@@ -283,6 +284,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
     """
 
     has_priorities = True
+    takes_first_priorities = True
 
     def __init__(
         self,
@@ -340,6 +342,17 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         priorities = errors + self.epsilon
         self.maximal_priority = max(self.maximal_priority, float(np.maximum.reduce(priorities)))
         self._set_priorities(rows, priorities)
+
+    def set_first_priorities(self, error_values: np.ndarray) -> None:
+        """Set the priorities of the transitions stored last, in place of the highest one.
+
+        :param error_values: [N], zero or more, in the order in which the transitions were stored. If the memory has
+            fewer transitions, the first errors are those of transitions that have gone
+        :raises CoachError: an error is negative or not a number
+        """
+        length = self._store.length
+        newest = np.arange(max(0, length - len(error_values)), length)
+        self.update_priorities(self._store.rows(newest), error_values[len(error_values) - len(newest) :])
 
     def sample(self, size: int) -> Batch:
         """``size`` transitions, one from each of ``size`` equal segments of the priorities' sum.

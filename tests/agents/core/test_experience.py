@@ -16,6 +16,7 @@ from rl_coach.filters.reward.reward_normalization_filter import RewardNormalizat
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay
+from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
 from rl_coach.utils import CoachError
 
 SIZE = (MemoryGranularity.Transitions, 100)
@@ -111,3 +112,32 @@ def test_what_was_played_elsewhere_is_stored_with_its_statistics_or_not_at_all(f
         with pytest.raises(CoachError, match="picture"):
             experience.store_played(played, {"input_filter": receiver})
     assert memory.length() == 1 + fits and (str(receiver.get_state()) == before) is not fits
+
+
+def by_reward(batch: Batch) -> np.ndarray:
+    return np.abs(batch.rewards())
+
+
+@pytest.mark.parametrize(
+    "settings, lengths", [({}, [1, 2, 3, 3]), ({"n_step": 2}, [0, 1, 2, 3]),
+                          ({"store_transitions_only_when_episodes_are_terminated": True}, [0, 0, 0, 3])],
+)  # fmt: skip
+def test_transitions_get_their_first_priorities_when_they_are_stored(settings, lengths):
+    memory, experience, episode = parts(PrioritizedExperienceReplay(SIZE, alpha=1.0, epsilon=0.0), **settings)
+    experience.prioritize = by_reward
+    found = []
+    for number in range(3):
+        experience.add(step(number, reward=number + 1.0, is_last=number == 2), episode)
+        found.append(memory.length())
+    experience.finish(episode)
+    assert [*found, memory.length()] == lengths
+    assert memory.get_state()["priorities"].tolist() == memory.transitions.rewards().tolist()
+
+
+@pytest.mark.parametrize("size, kept", [(100, [1.0, 5.0, 0.0]), (2, [5.0, 0.0])])
+def test_what_was_played_elsewhere_has_the_priorities_that_came_with_it(size, kept):
+    memory = PrioritizedExperienceReplay((MemoryGranularity.Transitions, size), alpha=1.0, epsilon=0.0)
+    _, experience, _ = parts(memory)
+    columns = Batch([step(number) for number in range(3)])
+    experience.store_played(Played(3, [], columns, priorities=np.array([1.0, 5.0, 0.0])), {})
+    assert memory.get_state()["priorities"].tolist() == kept

@@ -13,7 +13,7 @@ from rl_coach.agents.core.experience import Played
 from rl_coach.agents.core.played_requirements import require_sound
 from rl_coach.agents.core.transport import about_played, played_in
 from rl_coach.core_types import Batch, RunPhase, Transition
-from rl_coach.memories.backend.wire import Chunk, ChunkError
+from rl_coach.memories.backend.wire import Chunk, ChunkError, pack, unpack
 from rl_coach.spaces import DiscreteActionSpace, RewardSpace, SpacesDefinition, StateSpace, VectorObservationSpace
 from rl_coach.utils import CoachError
 
@@ -45,12 +45,21 @@ def test_reports_arrive_as_they_were_sent():
     assert one.signals["Q"][0].tolist() == [1, 2]
 
 
+def test_priorities_arrive_as_they_were_sent():
+    found = played_in(chunk(unpack(pack(about_played([], [], {}, np.array([0.5, 2.0**32]))))))
+    assert found.priorities is not None and found.priorities.tolist() == [0.5, 2.0**32]
+    assert played_in(chunk(about_played([], [], {}))).priorities is None
+
+
 @pytest.mark.parametrize(
     "about",
     [
         {"more": 1}, {"reports": {}}, {"reports": [["TRAIN", 2]]}, {"reports": [["LUNCH", 2, 1.0, 1.0, {}]]},
         {"filters": {"memory": {}}}, {"stretches": 3}, {"waited": 2.0}, {"waited": "long"},
         {"reports": [["TRAIN", 2, 1.0, 1.0, {"Q": [np.ones((2, 2))]}]]},
+        {"priorities": [1.0, 1.0]}, {"priorities": None}, {"priorities": np.ones((2, 1))},
+        {"priorities": np.array([1.0, np.nan])}, {"priorities": np.array([1.0, np.inf])},
+        {"priorities": np.array([1.0, -1e-9])}, {"priorities": np.array([1.0, 2.0**33])},
     ],
 )  # fmt: skip
 def test_anything_else_is_refused(about):
@@ -60,6 +69,8 @@ def test_anything_else_is_refused(about):
 
 def test_what_fits_the_agent_is_taken():
     require_sound(Played(2, [2], batch(), [report()]), SPACES, True, 0)
+    require_sound(Played(2, [2], batch(), priorities=np.ones(2)), SPACES, True, 0, has_priorities=True)
+    require_sound(Played(2), SPACES, False, 3, has_priorities=True)  # their transitions come later
     require_sound(Played(5, [], batch()), SPACES, False, 3)
 
 
@@ -74,6 +85,7 @@ def test_what_fits_the_agent_is_taken():
         ({"reports": [report(reward=np.nan)]}, False, "reward of 'nan'"),
         ({"reports": [report(length=0)]}, False, "an episode of 0 steps"),
         ({"reports": [report(phase=RunPhase.TEST)]}, False, "in phase"),
+        ({"priorities": np.ones(2)}, False, "2 priorities, the agent takes 0"),
         ({"columns": batch(action=3)}, False, "actions that are not 0 to 2"),
         ({"columns": batch(shape=3)}, False, "has shape .3,., not .2,."),
         ({"columns": batch(info={"action_value": np.inf})}, False, "'action_value' is not finite"),
@@ -82,3 +94,9 @@ def test_what_fits_the_agent_is_taken():
 def test_what_does_not_fit_is_named(changes, stores_episodes, reason):
     with pytest.raises(CoachError, match=reason):
         require_sound(replace(Played(2, [2], batch()), **changes), SPACES, stores_episodes, 3)
+
+
+@pytest.mark.parametrize("priorities", [None, np.ones(0), np.ones(1), np.ones(3)])
+def test_each_transition_has_its_priority(priorities):
+    with pytest.raises(CoachError, match="priorities, the agent takes 2"):
+        require_sound(Played(2, [2], batch(), priorities=priorities), SPACES, True, 0, has_priorities=True)
