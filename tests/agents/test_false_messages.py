@@ -30,6 +30,7 @@ AGENTS = {
     "segments": (recurrent_actor_critic, Lottery),
     "continuous": (parameters.soft_actor_critic, Target),
     "recurrent": (parameters.recurrent_dqn, Lottery),
+    "priorities": (parameters.apex, Lottery),
 }
 STEPS = 20
 
@@ -44,6 +45,7 @@ class Split:
         self.trainer = graph(make_agent(), environment, directory / "trainer", schedule(1000), role=TaskRole.TRAINING)
         self.player, self.learner = self.worker.get_agent(), self.trainer.get_agent()
         self.player.signals.reports, self.player.experience.stretches = [], []
+        self.prioritize, self.player.experience.prioritize = self.player.experience.prioritize, None
         self.worker.phase = self.trainer.phase = RunPhase.TRAIN
         for name in FILTERS:
             getattr(self.player, name).take_gathered()
@@ -60,7 +62,10 @@ class Split:
         columns, lengths = player.memory.take()
         gathered = {name: getattr(player, name).take_gathered() for name in FILTERS}
         about = about_played(
-            player.signals.reports, player.experience.stretches, {name: one for name, one in gathered.items() if one}
+            player.signals.reports,
+            player.experience.stretches,
+            {name: one for name, one in gathered.items() if one},
+            None if self.prioritize is None else self.prioritize(columns),
         )
         player.signals.reports, player.experience.stretches = [], []
         self.number += 1

@@ -6,6 +6,7 @@ from typing import Any, Callable
 
 from rl_coach.agents.acer_agent import ACERAgentParameters
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
+from rl_coach.agents.apex_agent import ApexDQNAgentParameters
 from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters
 from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
@@ -120,6 +121,13 @@ def dueling() -> AgentParameters:
 def prioritized() -> AgentParameters:
     agent = ddqn()
     agent.memory = PrioritizedExperienceReplayParameters()
+    agent.memory.max_size = (MemoryGranularity.Transitions, 512)
+    return agent
+
+
+def apex() -> AgentParameters:
+    agent = dqn(ApexDQNAgentParameters())
+    agent.network_wrappers["main"].learning_rate = 0.001
     agent.memory.max_size = (MemoryGranularity.Transitions, 512)
     return agent
 
@@ -283,6 +291,7 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "ddqn": (ddqn, Bandit, 400, 9.5),
     "dueling": (dueling, Bandit, 400, 9.5),
     "prioritized": (prioritized, Bandit, 400, 9.5),
+    "apex": (apex, Bandit, 400, 9.5),
     "mixed_monte_carlo": (mixed_monte_carlo, Bandit, 400, 9.5),
     "persistent_advantage_learning": (persistent_advantage_learning, Bandit, 400, 9.5),
     "munchausen": (munchausen, Bandit, 400, 9.5),

@@ -1,0 +1,60 @@
+"""Epsilon-greedy exploration with an epsilon of its own for each worker (Horgan et al. 2018, "Distributed prioritized
+experience replay", section 4.1)."""
+
+from __future__ import annotations
+
+from rl_coach.core_types import RunPhase
+from rl_coach.exploration_policies.e_greedy import EGreedy, EGreedyParameters
+from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
+from rl_coach.schedules import ConstantSchedule, Schedule
+from rl_coach.spaces import ActionSpace
+from rl_coach.utilities.requirements import number
+
+
+class PerWorkerEGreedyParameters(EGreedyParameters):
+    """A random action with probability epsilon^(1 + alpha i / (N - 1)) in worker i of N.
+
+    :ivar epsilon_schedule: epsilon, the probability of worker 0 in training; 0 is greedy, 1 is random in all workers
+    :ivar epsilon_alpha: alpha; 0 gives all workers the same probability, a large one lets few of them explore
+    """
+
+    constraints = {"epsilon_alpha": number(0)}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epsilon_schedule = ConstantSchedule(0.4)
+        self.epsilon_alpha = 7.0
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.exploration_policies.per_worker_e_greedy:PerWorkerEGreedy"
+
+
+class PerWorkerEGreedy(EGreedy):
+    """``EGreedy`` whose epsilon is epsilon^(1 + alpha i / (N - 1)) in worker i of N, from 0. Where one process plays,
+    it is worker 0 of one, with epsilon itself. Evaluation has the same epsilon everywhere.
+
+    :param action_space: discrete or a box
+    :param epsilon_schedule: the probability of worker 0 in training; 0 is greedy, 1 is random
+    :param evaluation_epsilon: the probability in evaluation
+    :param continuous_exploration_policy_parameters: as ``EGreedy``'s
+    :param epsilon_alpha: alpha; 0 gives all workers the same probability
+    """
+
+    def __init__(
+        self,
+        action_space: ActionSpace,
+        epsilon_schedule: Schedule,
+        evaluation_epsilon: float,
+        continuous_exploration_policy_parameters: ExplorationParameters | None = None,
+        epsilon_alpha: float = 7.0,
+    ):
+        super().__init__(action_space, epsilon_schedule, evaluation_epsilon, continuous_exploration_policy_parameters)
+        self.epsilon_alpha = epsilon_alpha
+        self._exponent = 1.0
+
+    def set_worker(self, index: int, num_workers: int) -> None:
+        self._exponent = 1 + self.epsilon_alpha * index / max(1, num_workers - 1)
+
+    def _epsilon(self) -> float:
+        return super()._epsilon() if self.phase is RunPhase.TEST else super()._epsilon() ** self._exponent
