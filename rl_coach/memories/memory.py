@@ -41,7 +41,7 @@ class MemoryParameters(Parameters):
 
     :ivar max_size: ``(MemoryGranularity, number)``, how much is kept before the oldest goes
     :ivar shared_memory: the workers of one machine store into one memory
-    :ivar load_memory_from_file_path: a file to fill the memory from before training
+    :ivar load_memory_from_file_path: fills the memory before training; as ``AlgorithmParameters`` has it
     """
 
     constraints = {"shared_memory": FLAG}
