@@ -68,8 +68,8 @@ examples:
     coach dataset record -p CartPole_DQN --steps 10000 \\
       -crd experiments/my_run/01_02_2026-10_00/best -o minari:cartpole/dqn-v0
 
-A data set is FILE.csv in Coach's layout, FILE.npz that a memory saved, FILE.p that
-Coach pickled, or minari:ID. The first and the last can be written.
+A data set is FILE.csv in Coach's layout, FILE.npz that a memory saved, FILE.p
+that Coach pickled, or minari:ID. The first and the last can be written.
 """
 
 EVALUATE_EXAMPLES = """\
