@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rl_coach.agents.dfp_agent import DFPAgentParameters, HandlingTargetsAfterEpisodeEnd
+from rl_coach.agents.dfp_agent import HandlingTargetsAfterEpisodeEnd
 from rl_coach.agents.rules.future_measurements import future_measurements_rule, steps_ahead, values_for_goal
-from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import AgentParameters
-from rl_coach.core_types import EnvironmentSteps
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.reward import RewardRescaleFilter
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
@@ -20,6 +18,7 @@ from rl_coach.utils import CoachError
 from tests.agents.numpy_rules import FixedNetwork, batch, run
 from tests.zoo.environments import Bandit, Lottery, SmallEnvironment
 from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import direct_future_prediction
 
 LAST, NAN = HandlingTargetsAfterEpisodeEnd.LastStep, HandlingTargetsAfterEpisodeEnd.NAN
 K = 3  # 1, 2 and 4 steps ahead
@@ -68,16 +67,11 @@ class MaskedLarder(Larder):
 
 
 def predicting(goal: list[float], **algorithm: Any) -> AgentParameters:
-    agent = DFPAgentParameters()
-    for embedder in agent.network_wrappers["main"].input_embedders_parameters.values():
-        embedder.scheme = [Dense(16)]
-    agent.network_wrappers["main"].batch_size = 16
-    agent.network_wrappers["main"].learning_rate = 0.003
+    agent = direct_future_prediction()
     settings = {
         "goal_vector": goal,
-        "num_predicted_steps_ahead": K,
         "future_measurements_weights": [0.5, 1.0],
-        "num_consecutive_playing_steps": EnvironmentSteps(1),
+        "use_accumulated_reward_as_measurement": False,
     }
     for name, value in {**settings, **algorithm}.items():
         setattr(agent.algorithm, name, value)
