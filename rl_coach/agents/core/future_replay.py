@@ -8,11 +8,11 @@ from rl_coach.agents.core.batches import BatchSource
 from rl_coach.agents.rules.future_measurements import steps_ahead
 from rl_coach.core_types import Batch
 from rl_coach.memories.columns import uniform_rows
-from rl_coach.memories.memory import Memory
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 
 
 class FutureReplay(BatchSource):
-    """Steps of complete episodes, all equally likely, with two columns of info:
+    """A source of steps of complete episodes, all equally likely, with two columns of info:
 
     - ``future_measurements`` [B, K, M], how much each measurement will have changed at each of K offsets, scaled
     - ``is_known`` [B, K], True where the episode does not end before the offset
@@ -25,7 +25,7 @@ class FutureReplay(BatchSource):
     :param scales: [M] the change of each measurement that a target of 1 stands for
     """
 
-    def __init__(self, memory: Memory, name: str, num_offsets: int, scales: np.ndarray):
+    def __init__(self, memory: EpisodicExperienceReplay, name: str, num_offsets: int, scales: np.ndarray):
         self._memory = memory
         self._name = name
         self._num_offsets = num_offsets
@@ -33,13 +33,12 @@ class FutureReplay(BatchSource):
 
     @property
     def has_rows(self) -> bool:
-        return self._memory.length() > 0
+        return self._memory.num_complete_episodes() > 0
 
     def sample(self, updates: int, batch_size: int) -> Batch:
-        """:raises CoachError: no episode is complete"""
         memory = self._memory
         ends = np.cumsum(memory.episode_lengths())
-        steps = uniform_rows(memory.rng, memory.num_training_transitions(), updates * batch_size)
+        steps = uniform_rows(memory.rng, memory.num_transitions_in_complete_episodes(), updates * batch_size)
         last_steps = ends[ends.searchsorted(steps, "right")] - 1
         ahead, is_known = steps_ahead(steps, last_steps, self._num_offsets)
         batch = memory.transitions_at(steps)

@@ -57,9 +57,9 @@ def future_measurements_rule(loss_weight: float = 1.0) -> UpdateRule:
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        targets, is_known = batch.extra.get("future_measurements"), batch.extra.get("is_known")
-        assert_rank(3, future_measurements=targets)
-        assert_rank(2, is_known=is_known)
+        assert_rank(3, future_measurements=batch.extra.get("future_measurements"))
+        assert_rank(2, is_known=batch.extra.get("is_known"))
+        targets, is_known = batch.extra["future_measurements"], batch.extra["is_known"]
         predicted = select_rows(ops, networks["main"].online(batch.states)[0]["measurements"], batch.actions)
         errors = (targets - ops.reshape(predicted, (-1, *targets.shape[1:]))) * is_known[:, :, None]
         losses = ops.sum(errors * errors, axis=(1, 2))
