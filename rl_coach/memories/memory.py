@@ -241,6 +241,12 @@ class Memory:
             return Batch([self._own_transitions[position] for position in positions])
         return self._store.batch_at(positions)
 
+    def next_observations_at(self, name: str, positions: np.ndarray) -> np.ndarray:
+        """[N, ...] one observation of the next states of transitions by their positions, 0 for the oldest."""
+        if self._own_transitions is not None:
+            return self.transitions_at(positions).next_state_columns[name]
+        return self._store.observations[name].take(self._store.rows(positions))[1]
+
     def num_training_transitions(self) -> int:
         """The number of transitions to train on, which are the oldest: all, unless the memory keeps some back."""
         return self.num_transitions()
