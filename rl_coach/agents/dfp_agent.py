@@ -125,6 +125,7 @@ class DFPAgent(ValueOptimizationAgent):
         "main": NetworkRequirement((HeadRequirement("MeasurementsPredictionHeadParameters", ("measurements",)),))
     }
     max_n_step = 1
+    predicts_values = True
 
     def set_environment_parameters(self, spaces: SpacesDefinition) -> None:
         goal = VectorObservationSpace(len(self.ap.algorithm.goal_vector))
