@@ -177,7 +177,8 @@ class AlgorithmParameters(Parameters):
     :ivar num_steps_between_copying_online_weights_to_target: steps, updates or episodes between two updates of the
         target network; without effect if there is none, as for most on-policy agents
     :ivar rate_for_copying_weights_to_target: 1 copies the weights, less mixes that share of them in (Polyak)
-    :ivar load_memory_from_file_path: a ``CsvDataset`` or ``PickledReplayBuffer`` to start from
+    :ivar load_memory_from_file_path: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID`` or the file of a saved
+        memory to start from
     :ivar store_transitions_only_when_episodes_are_terminated: store whole episodes, so that returns are known
     :ivar in_action_space: the goals that a higher agent may set
     :ivar share_statistics_between_workers: workers normalise with shared statistics

@@ -93,6 +93,9 @@ class CoachLauncher:
                 return
             if given[:1] == [command_line.CHECK_ENVIRONMENT]:
                 self.check_environment_and_exit(given[1:])
+            if given[:1] == [command_line.DATASET]:
+                self.serve_data_set(given[1:])
+                return
             if given[:1] == [command_line.DASHBOARD]:
                 self.serve_dashboard_and_exit(given[1:])
         if given[:1] == [command_line.EVALUATE]:
@@ -142,6 +145,15 @@ class CoachLauncher:
         if not check.findings:
             print(f"level '{args.level}': no problems in {check.num_steps} steps, {check.num_episodes} episodes")
         sys.exit(FOUND if check.findings else DONE)
+
+    def serve_data_set(self, arguments: Sequence[str]) -> None:
+        """``coach dataset``: look at recorded experience, convert it, or record some.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import dataset
+
+        dataset.run(arguments, self)
 
     def serve_dashboard_and_exit(self, arguments: Sequence[str]) -> NoReturn:
         """``coach dashboard``: serve the dashboard until interrupted, and exit with its exit code."""

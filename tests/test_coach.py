@@ -294,7 +294,7 @@ def test_list_shows_what_contains_a_text_with_its_score(capsys):
 
 
 @pytest.mark.parametrize("columns, widest", [(60, 80), (80, 80), (130, 130)])
-@pytest.mark.parametrize("command", [[], ["evaluate"], ["export"], ["check-env"]], ids=str)
+@pytest.mark.parametrize("command", [[], ["evaluate"], ["export"], ["check-env"], ["dataset"]], ids=str)
 def test_help_fits_the_terminal(capsys, monkeypatch, command, columns, widest):
     monkeypatch.setenv("COLUMNS", str(columns))
     with pytest.raises(SystemExit):

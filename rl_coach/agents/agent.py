@@ -9,6 +9,7 @@ import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.compat import CoachNames
+from rl_coach.agents.core.accumulated_reward import with_accumulated_reward, with_accumulated_reward_space
 from rl_coach.agents.core.batches import BatchSource, DataSetPass, MemoryBatches
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
@@ -172,9 +173,11 @@ class Agent(CoachNames, AgentInterface):
     def set_environment_parameters(self, spaces: SpacesDefinition) -> None:
         """Take the environment's spaces, as the filters change them, and build what depends on them."""
         self.environment_spaces = spaces
-        self.spaces = filtered_spaces(spaces, self.input_filter, self.pre_network_filter, self.output_filter)
-        self.policy_spaces = self.spaces
         self.memory_spaces = filtered_spaces(spaces, self.input_filter, NoInputFilter(), self.output_filter)
+        if self.ap.algorithm.use_accumulated_reward_as_measurement:
+            self.memory_spaces.state = with_accumulated_reward_space(self.memory_spaces.state)
+        self.spaces = filtered_spaces(self.memory_spaces, NoInputFilter(), self.pre_network_filter, NoOutputFilter())
+        self.policy_spaces = self.spaces
         if isinstance(self.in_action_space, GoalsSpace):
             self.in_action_space.set_target_space(spaces.state[self.in_action_space.goal_name])
         check(self.ap, self.name)
@@ -277,7 +280,7 @@ class Agent(CoachNames, AgentInterface):
         """Fill the memory with the recorded transitions that ``load_memory_from_file_path`` names, if it does."""
         recorded = self.ap.algorithm.load_memory_from_file_path or self.ap.memory.load_memory_from_file_path
         if recorded is not None:
-            self.experience.load(recorded, self.input_filter)
+            self.experience.load(recorded, self.input_filter, self.output_filter)
 
     def remember_probabilities(self) -> None:
         """Store with each step from now on the probabilities by which its action was chosen, which off-policy
@@ -500,6 +503,10 @@ class Agent(CoachNames, AgentInterface):
         if episode.incoming_goal is not None:
             filtered = copy.copy(filtered)
             filtered.next_state = {**filtered.next_state, "desired_goal": episode.incoming_goal}
+        if self.ap.algorithm.use_accumulated_reward_as_measurement:
+            filtered = copy.copy(filtered)
+            accumulated = episode.total_shaped_reward + filtered.reward if episode.steps else 0.0
+            filtered.next_state = with_accumulated_reward(filtered.next_state, accumulated)
         if episode.steps == 0:
             episode.curr_state = filtered.next_state
             return env_response.game_over

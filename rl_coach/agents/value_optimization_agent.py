@@ -114,11 +114,21 @@ class ValueOptimizationAgent(Agent):
 
         :return: the loss before the update
         """
-        network = self.networks["reward_model"]
-        inputs = batch.states(network.input_names)
-        rewards = network.online_network.predict(inputs)
-        rewards[np.arange(len(batch)), batch.actions()] = batch.rewards()
-        return float(network.train_and_sync_networks(inputs, rewards)[0])
+        return self.regress("reward_model", batch.state_columns, batch.actions(), batch.rewards())
+
+    def regress(
+        self, network_name: str, states: dict[str, np.ndarray], actions: np.ndarray, values: np.ndarray
+    ) -> float:
+        """Teach a network with an output for each action the values [B] of the actions [B] that were taken in states
+        [B, ...].
+
+        :return: the loss before the update
+        """
+        network = self.networks[network_name]
+        inputs = {name: states[name] for name in network.input_names}
+        targets = network.online_network.predict(inputs)
+        targets[np.arange(len(actions)), actions] = values
+        return float(network.train_and_sync_networks(inputs, targets)[0])
 
     def improve_reward_model(self, epochs: int) -> None:
         """Teach the network ``reward_model`` the rewards of the memory's training episodes.

@@ -35,6 +35,7 @@ EXPORT = "export"
 POLICY, FROZEN_GRAPH = "policy", "frozen-graph"
 CHECK_ENVIRONMENT = "check-env"
 DASHBOARD = "dashboard"
+DATASET = "dataset"
 EVALUATE = "evaluate"
 
 EXPORT_EXAMPLES = """\
@@ -55,6 +56,22 @@ examples:
     coach check-env path/to/file.py:MyEnvironment
 """
 
+DATASET_EXAMPLES = """\
+examples:
+  what a file holds:
+    coach dataset info episodes.csv
+  a data set of Minari's as a CSV file in Coach's layout, and back:
+    coach dataset convert minari:D4RL/door/human-v2 door.csv
+    coach dataset convert door.csv minari:my/door-v0
+  10,000 random steps; what a run's best policy plays:
+    coach dataset record -p CartPole_DQN --steps 10000 -o random.csv
+    coach dataset record -p CartPole_DQN --steps 10000 \\
+      -crd experiments/my_run/01_02_2026-10_00/best -o minari:cartpole/dqn-v0
+
+A data set is FILE.csv in Coach's layout, FILE.npz that a memory saved, FILE.p
+that Coach pickled, or minari:ID. The first and the last can be written.
+"""
+
 EVALUATE_EXAMPLES = """\
 examples:
   the newest checkpoint, in a window:
@@ -68,6 +85,8 @@ examples:
     coach evaluate experiments/my_seeds/01_02_2026-10_00
 """
 
+INFO, CONVERT, RECORD = "info", "convert", "record"
+RANDOM, EXPLORING, DEPLOYED = POLICIES = "random", "exploring", "deployed"
 _NARROWEST = 80  # columns of the help
 NEGATABLE = ("checkpoint_memory",)
 MOST_SEEDS = 1000
@@ -290,6 +309,7 @@ def get_argument_parser() -> Parser:
         "       coach evaluate EXPERIMENT ... [flags]\n"
         "       coach export EXPERIMENT -o DIR\n"
         "       coach check-env LEVEL\n"
+        "       coach dataset info|convert|record ...\n"
         "       coach dashboard [flags]",
     )
     parser.add_argument("--version", action="version", version=f"coach {__version__}", help="print Coach's version")
@@ -323,6 +343,34 @@ def get_check_environment_parser() -> Parser:
     bound = "play N steps; an episode must end within them (default: %(default)s)"
     parser.add_argument("--steps", type=_from(1), default=10_000, metavar="N", help=bound)
     parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="seed of the actions (default: 0)")
+    return parser
+
+
+def get_dataset_parser() -> Parser:
+    """The parser of ``coach dataset``; the flags of ``record`` that it does not know are those of ``coach``."""
+    about = "Look at recorded experience, convert it, and record some."
+    parser = Parser(f"coach {DATASET}", about, DATASET_EXAMPLES)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+
+    def add(name: str, help_: str, usage: str | None = None) -> Parser:
+        description = f"{help_[0].upper()}{help_[1:]}."
+        return commands.add_parser(name, help=help_, description=description, epilog="", usage=usage)
+
+    info = add(INFO, "print what a data set holds")
+    info.add_argument("place", metavar="FILE", help="the data set")
+    convert = add(CONVERT, "write a data set in another form")
+    convert.add_argument("place", metavar="FROM", help="the data set")
+    convert.add_argument("output", metavar="TO", help="the new one")
+    usage = f"coach {DATASET} {RECORD} -p PRESET --steps N -o TO [flags of coach]"
+    record = add(RECORD, "play a preset, or what a run has trained, and write what it played", usage)
+    length = "number of environment steps; the last episode is finished"
+    record.add_argument("--steps", type=_from(1), required=True, metavar="N", help=length)
+    record.add_argument("-o", "--output", metavar="TO", required=True, help="the new data set")
+    who = (
+        f"{RANDOM} actions (default without a checkpoint), those of the agent while it is {EXPLORING}, or as it is "
+        f"{DEPLOYED} (default with -crd or --resume)"
+    )
+    record.add_argument("--policy", choices=POLICIES, metavar="POLICY", help=who)
     return parser
 
 

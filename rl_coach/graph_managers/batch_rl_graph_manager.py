@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import time
-from typing import Any
+from typing import Any, Sequence
+
+import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.core.learning import DataSetLearning
@@ -15,16 +17,18 @@ from rl_coach.base_parameters import (
     TaskParameters,
     VisualizationParameters,
 )
-from rl_coach.core_types import RunPhase, StepMethod, TrainingSteps
+from rl_coach.core_types import Batch, RunPhase, StateType, StepMethod, TrainingSteps
 from rl_coach.filters.filter import changes_nothing
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.building import as_int
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.off_policy_evaluators.behaviour import estimated_behaviour
 from rl_coach.off_policy_evaluators.estimators import effective_sample_size, log_weights
-from rl_coach.off_policy_evaluators.ope_manager import OpeEstimation, OpeManager
-from rl_coach.off_policy_evaluators.recorded_episodes import recorded
+from rl_coach.off_policy_evaluators.fitted_q_evaluation import Predict, fitted_q_evaluation
+from rl_coach.off_policy_evaluators.ope_manager import OpeEstimation, OpeManager, predictions
+from rl_coach.off_policy_evaluators.recorded_episodes import BEHAVIOUR, recorded
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utilities.requirements import number, steps, whole
 from rl_coach.utils import CoachError
@@ -41,6 +45,8 @@ _COLUMNS_OF_DEPLOYED = {
     "wis": "Weighted Importance Sampling of Deployed Policy",
 }
 _SAMPLE_SIZE = "Effective Sample Size of Deployed Policy"
+_FITTED_Q = "Fitted Q Evaluation of Deployed Policy"
+_FITTED_Q_NETWORK = "fitted_q"
 
 
 class BatchRLGraphManager(BasicRLGraphManager):
@@ -50,8 +56,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
     agent plays while it learns in the environment; otherwise what heatup plays at random. Training steps of the
     schedule are epochs: ``TrainingSteps(10)`` are ten passes over the training part of the data. The rest of the
     episodes, the newest, is kept back for off-policy evaluation after each period of training, if the agent has a
-    network ``reward_model`` and the data have the probabilities of the actions. With an environment, the simulator
-    evaluates too.
+    network ``reward_model``. Probabilities of actions that the data do not have are estimated. With a network
+    ``fitted_q`` there is fitted Q evaluation too. With an environment, the simulator evaluates as well.
 
     :param agent_params: the agent, with a memory of episodes
     :param env_params: the environment; None where there are data alone
@@ -64,6 +70,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
     :param train_to_eval_ratio: the share of the steps to train on
     :param experience_generating_agent_params: the agent that generates the data, if one does
     :param experience_generating_schedule_params: how long it learns
+    :param fitted_q_num_epochs: passes over the episodes that were kept back, at each evaluation, in which the network
+        ``fitted_q`` learns, if there is one
     """
 
     training_steps_are = "epochs"
@@ -72,6 +80,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         "steps_between_evaluation_periods": steps(TrainingSteps, low=1),
         "improve_steps": steps(TrainingSteps),
         "reward_model_num_epochs": whole(0),
+        "fitted_q_num_epochs": whole(1),
         "train_to_eval_ratio": number(above=0, high=1),
     }
 
@@ -88,6 +97,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         train_to_eval_ratio: float = 0.8,
         experience_generating_agent_params: AgentParameters | None = None,
         experience_generating_schedule_params: ScheduleParameters | None = None,
+        fitted_q_num_epochs: int = 20,
     ):
         super().__init__(agent_params, env_params, schedule_params, vis_params, preset_validation_params, name)
         self.spaces_definition = spaces_definition
@@ -95,6 +105,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         self.train_to_eval_ratio = train_to_eval_ratio
         self.experience_generating_agent_params = experience_generating_agent_params
         self.experience_generating_schedule_params = experience_generating_schedule_params
+        self.fitted_q_num_epochs = fitted_q_num_epochs
         self.ope_manager: OpeManager | None = None
         self._seed_of_data = 0
         self._has_own_filter = False
@@ -148,12 +159,14 @@ class BatchRLGraphManager(BasicRLGraphManager):
             "experience_generating_agent": self.experience_generating_agent_params,
             "reward_model_num_epochs": self.reward_model_num_epochs,
             "train_to_eval_ratio": self.train_to_eval_ratio,
+            "fitted_q_num_epochs": self.fitted_q_num_epochs,
         }
 
     def setup_logger(self) -> None:
         super().setup_logger()
         if self._estimates:  # the header has all columns from the first row on
-            self.get_agent().agent_logger.add_columns([*_COLUMNS_OF_DEPLOYED.values(), _SAMPLE_SIZE])
+            fitted = [_FITTED_Q] if _FITTED_Q_NETWORK in self.get_agent().networks else []
+            self.get_agent().agent_logger.add_columns([*_COLUMNS_OF_DEPLOYED.values(), _SAMPLE_SIZE, *fitted])
 
     @property
     def _estimates(self) -> bool:
@@ -272,17 +285,37 @@ class BatchRLGraphManager(BasicRLGraphManager):
     def initialize_ope_models_and_stats(self) -> None:
         """Keep the evaluation episodes, and predict their rewards with the reward model.
 
-        :raises CoachError: no episode was kept back, or the steps do not say how probable their actions were
+        If the data do not say how probable their actions were, that is estimated from the training episodes.
+
+        :raises CoachError: no episode was kept back
         """
         agent = self.get_agent()
         network, memory = agent.networks["reward_model"], agent.memory
         memory.prepare_evaluation_dataset()
+        if any(BEHAVIOUR not in step.info for step in memory.evaluation_dataset_as_transitions):
+            self._estimate_behaviour(network.input_names)
         self.ope_manager = OpeManager(self.agent_params.network_wrappers["main"].softmax_temperature)
         self.ope_manager.gather_static_shared_stats(
             memory.evaluation_dataset_as_transitions,
             self.agent_params.network_wrappers["reward_model"].batch_size,
             network.online_network,
             network.input_names,
+        )
+
+    def _estimate_behaviour(self, names: Sequence[str]) -> None:
+        agent = self.get_agent()
+        training = agent.memory.transitions_at(np.arange(agent.memory.num_training_transitions()))
+        kept_back = agent.memory.evaluation_dataset_as_transitions
+        states = [
+            np.concatenate([np.reshape(batch.state_columns[name], (len(batch), -1)) for name in names], axis=1)
+            for batch in (training, Batch(kept_back))
+        ]
+        rows = estimated_behaviour(states[0], training.actions(), states[1], agent.spaces.action.num_actions)
+        for step, probabilities in zip(kept_back, rows):
+            step.info[BEHAVIOUR] = probabilities
+        screen.warning(
+            f"{self.name}: the data do not say how probable their actions were; off-policy evaluation goes by how "
+            f"often each was taken in the nearest states"
         )
 
     def run_off_policy_evaluation(self) -> None:
@@ -309,6 +342,40 @@ class BatchRLGraphManager(BasicRLGraphManager):
         # the ratios of the deployed policy are those that were written last
         data = recorded(self.get_agent().memory.evaluation_dataset_as_episodes, self.agent_params.algorithm.discount)
         self.log_signal(_SAMPLE_SIZE, effective_sample_size(log_weights(data.log_ratios, data.mask)[:, -1]))
+        if _FITTED_Q_NETWORK in self.get_agent().networks:
+            self.log_signal(_FITTED_Q, self._fit_q(deployed))
+
+    def _fit_q(self, deployed: OpeManager) -> float:
+        """The value of the deployed policy at the beginnings of the evaluation episodes, by the network ``fitted_q``,
+        which goes on from the evaluation before."""
+        agent = self.get_agent()
+        main, network = agent.networks["main"], agent.networks[_FITTED_Q_NETWORK]
+        size = self.agent_params.network_wrappers[_FITTED_Q_NETWORK].batch_size
+        steps = Batch(agent.memory.evaluation_dataset_as_transitions)
+        first = Batch([episode[0] for episode in agent.memory.evaluation_dataset_as_episodes if len(episode)])
+        # the same order whenever a run is resumed
+        rng = np.random.default_rng([self._seed_of_data, self._epoch])
+
+        def values(states: StateType) -> np.ndarray:
+            return predictions(network.online_network, {name: states[name] for name in network.input_names}, size)
+
+        def policy(states: StateType) -> np.ndarray:
+            inputs = {name: states[name] for name in main.input_names}
+            return deployed.policy(predictions(main.online_network, inputs, size))
+
+        def fit(states: StateType, actions: np.ndarray, targets: np.ndarray) -> Predict:
+            for rows in np.array_split(rng.permutation(len(actions)), -(-len(actions) // size)):
+                own = {name: column[rows] for name, column in states.items()}
+                agent.regress(_FITTED_Q_NETWORK, own, actions[rows], targets[rows])
+            self.stop_signals.stop_if_asked()
+            return values
+
+        q = fitted_q_evaluation(
+            steps.state_columns, steps.actions(), steps.rewards(), steps.next_state_columns, steps.terminateds(),
+            policy(steps.next_state_columns), self.agent_params.algorithm.discount, self.fitted_q_num_epochs,
+            fit, values,
+        )  # fmt: skip
+        return float(np.mean(np.sum(policy(first.state_columns) * q(first.state_columns), axis=1)))
 
     def _estimated_by(self, manager: OpeManager) -> OpeEstimation:
         agent, parameters = self.get_agent(), self.agent_params

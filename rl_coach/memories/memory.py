@@ -41,7 +41,7 @@ class MemoryParameters(Parameters):
 
     :ivar max_size: ``(MemoryGranularity, number)``, how much is kept before the oldest goes
     :ivar shared_memory: the workers of one machine store into one memory
-    :ivar load_memory_from_file_path: a file to fill the memory from before training
+    :ivar load_memory_from_file_path: fills the memory before training; as ``AlgorithmParameters`` has it
     """
 
     constraints = {"shared_memory": FLAG}
@@ -246,6 +246,12 @@ class Memory:
         if self._own_transitions is not None:
             return Batch([self._own_transitions[position] for position in positions])
         return self._store.batch_at(positions)
+
+    def next_observations_at(self, name: str, positions: np.ndarray) -> np.ndarray:
+        """[N, ...] one observation of the next states of transitions by their positions, 0 for the oldest."""
+        if self._own_transitions is not None:
+            return self.transitions_at(positions).next_state_columns[name]
+        return self._store.observations[name].take(self._store.rows(positions))[1]
 
     def num_training_transitions(self) -> int:
         """The number of transitions to train on, which are the oldest: all, unless the memory keeps some back."""

@@ -10,45 +10,54 @@ import csv
 import itertools
 import os
 import pickle
-from typing import Any, Iterator
+import re
+from typing import Any
 
 import numpy as np
 
-from rl_coach.core_types import CsvDataset, Episode, Transition
+from rl_coach.core_types import Batch, CsvDataset, Episode, Transition
 from rl_coach.utils import CoachError
 
-_REQUIRED = ("action", "all_action_probabilities", "episode_id", "reward")
-_STATE_PREFIX = "state_feature"
+_REQUIRED = ("episode_id", "reward")
+_PROBABILITIES = "all_action_probabilities"
+_FEATURE, _NEXT, _ACTION = "state_feature_", "next_", "action_"
+_Row = collections.namedtuple("_Row", ["state", "action", "reward", "probabilities", "next_state", "terminated"])
 
 
-def read_csv_episodes(dataset: CsvDataset, input_filter: Any) -> Iterator[Episode]:
+def read_csv_episodes(dataset: CsvDataset) -> tuple[list[Episode], bool]:
     """The episodes of a CSV file in Coach's layout.
 
-    A row is a step: ``episode_id``, ``action`` (a number), ``reward``, ``all_action_probabilities`` (a list such as
-    ``[0.5, 0.5]``) and the state's elements ``state_feature_0``, ``state_feature_1``, … in the order of the header;
-    other columns (``episode_name``, ``transition_number``) are not read. The state of an episode's last row is
-    the last transition's next state, so that an episode of n rows has n - 1 transitions and one of a single row none.
+    A row is a step: ``episode_id``, ``action`` (a number; ``action_0``, ``action_1``, … for a vector), ``reward`` and
+    the state's elements ``state_feature_0``, ``state_feature_1``, … in the order of the header. The elements of a
+    further observation are ``state_NAME_0``, …
 
-    :param input_filter: applied to each episode's transitions, after a reset; None for none
+    The state of an episode's last row is the last transition's next state, so that an episode of n rows has n - 1
+    transitions and one of a single row none. Where there are columns of the next state (``next_state_feature_0``, …)
+    each row is a transition. The episode's end terminated it, unless a column ``terminated`` says 0 of the last
+    transition's row.
+
+    Two more columns may be there: ``all_action_probabilities`` (a list such as ``[0.5, 0.5]``), and ``is_raw``, which
+    is 0 where the values have passed an agent's filters. Other columns (``episode_name``, ``transition_number``) are
+    not read.
+
+    :return: the episodes, and whether their values are raw
     :raises CoachError: no such file, a column missing, or a cell that is not what it should be
     """
     with _opened(dataset.filepath) as file:
         reader = csv.DictReader(file)
-        header = reader.fieldnames or []
-        features = [name for name in header if name.startswith(_STATE_PREFIX)]
-        missing = [name for name in _REQUIRED if name not in header] + ([] if features else [f"{_STATE_PREFIX}_0"])
-        if missing:
-            raise CoachError(f"'{dataset.filepath}' has no column {', '.join(repr(name) for name in missing)}")
+        layout = _Layout(list(reader.fieldnames or []), dataset.filepath)
         rows_by_episode: dict[str, list[_Row]] = {}
+        marks = set()
         for row in reader:
-            parsed = _parse(row, features, f"'{dataset.filepath}', line {reader.line_num}")
-            rows_by_episode.setdefault(row["episode_id"], []).append(parsed)
-    for rows in rows_by_episode.values():
-        if len(rows) > 1:
-            yield _episode(rows, dataset.is_episodic, input_filter)
-
-
-_Row = collections.namedtuple("_Row", ["state", "action", "reward", "probabilities"])
+            place = f"'{dataset.filepath}', line {reader.line_num}"
+            rows_by_episode.setdefault(row["episode_id"], []).append(layout.parse(row, place))
+            marks.add(row.get("is_raw", "1"))
+    if not marks <= {"0"} and not marks <= {"1"}:
+        raise CoachError(f"'{dataset.filepath}': is_raw is 0 in all rows or 1 in all rows, not {', '.join(marks)}")
+    episodes = [
+        _episode(rows, dataset.is_episodic) for rows in rows_by_episode.values() if len(rows) > 1 or layout.has_next
+    ]
+    return episodes, marks != {"0"}
 
 
 def _opened(path: str) -> Any:
@@ -58,39 +67,118 @@ def _opened(path: str) -> Any:
         raise CoachError(f"cannot read '{path}': {error.strerror}") from None
 
 
-def _parse(row: dict[str, str], features: list[str], place: str) -> _Row:
-    try:
-        return _Row(
-            state=np.array([float(row[name]) for name in features]),
-            action=int(float(row["action"])),
-            reward=float(row["reward"]),
-            probabilities=np.asarray(ast.literal_eval(row["all_action_probabilities"]), dtype=np.float64),
-        )
-    except (ValueError, TypeError, SyntaxError) as error:
-        raise CoachError(f"{place}: {error}") from None
+class _Layout:
+    """The places of a step's values among the columns of a CSV file.
+
+    :raises CoachError: one is missing
+    """
+
+    def __init__(self, header: list[str], path: str):
+        self._states = _features(header, "state_")
+        self._next_states = _features(header, f"{_NEXT}state_")
+        self._actions = [name for name in header if re.fullmatch(rf"{_ACTION}\d+", name)]
+        self._has_terminated, self._has_probabilities = "terminated" in header, _PROBABILITIES in header
+        self.has_next = bool(self._next_states)
+        missing = [name for name in _REQUIRED if name not in header]
+        missing += [] if self._actions or "action" in header else ["action"]
+        missing += [] if self._states else [f"{_FEATURE}0"]
+        if self.has_next and (lost := next((name for name in self._states if name not in self._next_states), None)):
+            missing.append(_NEXT + self._states[lost][0])
+        if missing:
+            raise CoachError(f"'{path}' has no column {', '.join(repr(name) for name in missing)}")
+
+    def parse(self, row: dict[str, str], place: str) -> _Row:
+        try:
+            return _Row(
+                state=_state(row, self._states),
+                action=np.array([float(row[name]) for name in self._actions]) if self._actions else _index(row),
+                reward=float(row["reward"]),
+                probabilities=_probabilities(row[_PROBABILITIES]) if self._has_probabilities else None,
+                next_state=_state(row, self._next_states) if self.has_next else None,
+                terminated=bool(float(row["terminated"])) if self._has_terminated else None,
+            )
+        except (ValueError, TypeError, SyntaxError) as error:
+            raise CoachError(f"{place}: {error}") from None
 
 
-def _episode(rows: list[_Row], is_episodic: bool, input_filter: Any) -> Episode:
-    transitions = [
-        Transition(
-            state={"observation": row.state},
-            action=row.action,
-            reward=row.reward,
-            next_state={"observation": following.state},
-            game_over=False,
-            info={"all_action_probabilities": row.probabilities},
-        )
-        for row, following in itertools.pairwise(rows)
-    ]
-    if input_filter is not None:
-        input_filter.reset()
-        transitions = input_filter.filter(transitions, deep_copy=False)
-    if is_episodic:
-        transitions[-1].game_over = transitions[-1].terminated = True
+def _features(header: list[str], prefix: str) -> dict[str, list[str]]:
+    """The columns of each observation, by its name."""
+    found: dict[str, list[str]] = {}
+    for column in header:
+        if match := re.fullmatch(rf"{prefix}(.+)_\d+", column):
+            name = "observation" if match[1] == "feature" else match[1]
+            found.setdefault(name, []).append(column)
+    return found
+
+
+def _state(row: dict[str, str], features: dict[str, list[str]]) -> dict[str, np.ndarray]:
+    return {name: np.array([float(row[column]) for column in columns]) for name, columns in features.items()}
+
+
+def _index(row: dict[str, str]) -> int:
+    return int(float(row["action"]))
+
+
+def _probabilities(cell: str) -> np.ndarray:
+    return np.asarray(ast.literal_eval(cell), dtype=np.float64)
+
+
+def _episode(rows: list[_Row], is_episodic: bool) -> Episode:
+    if rows[0].next_state is None:
+        rows = [row._replace(next_state=following.state) for row, following in itertools.pairwise(rows)]
     episode = Episode()
-    for transition in transitions:
-        episode.insert(transition)
+    for row in rows:
+        is_last = is_episodic and row is rows[-1]
+        episode.insert(
+            Transition(
+                state=row.state,
+                action=row.action,
+                reward=row.reward,
+                next_state=row.next_state,
+                game_over=is_last,
+                info={} if row.probabilities is None else {_PROBABILITIES: row.probabilities},
+                terminated=is_last if row.terminated is None else row.terminated,
+            )
+        )
     return episode
+
+
+def write_csv(path: str, columns: Batch, episode_lengths: np.ndarray, is_raw: bool) -> None:
+    """Write episodes in the layout that ``read_csv_episodes`` reads.
+
+    :param columns: their steps, one episode after the other
+    :param episode_lengths: [E]
+    :param is_raw: their values are those of the environment
+    :raises CoachError: a value is no number and no vector, or the file exists or cannot be written
+    """
+    parts: dict[str, np.ndarray] = {"episode_id": np.repeat(np.arange(len(episode_lengths)), episode_lengths)}
+    actions = columns.action_column
+    parts |= {"action": actions} if actions.ndim == 1 else _cells("action", actions, path)
+    parts["reward"] = columns.reward_column
+    for prefix, states in (("", columns.state_columns), (_NEXT, columns.next_state_columns)):
+        for name, column in states.items():
+            own = "feature" if name == "observation" else name
+            parts |= _cells(f"{prefix}state_{own}", column, path)
+    parts["terminated"] = columns.terminated_column.astype(int)
+    parts["is_raw"] = np.full(len(columns), int(is_raw))
+    if _PROBABILITIES in columns.info_columns:
+        parts[_PROBABILITIES] = np.asarray([str(row) for row in columns.info(_PROBABILITIES).tolist()])
+    try:
+        with open(path, "x", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(parts)
+            writer.writerows(zip(*(column.tolist() for column in parts.values())))
+    except OSError as error:
+        raise CoachError(f"cannot write '{path}': {error.strerror}") from None
+
+
+def _cells(name: str, column: np.ndarray, path: str) -> dict[str, np.ndarray]:
+    if column.ndim != 2:
+        shape = " x ".join(map(str, column.shape[1:]))
+        raise CoachError(
+            f"'{path}': a CSV file holds vectors, and '{name}' is {shape or 'a number'}: write to minari:ID"
+        )
+    return {f"{name}_{index}": column[:, index] for index in range(column.shape[1])}
 
 
 class _PickledObject:

@@ -62,7 +62,7 @@ class OpeManager:
         if any(BEHAVIOUR not in transition.info for transition in evaluation_dataset_as_transitions):
             raise CoachError(f"off-policy evaluation needs info['{BEHAVIOUR}'] of each recorded step")
         data = Batch(evaluation_dataset_as_transitions)
-        self.all_reward_model_rewards = _predictions(reward_model, data.states(network_keys), batch_size)
+        self.all_reward_model_rewards = predictions(reward_model, data.states(network_keys), batch_size)
         self.all_rewards = np.asarray(data.rewards(), np.float64)
         self.all_actions = np.asarray(data.actions())
         self.all_old_policy_probs = data.info(BEHAVIOUR)[np.arange(len(data)), self.all_actions]
@@ -89,8 +89,8 @@ class OpeManager:
         if model is None or len(model) != len(transitions):
             raise CoachError("call gather_static_shared_stats with this data set before evaluate")
         data = Batch(transitions)
-        values = _predictions(q_network, data.states(network_keys), batch_size)
-        policy = self._policy(values)
+        values = predictions(q_network, data.states(network_keys), batch_size)
+        policy = self.policy(values)
         for transition, q, probabilities in zip(transitions, values, policy):
             transition.update_info({ACTION_VALUES: q, TARGET: probabilities, VALUE: float(probabilities @ q)})
         self._value_last_states(evaluation_dataset_as_episodes, q_network, network_keys, batch_size)
@@ -117,19 +117,22 @@ class OpeManager:
         ends = [episode[-1] for episode in episodes if len(episode) and not episode[-1].terminated]
         if not ends:
             return
-        values = _predictions(q_network, Batch(ends).next_states(network_keys), batch_size)
-        for end, value in zip(ends, np.sum(self._policy(values) * values, axis=1)):
+        values = predictions(q_network, Batch(ends).next_states(network_keys), batch_size)
+        for end, value in zip(ends, np.sum(self.policy(values) * values, axis=1)):
             end.update_info({LAST_VALUE: float(value)})
 
-    def _policy(self, values: np.ndarray) -> np.ndarray:
+    def policy(self, values: np.ndarray) -> np.ndarray:
         """[N, A] probabilities of the target policy; equal values share the greedy policy's probability."""
         advantages = values - values.max(axis=1, keepdims=True)
         weights = np.exp(advantages / self.temperature) if self.temperature else (advantages == 0).astype(np.float64)
         return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _predictions(network: Any, states: dict[str, np.ndarray], batch_size: int) -> np.ndarray:
-    """[N, A] float64 predictions, ``batch_size`` rows at a time."""
+def predictions(network: Any, states: dict[str, np.ndarray], batch_size: int) -> np.ndarray:
+    """[N, A] float64 predictions of a network, ``batch_size`` rows at a time.
+
+    :raises CoachError: it does not predict a value for each action
+    """
     num_rows = len(next(iter(states.values())))
     parts = [
         network.predict({name: column[first : first + batch_size] for name, column in states.items()})

@@ -212,6 +212,7 @@ class Progress:
         self.last_evaluation, self.best_evaluation = state["last_evaluation"], state["best_evaluation"]
         self._rewards = deque(state["rewards"], maxlen=_EPISODES_IN_MEAN)
         self._seconds_before, self._started = state["seconds"], time.monotonic()
+        self._steps, self._fraction = Rate(), Rate()  # of other steps
 
     def start(self) -> None:
         """Begin to show."""

@@ -40,7 +40,7 @@ FOR_DISCRETE: list[Make] = [
     parameters.dqn, parameters.ddqn, parameters.dueling, parameters.mixed_monte_carlo, parameters.categorical,
     parameters.munchausen, parameters.persistent_advantage_learning, parameters.quantile_regression,
     parameters.rainbow, parameters.n_step_q, parameters.bootstrapped, parameters.upper_confidence_bounds,
-    parameters.neural_episodic_control, parameters.pqn, acer,
+    parameters.neural_episodic_control, parameters.direct_future_prediction, parameters.pqn, acer,
 ]  # fmt: skip
 FOR_CONTINUOUS: list[Make] = [
     parameters.normalized_advantages, parameters.soft_actor_critic, continuous.ddpg, continuous.td3,

@@ -9,6 +9,7 @@ import pytest
 
 from rl_coach.agents.ddpg_agent import DDPGAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
+from rl_coach.agents.td3_bc_agent import TD3BCAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme
@@ -74,7 +75,7 @@ def critics_of(weights: list[np.ndarray], states: np.ndarray, actions: np.ndarra
 
 def reference(agent: Any, columns: dict[str, np.ndarray], updates: int) -> dict[str, Any]:
     """Lillicrap et al. 2016, algorithm 1, or with several critics Fujimoto et al. 2018, algorithm 1: the critic learns
-    first, and the actor from the new one."""
+    first, and the actor from the new one; or with a value's weight Fujimoto and Gu 2021, equations 4 and 5."""
     algorithm, parameters = agent.ap.algorithm, agent.ap.network_wrappers
     count = getattr(algorithm, "num_q_networks", 1)
     delay = getattr(algorithm, "update_policy_every_x_episode_steps", 1)
@@ -99,10 +100,17 @@ def reference(agent: Any, columns: dict[str, np.ndarray], updates: int) -> dict[
         losses["critic"].append(critic_loss(weights["critic"]))
         weights["critic"] = optimizers["critic"](weights["critic"], gradient(critic_loss, weights["critic"]))
 
-        def actor_loss(actor: list, s: Any = s, critic: Any = weights["critic"]) -> float:
+        alpha = getattr(algorithm, "value_weight", None)
+        first = critics_of(weights["critic"], s, actor_of(weights["actor"], s)[0], count)[:, 0]
+        scale = 1.0 if alpha is None else alpha / np.mean(np.abs(first))  # lambda, which is not differentiated
+
+        def actor_loss(
+            actor: list, s: Any = s, a: Any = a, critic: Any = weights["critic"], scale: Any = scale, alpha: Any = alpha
+        ) -> float:
             action, pre_activation = actor_of(actor, s)
             penalty = algorithm.action_penalty * np.mean(pre_activation**2)
-            return float(penalty - np.mean(critics_of(critic, s, action, count)[:, 0]))
+            cloning = 0.0 if alpha is None else np.mean(((action - a) / RADIUS) ** 2)
+            return float(penalty + cloning - scale * np.mean(critics_of(critic, s, action, count)[:, 0]))
 
         if (number + 1) % delay == 0:  # otherwise nothing descends it
             losses["actor"].append(actor_loss(weights["actor"]))
@@ -112,7 +120,7 @@ def reference(agent: Any, columns: dict[str, np.ndarray], updates: int) -> dict[
 
 
 @pytest.mark.parametrize("steps", [UPDATES, 1])
-@pytest.mark.parametrize("make", [DDPGAgentParameters, TD3AgentParameters])
+@pytest.mark.parametrize("make", [DDPGAgentParameters, TD3AgentParameters, TD3BCAgentParameters])
 def test_several_updates_are_those_of_the_paper(make, steps, tmp_path):
     parameters = tiny(make())
     if make is DDPGAgentParameters:

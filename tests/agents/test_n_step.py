@@ -125,7 +125,7 @@ def by_hindsight() -> AgentParameters:
 GO_BY_SINGLE_REWARDS = [
     parameters.policy_gradients, parameters.actor_critic, parameters.clipped_ppo, parameters.ppo, parameters.acer,
     parameters.n_step_q, parameters.mixed_monte_carlo, parameters.persistent_advantage_learning, by_hindsight,
-    parameters.munchausen, parameters.pqn,
+    parameters.munchausen, parameters.pqn, parameters.direct_future_prediction,
 ]  # fmt: skip
 KNOW_WHOLE_RETURNS = [
     parameters.policy_gradients, parameters.mixed_monte_carlo, parameters.persistent_advantage_learning,

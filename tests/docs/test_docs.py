@@ -64,6 +64,10 @@ def test_command_lines_are_understood(page, tmp_path):
         if words[1:2] == [command_line.CHECK_ENVIRONMENT]:
             command_line.get_check_environment_parser().parse_args(words[2:])
             continue
+        if words[1:2] == [command_line.DATASET]:
+            args, words[1:] = command_line.get_dataset_parser().parse_known_args(words[2:])
+            if args.command != command_line.RECORD:
+                continue
         if words[1:2] == [command_line.EVALUATE]:
             evaluated, flags = command_line.evaluation_arguments(words[2:])
             words[1:] = ["--resume", evaluated[0], *flags]

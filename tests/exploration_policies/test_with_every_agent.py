@@ -54,6 +54,7 @@ OF_VALUES = (
     parameters.dqn, parameters.ddqn, parameters.dueling, parameters.mixed_monte_carlo, parameters.categorical,
     parameters.persistent_advantage_learning, parameters.quantile_regression, parameters.n_step_q,
     parameters.neural_episodic_control, parameters.munchausen, parameters.pqn,
+    parameters.direct_future_prediction,
 )  # fmt: skip
 OF_POLICIES = (parameters.policy_gradients, parameters.actor_critic, parameters.clipped_ppo, ppo)
 OF_KNOWN_PROBABILITIES = (*OF_POLICIES, parameters.impala)

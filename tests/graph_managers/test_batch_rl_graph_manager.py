@@ -126,6 +126,44 @@ def test_an_epoch_has_each_training_row_once_and_never_one_kept_back(tmp_path):
     assert len(agent.memory.evaluation_dataset_as_transitions) == 40
 
 
+def test_unknown_probabilities_of_actions_are_estimated_which_is_said(tmp_path, capsys):
+    known, estimated = batch_graph(tmp_path / "known"), batch_graph(tmp_path / "estimated")
+    known.improve()
+    memory = estimated.get_agent().memory
+    store_episode = memory.store_episode
+
+    def without_probabilities(episode: Any, *arguments: Any) -> None:
+        for transition in episode.transitions:
+            transition.info.pop("all_action_probabilities")
+        store_episode(episode, *arguments)
+
+    memory.store_episode = without_probabilities
+    estimated.improve()
+    assert "".join(capsys.readouterr()).count("do not say how probable") == 1
+    steps = estimated.get_agent().memory.evaluation_dataset_as_transitions
+    # the random agent's true ones are equal
+    actions = len(steps[0].info["all_action_probabilities"])
+    found = np.stack([step.info["all_action_probabilities"] for step in steps])
+    assert found == pytest.approx(np.full((len(steps), actions), 1 / actions), abs=0.15)
+    known.close()
+    estimated.close()
+    name = "Inverse Propensity Score"
+    expected, found_estimate = (float(rows_of(tmp_path / part)[-1][name]) for part in ("known", "estimated"))
+    assert found_estimate == pytest.approx(expected, abs=0.3)
+
+
+def test_fitted_q_evaluation_finds_the_value_of_the_deployed_policy(tmp_path):
+    agent = learner()
+    agent.network_wrappers["fitted_q"] = copy.deepcopy(agent.network_wrappers["main"])
+    manager = batch_graph(tmp_path, agent, fitted_q_num_epochs=100)
+    manager.improve()
+    manager.close()
+    found = [row["Fitted Q Evaluation of Deployed Policy"] for row in rows_of(tmp_path)]
+    assert [bool(value) for value in found] == [epoch in (4, 8) for epoch in range(1, 9)]
+    # 1 in each step; a limit cuts episodes off, so the value goes on beyond
+    assert float(found[-1]) == pytest.approx(1 / (1 - agent.algorithm.discount), rel=0.1)
+
+
 def test_a_run_that_is_killed_within_an_epoch_goes_on_exactly(tmp_path, monkeypatch):
     monkeypatch.setattr(DataSetLearning, "UPDATES", 3)
     whole = batch_graph(tmp_path / "whole")

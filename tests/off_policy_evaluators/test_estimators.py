@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from rl_coach.off_policy_evaluators import estimators
+from rl_coach.off_policy_evaluators.behaviour import estimated_behaviour
+from rl_coach.off_policy_evaluators.fitted_q_evaluation import fitted_q_evaluation
 from rl_coach.utils import CoachError
 
 STATES, ACTIONS, HORIZON, DISCOUNT = 3, 2, 4, 0.9
@@ -136,3 +138,45 @@ def covers_zero(rng: np.random.Generator) -> bool:
 def test_an_interval_covers_the_mean_as_often_as_it_says():
     rng = np.random.default_rng(0)
     assert 160 <= sum(covers_zero(rng) for _ in range(200)) <= 195
+
+
+def test_the_estimated_behaviour_is_how_often_neighbours_took_an_action():
+    states = np.array([[0.0, 0], [0.1, 0], [0.2, 0], [10, 0], [10.1, 0]])  # the second element never differs
+    actions = np.array([0, 0, 1, 2, 2])
+    found = estimated_behaviour(states, actions, np.array([[0.05, 0.0], [9.0, 0.0]]), num_actions=3, num_neighbours=2)
+    assert np.allclose(found, [[3 / 5, 1 / 5, 1 / 5], [1 / 5, 1 / 5, 3 / 5]])
+    fewer = estimated_behaviour(states, actions, np.array([[0.05, 0.0]]), num_actions=3)
+    assert np.allclose(fewer, [[3 / 8, 2 / 8, 3 / 8]])
+
+
+def test_the_estimated_behaviour_comes_near_a_known_one():
+    rng = np.random.default_rng(0)
+    states = rng.uniform(-1, 1, (4000, 2)) * [1, 100]
+    right = np.where(states[:, 0] > 0, 0.9, 0.2)
+    actions = (rng.random(4000) < right).astype(int)
+    queries = rng.uniform(-1, 1, (300, 2)) * [1, 100]
+    found = estimated_behaviour(states, actions, queries, num_actions=2)
+    assert np.mean(np.abs(found[:, 1] - np.where(queries[:, 0] > 0, 0.9, 0.2))) < 0.06
+    assert np.allclose(found.sum(axis=1), 1)
+
+
+def test_fitted_q_evaluation_solves_the_equation_of_the_policy():
+    """Three states, the last of which ends the episode; each step of the MDP once, so that a regression is exact."""
+    discount, num_states = 0.8, 2
+    policy = np.array([[0.3, 0.7], [0.6, 0.4]])
+    # from state, action, reward, to state, ends
+    steps = [(0, 0, 1.0, 0, False), (0, 1, 0.0, 1, False), (1, 0, 2.0, 0, False), (1, 1, 5.0, 0, True)]
+    states, actions, rewards, following, ends = (np.array(column) for column in zip(*steps))
+
+    def fit(states, actions, targets):
+        table = np.zeros((num_states, 2))
+        table[states, actions] = targets
+        return lambda asked: table[asked]
+
+    q = fitted_q_evaluation(
+        states, actions, rewards, following, ends, policy[following], discount, 200, fit,
+        lambda asked: np.full((len(asked), 2), 7.0),
+    )  # fmt: skip
+    moves = np.array([[0.3, 0.7], [0.6, 0.0]])  # V = expected reward + discount * moves V
+    expected = np.linalg.solve(np.eye(2) - discount * moves, [0.3 * 1.0, 0.6 * 2.0 + 0.4 * 5.0])
+    assert np.sum(policy * q(np.array([0, 1])), axis=1) == pytest.approx(expected, abs=1e-12)

@@ -24,6 +24,8 @@ OF_NEWER_ALGORITHMS = {
     "CartPole_IMPALA",
     "CartPole_MunchausenDQN",
     "CartPole_PQN",
+    "Pendulum_IQL_BatchRL",
+    "Pendulum_TD3BC_BatchRL",
 }
 OF_SEVERAL_AGENTS = {"ConnectFour_SelfPlay", "Pistonball_PPO", "Spread_PPO", "Tag_DQN", "TicTacToe_SelfPlay"}
 SCHEDULE = ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps")

@@ -7,6 +7,7 @@ from typing import Any, Callable
 from rl_coach.agents.ddpg_agent import DDPGAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
+from rl_coach.agents.td3_bc_agent import TD3BCAgentParameters
 from rl_coach.agents.wolpertinger_agent import WolpertingerAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Dense
@@ -132,6 +133,7 @@ def with_state_dependent_noise(agent: AgentParameters, scale: float = 0.3) -> Ag
 CONTINUOUS_PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment], int, float]] = {
     "ddpg": (ddpg, Target, 400, -2.5),
     "td3": (td3, Target, 400, -2.5),
+    "td3 with cloning": (lambda: deterministic(TD3BCAgentParameters()), Target, 400, -2.5),
     "td3 with gSDE": (lambda: with_state_dependent_noise(td3()), Target, 400, -2.5),
     "wolpertinger": (wolpertinger, Target, 400, -2.5),
     "maximum_entropy": (maximum_entropy, Target, 400, -2.5),

@@ -11,6 +11,7 @@ from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameter
 from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
+from rl_coach.agents.dfp_agent import DFPAgentParameters, HandlingTargetsAfterEpisodeEnd
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.impala_agent import IMPALAAgentParameters
 from rl_coach.agents.mmc_agent import MixedMonteCarloAgentParameters
@@ -147,6 +148,19 @@ def persistent_advantage_learning() -> AgentParameters:
 
 def munchausen() -> AgentParameters:
     return dqn(MunchausenDQNAgentParameters())
+
+
+def direct_future_prediction() -> AgentParameters:
+    agent = DFPAgentParameters()
+    main, algorithm = agent.network_wrappers["main"], agent.algorithm
+    for embedder in main.input_embedders_parameters.values():
+        embedder.scheme = [Dense(16)]
+    main.batch_size, main.learning_rate = 16, 0.003
+    algorithm.use_accumulated_reward_as_measurement = True
+    algorithm.goal_vector, algorithm.num_predicted_steps_ahead = [1.0], 3
+    algorithm.handling_targets_after_episode_end = HandlingTargetsAfterEpisodeEnd.LastStep
+    algorithm.num_consecutive_playing_steps = EnvironmentSteps(1)
+    return agent
 
 
 def categorical() -> AgentParameters:
@@ -295,6 +309,7 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "mixed_monte_carlo": (mixed_monte_carlo, Bandit, 400, 9.5),
     "persistent_advantage_learning": (persistent_advantage_learning, Bandit, 400, 9.5),
     "munchausen": (munchausen, Bandit, 400, 9.5),
+    "direct_future_prediction": (direct_future_prediction, Bandit, 600, 9.5),
     "categorical": (categorical, Bandit, 400, 9.5),
     "quantile_regression": (quantile_regression, Bandit, 400, 9.5),
     "rainbow": (rainbow, Bandit, 400, 9.5),

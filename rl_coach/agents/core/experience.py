@@ -12,8 +12,9 @@ import numpy as np
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, new_buffer
 from rl_coach.agents.core.sequences import stored_state
 from rl_coach.base_parameters import AlgorithmParameters
-from rl_coach.core_types import Batch, CsvDataset, Episode, PickledReplayBuffer, Transition, n_step_returns
-from rl_coach.filters.filter import InputFilter
+from rl_coach.core_types import ActionInfo, Batch, CsvDataset, Episode, PickledReplayBuffer, Transition, n_step_returns
+from rl_coach.filters.filter import InputFilter, OutputFilter
+from rl_coach.memories import data_set_files
 from rl_coach.memories.memory import Memory, receives_episodes
 from rl_coach.utils import CoachError
 
@@ -74,16 +75,27 @@ class Experience:
     def _stores_whole_episodes(self) -> bool:
         return self._algorithm.store_transitions_only_when_episodes_are_terminated or self._receives_episodes
 
-    def load(self, recorded: Any, input_filter: InputFilter) -> None:
+    def load(self, recorded: Any, input_filter: InputFilter, output_filter: OutputFilter) -> None:
         """Fill the memory with recorded transitions.
 
-        :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, or the path of what a memory's ``save`` wrote
+        :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID``, or the path of what a memory's
+            ``save`` wrote
+        :param input_filter: applied to values that are recorded raw
+        :param output_filter: makes the agent's actions of the environment's, of which Minari's data sets consist
         """
         memory = self._memory
         if isinstance(recorded, CsvDataset):
             memory.load_csv(recorded, input_filter)
         elif isinstance(recorded, PickledReplayBuffer):
             memory.load_pickled(recorded.filepath)
+        elif str(recorded).startswith(data_set_files.MINARI):
+            found = data_set_files.read(recorded)
+            episodes = list(found.episodes())
+            if found.is_raw:
+                for transition in (transition for episode in episodes for transition in episode.transitions):
+                    action: Any = transition.action
+                    transition.action = output_filter.reverse_filter(ActionInfo(action)).action
+            self.add_episodes(episodes, input_filter if found.is_raw else None)
         else:
             memory.load(recorded)
 

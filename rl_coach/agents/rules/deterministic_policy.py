@@ -53,6 +53,33 @@ def actor_rule(value: str, action_penalty: float) -> UpdateRule:
     return rule
 
 
+def cloning_actor_rule(value: str, alpha: float, action_space: BoxActionSpace, action_penalty: float) -> UpdateRule:
+    """The actor climbs lambda Q(s, mu(s)) - (mu(s) - a)^2, with lambda = alpha / mean |Q(s, mu(s))| (Fujimoto and Gu
+    2021, "A Minimalist Approach to Offline Reinforcement Learning", equations 4 and 5).
+
+    The square is the mean over the action's elements, in units of half of their ranges. It logs the mean square, the
+    distance from the data, as ``Cloning Loss``.
+
+    :param value: the critic's output [B] that it climbs
+    :param alpha: how much the value counts; 0 clones the data
+    :param action_space: of the actions a
+    """
+    radius = np.asarray((action_space.high - action_space.low) / 2, np.float32)
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, weights=batch.weights)
+        assert_rank(2, actions=batch.actions)
+        policy = networks["actor"].online(batch.states)[0]
+        q = networks["critic"].online({**batch.states, "action": policy["action"]})[0][value]
+        scale = ops.stop_gradient(alpha / weighted_mean(ops, ops.abs(q), batch.weights))
+        distances = ops.mean(ops.square((policy["action"] - batch.actions) / ops.convert_to_tensor(radius)), axis=-1)
+        cloning = weighted_mean(ops, distances, batch.weights)
+        climbing = policy_loss(ops, batch, policy, scale * q, action_penalty)
+        return Update({"actor": climbing + cloning}, signals={"Cloning Loss": cloning})
+
+    return rule
+
+
 NextValue = Callable[[Any, dict[str, NetworkView], LearningBatch], Any]
 """The value [B] of the next states that the critic bootstraps from: ``next_value(ops, networks, batch)``."""
 

@@ -434,12 +434,16 @@ class EpisodicExperienceReplay(Memory):
     def load_csv(self, csv_dataset: CsvDataset, input_filter: Any) -> None:
         """Store the episodes of a CSV file; ``recorded.read_csv_episodes`` describes it.
 
-        :param input_filter: applied to each episode's transitions
+        :param input_filter: applied to the transitions of each episode, after a reset, if they are raw; None for none
         :raises CoachError: there is no such file or it is malformed
         """
         num_read = 0
-        for episode in read_csv_episodes(csv_dataset, input_filter):
+        episodes, is_raw = read_csv_episodes(csv_dataset)
+        for episode in episodes:
             num_read += len(episode)
+            if is_raw and input_filter is not None:
+                input_filter.reset()
+                episode.transitions = input_filter.filter(episode.transitions, deep_copy=False)
             self.store_episode(episode)
         if num_read > self._store.length:
             held = self._store.length

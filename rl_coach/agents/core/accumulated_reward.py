@@ -1,0 +1,30 @@
+"""The reward of an episode so far as a measurement, by ``algorithm.use_accumulated_reward_as_measurement``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rl_coach.core_types import StateType
+from rl_coach.spaces import StateSpace, VectorObservationSpace
+
+_NAME, _ELEMENT = "measurements", "accumulated_reward"
+
+
+def with_accumulated_reward_space(spaces: StateSpace) -> StateSpace:
+    """The observations with one more measurement, or with the first one, called ``accumulated_reward``."""
+    added = VectorObservationSpace(1, measurements_names=[_ELEMENT])
+    if _NAME in spaces:
+        before = spaces[_NAME]
+        added = VectorObservationSpace(
+            int(before.num_elements) + 1,
+            np.append(before.low, -np.inf),
+            np.append(before.high, np.inf),
+            [*getattr(before, "measurements_names", []), _ELEMENT],
+        )
+    return StateSpace({**spaces.sub_spaces, _NAME: added})
+
+
+def with_accumulated_reward(state: StateType, reward: float) -> StateType:
+    """The observations with the filtered rewards of the episode so far as the last measurement."""
+    measurements = np.append(np.asarray(state.get(_NAME, ()), np.float32), np.float32(reward))
+    return {**state, _NAME: measurements}

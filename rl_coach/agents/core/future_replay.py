@@ -1,0 +1,49 @@
+"""Replay of single steps together with what was measured later in their episodes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rl_coach.agents.core.batches import BatchSource
+from rl_coach.agents.rules.future_measurements import steps_ahead
+from rl_coach.core_types import Batch
+from rl_coach.memories.columns import uniform_rows
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
+
+
+class FutureReplay(BatchSource):
+    """A source of steps of complete episodes, all equally likely, with two columns of info:
+
+    - ``future_measurements`` [B, K, M], how much each measurement will have changed at each of K offsets, scaled
+    - ``is_known`` [B, K], True where the episode does not end before the offset
+
+    After the end of an episode a measurement stays what it was in the last state.
+
+    :param memory: keeps complete episodes in order
+    :param name: the observation [M] that is predicted
+    :param num_offsets: K
+    :param scales: [M] the change of each measurement that a target of 1 stands for
+    """
+
+    def __init__(self, memory: EpisodicExperienceReplay, name: str, num_offsets: int, scales: np.ndarray):
+        self._memory = memory
+        self._name = name
+        self._num_offsets = num_offsets
+        self._scales = scales
+
+    @property
+    def has_rows(self) -> bool:
+        return self._memory.num_complete_episodes() > 0
+
+    def sample(self, updates: int, batch_size: int) -> Batch:
+        memory = self._memory
+        ends = np.cumsum(memory.episode_lengths())
+        steps = uniform_rows(memory.rng, memory.num_transitions_in_complete_episodes(), updates * batch_size)
+        last_steps = ends[ends.searchsorted(steps, "right")] - 1
+        ahead, is_known = steps_ahead(steps, last_steps, self._num_offsets)
+        batch = memory.transitions_at(steps)
+        future = memory.next_observations_at(self._name, ahead.ravel()).reshape(*ahead.shape, -1)
+        changes = future - batch.state_columns[self._name][:, None]
+        batch.info_columns["future_measurements"] = np.asarray(changes / self._scales, np.float32)
+        batch.info_columns["is_known"] = is_known
+        return batch

@@ -1,0 +1,79 @@
+"""Implicit Q-learning from a fixed data set (Kostrikov, Nair and Levine 2022, "Offline Reinforcement Learning with
+Implicit Q-Learning")."""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+import numpy as np
+
+from rl_coach.agents.core.requirements import NetworkRequirement, V
+from rl_coach.agents.rules.implicit_q_learning import implicit_q_learning_stages
+from rl_coach.agents.soft_actor_critic_agent import (
+    SoftActorCriticAgent,
+    SoftActorCriticAgentParameters,
+    SoftActorCriticAlgorithmParameters,
+)
+from rl_coach.architectures.update import Stages
+from rl_coach.core_types import Batch, TrainingSteps
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.utilities.requirements import number
+
+
+class IQLAlgorithmParameters(SoftActorCriticAlgorithmParameters):
+    """Hyperparameters of implicit Q-learning; of soft actor-critic's, those of the entropy have no effect.
+
+    :ivar expectile: tau; 0.5 values a state by the mean of the data's actions, towards 1 by the best of them
+    :ivar inverse_temperature: beta, how much better actions count for the policy; 0 clones the data
+    """
+
+    constraints = {"expectile": number(above=0, below=1), "inverse_temperature": number(0)}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_steps_between_copying_online_weights_to_target = TrainingSteps(1)
+        self.expectile: float = 0.7
+        self.inverse_temperature: float = 3
+
+
+class IQLAgentParameters(SoftActorCriticAgentParameters):
+    """Implicit Q-learning, with the networks of soft actor-critic; the critics have the target network, not V."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.algorithm = IQLAlgorithmParameters()
+        self.memory = EpisodicExperienceReplayParameters()
+        self.network_wrappers["q"].create_target_network = True
+        self.network_wrappers["v"].create_target_network = False
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.iql_agent:IQLAgent"
+
+
+class IQLAgent(SoftActorCriticAgent):
+    """Learns values of the data's own actions, and a policy that takes the better ones of them."""
+
+    network_requirements = {
+        **SoftActorCriticAgent.network_requirements,
+        "q": NetworkRequirement(SoftActorCriticAgent.network_requirements["q"].heads, has_target=True),
+        "v": NetworkRequirement((V,)),
+    }
+
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
+        if not self.ap.is_batch_rl_training:
+            yield f"agent '{self.name}' learns from a fixed data set: give it a BatchRLGraphManager"
+        if not self.ap.algorithm.use_deterministic_for_evaluation:
+            yield (
+                f"agent '{self.name}' deploys its mean action, for it learns no other: "
+                f"set algorithm.use_deterministic_for_evaluation to True"
+            )
+
+    def make_update_rule(self) -> Stages:
+        return implicit_q_learning_stages(self.ap.algorithm.expectile, self.ap.algorithm.inverse_temperature)
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        columns = super().learning_columns(batch)
+        del columns["extra/noise"]
+        return columns

@@ -1,0 +1,65 @@
+"""``coach dataset``: look at recorded experience, convert it, and record some."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from typing import TYPE_CHECKING, Any, Sequence
+
+from rl_coach.command_line import arguments as command_line
+from rl_coach.utils import CoachError
+
+if TYPE_CHECKING:
+    from rl_coach.memories.data_set import DataSet
+
+
+def run(arguments: Sequence[str], launcher: Any) -> None:
+    """Do what ``coach dataset`` is asked for.
+
+    :param arguments: those after ``dataset``
+    :param launcher: a ``CoachLauncher``, which builds the graph whose agent is to be recorded
+    :raises CoachError: for bad input
+    """
+    parser = command_line.get_dataset_parser()
+    args, flags = parser.parse_known_args(arguments)
+    if flags and args.command != command_line.RECORD:
+        parser.error(f"unknown flag '{flags[0]}'")
+    from rl_coach.memories import data_set_files  # after --help has answered
+
+    if args.command == command_line.INFO:
+        summary = data_set_files.read(args.place).summary()
+        width = max(map(len, summary))
+        print("\n".join(f"{name:<{width}}  {text}" for name, text in summary.items()))
+        return
+    data_set_files.require_new(args.output)
+    found = data_set_files.read(args.place) if args.command == command_line.CONVERT else _record(args, flags, launcher)
+    data_set_files.write(found, args.output)
+    print(f"wrote {len(found.columns):,} steps in {len(found.episode_lengths):,} episodes: {args.output}")
+
+
+def _record(args: argparse.Namespace, flags: Sequence[str], launcher: Any) -> DataSet:
+    of_run = launcher.get_config_args(launcher.get_argument_parser(), flags)
+    if of_run.distributed_coach or (of_run.num_workers or 1) > 1 or of_run.play:
+        raise CoachError(
+            f"coach {command_line.DATASET} {command_line.RECORD} plays in this process: leave out -dc, -n and --play"
+        )
+    is_trained = bool(of_run.resume or of_run.checkpoint_restore_dir or of_run.checkpoint_restore_file)
+    policy = args.policy or (command_line.DEPLOYED if is_trained else command_line.RANDOM)
+    graph_manager = launcher.get_graph_manager_from_args(of_run)
+    graph_manager.visualization_parameters.dump_csv = False
+    from rl_coach.core_types import RunPhase
+    from rl_coach.graph_managers.recording import record
+
+    phase = {
+        command_line.RANDOM: RunPhase.HEATUP,
+        command_line.EXPLORING: RunPhase.TRAIN,
+        command_line.DEPLOYED: RunPhase.TEST,
+    }[policy]
+    with tempfile.TemporaryDirectory() as directory:
+        task = launcher.create_task_parameters(graph_manager, of_run)
+        task.experiment_path, task.checkpoint_save_dir, task.resume = directory, None, False
+        graph_manager.create_graph(task)
+        try:
+            return record(graph_manager, args.steps, phase)
+        finally:
+            graph_manager.close()

@@ -1,0 +1,106 @@
+"""Files of data sets: CSV in Coach's layout, saved memories, Coach's pickles, and Minari's data sets."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from rl_coach.core_types import CsvDataset, Transition
+from rl_coach.memories.data_set import DataSet
+from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes, write_csv
+from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utilities.files import read_data
+from rl_coach.utils import CoachError
+
+MINARI = "minari:"
+_PICKLES = (".p", ".pkl", ".pickle")
+_FORMS = f"FILE.csv, FILE.npz (a saved memory), FILE.p (Coach's pickle) or {MINARI}ID"
+
+
+def _minari_files() -> Any:
+    try:
+        from rl_coach.memories import minari_files
+    except ModuleNotFoundError as error:
+        if error.name not in ("minari", "h5py"):
+            raise
+        raise CoachError(f"{MINARI} needs the package '{error.name}': pip install 'coach-rl[minari]'") from None
+    return minari_files
+
+
+def read(place: str | os.PathLike) -> DataSet:
+    """Read a data set.
+
+    :param place: a CSV file in Coach's layout, what a memory's ``save`` wrote (``.npz``), a replay buffer that Coach
+        pickled (``.p``, ``.pkl``), or ``minari:ID`` of a data set that Minari finds
+    :raises CoachError: there is none, it is of another form, or it holds no step
+    """
+    text = os.fspath(place)
+    if text.startswith(MINARI):
+        return _minari_files().read(text.removeprefix(MINARI))
+    suffix = pathlib.Path(text).suffix.lower()
+    readers: dict[str, Callable[[str], DataSet]] = {
+        ".csv": _read_csv, ".npz": _read_memory, **dict.fromkeys(_PICKLES, _read_pickle)
+    }  # fmt: skip
+    if suffix not in readers:
+        raise CoachError(f"'{text}' is none of the data sets that can be read: {_FORMS}")
+    return readers[suffix](text)
+
+
+def require_new(place: str | os.PathLike) -> None:
+    """
+    :raises CoachError: no data set can be written there, because of its form or because there is one already
+    """
+    text = os.fspath(place)
+    if text.startswith(MINARI):
+        _minari_files().require_new(text.removeprefix(MINARI))
+    elif not text.lower().endswith(".csv"):
+        raise CoachError(f"'{text}' is none of the data sets that can be written: FILE.csv or {MINARI}ID")
+    elif os.path.exists(text):
+        raise CoachError(f"'{text}' exists already")
+
+
+def write(data_set: DataSet, place: str | os.PathLike) -> None:
+    """Write a data set as CSV in Coach's layout, or for Minari (``minari:ID``).
+
+    :raises CoachError: it is there already, cannot be written, or its values do not fit the form
+    """
+    require_new(place)
+    text = os.fspath(place)
+    if text.startswith(MINARI):
+        _minari_files().write(data_set, text.removeprefix(MINARI))
+    else:
+        write_csv(text, data_set.columns, data_set.episode_lengths, data_set.is_raw)
+
+
+def _read_csv(path: str) -> DataSet:
+    episodes, is_raw = read_csv_episodes(CsvDataset(path))
+    return _complete([episode.transitions for episode in episodes], is_raw, path)
+
+
+def _read_pickle(path: str) -> DataSet:
+    return _complete(read_pickled_episodes(path), False, path)
+
+
+def _complete(episodes: Sequence[Sequence[Transition]], is_raw: bool, path: str) -> DataSet:
+    if not any(episodes):
+        raise CoachError(f"'{path}' has no step that has a next state")
+    return DataSet.of_episodes(episodes, is_raw)
+
+
+def _read_memory(path: str) -> DataSet:
+    content = read_data(pathlib.Path(path), "a memory that this project saved")
+    store = TransitionStore(capacity=None)
+    store.set_state(content["store"])
+    columns: Any = store.batch_at(np.arange(store.length))
+    if not store.length:
+        raise CoachError(f"'{path}' holds no step")
+    if columns.n_step_column is not None:
+        raise CoachError(f"'{path}' holds sums of several steps' rewards: record with n_step = 1")
+    lengths = content.get("episode_lengths")
+    if lengths is None:
+        ends = np.flatnonzero(np.append(columns.game_over_column[:-1], True)) + 1
+        lengths = np.diff(ends, prepend=0)
+    return DataSet(columns[: int(np.sum(lengths))], np.asarray(lengths), is_raw=False)

@@ -1,0 +1,191 @@
+"""Data sets of Minari, the Farama Foundation's format of recorded experience. Needs the extra ``minari``."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import minari
+import numpy as np
+from minari.data_collector import EpisodeBuffer
+
+from rl_coach.core_types import Batch
+from rl_coach.environments.gym_spaces import StateReader, action_space_of
+from rl_coach.memories.data_set import DataSet
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, RewardSpace, SpacesDefinition
+from rl_coach.utils import CoachError
+
+_PROBABILITIES = "all_action_probabilities"
+_IS_RAW = "coach_is_raw"
+
+
+def read(dataset_id: str) -> DataSet:
+    """A data set that is installed where Minari looks (``MINARI_DATASETS_PATH`` or ``~/.minari/datasets``).
+
+    Observations and actions become those that ``GymEnvironment`` would give. Values are raw, unless the data set was
+    made from others.
+
+    :raises CoachError: there is none, or its spaces are not supported
+    """
+    try:
+        stored = minari.load_dataset(dataset_id)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = "there is none; 'minari list local' lists those that are here"
+        said = reason if isinstance(error, FileNotFoundError) else error
+        raise CoachError(f"cannot read the Minari data set '{dataset_id}': {said}") from None
+    place = f"minari:{dataset_id}"
+    actions, _ = action_space_of(stored.action_space, place)
+    first = _first_action(stored.action_space, place)
+    parts, lengths = [], []
+    reader = None
+    for episode in stored.iterate_episodes():
+        if not len(episode):
+            continue
+        observations = [_row(episode.observations, row) for row in range(len(episode) + 1)]
+        if reader is None:
+            reader = StateReader(stored.observation_space, actions, None, place, observations[0], {}, copies=True)
+        parts.append(_columns(episode, [reader(observation, {}) for observation in observations], first))
+        lengths.append(len(episode))
+    if reader is None:
+        raise CoachError(f"{place} holds no step")
+    spaces = SpacesDefinition(reader.state_space, None, actions, RewardSpace(1))
+    is_raw = bool(stored.storage.metadata.get(_IS_RAW, True))
+    return DataSet(_joined(parts), np.asarray(lengths), is_raw, spaces)
+
+
+def _first_action(space: gym.Space, place: str) -> int:
+    """The number of the first action of a discrete space; 0 for a box, of which nothing is subtracted.
+
+    :raises CoachError: it is another space
+    """
+    if isinstance(space, gym.spaces.Discrete):
+        return int(space.start)
+    if isinstance(space, gym.spaces.Box):
+        return 0
+    raise CoachError(f"{place}: recorded actions of the space {space} are not supported; Discrete and Box are")
+
+
+def _row(observations: Any, row: int) -> Any:
+    if isinstance(observations, dict):
+        return {name: _row(part, row) for name, part in observations.items()}
+    return observations[row]
+
+
+def _columns(episode: Any, states: list[dict[str, np.ndarray]], first_action: int) -> Batch:
+    stacked = {name: np.stack([np.asarray(state[name]) for state in states]) for name in states[0]}
+    actions = np.asarray(episode.actions)
+    if actions.dtype.kind in "iu":
+        actions = actions.astype(np.int64) - first_action
+    info = episode.infos or {}
+    terminated = np.asarray(episode.terminations, bool)
+    probabilities = info.get(_PROBABILITIES)
+    return Batch.from_columns(
+        {name: column[:-1] for name, column in stacked.items()},
+        actions,
+        np.asarray(episode.rewards, np.float32),
+        np.arange(len(actions)) == len(actions) - 1,
+        {name: column[1:] for name, column in stacked.items()},
+        terminateds=terminated,
+        info={} if probabilities is None else {_PROBABILITIES: np.asarray(probabilities)[: len(actions)]},
+    )
+
+
+def _joined(parts: list[Batch]) -> Batch:
+    def join(columns: list[Any]) -> Any:
+        if isinstance(columns[0], dict):
+            return {name: join([column[name] for column in columns]) for name in columns[0]}
+        return np.concatenate(columns)
+
+    return Batch.from_columns(
+        join([part.state_columns for part in parts]),
+        join([part.action_column for part in parts]),
+        join([part.reward_column for part in parts]),
+        join([part.game_over_column for part in parts]),
+        join([part.next_state_columns for part in parts]),
+        terminateds=join([part.terminated_column for part in parts]),
+        info=join([part.info_columns for part in parts]),
+    )
+
+
+def require_new(dataset_id: str) -> None:
+    """
+    :raises CoachError: there is a data set of this name, or its name is none that Minari takes
+    """
+    try:
+        minari.dataset.minari_dataset.parse_dataset_id(dataset_id)
+    except ValueError as error:
+        raise CoachError(f"'{dataset_id}' is no name of a Minari data set: {error}") from None
+    if dataset_id in minari.list_local_datasets():
+        raise CoachError(f"there is a Minari data set '{dataset_id}' already: 'minari delete {dataset_id}' removes it")
+
+
+def write(data_set: DataSet, dataset_id: str) -> None:
+    """Write a data set where Minari looks for one. Without known spaces those of its values are taken.
+
+    :raises CoachError: a step does not begin where the one before ended, or it cannot be written
+    """
+    columns, spaces, begin = data_set.columns, data_set.spaces, 0
+    episodes = []
+    for number, length in enumerate(data_set.episode_lengths):
+        episodes.append(_buffer(columns[begin : begin + length], number))
+        begin += length
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of authors and links, which it advises to give
+            stored = minari.create_dataset_from_buffers(
+                dataset_id,
+                episodes,
+                observation_space=_observation_space(columns),
+                action_space=_action_space(columns.action_column, None if spaces is None else spaces.action),
+                description="Written by Coach",
+                jpeg_encoding=False,  # which would change the pixels
+            )
+    except (OSError, ValueError) as error:
+        raise CoachError(f"cannot write the Minari data set '{dataset_id}': {error}") from None
+    stored.storage.update_metadata({_IS_RAW: data_set.is_raw})
+
+
+def _buffer(steps: Batch, number: int) -> EpisodeBuffer:
+    for name, column in steps.state_columns.items():
+        if not np.array_equal(column[1:], steps.next_state_columns[name][:-1]):
+            raise CoachError(
+                f"episode {number}: the next '{name}' of a step is not that of the step after it, as Minari's data "
+                f"sets have it"
+            )
+    # one observation more than there are steps
+    observations: Any = {
+        name: np.concatenate([column, steps.next_state_columns[name][-1:]])
+        for name, column in steps.state_columns.items()
+    }
+    infos = {name: np.concatenate([column, column[-1:]]) for name, column in steps.info_columns.items()}
+    terminated = steps.terminated_column
+    return EpisodeBuffer(
+        id=number,
+        observations=observations["observation"] if list(observations) == ["observation"] else observations,
+        actions=steps.action_column,
+        rewards=steps.reward_column,
+        terminations=terminated,
+        truncations=(np.arange(len(steps)) == len(steps) - 1) & ~terminated,
+        infos={_PROBABILITIES: infos[_PROBABILITIES]} if _PROBABILITIES in infos else {},
+    )
+
+
+def _observation_space(columns: Batch) -> gym.Space:
+    spaces: dict[str, gym.Space] = {name: _box_of(column) for name, column in columns.state_columns.items()}
+    return spaces["observation"] if list(spaces) == ["observation"] else gym.spaces.Dict(spaces)
+
+
+def _box_of(column: np.ndarray) -> gym.spaces.Box:
+    low, high = (0, 255) if column.dtype == np.uint8 else (-np.inf, np.inf)
+    return gym.spaces.Box(low, high, column.shape[1:], column.dtype)
+
+
+def _action_space(actions: np.ndarray, space: ActionSpace | None) -> gym.Space:
+    if actions.dtype.kind in "iu" and actions.ndim == 1:
+        known = space.num_actions if isinstance(space, DiscreteActionSpace) else 0
+        return gym.spaces.Discrete(max(known, int(actions.max()) + 1))
+    if isinstance(space, BoxActionSpace):
+        dtype = actions.dtype
+        return gym.spaces.Box(np.asarray(space.low, dtype), np.asarray(space.high, dtype), actions.shape[1:], dtype)
+    return gym.spaces.Box(-np.inf, np.inf, actions.shape[1:], actions.dtype)
