@@ -49,9 +49,10 @@ def test_a_killed_worker_is_replaced_and_a_stopped_one_goes_on(tmp_path):
 
 
 @pytest.mark.slow
-def test_segments_of_a_killed_worker_are_counted_once_and_none_is_discarded(tmp_path):
+@pytest.mark.parametrize("preset", ["CartPole_IMPALA", "CartPole_ApexDQN"])  # segments; transitions with priorities
+def test_what_a_killed_worker_has_sent_is_counted_once_and_nothing_is_discarded(preset, tmp_path):
     settings = "evaluation_steps=EnvironmentEpisodes(0); improve_steps=EnvironmentSteps(10000000)"
-    with DistributedRun(tmp_path, "-lvl", SLOW_POLE, "-cp", settings, preset="CartPole_IMPALA") as run:
+    with DistributedRun(tmp_path, "-lvl", SLOW_POLE, "-cp", settings, preset=preset) as run:
         run.wait_for_learning()
         killed = run.kill("worker-0")
         wait_until(lambda: run.children().get("worker-0", killed) != killed, "a new worker")

@@ -19,6 +19,7 @@ from rl_coach.utils import import_file
 SETTINGS = json.loads(pathlib.Path(__file__).with_name("coach_1_0_1.json").read_text(encoding="utf-8"))
 PRESETS = preset_catalogue.list_all_presets()
 OF_NEWER_ALGORITHMS = {
+    "CartPole_ApexDQN",
     "CartPole_BC",
     "CartPole_DiscreteCQL_BatchRL",
     "CartPole_IMPALA",
