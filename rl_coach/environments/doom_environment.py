@@ -199,6 +199,10 @@ class DoomEnvironment(Environment):
         if names:
             self.state_space["measurements"] = VectorObservationSpace(len(names), measurements_names=names)
 
+    def seed_episodes(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self.action_space.seed(seed)
+
     def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
         self.game.set_seed(int(self._rng.integers(2**31)))
         self.game.new_episode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import pathlib
+import re
 from enum import Enum
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import golden
 from rl_coach.base_parameters import Parameters
 from rl_coach.command_line import preset_catalogue
 from rl_coach.utils import import_file
@@ -30,6 +32,20 @@ OF_NEWER_ALGORITHMS = {
 }
 OF_SEVERAL_AGENTS = {"ConnectFour_SelfPlay", "Pistonball_PPO", "Spread_PPO", "Tag_DQN", "TicTacToe_SelfPlay"}
 SCHEDULE = ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps")
+
+
+def test_the_page_of_coachs_presets_lists_each_with_its_state():
+    page = pathlib.Path(__file__).parents[2] / "docs" / "coach_presets.md"
+    states = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page.read_text(encoding="utf-8"), re.MULTILINE))
+    assert sorted(states) == sorted(SETTINGS) and len(SETTINGS) == 69
+    assert {name for name, state in states.items() if state.startswith("not yet")} == set(SETTINGS) - set(PRESETS)
+    reached: dict[str, dict[int, bool]] = {}
+    for outcome in golden.read(golden.RESULTS):
+        reached.setdefault(outcome.preset, {})[outcome.seed] = outcome.is_reached
+    for name in SETTINGS:
+        seeds = reached.get(name, {})
+        expected = f"reaches its reward on {sum(seeds.values())} of {len(seeds)} seeds"
+        assert (states[name] == expected) is bool(seeds), name
 
 
 def plain(value: Any) -> Any:
