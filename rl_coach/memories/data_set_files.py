@@ -9,6 +9,7 @@ from typing import Any, Callable, Sequence
 import numpy as np
 
 from rl_coach.core_types import CsvDataset, Transition
+from rl_coach.installation import install_command
 from rl_coach.memories.data_set import DataSet
 from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes, write_csv
 from rl_coach.memories.transition_store import TransitionStore
@@ -26,7 +27,7 @@ def _minari_files() -> Any:
     except ModuleNotFoundError as error:
         if error.name not in ("minari", "h5py"):
             raise
-        raise CoachError(f"{MINARI} needs the package '{error.name}': pip install 'coach-rl[minari]'") from None
+        raise CoachError(f"data sets of Minari need '{error.name}': {install_command('minari')}") from error
     return minari_files
 
 

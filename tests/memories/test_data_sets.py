@@ -1,5 +1,7 @@
 """Data sets of recorded steps: one form is read as another, and agents learn from each as they should."""
 
+import sys
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -272,3 +274,10 @@ def test_recording_learns_nothing_and_gives_whole_episodes(phase, tmp_path):
     inner = ~found.columns.game_over_column[:-1]
     assert np.array_equal(states[1:][inner], following[:-1][inner])
     assert not np.array_equal(states[1:][~inner], following[:-1][~inner])
+
+
+def test_without_minari_the_command_that_installs_it_is_named(monkeypatch):
+    monkeypatch.delitem(sys.modules, "rl_coach.memories.minari_files", raising=False)
+    monkeypatch.setitem(sys.modules, "minari", None)  # as if it was not installed
+    with pytest.raises(CoachError, match="data sets of Minari need 'minari': pip install"):
+        data_set_files.read("minari:tests/any-v0")
