@@ -29,14 +29,16 @@ def pip_install(*requirements: str) -> str:
 def install_command(extra: str) -> str:
     """The command line that installs what an extra brings, from the registry and without Coach itself.
 
-    :param extra: its name in ``pyproject.toml``; for a package that runs from a directory without being installed,
-        the command names that extra
+    :param extra: its name in ``pyproject.toml``; for a package that runs from a directory without being installed, or
+        that was installed before it had this extra, the command names the extra
     """
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
-        return f"{pip_install(f'.[{extra}]')} in Coach's repository"
+        requirements = []
     wanted = [text for text in requirements if extra in _EXTRA.findall(text)]
+    if not wanted:
+        return f"{pip_install(f'.[{extra}]')} in Coach's repository"
     return pip_install(*(_EXTRA.sub("", text).rstrip("; ") for text in wanted))
 
 

@@ -97,6 +97,7 @@ def test_an_extra_is_installed_by_the_packages_it_brings(monkeypatch):
     assert installation.install_command("jax").endswith("pip install 'jax>=0.4.36'")
     command = "pip install mxnet==1.9.1 'setuptools; python_version >= \"3.12\"'"
     assert installation.install_command("mxnet").endswith(command)
+    assert installation.install_command("doom").endswith("pip install '.[doom]' in Coach's repository")  # came later
 
 
 def test_an_extra_that_is_installed_later_leaves_mujoco_as_old_as_it_must_be():
