@@ -280,5 +280,5 @@ def test_without_minari_the_command_that_installs_it_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "rl_coach.memories.minari_files", raising=False)
     monkeypatch.delattr("rl_coach.memories.minari_files", raising=False)
     monkeypatch.setitem(sys.modules, "minari", None)  # as if it was not installed
-    with pytest.raises(CoachError, match="data sets of Minari need 'minari': .*pip install .*minari"):
+    with pytest.raises(CoachError, match=r"data sets of Minari need 'minari': .*pip install .*minari"):
         data_set_files.read("minari:tests/any-v0")
