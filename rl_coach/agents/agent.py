@@ -499,7 +499,8 @@ class Agent(CoachNames, AgentInterface):
             filtered = env_response
             if self._filters_responses:
                 filtered = self.input_filter.filter(env_response, deep_copy=False)[0]
-            self.watch.look(env_response, filtered, episode.steps, self.clock.episodes + 1)
+            action = episode.last_action_info.action if episode.last_action_info is not None else None
+            self.watch.look(env_response, filtered, episode.steps, self.clock.episodes + 1, action)
         if episode.incoming_goal is not None:
             filtered = copy.copy(filtered)
             filtered.next_state = {**filtered.next_state, "desired_goal": episode.incoming_goal}
