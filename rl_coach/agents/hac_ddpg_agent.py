@@ -11,6 +11,7 @@ from rl_coach.agents.rules.deterministic_policy import ddpg_stages
 from rl_coach.architectures.update import Stages
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, ActionType, Directive, RunPhase, Transition
+from rl_coach.filters.filter import changes_nothing
 from rl_coach.memories.episodic.episodic_hindsight_experience_replay import EpisodicHindsightExperienceReplay
 from rl_coach.memories.episodic.episodic_hrl_hindsight_experience_replay import PENALTY
 from rl_coach.policy.action_choice import PolicyDescription
@@ -80,6 +81,8 @@ class HACDDPGAgent(DDPGAgent):
                 f"agent '{self.name}' learns from reached goals, and {type(self.memory).__name__} has no hindsight: "
                 f"set memory to EpisodicHindsightExperienceReplayParameters()"
             )
+        if self.subgoals is not None and not changes_nothing(self.output_filter):
+            yield f"agent '{self.name}' acts by goals, which its output_filter would change: leave that out"
 
     def make_update_rule(self) -> Stages:
         """DDPG's, with targets between -H and 0 unless ``clip_critic_targets`` says otherwise: no goal is worth more
