@@ -24,7 +24,7 @@ from rl_coach.schedules import ConstantSchedule
 from rl_coach.spaces import GoalsSpace, ReachingGoal
 
 time_limit = 1000
-steps_for_a_subgoal = 40
+steps_for_a_subgoal = 30
 thresholds = np.array([0.075, 0.075, 0.75])
 goals_space = GoalsSpace(
     "achieved_goal",
@@ -35,8 +35,8 @@ goals_space = GoalsSpace(
 # Schedule
 schedule_params = ScheduleParameters()
 schedule_params.heatup_steps = EnvironmentSteps(0)
-schedule_params.improve_steps = EnvironmentEpisodes(120)
-schedule_params.steps_between_evaluation_periods = EnvironmentEpisodes(10)
+schedule_params.improve_steps = EnvironmentSteps(100_000)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(20_000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(20)
 
 
