@@ -86,7 +86,7 @@ class HACDDPGAgent(DDPGAgent):
 
     def make_update_rule(self) -> Stages:
         """DDPG's, with targets between -H and 0 unless ``clip_critic_targets`` says otherwise: no goal is worth more
-        than 0, and none is worth less than one that is missed for H actions (section 4.4)."""
+        than 0, and none is worth less than one that is missed for H actions."""
         algorithm, is_huber = self.ap.algorithm, self.ap.network_wrappers["critic"].replace_mse_with_huber_loss
         bounds = algorithm.clip_critic_targets or (-float(algorithm.time_limit), 0.0)
         return ddpg_stages(algorithm.action_penalty, bounds, is_huber, self.next_value)
