@@ -8,7 +8,7 @@ import numpy as np
 from rl_coach.agents.hac_ddpg_agent import HACDDPGAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Dense
-from rl_coach.base_parameters import EmbedderScheme, EmbeddingMergerType, VisualizationParameters
+from rl_coach.base_parameters import AgentParameters, EmbedderScheme, EmbeddingMergerType, VisualizationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
@@ -43,7 +43,7 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(64)
 schedule_params.heatup_steps = EnvironmentSteps(0)
 
 
-def set_networks(agent):
+def set_networks(agent: AgentParameters) -> None:
     """Three layers of 64 units in each network, which see the goal and learn from large batches."""
     for name, inputs in (
         ("actor", ("observation", "desired_goal")),

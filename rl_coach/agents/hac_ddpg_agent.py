@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Iterator
 
+import numpy as np
+
 from rl_coach.agents.core.episode import EpisodeInProgress
 from rl_coach.agents.ddpg_agent import DDPGAgent, DDPGAgentParameters, DDPGAlgorithmParameters
 from rl_coach.agents.rules.deterministic_policy import ddpg_stages
@@ -69,6 +71,7 @@ class HACDDPGAgent(DDPGAgent):
     """
 
     episode_class = HACEpisode
+    episode: HACEpisode
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -97,7 +100,8 @@ class HACDDPGAgent(DDPGAgent):
         if self.subgoals is None or chosen is None:
             return chosen
         self.episode.tests_subgoal = self._tests_next_subgoal()
-        return ActionInfo(Directive(chosen.action, self.episode.tests_subgoal))
+        directive: Any = Directive(chosen.action, self.episode.tests_subgoal)
+        return ActionInfo(directive)
 
     def _tests_next_subgoal(self) -> bool:
         """A level that is tested itself has all levels below it act without exploring."""
@@ -112,7 +116,7 @@ class HACDDPGAgent(DDPGAgent):
         transition.reward, transition.terminated = goals.get_reward_for_goal_and_state(goal, next_state)
         transition.game_over = transition.game_over or transition.terminated
         if self.subgoals is not None:
-            _, is_reached = self.subgoals.get_reward_for_goal_and_state(transition.action, next_state)
+            _, is_reached = self.subgoals.get_reward_for_goal_and_state(np.asarray(transition.action), next_state)
             is_missed = self.episode.tests_subgoal and not is_reached
             transition.info[PENALTY] = -float(self.ap.algorithm.time_limit) if is_missed else 0.0
         return transition
