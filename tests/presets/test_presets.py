@@ -28,6 +28,8 @@ OF_NEWER_ALGORITHMS = {
     "CartPole_IMPALA",
     "CartPole_MunchausenDQN",
     "CartPole_PQN",
+    "Pendulum_AWAC_BatchRL",
+    "Pendulum_CQL_BatchRL",
     "Pendulum_IQL_BatchRL",
     "Pendulum_TD3BC_BatchRL",
 }

@@ -168,7 +168,7 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
 
 
 def _ahead(store: TransitionStore, rows: np.ndarray, n_step: int) -> dict[str, np.ndarray]:
-    """What comes after each of the rows [B] within ``n_step`` steps of its episode, by the names of info columns."""
+    """Rewards, end and state within ``n_step`` steps after each of the rows [B], by the names of info columns."""
     positions = (rows - store.first_serial) % store.capacity
     window = positions[:, None] + np.arange(n_step)  # [B, n]
     at = store.rows(np.minimum(window, store.length - 1))
