@@ -25,6 +25,7 @@ OF_NEWER_ALGORITHMS = {
     "CartPole_BC",
     "CartPole_DQfD",
     "CartPole_DiscreteCQL_BatchRL",
+    "CartPole_GAIL",
     "CartPole_IMPALA",
     "CartPole_MunchausenDQN",
     "CartPole_PQN",
