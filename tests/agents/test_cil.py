@@ -11,6 +11,7 @@ from rl_coach.agents.cil_agent import CILAgentParameters
 from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import AgentParameters, MiddlewareScheme
 from rl_coach.core_types import EnvironmentSteps, RunPhase, TrainingSteps, Transition
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay
 from rl_coach.schedules import ConstantSchedule
@@ -73,8 +74,8 @@ def imitating(path: str, updates: int = UPDATES) -> AgentParameters:
     agent.memory.num_classes, agent.memory.state_key_with_the_class_index = COMMANDS, "high_level_command"
     agent.memory.allow_duplicates_in_batch_sampling = True
     agent.memory.load_memory_from_file_path = path
-    agent.exploration.epsilon_schedule = ConstantSchedule(0)
-    agent.exploration.evaluation_epsilon = 0
+    agent.exploration = AdditiveNoiseParameters()
+    agent.exploration.noise_schedule, agent.exploration.evaluation_noise = ConstantSchedule(0), 0.0
     main = agent.network_wrappers["main"]
     main.batch_size, main.learning_rate, main.optimizer_epsilon = SIZE, 0.01, 1e-4
     main.heads_parameters[0].num_output_head_copies = COMMANDS
@@ -128,7 +129,7 @@ def test_the_command_chooses_the_action(tmp_path):
     agent.network_wrappers["main"].input_embedders_parameters["observation"].scheme = [Dense(32)]
     manager = graph(agent, Crossroads, tmp_path, schedule(TrainingSteps(1500), evaluation=5))
     manager.improve()
-    assert np.mean(manager.evaluation_rewards) > -1.5  # 0.15 a step; without the command it would be about -8
+    assert np.mean(manager.evaluation_rewards) > -1.5  # 0.075 for each element; without the command about -8
     learner, found = manager.get_agent(), []
     for command in range(COMMANDS):
         state = {"observation": np.float32([0.6]), "high_level_command": np.float32([command])}
