@@ -51,6 +51,17 @@ def as_ppo(network: NetworkParameters, learning_rate: Any, batch_size: int) -> N
     policy.initial_weights = Orthogonal(gain=0.01)
 
 
+def critic_and_actor(agent: AgentParameters, learning_rate: float, batch_size: int) -> None:
+    """Two networks of 64 x 64 tanh with orthogonal weights. Adam trains the critic."""
+    critic, actor = agent.network_wrappers["critic"], agent.network_wrappers["actor"]
+    for network, gain in ((critic, 1.0), (actor, 0.01)):
+        two_layers(network, (64, 64), "tanh")
+        network.initial_weights = Orthogonal(gain=math.sqrt(2))
+        network.heads_parameters[0].initial_weights = Orthogonal(gain=gain)
+    critic.learning_rate, critic.batch_size = learning_rate, batch_size
+    critic.adam_optimizer_beta2, critic.optimizer_epsilon = 0.999, 1e-5
+
+
 def normalize_observations(agent: AgentParameters) -> None:
     """Have the networks see observations less their mean, by their deviation."""
     agent.pre_network_filter = InputFilter()

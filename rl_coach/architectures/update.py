@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable
+from typing import Any, Callable, Iterable, Protocol
 
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.base_parameters import NetworkParameters
@@ -139,6 +139,29 @@ class NetworkView:
 
 
 UpdateRule = Callable[[Any, dict[str, NetworkView], LearningBatch], Update]
+LossOf = Callable[[UpdateRule, list], Any]
+"""The loss that a rule gives for a network with given weights, all else as it is; without l2 regularisation."""
+SlopeOf = Callable[[Callable[[list], Any], list], list]
+"""The gradient of a function of a network's weights, which gives a scalar, at given weights; it may be nested."""
+
+
+class Move(Protocol):
+    """Moves the weights of the only network of a stage, in place of gradient clipping and the optimizer.
+
+    :ivar signal_names: the scalars that it tells of each update
+    """
+
+    @property
+    def signal_names(self) -> tuple[str, ...]: ...
+
+    def __call__(
+        self, ops: Any, rule: UpdateRule, weights: list, gradient: list, loss_of: LossOf, slope_of: SlopeOf
+    ) -> tuple[list, dict[str, Any]]:
+        """The new weights, and a scalar for each of ``signal_names``.
+
+        :param rule: the stage's
+        :param gradient: of its loss at ``weights``
+        """
 
 
 @dataclass(frozen=True)
@@ -151,11 +174,13 @@ class Stage:
     :param rule: the losses of this part alone
     :param gradient_sums: (signal, network) each: signals that log the sum of the absolute values of all gradients of a
         network before clipping; 0 where an update leaves the network out
+    :param move: moves the weights of its only network, which no update may leave out; None for the optimizer's step
     """
 
     networks: tuple[str, ...]
     rule: UpdateRule
     gradient_sums: tuple[tuple[str, str], ...] = ()
+    move: Move | None = None
 
 
 Stages = tuple[Stage, ...]

@@ -27,6 +27,7 @@ OF_NEWER_ALGORITHMS = {
     "CartPole_IMPALA",
     "CartPole_MunchausenDQN",
     "CartPole_PQN",
+    "CartPole_TRPO",
     "Pendulum_IQL_BatchRL",
     "Pendulum_TD3BC_BatchRL",
 }

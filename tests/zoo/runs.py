@@ -180,6 +180,7 @@ AGENTS: dict[str, tuple[Any, str, int]] = {
     "impala with an LSTM": (recurrent_impala, "CartPole-v1", 2),
     "acer": (parameters.acer, "CartPole-v1", 1),
     "ppo": (parameters.ppo, "Pendulum-v1", 1),
+    "trpo of continuous actions": (parameters.trpo, "Pendulum-v1", 2),
     "ppo with an LSTM": (parameters.recurrent_penalized_ppo, "CartPole-v1", 2),
     "categorical with an LSTM": (_recurrent_categorical, "CartPole-v1", 1),
     "td3 at random": (lambda: exploring(RandomAgentParameters), "Pendulum-v1", 1),
