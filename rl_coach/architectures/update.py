@@ -400,10 +400,20 @@ class TrainingStep:
             size, optimizer = len(old["weights"]), self.optimizers[name]
             slots = [old["slots"][i * size : (i + 1) * size] for i in range(optimizer.num_slots)]
             weights, slots = optimizer(ops, old["weights"], clipped, slots, optimizer_scalars[name])
-            new_state[name]["weights"] = weights
+            new_state[name]["weights"] = self._with_unit_columns(ops, name, weights)
             if optimizer.num_slots:
                 new_state[name]["slots"] = [array for slot in slots for array in slot]
         return new_state, norms
+
+    def _with_unit_columns(self, ops: Any, name: str, weights: list) -> list:
+        """The weights with those columns divided by their norms that layers keep at norm 1."""
+        unit = self.networks[name].unit_columns
+        if not unit:
+            return weights
+        return [
+            w / ops.sqrt(ops.sum(ops.square(w), axis=0, keepdims=True)) if index in unit else w
+            for index, w in enumerate(weights)
+        ]
 
     def keep_left_out(self, ops: Any, old: dict, new: dict, learning: dict[str, Any]) -> dict:
         """The state in which networks that an update leaves out are bit for bit as before; random generators go on.

@@ -10,12 +10,14 @@ from rl_coach.agents.td3_agent import TD3AgentParameters
 from rl_coach.agents.td3_bc_agent import TD3BCAgentParameters
 from rl_coach.agents.wolpertinger_agent import WolpertingerAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.hypersphere import LerpBlock, SphereEmbedding, SphereOutput
 from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme, MiddlewareScheme
 from rl_coach.core_types import TrainingSteps
 from rl_coach.exploration_policies.state_dependent_noise import StateDependentNoiseParameters
 from rl_coach.filters.action import BoxDiscretization
-from rl_coach.filters.filter import OutputFilter
+from rl_coach.filters.filter import InputFilter, OutputFilter
+from rl_coach.filters.reward.reward_return_scaling_filter import RewardReturnScalingFilter
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.schedules import ConstantSchedule
 from tests.zoo.environments import SmallEnvironment, Target
@@ -123,6 +125,18 @@ def crossq() -> AgentParameters:
     return agent
 
 
+def simba_v2(units: int = 16) -> AgentParameters:
+    agent = maximum_entropy(num_atoms=31, scheme=[SphereEmbedding(units), LerpBlock()], dense_layer=SphereOutput)
+    policy = agent.network_wrappers["policy"]
+    policy.input_embedders_parameters["observation"].scheme = EmbedderScheme.Empty
+    policy.middleware_parameters.scheme = [SphereEmbedding(units), LerpBlock()]
+    policy.middleware_parameters.activation_function = "none"
+    policy.heads_parameters[0].dense_layer = SphereOutput
+    agent.input_filter = InputFilter()
+    agent.input_filter.add_reward_filter("scale", RewardReturnScalingFilter(discount=agent.algorithm.discount))
+    return agent
+
+
 def with_state_dependent_noise(agent: AgentParameters, scale: float = 0.3) -> AgentParameters:
     agent.exploration = StateDependentNoiseParameters(agent)
     agent.exploration.scale = scale
@@ -142,4 +156,5 @@ CONTINUOUS_PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEn
     "droq": (droq, Target, 400, -2.5),
     "tqc": (tqc, Target, 400, -2.5),
     "crossq": (crossq, Target, 400, -2.5),
+    "simba_v2": (simba_v2, Target, 400, -2.5),
 }
