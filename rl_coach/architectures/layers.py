@@ -133,6 +133,13 @@ class Flatten(Layer):
         return layers.flatten(x)
 
 
+class Detached(Layer):
+    """The identity forwards; backwards nothing passes, so that the layers before it do not learn."""
+
+    def applied(self, layers: Layers, x: Any) -> Any:
+        return layers.ops.stop_gradient(x)
+
+
 NORM_MOMENTUM, NORM_EPSILON = 0.99, 1e-3
 _LARGEST_RATIO, _LARGEST_SHIFT = 3.0, 5.0
 

@@ -492,6 +492,7 @@ class Learner:
                 told_by_stage = replace(told_by_stage, signals={**told_by_stage.signals, **signals})
             told, norms = _together(told, told_by_stage), norms | norms_of_stage
         state = self.step.keep_targets(ops, state, self.step.update_targets(state, layout.target_rates), moving)
+        state = self.step.share_convolutions(state, layout.stages)
         return state, self._outputs(layout.stages, told, norms)
 
     def _moved(

@@ -175,12 +175,15 @@ class Stage:
     :param gradient_sums: (signal, network) each: signals that log the sum of the absolute values of all gradients of a
         network before clipping; 0 where an update leaves the network out
     :param move: moves the weights of its only network, which no update may leave out; None for the optimizer's step
+    :param shared_convolutions: two networks; after each update, the convolutions of the second, and those of the
+        first one's target, are those of the first
     """
 
     networks: tuple[str, ...]
     rule: UpdateRule
     gradient_sums: tuple[tuple[str, str], ...] = ()
     move: Move | None = None
+    shared_convolutions: tuple[str, str] | None = None
 
 
 Stages = tuple[Stage, ...]
@@ -457,6 +460,21 @@ class TrainingStep:
             mixed = [t + rate * (w - t) for t, w in zip(old["target_weights"], old["weights"])] if rate != 1 else None
             moved[name] = {**old, "target_weights": mixed or old["weights"], "target_buffers": old["buffers"]}
         return moved
+
+    def share_convolutions(self, state: dict, stages: Stages) -> dict:
+        """The state in which stages that share convolutions have them. See ``Stage``."""
+        shared = dict(state)
+        for source, other in (stage.shared_convolutions for stage in stages if stage.shared_convolutions):
+            newest = [shared[source]["weights"][index] for index in self.networks[source].convolution_weights]
+            shared[other] = self._with_convolutions(other, shared[other], "weights", newest)
+            shared[source] = self._with_convolutions(source, shared[source], "target_weights", newest)
+        return shared
+
+    def _with_convolutions(self, name: str, groups: dict[str, list], group: str, convolutions: list) -> dict[str, list]:
+        weights = list(groups[group])
+        for index, array in zip(self.networks[name].convolution_weights, convolutions, strict=True):
+            weights[index] = array
+        return {**groups, group: weights}
 
     def _l2(self, ops: Any, name: str, weights: list) -> Any:
         scale = self.parameters[name].l2_regularization

@@ -96,6 +96,8 @@ class MXNetLearner(Learner):
     def __init__(self, step: TrainingStep, networks: dict[str, MXNetNetworkState], published: tuple[str, ...] = ()):
         if any(stage.move for stage in step.stages):
             raise CoachError("the update needs second derivatives, which MXNet lacks: use -f tensorflow or -f jax")
+        if any(stage.shared_convolutions for stage in step.stages):
+            raise CoachError("networks share no convolutions on MXNet: use -f tensorflow or -f jax")
         super().__init__(ops, VectorStep(step), networks)  # all weights cost the same to read
 
     def _gradients(self, function: Callable, weights: dict[str, Any]) -> tuple[dict[str, Any], Any]:
