@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rl_coach.core_types import ActionInfo
 from rl_coach.environments.starcraft2_environment import (
     StarCraft2EnvironmentParameters,
     StarcraftInputFilter,
@@ -98,7 +99,7 @@ def test_filters_give_bytes_with_the_maps_last_and_actions_around_the_middle(gam
     output_filter = StarcraftNormalizingOutputFilter()
     actions = output_filter.get_unfiltered_action_space(environment.action_space)
     assert actions.low.tolist() == [-42, -42] and actions.high.tolist() == [41, 41]
-    assert output_filter.filter(np.array([-42, 41])).tolist() == [0, 83]
+    assert output_filter.filter(ActionInfo(np.array([-42, 41]))).action.tolist() == [0, 83]
 
 
 def test_colours(game):
