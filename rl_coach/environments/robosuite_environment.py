@@ -152,7 +152,7 @@ class RobosuiteEnvironmentParameters(EnvironmentParameters):
 
     def __init__(
         self,
-        level: Union[str, LevelSelection, None],
+        level: Union[str, LevelSelection, None] = None,
         robot: Any = None,
         controller: str | None = None,
         apply_dr: bool = False,
