@@ -256,7 +256,7 @@ class CarlaEnvironment(Environment):
                 if not world.get_settings().synchronous_mode:
                     self._take(world, f"{host}:{port}")
                     return
-        except CoachError:
+        except Exception:
             self._end_server()
             raise
         names = ", ".join(f"{host}:{port}" for host, port in addresses)
@@ -328,6 +328,7 @@ class CarlaEnvironment(Environment):
         self.car = self._spawn(blueprints.find(_CAR), places[self._draw(len(places))])
         self._add_sensors(blueprints)
         self._collisions, self._frames = [], 0
+        self.world.tick()  # in which what was spawned appears; sensors may see nothing yet
         self._tick()
         for _ in range(self.num_speedup_steps):
             self._drive(0.0, 1.0, 0.0)

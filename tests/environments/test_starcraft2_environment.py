@@ -81,10 +81,13 @@ def test_units_that_nobody_has_selected_stay(game):
     assert environment.env.marine.position == (42, 42)
 
 
-def test_an_episode_that_the_game_ends_is_terminated(game):
+@pytest.mark.parametrize("has_result", [True, False])
+def test_an_episode_that_the_game_ends_is_terminated_and_one_that_is_too_long_truncated(has_result, game, monkeypatch):
+    monkeypatch.setattr(starcraft.SimulatedGame, "has_result", has_result)
     environment = environment_of(settings())
-    ends = [environment.step(np.array([0, 0])).terminated for _ in range(starcraft.STEPS_OF_AN_EPISODE - 1)]
-    assert ends == [False] * (starcraft.STEPS_OF_AN_EPISODE - 2) + [True]
+    responses = [environment.step(np.array([0, 0])) for _ in range(starcraft.STEPS_OF_AN_EPISODE - 1)]
+    assert [one.game_over for one in responses] == [False] * (starcraft.STEPS_OF_AN_EPISODE - 2) + [True]
+    assert responses[-1].terminated is has_result
     assert not environment.reset_internal_state().game_over
 
 

@@ -113,8 +113,11 @@ def _features(count: int) -> list[SimpleNamespace]:
 class SimulatedGame:
     """The game as ``pysc2.env.sc2_env.SC2Env`` is called.
 
+    :cvar has_result: the game itself ends an episode; otherwise it is too long
     :ivar settings: what it was made with
     """
+
+    has_result = True
 
     made: list[SimulatedGame] = []
 
@@ -149,7 +152,10 @@ class SimulatedGame:
             observation["feature_minimap"] = np.zeros((MINIMAP_MAPS, small, small), np.int32)
         return (
             SimpleNamespace(
-                observation=observation, reward=reward, discount=0.0 if is_last else 1.0, last=lambda: is_last
+                observation=observation,
+                reward=reward,
+                discount=0.0 if is_last and self.has_result else 1.0,
+                last=lambda: is_last,
             ),
         )
 
