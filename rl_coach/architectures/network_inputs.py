@@ -67,7 +67,7 @@ class NetworkInput:
         return schemes.resolve_layers(embedder, EMBEDDERS[self.kind])
 
     def is_too_small(self, embedder: InputEmbedderParameters) -> bool:
-        """Whether it is an image that is smaller than a kernel of its embedder's convolutions."""
+        """True for an image that is smaller than a kernel of its embedder's convolutions."""
         if self.kind != "image":
             return False
         size = min(self.shape[:2])
