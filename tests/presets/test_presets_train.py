@@ -17,7 +17,7 @@ from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 from tests.zoo.graphs import agents_parameters
 
-LEVELS = {"Atari": "pong", "Mujoco": "inverted_pendulum"}
+LEVELS = {"Atari": "pong", "Fetch": "reach", "Mujoco": "inverted_pendulum"}
 
 
 def shortened(preset: str) -> Any:
