@@ -24,10 +24,15 @@ PRESETS = preset_catalogue.list_all_presets()
 OF_NEWER_ALGORITHMS = {
     "CartPole_ApexDQN",
     "CartPole_BC",
+    "CartPole_DQfD",
     "CartPole_DiscreteCQL_BatchRL",
+    "CartPole_GAIL",
     "CartPole_IMPALA",
     "CartPole_MunchausenDQN",
     "CartPole_PQN",
+    "Pendulum_AWAC_BatchRL",
+    "Pendulum_CQL_BatchRL",
+    "CartPole_TRPO",
     "Pendulum_IQL_BatchRL",
     "Pendulum_TD3BC_BatchRL",
 }

@@ -15,6 +15,7 @@ from rl_coach.graph_managers.batch_rl_graph_manager import BatchRLGraphManager
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
+from tests.zoo import carla_server, starcraft
 from tests.zoo.graphs import agents_parameters
 
 LEVELS = {"Atari": "pong", "Fetch": "reach", "Mujoco": "inverted_pendulum"}
@@ -49,6 +50,13 @@ def _shorten(agent: Any) -> None:
         agent.algorithm.dnd_size, agent.algorithm.number_of_knn = 500, 3
 
 
+def simulate(preset: str, monkeypatch: Any) -> None:
+    """Have a preset whose simulator is no package of Python train with a simulated one."""
+    simulators = {"CARLA": carla_server, "Starcraft": starcraft}
+    if (simulator := simulators.get(preset.split("_")[0])) is not None:
+        simulator.install(monkeypatch)
+
+
 AT_ONCE = ("BitFlip_DQN", "CartPole_A3C", "CartPole_ACER", "CartPole_QR_DQN", "InvertedPendulum_PG")
 
 
@@ -64,7 +72,8 @@ def weights_of(agent: Any) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("preset", of_all())
-def test_starts_heats_up_and_trains(preset, tmp_path):
+def test_starts_heats_up_and_trains(preset, tmp_path, monkeypatch):
+    simulate(preset, monkeypatch)
     manager = shortened(preset)
     try:
         manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=3))
