@@ -570,8 +570,8 @@ class Agent(CoachNames, AgentInterface):
         """Take a goal from the level above: until the next one it is the ``desired_goal`` of the agent's states. The
         environment's own state, which others see too, stays as it is."""
         directive = Directive.of(action)
-        if directive.is_tested is not self.episode.is_tested:
-            self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._phase)
+        # always, for a run that goes on has entered its phase after it took up the episode of the directive before
+        self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._phase)
         self.episode.incoming_goal, self.episode.is_tested = np.asarray(directive.goal), directive.is_tested
         self.episode.curr_state = {**self.episode.curr_state, "desired_goal": self.episode.incoming_goal}
 
