@@ -240,7 +240,7 @@ def test_the_thin_environment_with_jax_trains(clone, tmp_path):
 
 # extras: each is installed into an empty environment, and one environment of it is stepped
 
-SHORT = "heatup_steps=EnvironmentSteps(20); improve_steps=EnvironmentSteps(20)"
+SHORT = "heatup_steps=EnvironmentSteps(20); improve_steps=EnvironmentSteps(20); evaluation_steps=EnvironmentSteps(20)"
 SMALL_MEMORY = f"agent_params.memory.max_size=(MemoryGranularity.Transitions, 100); {SHORT}"
 OF_EXTRAS: dict[str, tuple[str, ...]] = {
     "jax": ("coach", "-p", "CartPole_DQN", "-f", "jax", "-cp", SHORT),
