@@ -132,7 +132,7 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
     """
 
     class Quality(Enum):
-        """How much is drawn."""
+        """Detail of the drawing."""
 
         LOW = "Low"
         EPIC = "Epic"
@@ -349,7 +349,7 @@ class CarlaEnvironment(Environment):
         self._read()
 
     def _draw_journey(self, places: list[Any]) -> tuple[Any, Route]:
-        """One of the places, and the way to another one that can be reached."""
+        """A place to start from, and the way to another one that can be reached."""
         for start in self._rng.permutation(len(places)):
             for end in self._rng.permutation(len(places)):
                 route = plan(self.map, places[start].location, places[end].location)
@@ -414,7 +414,7 @@ class CarlaEnvironment(Environment):
         self._seen = {name: self._answer(name, frame) for name in self.cameras}
 
     def _answer(self, name: str, frame: int) -> Any:
-        """What a sensor saw in a frame; it may still have answers of earlier ones."""
+        """The data of a sensor for a frame; it may still have those of earlier ones."""
         while True:
             try:
                 data = self._answers[name].get(timeout=_SECONDS_TO_ANSWER)
@@ -439,7 +439,7 @@ class CarlaEnvironment(Environment):
         )
 
     def _lane(self) -> tuple[bool, bool]:
-        """Whether the car is on the lane of the other direction, and off the road. Lanes cross in a junction."""
+        """True if the car is on the lane of the other direction, and if it is off the road. Lanes cross in a junction."""
         place = self.car.get_transform()
         waypoint = self.map.get_waypoint(place.location, project_to_road=False)
         if waypoint is None:
@@ -530,7 +530,7 @@ def weather_name(number: int) -> str:
 
 
 def view_from_above(points: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Where the lidar sees something: 255 for each pixel with a point, 0 for the others.
+    """The lidar's points as an image: 255 for each pixel with a point, 0 for the others.
 
     :param points: [N, 4] meters to the front, the right and above, and intensities
     :param size: height and width of the image. It shows the lidar's range in all directions, the front at the top

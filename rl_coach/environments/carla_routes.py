@@ -14,7 +14,7 @@ _TURNS = 30.0  # degrees
 
 
 class Command(IntEnum):
-    """What to do at the next crossing."""
+    """Direction to take at the next crossing."""
 
     FOLLOW = 0
     LEFT = 1
@@ -47,7 +47,7 @@ class Segment:
 
     @property
     def command(self) -> Command:
-        """What a car does in it: yaws grow to the right."""
+        """The turn of a car in it: yaws grow to the right."""
         turn = (self.exit.transform.rotation.yaw - self.entry.transform.rotation.yaw + 180) % 360 - 180
         if not self.entry.is_junction:
             return Command.FOLLOW
