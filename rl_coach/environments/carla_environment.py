@@ -439,7 +439,7 @@ class CarlaEnvironment(Environment):
         )
 
     def _lane(self) -> tuple[bool, bool]:
-        """True if the car is on the lane of the other direction, and if it is off the road. Lanes cross in a junction."""
+        """True if the car is on the other direction's lane, and if it is off the road. Lanes cross in a junction."""
         place = self.car.get_transform()
         waypoint = self.map.get_waypoint(place.location, project_to_road=False)
         if waypoint is None:
