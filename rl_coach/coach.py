@@ -205,7 +205,8 @@ def handle_distributed_coach_tasks(
             f"{command_line.ROLLOUT_WORKER}"
         )
     backend, store = distribution.open_backend_and_store(args)
-    graph_manager.agent_params.memory.register_var("memory_backend_params", backend)
+    for parameters in graph_manager.parameters_by_stream.values():
+        parameters.memory.register_var("memory_backend_params", backend)
     if part == command_line.TRAINER:
         from rl_coach.training_worker import training_worker
 

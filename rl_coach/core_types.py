@@ -48,7 +48,7 @@ class RunPhase(Enum):
     TRAIN = "Training"
     TEST = "Testing"
     UNDEFINED = "Undefined"
-    WAITING = "Waiting"  # of programs written for Coach, which wait for a checkpoint; no run of ours is in it
+    WAITING = "Waiting"  # that of a worker which waits for its trainer, in its reports; no graph of ours is in it
 
 
 class GradientClippingMethod(Enum):

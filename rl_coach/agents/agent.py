@@ -491,6 +491,7 @@ class Agent(CoachNames, AgentInterface):
         """Take in what the environment answered: the first state of an episode, or the outcome of the last action.
 
         :return: True if the episode is over
+        :raises CoachError: the reward is several numbers, also after the filters
         """
         episode = self.episode
         if self._phase is RunPhase.TEST:
@@ -499,7 +500,13 @@ class Agent(CoachNames, AgentInterface):
             filtered = env_response
             if self._filters_responses:
                 filtered = self.input_filter.filter(env_response, deep_copy=False)[0]
-            self.watch.look(env_response, filtered, episode.steps, self.clock.episodes + 1)
+            action = episode.last_action_info.action if episode.last_action_info is not None else None
+            self.watch.look(env_response, filtered, episode.steps, self.clock.episodes + 1, action)
+        if isinstance(filtered.reward, np.ndarray) and filtered.reward.ndim > 0:
+            raise CoachError(
+                f"the reward of a step is an array of {filtered.reward.size} numbers, and agents learn from one: "
+                f"combine them in a wrapper of the environment"
+            )
         if episode.incoming_goal is not None:
             filtered = copy.copy(filtered)
             filtered.next_state = {**filtered.next_state, "desired_goal": episode.incoming_goal}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Mapping, Protocol, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Protocol
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase, TotalStepsCounter, TrainingSteps
 
@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 class Run(Protocol):
     """Attributes that ``RunView`` reads. A graph manager has them."""
 
-    total_steps_counters: Mapping[RunPhase, TotalStepsCounter]
     progress: Progress
-    evaluation_rewards: Sequence[float]
+    evaluation_rewards: list[float]
     task_parameters: Any
+
+    @property
+    def total_steps_counters(self) -> Mapping[RunPhase, TotalStepsCounter]: ...
 
     @property
     def phase(self) -> RunPhase: ...

@@ -221,6 +221,11 @@ class GraphManager(CoachNames, Constrained):
             self.create_graph()
 
     @property
+    def parameters_by_stream(self) -> dict[str, AgentParameters]:
+        """The parameters of the agents that learn, by the names of ``AgentInterface.by_stream``."""
+        return {"": self.agent_params}
+
+    @property
     def _agents_parameters(self) -> dict[str, AgentParameters]:
         """The agents' parameters by the path that ``-cp`` takes to them."""
         return {path: one for path, one in settings_below(self) if isinstance(one, AgentParameters)}
@@ -420,7 +425,7 @@ class GraphManager(CoachNames, Constrained):
         """
         top = self.top_level_manager
         # where an agent only imitates no step is taken; it counts as one, so that a schedule in steps has an end
-        self._counts[EnvironmentSteps] += steps or 1
+        self._counts[EnvironmentSteps] += steps if top.is_fed else steps or 1
         if top.ended_rewards:
             for reward in top.ended_rewards:
                 self._count_episode(reward)

@@ -32,6 +32,7 @@ OF_NEWER_ALGORITHMS = {
     "CartPole_PQN",
     "Pendulum_AWAC_BatchRL",
     "Pendulum_CQL_BatchRL",
+    "CartPole_TRPO",
     "Pendulum_IQL_BatchRL",
     "Pendulum_TD3BC_BatchRL",
 }

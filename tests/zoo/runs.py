@@ -32,7 +32,7 @@ from rl_coach.presets.CartPole_GAIL import agent_params as of_cart_pole_gail
 from rl_coach.schedules import LinearSchedule
 from tests.frameworks import FRAMEWORK
 from tests.zoo import parameters
-from tests.zoo.continuous import exploring, with_state_dependent_noise
+from tests.zoo.continuous import drq, exploring, with_state_dependent_noise
 from tests.zoo.environments import Bandit, Target
 from tests.zoo.graphs import schedule
 
@@ -200,10 +200,12 @@ AGENTS: dict[str, tuple[Any, str, int]] = {
     "impala with an LSTM": (recurrent_impala, "CartPole-v1", 2),
     "acer": (parameters.acer, "CartPole-v1", 1),
     "ppo": (parameters.ppo, "Pendulum-v1", 1),
+    "trpo of continuous actions": (parameters.trpo, "Pendulum-v1", 2),
     "ppo with an LSTM": (parameters.recurrent_penalized_ppo, "CartPole-v1", 2),
     "dqfd": (_dqfd, "CartPole-v1", 1),
     "gail": (_gail, "CartPole-v1", 2),
     "categorical with an LSTM": (_recurrent_categorical, "CartPole-v1", 1),
+    "drq": (drq, "rl_coach.environments.toy_problems.pendulum_pixels:PendulumPixels", 1),
     "td3 at random": (lambda: exploring(RandomAgentParameters), "Pendulum-v1", 1),
     "td3 beside novelty": (lambda: exploring(TD3ExplorationAgentParameters), "Pendulum-v1", 1),
     "td3 by novelty": (lambda: exploring(TD3IntrinsicRewardAgentParameters), "Pendulum-v1", 1),
