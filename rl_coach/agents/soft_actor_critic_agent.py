@@ -303,3 +303,14 @@ class SoftActorCriticAgent(Agent):
 
     def policy_description(self) -> PolicyDescription:
         return PolicyDescription("policy", self.networks["policy"].outputs_named("mean", "log_deviation"), self._choice)
+
+
+def unmet_by_fixed_data(agent: SoftActorCriticAgent) -> Iterator[str]:
+    """Requirements that are not met of an agent that learns a Gaussian policy around a squashed mean from data."""
+    if not agent.ap.is_batch_rl_training:
+        yield f"agent '{agent.name}' learns from a fixed data set: give it a BatchRLGraphManager"
+    if not agent.ap.algorithm.use_deterministic_for_evaluation:
+        yield (
+            f"agent '{agent.name}' deploys its mean action, for it learns no other: "
+            f"set algorithm.use_deterministic_for_evaluation to True"
+        )

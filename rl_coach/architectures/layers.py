@@ -59,7 +59,8 @@ class Conv2d(Layer):
         if min(x.shape[1:3]) < self.kernel_size:
             raise CoachError(
                 f"{self!r} gets an image of {x.shape[1]} x {x.shape[2]}, which is too small for it: "
-                f"give the embedder a smaller scheme, or a list of layers"
+                f"set the scheme of its embedder to EmbedderScheme.Shallow or a list of layers, or make it a vector: "
+                f"env_params.observation_space_type=ObservationSpaceType.Vector"
             )
         return layers.convolution(x, self.num_filters, self.kernel_size, self.strides)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -133,15 +133,20 @@ def maximum_entropy_stages(settings: MaximumEntropySettings) -> Stages:
     return Stage(("q",), critic_rule(settings)), Stage(learned, maximum_entropy_policy_rule(settings))
 
 
-def maximum_entropy_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
-    """The loss of the critics (Haarnoja et al. 2018b, equation 5)."""
+def maximum_entropy_critic_rule(
+    settings: MaximumEntropySettings, sample: Callable[[Any, dict[str, Any], Any], tuple[Any, Any]] = squashed_sample
+) -> UpdateRule:
+    """The loss of the critics (Haarnoja et al. 2018b, equation 5).
+
+    :param sample: draws the next action from the policy, see ``squashed_sample``
+    """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         noise = batch.extra.get("next_noise")
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
         assert_rank(2, actions=batch.actions, next_noise=noise)
         policy = networks["policy"].online(batch.next_states)[0]
-        next_actions, next_log_density = squashed_sample(ops, policy, noise)
+        next_actions, next_log_density = sample(ops, policy, noise)
         quantiles, next_quantiles = _quantiles(ops, networks["q"], batch, next_actions, settings.has_target)
         temperature = _temperature(ops, networks, settings)
         soft_t = _bootstrap_atoms(ops, next_quantiles, batch, settings) - temperature * next_log_density[:, None]
