@@ -102,6 +102,8 @@ def test_a_restored_memory_samples_the_same():
     batch = made.sample(16)
     made.update_priorities(batch.info("idx"), np.arange(16.0))
     other.set_state(made.get_state())
+    streams = [memory.get_state()["demonstrations"]["rng"] for memory in (made, memory_of([], []))]
+    assert streams[0] == streams[1]  # states of equal runs are equal
     for _ in range(3):
         one, two = made.sample(16), other.sample(16)
         assert one.info("idx").tolist() == two.info("idx").tolist()

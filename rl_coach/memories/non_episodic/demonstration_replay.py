@@ -97,7 +97,9 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
 
     def _replay_for(self, capacity: int) -> PrioritizedExperienceReplay:
         size = (MemoryGranularity.Transitions, capacity)
-        return PrioritizedExperienceReplay(size, self.alpha, epsilon=self._demonstration_epsilon)
+        replay = PrioritizedExperienceReplay(size, self.alpha, epsilon=self._demonstration_epsilon)
+        replay.seed(0)  # nothing is drawn from its stream, which a checkpoint holds all the same
+        return replay
 
     @property
     def num_demonstrations(self) -> int:
