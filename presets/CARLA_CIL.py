@@ -36,7 +36,7 @@ schedule_params.heatup_steps = EnvironmentSteps(0)
 agent_params = CILAgentParameters()
 main = agent_params.network_wrappers["main"]
 convolutions = [(32, 5, 2), (32, 3, 1), (64, 3, 2), (64, 3, 1), (128, 3, 2), (128, 3, 1), (256, 3, 1), (256, 3, 1)]
-camera_scheme = []
+camera_scheme: list = []
 for filters, kernel, stride in convolutions:
     camera_scheme.append(Conv2d(filters, kernel, stride))
     camera_scheme.append(BatchnormActivationDropout(batchnorm=True, activation_function="tanh"))
