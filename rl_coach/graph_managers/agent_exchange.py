@@ -51,7 +51,7 @@ def is_synchronous(agent: Any) -> bool:
 
 
 class Documents:
-    """What a trainer leaves for its workers in a data store, which may lose it.
+    """Documents that a trainer leaves for its workers in a data store, which may lose them.
 
     :param store: the data store
 

@@ -23,7 +23,7 @@ _MOST_STEPS_AHEAD = 256
 
 @dataclass
 class EnvironmentPlayed:
-    """What was played in an environment since an agent was told of it the last time.
+    """Steps and episodes of an environment since an agent was told of it the last time.
 
     :param steps: of the environment, whichever agent acted
     :param rewards: the run's reward of each episode that ended in them
