@@ -107,7 +107,7 @@ class Workers:
             self._wait()
 
     def _next_of(self, one: AgentExchange) -> Played | None:
-        """The next chunk of its stream that an agent has taken in; None if there is none now that it can use."""
+        """Experience that an agent has taken in of its stream's chunks; None if there is none now that it can use."""
         link = one.link
         if not link.has_entries and len(self._links) > 1:
             link.push_if_due()

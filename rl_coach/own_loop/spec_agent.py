@@ -155,8 +155,8 @@ class SpecAgent(Agent):
         to_user = self.spec.actions.to_user
         return [to_user(one) for one in chosen] if self._is_batch(env_ids) else to_user(chosen)
 
-    def predict(self, states: Any, deterministic: bool = True) -> Any:
-        chosen, actions = super().predict(states, deterministic), self.spec.actions
+    def predict(self, states: Any, deterministic: bool = True, infos: Any = None) -> Any:
+        chosen, actions = super().predict(states, deterministic, infos), self.spec.actions
         if np.ndim(chosen) == len(actions.space.shape):
             return actions.to_user(chosen)
         return [actions.to_user(one) for one in chosen]
