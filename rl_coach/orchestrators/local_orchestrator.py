@@ -135,7 +135,7 @@ class _Process:
         if self._log is None or not self._log.exists():
             return ""
         lines = self._log.read_text(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "").removeprefix("coach: ")
 
 
 def _way_of_ending(code: int) -> str:
@@ -165,6 +165,7 @@ class LocalOrchestrator:
         self._trainer: _Process | None = None
         self._workers: list[_Process] = []
         self._asked: int | None = None
+        self._trouble = ""
 
     def run(self) -> int:
         """Run to the end. :return: the trainer's exit code"""
@@ -172,9 +173,13 @@ class LocalOrchestrator:
         with handling(SIGNALS, self._ask):
             try:
                 self._start()
-                return self._watch()
+                code = self._watch()
             finally:
                 self._end()
+        # last, so that it is no signal of this process to the trainer that a user reads of
+        if self._trouble:
+            screen.error(self._trouble, crash=False)
+        return code
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         # Only a flag: a handler that raised could interrupt the start of a process that nobody would end later.
@@ -231,13 +236,15 @@ class LocalOrchestrator:
         if code is None or (code == _DONE and not worker.is_gone_for(_SECONDS_TO_FOLLOW)):
             return None
         if code == _BAD_INPUT or not self._starts_again(worker):
-            screen.error(f"{worker.name} ended: {worker.last_words()}", crash=False)
+            self._trouble = f"{worker.name} ended: {worker.last_words()}"
             return code if code > 0 else _FAILED
         return None
 
     @staticmethod
     def _starts_again(process: _Process) -> bool:
         how = _way_of_ending(process.code or 0)
+        if process.code == _FAILED:
+            how += f" ({process.last_words()})"
         if process.dies_too_often:
             screen.warning(f"{process.name} {how} {_MOST_RESTARTS + 1} times within a minute: it is not restarted")
             return False

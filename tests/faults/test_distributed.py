@@ -7,6 +7,7 @@ import dataclasses
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -115,6 +116,21 @@ def check_that_it_gave_up(code, text, experiment, reason):
     assert sum(line.startswith(("coach: ", "!!!! coach: ")) and reason in line for line in text.splitlines()) == 1, text
     assert "interrupted; saved" in text and list(experiment.glob("checkpoint/*.ckpt"))
     assert (experiment / "distributed.json").exists()
+
+
+@pytest.mark.slow
+def test_an_environment_whose_rewards_are_not_numbers_ends_a_run_that_says_so(tmp_path):
+    level = ("-lvl", f"{ROOT / 'tests' / 'orchestrators' / 'broken_pole.py'}:BrokenPole")
+    settings = SMALL + "; env_params.additional_simulator_parameters={'good_steps': 150}"
+    with DistributedRun(tmp_path, *level, "-cp", settings, num_workers=1) as run:
+        assert run.process.wait(TOO_LONG) == 1, run.text()
+        assert run.children() == {}, "nothing is left"
+        reason = r"the reward that the environment gave in step \d+ of episode \d+ is nan"
+        restarts = re.findall(rf"worker-0 ended with exit code 1 \({reason}\): it is restarted", run.text())
+        assert len(restarts) == 5
+        assert re.fullmatch(rf"error: worker-0 ended: {reason}", run.text().splitlines()[-1])
+        assert "Traceback" not in run.text() and list(run.experiment.glob("checkpoint/*.ckpt"))
+        assert run.totals()["refused"] == {}
 
 
 @pytest.mark.slow
