@@ -21,11 +21,20 @@ from rl_coach.memories.backend.connection import Connection, import_redis
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.orchestrators.private_directory import private_directory
 from rl_coach.orchestrators.run_order import ORPHANED, ROLLOUT_PROGRAM, TRAINING_PROGRAM, RunOrder
-from rl_coach.utilities.stop_signals import SIGNALS, held_back, leave_lost_terminal, stop_signals
+from rl_coach.utilities.stop_signals import (
+    SECONDS_OF_ONE_REQUEST,
+    SIGNALS,
+    held_back,
+    leave_lost_terminal,
+    stop_signals,
+)
 from rl_coach.utilities.system import handling
 
 _SECONDS_BETWEEN_LOOKS = 0.1
+_SECONDS_TO_SAVE = 600.0
+"""A trainer with a large memory, or one that uploads its checkpoint, takes its time."""
 _SECONDS_FOR_THE_TRAINER = 10.0
+"""The time that it has to end once it need not save."""
 _SECONDS_FOR_WORKERS = 5.0
 _SECONDS_TO_HEAR = 1.0
 _SECONDS_TO_FOLLOW = 20.0
@@ -165,6 +174,8 @@ class LocalOrchestrator:
         self._trainer: _Process | None = None
         self._workers: list[_Process] = []
         self._asked: int | None = None
+        self._asked_at = 0.0
+        self._is_in_haste = False
         self._trouble = ""
 
     def run(self) -> int:
@@ -182,8 +193,12 @@ class LocalOrchestrator:
         return code
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        # Only a flag: a handler that raised could interrupt the start of a process that nobody would end later.
-        self._asked = number
+        # Only flags: a handler that raised could interrupt the start of a process that nobody would end later.
+        now = time.monotonic()
+        if self._asked is None:
+            self._asked, self._asked_at = number, now
+        elif signal.SIGHUP not in (number, self._asked) and now - self._asked_at >= SECONDS_OF_ONE_REQUEST:
+            self._is_in_haste = True
 
     def _start(self) -> None:
         order = self._order
@@ -253,20 +268,32 @@ class LocalOrchestrator:
         return True
 
     def _stop_trainer(self) -> int:
-        """Have the trainer save its state and end. :return: its exit code"""
+        """Have the trainer save its state and end, because this process was asked to. :return: its exit code"""
         assert self._trainer is not None and self._asked is not None
         if self._asked == signal.SIGHUP:
             leave_lost_terminal()
-        self._trainer.signal(self._asked)
-        self._trainer.wait(_SECONDS_FOR_THE_TRAINER)
+        screen.warning("stopping: the trainer saves a checkpoint; a second Ctrl-C ends it without one")
+        self._let_trainer_end(self._asked)
         code = self._trainer.code
         return code if code is not None and code > 0 else 128 + self._asked
+
+    def _let_trainer_end(self, number: int) -> None:
+        """Have the trainer save its state and end; a second request to end this process ends it without that.
+
+        :param number: the signal that tells it
+        """
+        assert self._trainer is not None
+        self._trainer.signal(number)
+        deadline = time.monotonic() + _SECONDS_TO_SAVE
+        while self._trainer.code is None and not self._is_in_haste and time.monotonic() < deadline:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        self._trainer.signal(number)  # the second one, at which it does not wait for the end of a step
+        self._trainer.wait(_SECONDS_FOR_THE_TRAINER)
 
     def _end(self) -> None:
         # The trainer first, while Redis and the workers still run: it saves, and tells workers that the run is over.
         if self._trainer is not None:
-            self._trainer.signal(signal.SIGTERM)
-            self._trainer.wait(_SECONDS_FOR_THE_TRAINER)
+            self._let_trainer_end(signal.SIGTERM)
         self._let_workers_hear()
         for worker in self._workers:
             worker.signal(signal.SIGTERM)
@@ -289,6 +316,9 @@ class LocalOrchestrator:
         place = pathlib.Path(self._order.experiment_path)
         if not place.is_dir():
             return
-        (place / WORKER_LOGS).mkdir(exist_ok=True)
-        for log in self._directory.glob("worker-*.log"):
-            shutil.copy(log, place / WORKER_LOGS / log.name)
+        try:
+            (place / WORKER_LOGS).mkdir(exist_ok=True)
+            for log in self._directory.glob("worker-*.log"):
+                shutil.copy(log, place / WORKER_LOGS / log.name)
+        except OSError as error:
+            screen.warning(f"the workers' logs cannot be written to '{place}': {error.strerror}")
