@@ -2,7 +2,7 @@
 
 import sys
 
-from rl_coach.utilities.stop_signals import stop_signals
+from rl_coach.utilities.stop_signals import ignore, stop_signals
 
 
 def main() -> int:
@@ -10,7 +10,9 @@ def main() -> int:
     with stop_signals.listening():
         from rl_coach import coach
 
-        return coach.main()
+        code = coach.main()
+    ignore()  # nothing is left to be stopped, and the exit code is that of the run
+    return code
 
 
 if __name__ == "__main__":
