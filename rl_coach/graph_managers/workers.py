@@ -19,7 +19,7 @@ from rl_coach.data_stores.data_store import DataStore
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import reason_of
-from rl_coach.memories.backend.streams import TrainerLink
+from rl_coach.memories.backend.streams import PLAYING, TrainerLink
 from rl_coach.memories.backend.wire import Chunk, ChunkError, pack
 from rl_coach.remote_level_manager import RemoteLevelManager
 from rl_coach.runs.live_region import Fields
@@ -215,15 +215,18 @@ class Workers:
             raise LostPartError(f"no Redis for {most:.0f} s: {link.trouble}")
         if self._store_trouble and now - self._store_lost_at > most:
             raise LostPartError(f"no policy could be published for {most:.0f} s: {self._store_trouble}")
-        if link.trouble or self._reports:
+        # a worker that only waits, and that the trainer waits for, would do so without end
+        if link.trouble or any(report["state"] == PLAYING for report in self._reports.values()):
             self._heard_at, self._is_silence_said = now, False
-        elif now - self._heard_at > most:
-            raise LostPartError(f"no worker was heard of for {most:.0f} s: nobody plays for this run")
-        elif now - self._heard_at > _SECONDS_UNTIL_SILENCE_IS_SAID and not self._is_silence_said:
+            return
+        what = "all workers have waited" if self._reports else "no worker was heard of"
+        if now - self._heard_at > most:
+            raise LostPartError(f"{what} for {most:.0f} s: nobody plays for this run")
+        if now - self._heard_at > _SECONDS_UNTIL_SILENCE_IS_SAID and not self._is_silence_said:
             self._is_silence_said = True
             screen.warning(
-                f"no worker was heard of for {_SECONDS_UNTIL_SILENCE_IS_SAID:.0f} s: without one, the run is saved and"
-                f" ends after {most:.0f} s"
+                f"{what} for {_SECONDS_UNTIL_SILENCE_IS_SAID:.0f} s: if none plays, the run is saved and ends after"
+                f" {most:.0f} s"
             )
 
     def _decide(self, entry: bytes, chunk: Chunk, take_in: Callable[[Played], None]) -> Played | None:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from rl_coach.core_types import Batch
-from rl_coach.memories.backend.connection import Connection
+from rl_coach.memories.backend.connection import Connection, Keys
 from rl_coach.memories.backend.wire import Chunk, EncodedChunk, unpack
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.orchestrators.run_order import Limits, RunOrder
@@ -108,6 +108,18 @@ def test_a_trainer_that_nobody_plays_for_says_so_saves_and_ends(tmp_path, redis)
     trainer = part(tmp_path, "training_worker", redis[0], silence_seconds=3)
     text = trainer.communicate(timeout=TOO_LONG)[0]
     check_that_it_gave_up(trainer.returncode, text, tmp_path / "experiment", "no worker was heard of for 3 s")
+
+
+@pytest.mark.slow
+def test_a_trainer_whose_workers_only_wait_says_so_saves_and_ends(tmp_path, redis):
+    server, client = redis
+    trainer = part(tmp_path, "training_worker", server, silence_seconds=3)
+    report = {"state": "waiting", "rate": 0.0, "steps": 0, "acknowledged": 0, "outstanding": 0, "life": "1", "pid": 1}
+    while trainer.poll() is None:
+        client.set(Keys("test").worker("worker-0"), packed(report))
+        time.sleep(0.2)
+    text = trainer.communicate(timeout=TOO_LONG)[0]
+    check_that_it_gave_up(trainer.returncode, text, tmp_path / "experiment", "all workers have waited for 3 s")
 
 
 def check_that_it_gave_up(code, text, experiment, reason):
