@@ -2,12 +2,14 @@
 
 import sys
 
+from rl_coach.utilities.standard_streams import drop_lost_output
 from rl_coach.utilities.stop_signals import ignore, stop_signals
 
 
 def main() -> int:
     """The program ``coach``, which hears signals while it imports its own modules, too."""
     with stop_signals.listening():
+        drop_lost_output()
         from rl_coach import coach
 
         code = coach.main()

@@ -35,6 +35,7 @@ from rl_coach.memories.backend.wire import UNREADABLE, Chunk, ChunkError, Encode
 from rl_coach.memories.outgoing import OutgoingMemory, OutgoingMemoryParameters
 from rl_coach.orchestrators.private_directory import private_directory
 from rl_coach.orchestrators.run_order import Limits, RunOrder
+from rl_coach.utilities.standard_streams import drop_lost_output
 from rl_coach.utils import CoachError, TrainingError
 
 GAVE_UP = 3
@@ -544,6 +545,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rl_coach.rollout_worker", description=__doc__.partition("\n")[0])
     parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")
     parser.add_argument("--name", default=_name_of_this_worker(), help="this worker's name (default: %(default)s)")
+    drop_lost_output()
     args = parser.parse_args(arguments)
     return exit_code_of(lambda: play_order(RunOrder.read(args.order), args.name))
 
