@@ -40,9 +40,7 @@ def drop_lost_output() -> None:
             continue
         stream.flush()
         raw = Output(stream.fileno(), "wb", closefd=False)
-        how = {"encoding": stream.encoding, "errors": stream.errors, "line_buffering": stream.line_buffering}
-        if stream.write_through:  # PYTHONUNBUFFERED
-            replacement = io.TextIOWrapper(raw, write_through=True, **how)  # type: ignore[arg-type]
-        else:
-            replacement = io.TextIOWrapper(io.BufferedWriter(raw), **how)
+        through, by_line = stream.write_through, stream.line_buffering  # the first is PYTHONUNBUFFERED
+        buffer: Any = raw if through else io.BufferedWriter(raw)
+        replacement = io.TextIOWrapper(buffer, stream.encoding, stream.errors, None, by_line, through)
         setattr(sys, name, replacement)
