@@ -146,6 +146,36 @@ def test_a_csv_that_becomes_unwritable_is_one_line_and_the_run_goes_on(tmp_path,
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("way", ["-n 2", "--seeds 2", "-dc"])
+def test_starting_several_processes_on_a_full_disk_is_one_line(small_disk, tmp_path, way):
+    fill(small_disk)
+    code, text = Run(tmp_path, "-p", "CartPole_A3C", "-f", "jax", *way.split(), "-ep", str(small_disk)).end()
+    assert code == BAD_INPUT and "Traceback" not in text, text
+    lines = [line for line in text.splitlines() if line.startswith("coach: ")]
+    assert len(lines) == 1 and lines[0].endswith("cannot be written: No space left on device"), text
+
+
+@pytest.mark.slow
+def test_seeds_on_a_full_disk_are_told_of_one_by_one(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if not _mount(disk, "1m"):
+        pytest.skip("no file system can be mounted here")
+    try:
+        flags = ["-p", "CartPole_DQN", "-f", "jax", "--seeds", "2", "--at_once", "1", "-ep", str(disk), "-e", "run"]
+        run = Run(tmp_path, *flags, "-cp", SETTINGS.replace("(60)", "(1500)"), TMPDIR=str(tmp_path))
+        run.wait_for("seed 0 | Training")
+        fill(disk)
+        code, text = run.end()
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+    assert code == TRAINING_FAILED and "Traceback" not in text, text
+    assert "seed 0 failed: no checkpoint could be written to" in text and "what was trained lies in" in text, text
+    assert "seed 1 failed: " in text, text
+    assert "runs.json' cannot be written: No space left on device" in text, text
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "is_told"),
     [
