@@ -18,13 +18,14 @@ from rl_coach.utils import short_dynamic_import
 
 @dataclass(frozen=True)
 class PeerSettings:
-    """A training of PPO: on frames, with normalised observations, or with an LSTM on observations as they are.
+    """A training on frames, or on observations that may be normalised.
 
     :param copies: of the environment
     :param period: steps between evaluations
-    :param how: arguments of ``PPO``, where they are not its defaults
+    :param how: arguments of the algorithm, where they are not its defaults
     :param episodes: of an evaluation on the way
-    :param is_recurrent: train sb3-contrib's RecurrentPPO
+    :param algorithm: ``PPO``, or sb3-contrib's ``RecurrentPPO`` or ``TRPO``
+    :param normalizes: the networks see observations less their running mean, by their running deviation
     """
 
     level: str
@@ -33,7 +34,8 @@ class PeerSettings:
     period: int
     how: dict[str, Any] = field(default_factory=dict)
     episodes: int = 10
-    is_recurrent: bool = False
+    algorithm: str = "PPO"
+    normalizes: bool = False
 
     @property
     def sees_frames(self) -> bool:
@@ -42,8 +44,8 @@ class PeerSettings:
 
 
 SETTINGS = {
-    "HalfCheetah_PPO": PeerSettings("HalfCheetah-v5", 8, 102_400, 10_240, {"n_steps": 256}),
-    "Hopper_PPO": PeerSettings("Hopper-v5", 8, 102_400, 10_240, {"n_steps": 256}),
+    "HalfCheetah_PPO": PeerSettings("HalfCheetah-v5", 8, 102_400, 10_240, {"n_steps": 256}, normalizes=True),
+    "Hopper_PPO": PeerSettings("Hopper-v5", 8, 102_400, 10_240, {"n_steps": 256}, normalizes=True),
     "Pong_PPO": PeerSettings(
         "PongNoFrameskip-v4",
         8,
@@ -74,7 +76,24 @@ SETTINGS = {
             "clip_range": lambda left: 0.2 * left,
             "policy_kwargs": {"lstm_hidden_size": 64},
         },
-        is_recurrent=True,
+        algorithm="RecurrentPPO",
+    ),
+    "CartPole_TRPO": PeerSettings(
+        "CartPole-v1",
+        2,
+        100_352,
+        10_240,
+        {"n_steps": 512, "batch_size": 512, "cg_damping": 0.001, "gae_lambda": 0.98, "n_critic_updates": 20},
+        algorithm="TRPO",
+    ),
+    "InvertedPendulum_TRPO": PeerSettings(
+        "InvertedPendulum-v5",
+        2,
+        102_400,
+        10_240,
+        {"n_steps": 1024, "cg_max_steps": 25, "n_critic_updates": 20},
+        algorithm="TRPO",
+        normalizes=True,
     ),
 }
 
@@ -107,20 +126,27 @@ def mean_return(model: Any, evaluated: VecEnv, episodes: int) -> float:
 def train(settings: PeerSettings, seed: int, episodes: int) -> tuple[float, list[tuple[int, float]]]:
     """:return: the mean return of some episodes after the last step, and the evaluations on the way"""
     environment, evaluated = _copies(settings, settings.copies), _copies(settings, 1)
-    algorithm, policy = PPO, "CnnPolicy" if settings.sees_frames else "MlpPolicy"
-    if settings.is_recurrent:
-        from sb3_contrib import RecurrentPPO
-
-        algorithm, policy = RecurrentPPO, "MlpLstmPolicy"
-    if not settings.sees_frames and not settings.is_recurrent:
+    if settings.normalizes:
         environment = VecNormalize(environment, norm_reward=False)
         evaluated = VecNormalize(evaluated, norm_reward=False, training=False)
     evaluated.seed(seed + 1000)
-    model = algorithm(policy, environment, seed=seed, device="cpu", **settings.how)
+    policy = "CnnPolicy" if settings.sees_frames else _POLICIES.get(settings.algorithm, "MlpPolicy")
+    model = _algorithm(settings.algorithm)(policy, environment, seed=seed, device="cpu", **settings.how)
     curve = _Curve(evaluated, settings)
     model.learn(settings.steps, curve)
     curve.note()
     return mean_return(model, evaluated, episodes), curve.points
+
+
+_POLICIES = {"RecurrentPPO": "MlpLstmPolicy"}
+
+
+def _algorithm(name: str) -> Any:
+    if name == "PPO":
+        return PPO
+    import sb3_contrib
+
+    return getattr(sb3_contrib, name)
 
 
 def _environment(level: str) -> Any:

@@ -28,6 +28,7 @@ from rl_coach.utilities.stop_signals import stop_signals
 
 if TYPE_CHECKING:
     from rl_coach.base_parameters import TaskParameters
+    from rl_coach.callbacks import Callback
     from rl_coach.graph_managers.graph_manager import GraphManager
 
 __all__ = [
@@ -51,6 +52,7 @@ class CoachInterface(CoachLauncher):
     that is None or False is as a flag that is not given; ``checkpoint_memory=False`` is ``--no-checkpoint_memory``.
     In a notebook it shows the run's summary and a plot of its rewards.
 
+    :param callbacks: objects that the run calls, besides those of the preset and of ``callback``
     :raises CoachError: for bad input
     """
 
@@ -104,6 +106,8 @@ class CoachInterface(CoachLauncher):
         attach: bool = False,
         keep: bool = False,
         dump_worker_logs: bool = False,
+        callback: str | None = None,
+        callbacks: Sequence[Callback] = (),
         **unknown: NoReturn,
     ):
         given = {name: value for name, value in locals().items() if name in command_line.keywords()}
@@ -119,7 +123,10 @@ class CoachInterface(CoachLauncher):
         self._has_workers = flag_checks.wants_workers(self.args)
         if self.args.distributed_coach:
             raise CoachError("a distributed run has no graph in this process: call main(['-p', ..., '-dc'])")
+        if callbacks and self._has_workers:
+            raise CoachError('callbacks are objects of this process, and workers have their own: use callback="..."')
         self.graph_manager = self.get_graph_manager_from_args(self.args)
+        self.graph_manager.callbacks = [*self.graph_manager.callbacks, *callbacks]
         self._directory = self.make_directory(self.graph_manager, self.args)
         try:
             if self._has_workers:
@@ -198,7 +205,8 @@ def handle_distributed_coach_tasks(
             f"{command_line.ROLLOUT_WORKER}"
         )
     backend, store = distribution.open_backend_and_store(args)
-    graph_manager.agent_params.memory.register_var("memory_backend_params", backend)
+    for parameters in graph_manager.parameters_by_stream.values():
+        parameters.memory.register_var("memory_backend_params", backend)
     if part == command_line.TRAINER:
         from rl_coach.training_worker import training_worker
 

@@ -48,7 +48,7 @@ class RunPhase(Enum):
     TRAIN = "Training"
     TEST = "Testing"
     UNDEFINED = "Undefined"
-    WAITING = "Waiting"  # of programs written for Coach, which wait for a checkpoint; no run of ours is in it
+    WAITING = "Waiting"  # that of a worker which waits for its trainer, in its reports; no graph of ours is in it
 
 
 class GradientClippingMethod(Enum):
@@ -471,6 +471,39 @@ class Batch:
         batch.info_columns = {} if info is None else info
         return batch
 
+    @classmethod
+    def joined(cls, parts: Sequence[Batch]) -> Batch:
+        """The rows of several batches of the same observations, one batch after the other.
+
+        If only some have an info column, the rows of the others are without a value there (NaN, 0 or None); their
+        importance ``weight`` is 1. Returns and goals are known only if all batches have them.
+        """
+        lengths = [len(part) for part in parts]
+
+        def states(columns: list[StateType]) -> StateType:
+            return {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
+
+        def if_all_have(columns: list[Any]) -> np.ndarray | None:
+            return None if any(column is None for column in columns) else np.concatenate(columns)
+
+        names = dict.fromkeys(name for part in parts for name in part.info_columns)
+        info = {
+            name: np.concatenate(_filled([part.info_columns.get(name) for part in parts], lengths, name))
+            for name in names
+        }
+        return cls.from_columns(
+            states([part.state_columns for part in parts]),
+            np.concatenate([part.action_column for part in parts]),
+            np.concatenate([part.reward_column for part in parts]),
+            np.concatenate([part.game_over_column for part in parts]),
+            states([part.next_state_columns for part in parts]),
+            np.concatenate([part.terminated_column for part in parts]),
+            if_all_have([part.return_column for part in parts]),
+            if_all_have([part.goal_column for part in parts]),
+            info,
+            None if all(part.n_step_column is None for part in parts) else np.concatenate([p.n_steps() for p in parts]),
+        )
+
     @property
     def size(self) -> int:
         """B."""
@@ -583,6 +616,18 @@ class Batch:
     def info_as_list(self, key: str) -> list:
         """Entry of each transition's info, as a list."""
         return list(self.info_columns[key])
+
+
+def _filled(columns: list[np.ndarray | None], lengths: list[int], name: str) -> list[np.ndarray]:
+    """The columns of one name, with a column of placeholders for each part that has none."""
+    example = next(column for column in columns if column is not None)
+    value: Any = np.nan if example.dtype.kind in "fc" else None if example.dtype.kind == "O" else 0
+    if name == "weight":
+        value = 1
+    return [
+        np.full((length, *example.shape[1:]), value, example.dtype) if column is None else column
+        for column, length in zip(columns, lengths)
+    ]
 
 
 def _expand(column: np.ndarray, expand_dims: bool) -> np.ndarray:

@@ -16,7 +16,8 @@ _EXTRA = re.compile(r"""\s*(?:and\s+)?extra\s*==\s*["']([^"']+)["']""")
 _PACKAGES_OF_EXTRAS = {
     "jax": ("jax",), "mxnet": ("mxnet",), "atari": ("ale_py",), "mujoco": ("mujoco", "gymnasium_robotics"),
     "doom": ("vizdoom",), "minari": ("minari",), "multi-agent": ("pettingzoo", "mpe2", "pymunk"),
-    "control": ("dm_control",), "distributed": ("redis", "kubernetes", "boto3", "botocore"),
+    "control": ("dm_control",), "carla": ("carla",), "starcraft": ("pysc2",), "robosuite": ("robosuite",),
+    "distributed": ("redis", "kubernetes", "boto3", "botocore"),
 }  # fmt: skip
 """Import names of what each extra brings; other packages are called as their distributions are."""
 

@@ -1,8 +1,9 @@
-"""A level whose agent learns from what other processes play."""
+"""Levels whose agents learn from what other processes play."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -10,19 +11,35 @@ from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.experience import Played
 from rl_coach.core_types import EnvResponse, RunPhase
 from rl_coach.level_manager import LevelManager
+from rl_coach.memories.backend.connection import of_agent
 from rl_coach.memories.backend.ledger import Ledger
+from rl_coach.multi_agent_level_manager import MultiAgentLevelManager
 from rl_coach.utilities import plain_data
-from rl_coach.utils import CoachError
+from rl_coach.utils import CoachError, Signal
 
 
 class ExperienceSource(Protocol):
     """Sends what other processes have played."""
 
-    def receive(self, take_in: Callable[[Played], None]) -> Played:
-        """Wait for what was played and hand it over.
+    def receive(self) -> tuple[str, Played]:
+        """Wait for what was played for one of the agents, and have that agent take it in.
 
-        :param take_in: raises CoachError for what cannot be used, which is thrown away then
+        :return: the agent's stream, and what it has taken in
         """
+
+
+@dataclass(frozen=True)
+class TransportSignals:
+    """Signals of an agent about what other processes play for it.
+
+    :param policy_lag: its updates since the policy that played was published
+    :param discarded: steps that an older policy has played, so that nothing is learned from them
+    :param waiting: the share of their time that workers have waited
+    """
+
+    policy_lag: Signal
+    discarded: Signal
+    waiting: Signal
 
 
 class RemoteLevelManager(LevelManager):
@@ -30,22 +47,24 @@ class RemoteLevelManager(LevelManager):
     environment of its own, as on any level; the training environment tells nothing but its spaces.
 
     :ivar source: sends the chunks; None until somebody has connected the level
-    :ivar ledger: the receipts of chunks, which checkpoints hold too
+    :ivar ledgers: by stream, the receipts of chunks, which checkpoints hold too
+    :ivar transport_signals: by stream, what is written about the chunks
     """
-
-    agent: Agent
 
     def __init__(self, name: str, agents: Any, environment: Any, **settings: Any):
         self.source: ExperienceSource | None = None
-        self.ledger = Ledger()
+        self.ledgers: dict[str, Ledger] = {}
+        self.transport_signals: dict[str, TransportSignals] = {}
         super().__init__(name, agents, environment, **settings)
-        reason = self.agent.reason_to_act_alone or _nothing_to_split(self.agent)
-        if reason is not None:
-            raise CoachError(f"agent '{self.agent.name}' cannot be split into trainer and workers: {reason}")
-        self.agent.is_played_elsewhere = True
-        self.policy_lag = self.agent.register_signal("Policy Lag")
-        self.discarded = self.agent.register_signal("Discarded Steps")
-        self.waiting = self.agent.register_signal("Share of Time Waited")
+        for stream, agent in self.agent.by_stream.items():
+            reason = agent.reason_to_act_alone or _nothing_to_split(agent)
+            if reason is not None:
+                raise CoachError(f"agent '{agent.name}' cannot be split into trainer and workers: {reason}")
+            agent.is_played_elsewhere = True
+            self.ledgers[stream] = Ledger()
+            self.transport_signals[stream] = TransportSignals(
+                *map(agent.register_signal, ("Policy Lag", "Discarded Steps", "Share of Time Waited"))
+            )
 
     @property
     def is_fed(self) -> bool:  # type: ignore[override]
@@ -63,10 +82,14 @@ class RemoteLevelManager(LevelManager):
         if self.has_one_episode:
             return super().step(action)
         assert self.source is not None
-        played = self.source.receive(self.agent.take_in)
-        self.environment_steps += played.steps
-        self.ended_rewards = [float(np.sum(report.reward)) for report in played.reports]
+        stream, played = self.source.receive()
+        self._count(stream, played)
         return EnvResponse({}, 0.0, False)
+
+    def _count(self, stream: str, played: Played) -> None:
+        """Count the environment's steps and episodes in what an agent has taken in."""
+        self.environment_steps += played.steps
+        self.ended_rewards = _rewards(played)
 
     def put_episode_aside(self) -> Any:
         return self.agent.put_episode_aside()
@@ -76,7 +99,7 @@ class RemoteLevelManager(LevelManager):
         self.episode_over = False
 
     def _episode_state(self) -> dict[str, Any] | None:
-        """The agent's episode, in which nothing ever happens: episodes in progress are the workers'."""
+        """The agents' episodes, in which nothing ever happens: episodes in progress are the workers'."""
         return None if self._phase is RunPhase.TEST else {"episode": plain_data.flatten(self.put_episode_aside())}
 
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
@@ -87,11 +110,29 @@ class RemoteLevelManager(LevelManager):
         return True
 
     def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "ledger": self.ledger.get_state()}
+        ledgers = {of_agent("ledger", stream): ledger.get_state() for stream, ledger in self.ledgers.items()}
+        return {**super().get_state(), **ledgers}
 
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
-        self.ledger.set_state(state.get("ledger", {}))
+        for stream, ledger in self.ledgers.items():
+            ledger.set_state(state.get(of_agent("ledger", stream), {}))
+
+
+class RemoteMultiAgentLevelManager(RemoteLevelManager, MultiAgentLevelManager):
+    """The same for several agents in one environment. A chunk has what was played for one of them; it also tells of the
+    environment's steps and episodes that no chunk has told of yet."""
+
+    def _count(self, stream: str, played: Played) -> None:
+        if played.environment is not None:
+            self.environment_steps += played.environment.steps
+            self.ended_rewards = list(played.environment.rewards)
+        if rewards := _rewards(played):
+            self.agent.last_rewards[stream] = rewards[-1]
+
+
+def _rewards(played: Played) -> list[float]:
+    return [float(np.sum(report.reward)) for report in played.reports]
 
 
 def _nothing_to_split(agent: Agent) -> str | None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import re
 import signal
@@ -13,12 +14,13 @@ import sys
 import time
 import uuid
 from types import FrameType
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.episode import EpisodeReport
+from rl_coach.agents.core.experience import EnvironmentPlayed
 from rl_coach.agents.core.transport import FILTERS, about_played
 from rl_coach.architectures.blueprint import NetworkBlueprint
 from rl_coach.base_parameters import Frameworks, TaskParameters, TaskRole
@@ -29,8 +31,8 @@ from rl_coach.data_stores.data_store_impl import open_data_store
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.launcher import DONE, CoachLauncher, exit_code_of
 from rl_coach.logger import screen
-from rl_coach.memories.backend.connection import Connection
-from rl_coach.memories.backend.streams import PLAYING, WAITING, RunState, WorkerLink
+from rl_coach.memories.backend.connection import Connection, of_agent
+from rl_coach.memories.backend.streams import RunState, WorkerLink
 from rl_coach.memories.backend.wire import UNREADABLE, Chunk, ChunkError, EncodedChunk, unpack
 from rl_coach.memories.outgoing import OutgoingMemory, OutgoingMemoryParameters
 from rl_coach.orchestrators.private_directory import private_directory
@@ -83,99 +85,68 @@ class Patience:
             raise Silence
 
 
-class RolloutWorker:
-    """Plays with the newest policy, and sends what it played in chunks.
+class AgentAtWork:
+    """An agent of a worker: it gets its policies from the trainer, and sends what was played for it in chunks.
 
-    :param graph: a graph in the role of a worker, created on networks that only act
-    :param link: its end of the stream
+    :param agent: on networks that only act, with an ``OutgoingMemory``
+    :param link: its end of the agent's stream
     :param store: where policies lie
-    :param blueprint: the trainer's document on how the exchange goes
-    :param run: the run's id
-    :param name: the worker's
-    :param limits: bounds on times
-    :param stop_if_asked: ends the worker, by an exception, if it is to end
+    :param policy_document: the name of the agent's there
+    :param plan: what the trainer's blueprint says of the agent
+    :param num_workers: among whom what is to be played is divided
+    :param worker: this one's name
+    :param chunk_seconds: after which a chunk is sent, however small it is
     """
 
     def __init__(
         self,
-        graph: GraphManager,
+        agent: Agent,
         link: WorkerLink,
         store: DataStore,
-        blueprint: dict[str, Any],
-        run: str,
-        name: str,
-        limits: Limits,
-        stop_if_asked: Callable[[], None],
+        policy_document: str,
+        plan: dict[str, Any],
+        num_workers: int,
+        worker: str,
+        chunk_seconds: float,
     ):
-        self._graph, self._link, self._store, self._limits = graph, link, store, limits
-        agent: Any = graph.level_managers[0].agent
-        self._agent: Agent = agent
-        self._memory: OutgoingMemory = agent.memory
+        self.link = link
+        self.unsent = 0
+        self._agent, self._store, self._policy_document = agent, store, policy_document
+        self._memory: OutgoingMemory = agent.memory  # type: ignore[assignment]
         self._reports: list[EpisodeReport] = []
         agent.signals.reports = self._reports
         self._stretches: list[dict[str, Any]] = []
         agent.experience.stretches = self._stretches
         # one prediction for a chunk instead of one for each transition
         self._prioritize, agent.experience.prioritize = agent.experience.prioritize, None
-        self._num_workers = max(1, int(blueprint["num_workers"]))
-        agent.exploration_policy.set_worker(worker_index(name, self._num_workers), self._num_workers)
-        self._run, self._name = run, name
-        self._is_synchronous = bool(blueprint["is_synchronous"])
-        self._chunk_rows = int(blueprint["chunk_rows"])
-        self._segment_steps = blueprint["segment_steps"]
+        self._num_workers = num_workers
+        agent.exploration_policy.set_worker(worker_index(worker, num_workers), num_workers)
+        self._is_synchronous = bool(plan["is_synchronous"])
+        self._chunk_rows = int(plan["chunk_rows"])
+        self._segment_steps = plan["segment_steps"]
+        self._chunk_seconds = chunk_seconds
         self._policy_at = time.monotonic()
         self._segment_ended_at: float | None = None  # the last one by the present policy
-        self._stop_if_asked = stop_if_asked
-        self._patience = Patience(limits.silence_seconds)
         self._policy: dict[str, Any] = {"incarnation": 0, "version": 0, "updates": 0}
-        self._steps = self._unsent = 0
-        self._sent_at = self._reported_at = time.monotonic()
-        self._reported_steps = 0
-        self._pause = _FIRST_PAUSE
+        self._sent_at = time.monotonic()
+        self._counted = agent.clock.steps
         self._step_seconds = 0.0  # of a step, in the last stretch of play
-        self._waited_since_chunk = 0.0
+        self._segments_before = 0  # that waited to be sent before this stretch
         for filter_name in FILTERS:
-            getattr(self._agent, filter_name).take_gathered()
-
-    @property
-    def acknowledged(self) -> int:
-        """Steps that the trainer has acknowledged."""
-        return self._link.outbox.acknowledged
-
-    def play(self) -> None:
-        """Play until the trainer says that the run is over.
-
-        :raises Silence: the trainer has said nothing for too long
-        :raises TrainingError: what was played cannot be learned from
-        """
-        while True:
-            self._stop_if_asked()
-            state = self._link.exchange()
-            self._patience.note(state)
-            if state is not None and state.is_over:
-                return
-            is_waiting = state is None or not self._go_on(state)
-            self._report(WAITING if is_waiting else PLAYING)
-            if is_waiting:
-                self._wait()
-            else:
-                self._pause = _FIRST_PAUSE
-
-    def _wait(self) -> None:
-        """Pause, for longer the longer the worker has waited: what comes soon is heard of soon."""
-        time.sleep(self._pause)
-        self._waited_since_chunk += self._pause
-        self._pause = min(1.5 * self._pause, _PAUSE)
+            getattr(agent, filter_name).take_gathered()
 
     # policies
 
-    def _take_newest_policy(self, state: RunState) -> bool:
-        """:return: False if it cannot be had yet"""
+    def take_newest_policy(self, state: RunState) -> bool:
+        """Act by the trainer's newest policy. :return: False if nothing may be played before it has come"""
+        return self._has_newest_policy(state) or self._may_play_on
+
+    def _has_newest_policy(self, state: RunState) -> bool:
         name = (self._policy["incarnation"], self._policy["version"])
         if name == state.policy:
             return True
         try:
-            document = self._store.get("policy")
+            document = self._store.get(self._policy_document)
         except (OSError, CoachError):
             return False
         if document is None:
@@ -190,6 +161,11 @@ class RolloutWorker:
             self._forget_old_experience()
         return True
 
+    @property
+    def _may_play_on(self) -> bool:
+        """True if what an older policy plays is of use, while the data store cannot be reached."""
+        return not self._is_synchronous and self._policy["version"] > 0
+
     def _forget_old_experience(self) -> None:
         """Leave what was played with an older policy: nobody may learn from it. The episode goes on."""
         self._cut_episode()
@@ -197,51 +173,27 @@ class RolloutWorker:
         # episodes that ended before are not counted to those that are wanted now
         self._reports.clear()
         self._stretches.clear()
-        self._unsent = 0
+        self.unsent = 0
 
     def _cut_episode(self) -> None:
         if self._memory.stores_episodes:
-            self._agent.cut_episode()
+            for _ in (0,) if self._agent.parallel is None else self._agent.parallel:
+                self._agent.cut_episode()
 
     # playing
 
-    def _go_on(self, state: RunState) -> bool:
-        """Play, and make chunks, as far as the trainer wants. :return: False if it does not now"""
-        phase = RunPhase[state.phase]
-        if phase is RunPhase.UNDEFINED or not (self._take_newest_policy(state) or self._may_play_on):
-            return False
-        if self._graph.phase is not phase:
-            self._graph.phase = phase
-        limit = self._limit(state)
-        if limit <= 0:
-            return False
-        if self._unsent < limit:
-            self._play_until(limit)
-        is_full = self._unsent >= limit
-        has_segment = self._segment_steps is not None and self._memory.num_episodes() > 0
-        is_due = is_full or has_segment or time.monotonic() - self._sent_at >= self._limits.chunk_seconds
-        if is_due and self._unsent and not self._link.outbox.is_full:
-            self._make_chunk(cuts_episode=is_full and self._is_synchronous and state.unit == PlayUnit.STEPS.name)
-            return True
-        return not is_full
-
-    @property
-    def _may_play_on(self) -> bool:
-        """True if what an older policy plays is of use, while the data store cannot be reached."""
-        return not self._is_synchronous and self._policy["version"] > 0
-
-    def _limit(self, state: RunState) -> int:
+    def limit(self, state: RunState) -> int:
         """The steps that may wait to be sent; 0 if nothing more is wanted."""
         if not self._is_synchronous or state.left is None:
             # episodes and segments are sent whole, however long they are
             has_none = self._memory.stores_episodes and not self._memory.num_episodes()
-            return self._unsent + self._chunk_rows if has_none else self._chunk_rows
-        outstanding = self._link.outbox.count(PlayUnit[state.unit])
+            return self.unsent + self._chunk_rows if has_none else self._chunk_rows
+        outstanding = self.link.outbox.count(PlayUnit[state.unit])
         if state.unit != PlayUnit.STEPS.name:  # of which nobody knows the length
             is_cut = state.unit == PlayUnit.SEGMENTS.name
             waiting = self._memory.num_episodes() if is_cut else len(self._reports)
             is_wanted = state.left > outstanding + waiting and not (is_cut and self._leaves_rest_to_others())
-            return self._unsent + self._chunk_rows if is_wanted else self._unsent
+            return self.unsent + self._chunk_rows if is_wanted else self.unsent
         # others play at the same time: what all of them play beyond what is wanted is discarded
         wanted = state.left - outstanding
         return max(-(-wanted // self._num_workers), min(wanted, self._least_share))
@@ -264,34 +216,51 @@ class RolloutWorker:
             return False
         return time.monotonic() < ended_at + _PATIENCE_WITH_OTHERS * (ended_at - self._policy_at) + _PAUSE
 
-    def _play_until(self, limit: int) -> None:
-        graph, deadline = self._graph, self._sent_at + self._limits.chunk_seconds
-        waiting = self._memory.num_episodes()
-        began, before = time.monotonic(), self._steps
-        while self._unsent < limit:
-            graph.act(_ONE_STEP)
-            self._steps += 1
-            self._unsent += 1
-            if self._ends_segment(waiting) or time.monotonic() >= deadline:
-                break
-        self._step_seconds = (time.monotonic() - began) / (self._steps - before)
+    def begin_stretch(self) -> None:
+        """Play for a while from now on."""
+        self._segments_before = self._memory.num_episodes()
 
-    def _ends_segment(self, waiting: int) -> bool:
-        """Cut the episode off where a segment is full.
+    def end_stretch(self, step_seconds: float) -> None:
+        """Play no more for now. :param step_seconds: of a step of the environment"""
+        self._step_seconds = step_seconds
 
-        :param waiting: number of those that have been waiting to be sent
-        :return: True if one has ended
-        """
+    def count(self) -> None:
+        """Count the agent's steps since the last time: one, none, or one of each of its players."""
+        self.unsent += self._agent.clock.steps - self._counted
+        self._counted = self._agent.clock.steps
+
+    def is_over_time(self) -> bool:
+        """True if a chunk is due, however small it is."""
+        return self.unsent > 0 and time.monotonic() - self._sent_at >= self._chunk_seconds
+
+    def ends_segment(self) -> bool:
+        """Cut the episode off where a segment is full. :return: True if one has ended in this stretch"""
         if self._segment_steps is None:
             return False
-        if self._agent.episode.buffer.length() >= self._segment_steps:
+        parallel = self._agent.parallel
+        episodes = [self._agent.episode] if parallel is None else parallel.episodes
+        buffers = [episode.buffer for episode in episodes if not episode.buffer.is_complete]
+        if any(buffer.length() >= self._segment_steps for buffer in buffers):
             self._cut_episode()
-        has_ended = self._memory.num_episodes() > waiting
+        has_ended = self._memory.num_episodes() > self._segments_before
         if has_ended:
             self._segment_ended_at = time.monotonic()
         return has_ended
 
-    def _make_chunk(self, cuts_episode: bool) -> None:
+    # sending
+
+    def send_if_due(self, limit: int, state: RunState, about: ChunkContext) -> bool:
+        """Give what was played to the link if it is time. :return: True if it was"""
+        is_full = self.unsent >= limit
+        has_segment = self._segment_steps is not None and self._memory.num_episodes() > 0
+        if limit <= 0 or not (is_full or has_segment or self.is_over_time()):
+            return False
+        if not self.unsent or self.link.outbox.is_full:
+            return False
+        self._make_chunk(is_full and self._is_synchronous and state.unit == PlayUnit.STEPS.name, about)
+        return True
+
+    def _make_chunk(self, cuts_episode: bool, context: ChunkContext) -> None:
         """Give what was played to the link, of whole episodes where the memory stores those.
 
         :param cuts_episode: of the episode in progress, too: what follows is another one for the trainer
@@ -303,21 +272,20 @@ class RolloutWorker:
         if cuts_episode:
             self._cut_episode()
         columns, lengths = self._memory.take()
-        steps = sum(lengths) if self._memory.stores_episodes else self._unsent
+        steps = sum(lengths) if self._memory.stores_episodes else self.unsent
         self._sent_at, now = time.monotonic(), self._sent_at
         if not steps:
             return
-        waited, self._waited_since_chunk = self._waited_since_chunk, 0.0
         gathered = {name: getattr(self._agent, name).take_gathered() for name in FILTERS}
         sent = {filter_name: state for filter_name, state in gathered.items() if state}
         priorities = None if columns is None or self._prioritize is None else self._prioritize(columns)
-        about = about_played(self._reports, self._stretches, sent, priorities)
-        about["waited"] = float(min(1.0, waited / max(1e-9, self._sent_at - now)))
+        about = about_played(self._reports, self._stretches, sent, priorities, context.take_environment())
+        about["waited"] = float(min(1.0, context.take_waited() / max(1e-9, self._sent_at - now)))
         self._reports.clear()
         self._stretches.clear()
-        outbox = self._link.outbox
+        outbox = self.link.outbox
         chunk = Chunk(
-            self._run, self._link.sender, outbox.next_number, outbox.next_number,
+            context.run, self.link.sender, outbox.next_number, outbox.next_number,
             (self._policy["incarnation"], self._policy["version"]), self._policy["updates"], steps, lengths, columns,
             about,
         )  # fmt: skip
@@ -325,23 +293,165 @@ class RolloutWorker:
             outbox.add(EncodedChunk(chunk))
         except ChunkError as error:
             raise TrainingError(f"what was played cannot be sent to the trainer: {error}") from error
-        self._unsent -= steps
+        self.unsent -= steps
+
+
+@dataclasses.dataclass
+class ChunkContext:
+    """What the next chunk tells beside an agent's transitions, whichever agent's it is.
+
+    :param run: the run's id
+    :param environment: what was played in an environment of several agents, and no chunk has told of; None where one
+        agent acts
+    :param waited: seconds that the worker has waited
+    """
+
+    run: str
+    environment: EnvironmentPlayed | None = None
+    waited: float = 0.0
+
+    def take_environment(self) -> EnvironmentPlayed | None:
+        """What was played in the environment; it is told of then."""
+        found = self.environment
+        if found is not None:
+            self.environment = EnvironmentPlayed()
+        return found
+
+    def take_waited(self) -> float:
+        """The seconds, which are told of then."""
+        waited, self.waited = self.waited, 0.0
+        return waited
+
+
+class RolloutWorker:
+    """Plays with the newest policies, and sends what it played in chunks, for each agent those of its own.
+
+    :param graph: a graph in the role of a worker, created on networks that only act
+    :param links: its end of each agent's stream, by the stream's name
+    :param store: where policies lie
+    :param blueprint: the trainer's document on how the exchange goes
+    :param run: the run's id
+    :param name: the worker's
+    :param limits: bounds on times
+    :param stop_if_asked: ends the worker, by an exception, if it is to end
+    """
+
+    def __init__(
+        self,
+        graph: GraphManager,
+        links: Mapping[str, WorkerLink],
+        store: DataStore,
+        blueprint: dict[str, Any],
+        run: str,
+        name: str,
+        limits: Limits,
+        stop_if_asked: Callable[[], None],
+    ):
+        self._graph, self._limits = graph, limits
+        self._level = graph.level_managers[0]
+        num_workers = max(1, int(blueprint["num_workers"]))
+        self._agents = [
+            AgentAtWork(
+                agent, links[stream], store, of_agent("policy", stream), blueprint["agents"][stream], num_workers, name,
+                limits.chunk_seconds,
+            )
+            for stream, agent in self._level.agent.by_stream.items()
+        ]  # fmt: skip
+        self._links = [one.link for one in self._agents]
+        self._context = ChunkContext(run, None if "" in links else EnvironmentPlayed())
+        self._stop_if_asked = stop_if_asked
+        self._patience = Patience(limits.silence_seconds)
+        self._steps = self._reported_steps = 0
+        self._reported_at = time.monotonic()
+        self._pause = _FIRST_PAUSE
+
+    @property
+    def acknowledged(self) -> int:
+        """Steps that the trainer has acknowledged, of all agents."""
+        return sum(link.outbox.acknowledged for link in self._links)
+
+    def play(self) -> None:
+        """Play until the trainer says that the run is over.
+
+        :raises Silence: the trainer has said nothing for too long
+        :raises TrainingError: what was played cannot be learned from
+        """
+        while True:
+            self._stop_if_asked()
+            found = [link.exchange() for link in self._links]
+            states = [state for state in found if state is not None]
+            self._patience.note(found[0])
+            if any(state.is_over for state in states):
+                return
+            is_waiting = len(states) < len(found) or not self._go_on(states)
+            self._report(RunPhase.WAITING if is_waiting else self._graph.phase)
+            if is_waiting:
+                self._wait()
+            else:
+                self._pause = _FIRST_PAUSE
+
+    def _wait(self) -> None:
+        """Pause, for longer the longer the worker has waited: what comes soon is heard of soon."""
+        time.sleep(self._pause)
+        self._context.waited += self._pause
+        self._pause = min(1.5 * self._pause, _PAUSE)
+
+    def _go_on(self, states: Sequence[RunState]) -> bool:
+        """Play, and make chunks, as far as the trainer wants. :return: False if it does not now
+
+        :param states: what the trainer says of each agent
+        """
+        phase = RunPhase[states[0].phase]
+        have_policies = [one.take_newest_policy(state) for one, state in zip(self._agents, states)]
+        if phase is RunPhase.UNDEFINED or any(state.phase != phase.name for state in states) or not all(have_policies):
+            return False
+        if self._graph.phase is not phase:
+            self._graph.phase = phase
+        limits = [one.limit(state) for one, state in zip(self._agents, states)]
+        if all(one.unsent < limit for one, limit in zip(self._agents, limits)):
+            self._play_until(limits)
+        # an agent of which nothing is wanted now leaves the others what they have played
+        sent = [one.send_if_due(limit, state, self._context) for one, limit, state in zip(self._agents, limits, states)]
+        return any(sent) or all(one.unsent < limit for one, limit in zip(self._agents, limits))
+
+    def _play_until(self, limits: Sequence[int]) -> None:
+        agents, graph = self._agents, self._graph
+        for one in agents:
+            one.begin_stretch()
+        began, before = time.monotonic(), self._steps
+        while all(one.unsent < limit for one, limit in zip(agents, limits)):
+            graph.act(_ONE_STEP)
+            self._steps += 1
+            for one in agents:
+                one.count()
+            if self._context.environment is not None:
+                self._count_in_environment(self._context.environment)
+            have_ended = [one.ends_segment() for one in agents]
+            if any(have_ended) or any(one.is_over_time() for one in agents):
+                break
+        for one in agents:
+            one.end_stretch((time.monotonic() - began) / (self._steps - before))
+
+    def _count_in_environment(self, played: EnvironmentPlayed) -> None:
+        played.steps += 1
+        if self._graph.reset_required:  # the episode has ended for all
+            played.rewards.append(float(np.sum(self._level.total_reward_in_current_episode)))
 
     # what others see
 
-    def _report(self, state: str) -> None:
+    def _report(self, phase: RunPhase) -> None:
         now = time.monotonic()
         passed = now - self._reported_at
         if passed < self._limits.report_seconds:
             return
         rate = (self._steps - self._reported_steps) / passed
         self._reported_at, self._reported_steps = now, self._steps
-        outbox = self._link.outbox
         about = {
-            "state": state, "rate": rate, "steps": self._steps, "acknowledged": outbox.acknowledged,
-            "outstanding": outbox.steps, "life": self._link.sender, "pid": os.getpid(),
+            "phase": phase.name, "rate": rate, "steps": self._steps, "acknowledged": self.acknowledged,
+            "outstanding": sum(link.outbox.steps for link in self._links), "life": self._links[0].sender,
+            "pid": os.getpid(),
         }  # fmt: skip
-        self._link.report(about, _REPORTS_UNTIL_EXPIRY * self._limits.report_seconds)
+        self._links[0].report(about, _REPORTS_UNTIL_EXPIRY * self._limits.report_seconds)
 
 
 def _read_policy(document: bytes) -> dict[str, Any] | None:
@@ -402,11 +512,11 @@ def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:
 
     :param blueprint: the trainer's document
     """
-    agent = graph_manager.agent_params
-    for name, plain in blueprint["networks"].items():
-        agent.network_wrappers[name].blueprint = NetworkBlueprint.from_plain(plain)
-    agent.memory = OutgoingMemoryParameters(agent.memory)
-    agent.algorithm.load_memory_from_file_path = None
+    for stream, agent in graph_manager.parameters_by_stream.items():
+        for name, plain in blueprint["agents"][stream]["networks"].items():
+            agent.network_wrappers[name].blueprint = NetworkBlueprint.from_plain(plain)
+        agent.memory = OutgoingMemoryParameters(agent.memory)
+        agent.algorithm.load_memory_from_file_path = None
     # steps are counted and cut into chunks one by one: more workers take the place of copies
     graph_manager.env_params.num_environments = 1
     shown = graph_manager.visualization_parameters
@@ -435,8 +545,7 @@ def rollout_worker(
     num_workers: int,
     task_parameters: TaskParameters,
     *,
-    link: WorkerLink | None = None,
-    run: str = "",
+    ends: StreamEnds | None = None,
     name: str = "worker-0",
     limits: Limits | None = None,
     stop_if_asked: Callable[[], None] = lambda: None,
@@ -447,8 +556,7 @@ def rollout_worker(
     :param data_store: where the trainer leaves policies
     :param num_workers: the number of workers; the trainer's word counts
     :param task_parameters: seed and directory
-    :param link: the worker's end of the stream; taken from the memory's ``memory_backend_params`` if not given
-    :param run: the run's id
+    :param ends: the worker's ends of the streams; of the memory's ``memory_backend_params`` if not given
     :param name: the worker's
     :return: the worker, through with playing
     """
@@ -469,20 +577,44 @@ def rollout_worker(
     except CoachError as error:
         raise Silence from error
     blueprint = unpack(document[0])
-    if link is None:
-        backend = graph_manager.agent_params.memory.memory_backend_params
-        run = backend.channel
-        link = WorkerLink(backend.connect(), run, name, uuid.uuid4().hex[:8], window=1)
+    if ends is None:
+        backend = next(iter(graph_manager.parameters_by_stream.values())).memory.memory_backend_params
+        ends = StreamEnds(backend.connect(), backend.channel, name)
     prepare_for_playing(graph_manager, blueprint)
     task_parameters.role, task_parameters.framework_type = TaskRole.ROLLOUT, Frameworks.acting
     graph_manager.create_graph(task_parameters)
-    link.outbox.window = int(blueprint["window"])
-    worker = RolloutWorker(graph_manager, link, data_store, blueprint, run, name, limits, stop_if_asked)
+    links = {stream: ends.open(stream, int(plan["window"])) for stream, plan in blueprint["agents"].items()}
+    worker = RolloutWorker(graph_manager, links, data_store, blueprint, ends.run, name, limits, stop_if_asked)
     try:
         worker.play()
     finally:
         graph_manager.close()
     return worker
+
+
+class StreamEnds:
+    """A worker's ends of the streams of a run, one for each agent.
+
+    :param connection: to Redis
+    :param run: the run's id
+    :param name: the worker's
+    """
+
+    def __init__(self, connection: Connection, run: str, name: str):
+        self.run = run
+        self._connection, self._name = connection, name
+        self._life = uuid.uuid4().hex[:8]  # tells this start of the worker from others
+        self._links: dict[str, WorkerLink] = {}
+
+    def open(self, stream: str, window: int) -> WorkerLink:
+        """The end of a stream. :param window: chunks that may be on their way"""
+        self._links[stream] = WorkerLink(self._connection, self.run, self._name, self._life, window, stream)
+        return self._links[stream]
+
+    def print_acknowledged(self) -> None:
+        """Print the steps of each stream that the trainer has acknowledged."""
+        for stream, link in self._links.items():
+            print(f"{of_agent(link.sender, stream)}: {link.outbox.acknowledged} steps acknowledged", flush=True)
 
 
 class _Stop:
@@ -515,7 +647,7 @@ def play_order(order: RunOrder, name: str) -> int:
     launcher = CoachLauncher()
     args = launcher.get_argument_parser().parse_args(order.arguments)
     graph_manager = launcher.get_graph_manager_from_args(args)
-    link = WorkerLink(connection, order.run, name, uuid.uuid4().hex[:8], window=1)
+    ends = StreamEnds(connection, order.run, name)
     with private_directory() as directory:
         task = TaskParameters(
             experiment_path=str(directory), seed=worker_seed(args.seed, name), use_cpu=True, num_threads=1
@@ -523,8 +655,8 @@ def play_order(order: RunOrder, name: str) -> int:
         store = open_data_store(order.data_store.kind, order.data_store.settings, order.run, connection)
         try:
             rollout_worker(
-                graph_manager, store, order.num_workers, task, link=link, run=order.run, name=name,
-                limits=order.limits, stop_if_asked=stop.if_asked,
+                graph_manager, store, order.num_workers, task, ends=ends, name=name, limits=order.limits,
+                stop_if_asked=stop.if_asked,
             )  # fmt: skip
         except StopAsked as stop:
             return 128 + stop.number
@@ -532,7 +664,7 @@ def play_order(order: RunOrder, name: str) -> int:
             screen.warning(f"{name}: the trainer has sent nothing for {order.limits.silence_seconds:.0f} s")
             return GAVE_UP
         finally:
-            print(f"{link.sender}: {link.outbox.acknowledged} steps acknowledged", flush=True)
+            ends.print_acknowledged()
     return DONE
 
 

@@ -15,7 +15,8 @@ from rl_coach.base_parameters import TaskParameters, TaskRole
 from rl_coach.checkpoint import CHECKPOINT_DIRECTORY, CheckpointStateReader
 from rl_coach.data_stores.data_store import DataStore
 from rl_coach.data_stores.data_store_impl import open_data_store
-from rl_coach.graph_managers.workers import Exchange, Workers
+from rl_coach.graph_managers.agent_exchange import Exchange
+from rl_coach.graph_managers.workers import Workers
 from rl_coach.launcher import CoachLauncher, exit_code_of
 from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection
@@ -81,10 +82,12 @@ def _workers_of(
     graph_manager: Any, connection: Connection, run: str, store: DataStore, exchange: Exchange
 ) -> Iterator[None]:
     """Have workers play for a graph meanwhile. :param graph_manager: created in the role of a trainer"""
-    link = TrainerLink(connection, run, graph_manager.level_managers[0].ledger)
-    workers = Workers(graph_manager, link, store, exchange)
+    ledgers = graph_manager.level_managers[0].ledgers
+    links = {stream: TrainerLink(connection, run, ledger, stream) for stream, ledger in ledgers.items()}
+    workers = Workers(graph_manager, links, store, exchange)
     graph_manager.data_store = store
-    workers.start(max(time.time_ns() // 1_000_000, link.last_incarnation() + 1))
+    last = max(link.last_incarnation() for link in links.values())
+    workers.start(max(time.time_ns() // 1_000_000, last + 1))
     try:
         yield
     finally:
@@ -108,7 +111,7 @@ def training_worker(
     :param is_multi_node_test: stop once the evaluation reaches its goal
     :param num_workers: number of workers, among whom what is to be played is divided
     """
-    backend = graph_manager.agent_params.memory.memory_backend_params
+    backend = next(iter(graph_manager.parameters_by_stream.values())).memory.memory_backend_params
     task_parameters.role = TaskRole.TRAINING
     task_parameters.apply_stop_condition = task_parameters.apply_stop_condition or is_multi_node_test
     graph_manager.create_graph(task_parameters)

@@ -17,6 +17,7 @@ from rl_coach.utilities.dynamic_import import (
     short_dynamic_import,
 )
 from rl_coach.utilities.errors import (
+    CallbackError,
     CheckpointError,
     CoachError,
     CoachErrors,
@@ -83,6 +84,7 @@ def ClassToDict(x: Any) -> dict[str, Any]:
 __all__ = [
     "break_file_path",
     "call_method_for_all",
+    "CallbackError",
     "CheckpointError",
     "ClassToDict",
     "cmd_line_run",

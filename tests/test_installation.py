@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import venv
 import zipfile
 from importlib import metadata
 
@@ -17,6 +18,7 @@ import pytest
 from rl_coach import installation
 from rl_coach.coach import BAD_INPUT, DONE, CoachInterface, dashboard, main
 from rl_coach.policy.export import export
+from tests.environments.test_starcraft2_environment import WITH_PYSC2
 from tests.frameworks import where_installed
 from tests.zoo.presets import RECORDER
 
@@ -29,6 +31,13 @@ import sys
 import numpy as np
 from rl_coach.policy import Policy
 print("action", Policy.load(sys.argv[1]).act(np.array([0.01, -0.02, 0.03, 0.0])))
+"""
+STEP_ROBOSUITE = """\
+import numpy as np
+from rl_coach.environments.robosuite_environment import RobosuiteEnvironmentParameters
+from tests.zoo.environments import environment_of
+environment = environment_of(RobosuiteEnvironmentParameters("Lift", robot="Panda"))
+print(environment.step(environment.get_random_action()).reward)
 """
 BLOCK = """\
 import sys
@@ -227,3 +236,54 @@ def test_the_thin_environment_with_jax_trains(clone, tmp_path):
     assert "evaluation: " in run(*line.split(), "--steps", "10", cwd=tmp_path).stdout
     assert run(coach, "-p", "CartPole_DQN", cwd=tmp_path).stderr.endswith("pip install tensorflow\n")
     assert run(coach.with_name("dashboard"), cwd=tmp_path).stderr.count("\n") == 1
+
+
+# extras: each is installed into an empty environment, and one environment of it is stepped
+
+SHORT = "heatup_steps=EnvironmentSteps(20); improve_steps=EnvironmentSteps(20)"
+SMALL_MEMORY = f"agent_params.memory.max_size=(MemoryGranularity.Transitions, 100); {SHORT}"
+OF_EXTRAS: dict[str, tuple[str, ...]] = {
+    "jax": ("coach", "-p", "CartPole_DQN", "-f", "jax", "-cp", SHORT),
+    "mxnet": ("coach", "-p", "CartPole_DQN", "-f", "mxnet", "-cp", SHORT),
+    "atari": ("coach", "-p", "Atari_DQN", "-lvl", "pong", "-cp", SMALL_MEMORY),
+    "nec": ("coach", "-p", "CartPole_NEC", "-cp", f"agent_params.algorithm.dnd_size=100; {SHORT}"),
+    "mujoco": ("coach", "-p", "Mujoco_DDPG", "-lvl", "inverted_pendulum", "-cp", SHORT),
+    "multi-agent": ("coach", "-p", "Spread_PPO", "-cp", SHORT),
+    "minari": ("coach", "dataset", "record", "-p", "CartPole_DQN", "--steps", "50", "-o", "minari:cartpole/random-v0"),
+    "doom": ("coach", "-p", "Doom_Basic_DQN", "-cp", SMALL_MEMORY),
+    "control": ("coach", "-p", "ControlSuite_DDPG", "-lvl", "cartpole:swingup", "-cp", SHORT),
+    "distributed": ("coach", "-p", "CartPole_ClippedPPO", "-dc", "-n", "1", "-cp", SHORT),
+    "robosuite": ("python", "-c", STEP_ROBOSUITE),
+    # neither game is a package: pysc2's own stand-in for it is stepped, and CARLA's client asks for a server
+    "starcraft": ("python", "-c", WITH_PYSC2),
+    "carla": ("coach", "-p", "CARLA_DDPG", "-cp", SHORT),
+}
+_WITHOUT_AN_ENVIRONMENT = {"all", "test", "docs", "bench"}
+_NOT_ON_PYTHON_3_13 = {"mxnet", "control", "carla"}
+
+
+def test_each_extra_is_tried():
+    extras = set(metadata.metadata(installation.DISTRIBUTION).get_all("Provides-Extra"))
+    assert {*OF_EXTRAS} == extras - _WITHOUT_AN_ENVIRONMENT
+
+
+@pytest.mark.install
+@pytest.mark.parametrize("extra", OF_EXTRAS)
+def test_an_extra_in_an_empty_environment_steps_one_of_its_environments(extra, clone, tmp_path):
+    if extra in _NOT_ON_PYTHON_3_13 and sys.version_info >= (3, 13):
+        pytest.skip(f"nothing of {extra} can be installed for this version of Python")
+    environment = tmp_path / "environment"
+    try:
+        venv.create(environment, with_pip=True)
+        installed = run(environment / "bin" / "pip", "install", "--quiet", f"{clone}[{extra}]", cwd=tmp_path)
+        assert installed.returncode == 0, installed.stderr
+        program, *words = OF_EXTRAS[extra]
+        more = {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"} if extra == "starcraft" else {}
+        done = run(environment / "bin" / program, *words, cwd=tmp_path, PYTHONPATH=str(clone), **more)
+        if extra == "carla":
+            assert done.returncode == BAD_INPUT
+            assert "coach: the CARLA server at localhost:2000 does not answer: time-out" in done.stderr, done.stderr
+        else:
+            assert done.returncode == DONE, done.stderr
+    finally:
+        shutil.rmtree(environment, ignore_errors=True)  # of 2 GB or more

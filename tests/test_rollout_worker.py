@@ -185,6 +185,7 @@ KINDS = {
     "continuous, Wolpertinger": (continuous.wolpertinger, Target),
     "PQN": (parameters.pqn, Lottery),
     "PPO": (parameters.clipped_ppo, Lottery),
+    "TRPO": (parameters.trpo, Lottery),
     "PPO, normalized": (normalized_ppo, Lottery),
     "PPO, continuous": (parameters.clipped_ppo, Target),
     "PPO, masked": (parameters.clipped_ppo, MaskedLottery),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rl_coach.architectures.hypersphere import LerpBlock, SphereEmbedding, SphereOutput
 from rl_coach.architectures.initializers import Orthogonal
 from rl_coach.architectures.layers import Dense
-from rl_coach.base_parameters import AgentParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, EmbedderScheme, NetworkParameters
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 
@@ -49,6 +50,31 @@ def as_ppo(network: NetworkParameters, learning_rate: Any, batch_size: int) -> N
     value, policy = network.heads_parameters
     value.loss_weight, value.initial_weights = 0.5, Orthogonal(gain=1.0)
     policy.initial_weights = Orthogonal(gain=0.01)
+
+
+def critic_and_actor(agent: AgentParameters, learning_rate: float, batch_size: int) -> None:
+    """Two networks of 64 x 64 tanh with orthogonal weights. Adam trains the critic."""
+    critic, actor = agent.network_wrappers["critic"], agent.network_wrappers["actor"]
+    for network, gain in ((critic, 1.0), (actor, 0.01)):
+        two_layers(network, (64, 64), "tanh")
+        network.initial_weights = Orthogonal(gain=math.sqrt(2))
+        network.heads_parameters[0].initial_weights = Orthogonal(gain=gain)
+    critic.learning_rate, critic.batch_size = learning_rate, batch_size
+    critic.adam_optimizer_beta2, critic.optimizer_epsilon = 0.999, 1e-5
+
+
+def on_spheres(agent: AgentParameters, policy_units: int, critic_units: int, depth: int) -> None:
+    """SimbaV2's networks for soft actor-critic: critics that give distributions of 101 returns from -5 to 5.
+
+    :param depth: blocks of each network
+    """
+    policy, head = agent.network_wrappers["policy"], agent.network_wrappers["q"].heads_parameters[0]
+    policy.input_embedders_parameters["observation"].scheme = EmbedderScheme.Empty
+    policy.middleware_parameters.scheme = [SphereEmbedding(policy_units), *[LerpBlock(depth)] * depth]
+    policy.middleware_parameters.activation_function = "none"
+    policy.heads_parameters[0].dense_layer = SphereOutput
+    head.scheme, head.dense_layer = [SphereEmbedding(critic_units), *[LerpBlock(depth)] * depth], SphereOutput
+    head.num_atoms, head.v_min, head.v_max = 101, -5.0, 5.0
 
 
 def normalize_observations(agent: AgentParameters) -> None:

@@ -491,6 +491,7 @@ class Agent(CoachNames, AgentInterface):
         """Take in what the environment answered: the first state of an episode, or the outcome of the last action.
 
         :return: True if the episode is over
+        :raises CoachError: the reward is several numbers, also after the filters
         """
         episode = self.episode
         if self._phase is RunPhase.TEST:
@@ -499,7 +500,13 @@ class Agent(CoachNames, AgentInterface):
             filtered = env_response
             if self._filters_responses:
                 filtered = self.input_filter.filter(env_response, deep_copy=False)[0]
-            self.watch.look(env_response, filtered, episode.steps, self.clock.episodes + 1)
+            action = episode.last_action_info.action if episode.last_action_info is not None else None
+            self.watch.look(env_response, filtered, episode.steps, self.clock.episodes + 1, action)
+        if isinstance(filtered.reward, np.ndarray) and filtered.reward.ndim > 0:
+            raise CoachError(
+                f"the reward of a step is an array of {filtered.reward.size} numbers, and agents learn from one: "
+                f"combine them in a wrapper of the environment"
+            )
         if episode.incoming_goal is not None:
             filtered = copy.copy(filtered)
             filtered.next_state = {**filtered.next_state, "desired_goal": episode.incoming_goal}
@@ -570,8 +577,8 @@ class Agent(CoachNames, AgentInterface):
         """Take a goal from the level above: until the next one it is the ``desired_goal`` of the agent's states. The
         environment's own state, which others see too, stays as it is."""
         directive = Directive.of(action)
-        if directive.is_tested is not self.episode.is_tested:
-            self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._phase)
+        # always, for a run that goes on has entered its phase after it took up the episode of the directive before
+        self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._phase)
         self.episode.incoming_goal, self.episode.is_tested = np.asarray(directive.goal), directive.is_tested
         self.episode.curr_state = {**self.episode.curr_state, "desired_goal": self.episode.incoming_goal}
 

@@ -74,6 +74,16 @@ class AgentInterface:
         """True if the agent learns only from what its current policy did."""
         raise NotImplementedError(f"{type(self).__name__} does not say whether it is on-policy")
 
+    @property
+    def by_stream(self) -> dict[str, Any]:
+        """The agents that learn, by the name of the stream that brings what other processes play for each; that of the
+        only one is empty."""
+        return {"": self}
+
+    def players_of_stream(self, stream: str) -> int:
+        """The number of players that an agent of ``by_stream`` plays in an environment."""
+        return 1
+
     def create_agents(self) -> None:
         """Build the agents inside, if there are any; called once this agent has its parent."""
 

@@ -25,7 +25,7 @@ from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperi
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import SpacesDefinition, VectorObservationSpace
-from rl_coach.utilities.requirements import instance, list_of, member, number, whole
+from rl_coach.utilities.requirements import dictionary_of, list_of, member, number, whole
 from rl_coach.utils import did_you_mean
 
 MEASUREMENTS, GOAL = "measurements", "goal"
@@ -87,7 +87,7 @@ class DFPAlgorithmParameters(AlgorithmParameters):
         "goal_vector": list_of(number(-np.inf)),
         "future_measurements_weights": list_of(number(-np.inf)),
         "handling_targets_after_episode_end": member(HandlingTargetsAfterEpisodeEnd),
-        "scale_measurements_targets": instance(dict, "a dictionary of numbers by the measurements' names"),
+        "scale_measurements_targets": dictionary_of(number(), "the measurements' names"),
     }
 
     def __init__(self) -> None:

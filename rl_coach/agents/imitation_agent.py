@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement
 from rl_coach.agents.policy_optimization_agent import PolicyAgent
 from rl_coach.agents.rules.imitation import imitation_rule
@@ -17,6 +19,13 @@ class ImitationAgent(PolicyAgent):
     @property
     def is_on_policy(self) -> bool:
         return False
+
+    def policy_outputs(self, predictions: list[np.ndarray]) -> list[np.ndarray]:
+        return self.extract_action_values(predictions)
+
+    def extract_action_values(self, prediction: list[np.ndarray]) -> list[np.ndarray]:
+        """Those of the network's outputs that an action is chosen by."""
+        return super().policy_outputs(prediction)
 
     def make_update_rule(self) -> UpdateRule:
         return imitation_rule(self.ap.network_wrappers["main"].heads_parameters[0].loss_weight)

@@ -13,6 +13,7 @@ from rl_coach.agents.soft_actor_critic_agent import (
     SoftActorCriticAgent,
     SoftActorCriticAgentParameters,
     SoftActorCriticAlgorithmParameters,
+    unmet_by_fixed_data,
 )
 from rl_coach.architectures.update import Stages
 from rl_coach.core_types import Batch, TrainingSteps
@@ -62,13 +63,7 @@ class IQLAgent(SoftActorCriticAgent):
 
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
-        if not self.ap.is_batch_rl_training:
-            yield f"agent '{self.name}' learns from a fixed data set: give it a BatchRLGraphManager"
-        if not self.ap.algorithm.use_deterministic_for_evaluation:
-            yield (
-                f"agent '{self.name}' deploys its mean action, for it learns no other: "
-                f"set algorithm.use_deterministic_for_evaluation to True"
-            )
+        yield from unmet_by_fixed_data(self)
 
     def make_update_rule(self) -> Stages:
         return implicit_q_learning_stages(self.ap.algorithm.expectile, self.ap.algorithm.inverse_temperature)

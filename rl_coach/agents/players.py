@@ -90,6 +90,13 @@ class Players(AgentGroup):
         """The players that an agent plays in the present episode."""
         return [player for player in self.players_of(agent) if player not in self._frozen]
 
+    @property
+    def by_stream(self) -> dict[str, Any]:
+        return dict(self.agents)
+
+    def players_of_stream(self, stream: str) -> int:
+        return len(self.players_of(stream))
+
     # building
 
     def create_agents(self) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.core.epochs import DIVERGENCE
-from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
-from rl_coach.agents.proximal_policy import ProximalPolicyAgent
+from rl_coach.agents.proximal_policy import SeparateNetworksAgent
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.rules.proximal_policy import adapted_coefficient, ppo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -121,14 +120,8 @@ _POLICY_EPOCHS, _VALUE_EPOCHS = 10, 1
 _POLICY_SIGNALS = ["Policy Loss", "Entropy", DIVERGENCE]
 
 
-class PPOAgent(ProximalPolicyAgent):
+class PPOAgent(SeparateNetworksAgent):
     """See the module."""
-
-    network_requirements = {"actor": NetworkRequirement((PPO_POLICY,)), "critic": NetworkRequirement((V,))}
-    batch_network = "actor"
-    acting_networks = ("actor",)
-    policy_network, value_network = "actor", "critic"
-    recurrent_network = "actor"
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -147,13 +140,6 @@ class PPOAgent(ProximalPolicyAgent):
 
     def learning_scalars(self) -> dict[str, float]:
         return {"kl_coefficient": self.kl_coefficient}
-
-    def behaviour_columns(
-        self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]
-    ) -> dict[str, np.ndarray]:
-        names = [name.split("_", 2)[2] for name in self._policy_output_names]
-        old = {f"extra/behaviour_{name}": output for name, output in zip(names, policy)}
-        return {"extra/behaviour_log_probs": log_probs, **old}
 
     def learn_from_played(self, columns: dict[str, np.ndarray]) -> float:
         self.train_value_network(columns, _VALUE_EPOCHS)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rl_coach.agents.actor_critic_agent import AdvantageAgent
 from rl_coach.agents.core.epochs import EpisodeColumns, EpochLearning
-from rl_coach.agents.core.requirements import MemoryRequirement
+from rl_coach.agents.core.requirements import PPO_POLICY, MemoryRequirement, NetworkRequirement, V
 from rl_coach.core_types import Batch
 
 
@@ -87,3 +87,23 @@ class ProximalPolicyAgent(AdvantageAgent):
     def post_training_commands(self) -> None:
         """Forget what was played with the old policy: it is of no more use."""
         self.memory.clean()
+
+
+class SeparateNetworksAgent(ProximalPolicyAgent):
+    """Has its policy and its critic in two networks, ``actor`` and ``critic``. Its rule needs to know the whole policy
+    that played: ``extra/behaviour_probabilities``, or ``extra/behaviour_mean`` and
+    ``extra/behaviour_standard_deviation``.
+    """
+
+    network_requirements = {"actor": NetworkRequirement((PPO_POLICY,)), "critic": NetworkRequirement((V,))}
+    batch_network = "actor"
+    acting_networks = ("actor",)
+    policy_network, value_network = "actor", "critic"
+    recurrent_network = "actor"
+
+    def behaviour_columns(
+        self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        names = [name.split("_", 2)[2] for name in self._policy_output_names]
+        old = {f"extra/behaviour_{name}": output for name, output in zip(names, policy)}
+        return {"extra/behaviour_log_probs": log_probs, **old}

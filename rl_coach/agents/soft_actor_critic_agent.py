@@ -1,6 +1,6 @@
 """Soft actor-critic (Haarnoja et al. 2018, "Soft Actor-Critic"): with a value network, which is Coach's, or with a
 learned temperature (Haarnoja et al. 2018b, "Soft Actor-Critic Algorithms and Applications") and what was added to that:
-TQC, REDQ, DroQ and CrossQ are settings of it."""
+TQC, REDQ, DroQ, CrossQ and SimbaV2 are settings of it."""
 
 from __future__ import annotations
 
@@ -172,6 +172,7 @@ class SoftActorCriticAgentParameters(AgentParameters):
                 f"algorithm.temperature is None, which learns it, and network_wrappers has no 'temperature': "
                 f"set it to a number, or use {without}"
             )
+        yield from _unmet_by_atoms(self, head)
         if getattr(head, "batch_renorm_warm_up", None) is not None and not getattr(head, "batchnorm", False):
             yield "network_wrappers['q']: batch_renorm_warm_up needs batchnorm=True in the head's parameters"
         if in_target is not None and quantiles > 1:
@@ -188,6 +189,23 @@ class SoftActorCriticAgentParameters(AgentParameters):
             yield (
                 f"algorithm.top_quantiles_to_drop is {dropped}, and the head has num_quantiles {quantiles}: drop fewer"
             )
+
+
+def _unmet_by_atoms(parameters: SoftActorCriticAgentParameters, head: Any) -> Iterator[str]:
+    atoms = getattr(head, "num_atoms", 1)
+    if atoms == 1:
+        return
+    if has_value_network(parameters):
+        yield "network_wrappers['q']: num_atoms above 1 needs SoftActorCriticAgentParameters(use_value_network=False)"
+    if not parameters.network_wrappers["q"].create_target_network:
+        yield f"network_wrappers['q']: num_atoms is {atoms}, which needs create_target_network=True"
+    if head.num_quantiles > 1 or parameters.algorithm.num_critics_in_target is not None:
+        yield (
+            f"network_wrappers['q']: num_atoms is {atoms}, which needs num_quantiles 1 and "
+            f"algorithm.num_critics_in_target None"
+        )
+    if not head.v_min < head.v_max:
+        yield f"network_wrappers['q']: v_min is {head.v_min}; it must be below v_max, which is {head.v_max}"
 
 
 def has_value_network(parameters: AgentParameters) -> bool:
@@ -230,6 +248,7 @@ class SoftActorCriticAgent(Agent):
         if has_value_network(self.ap):
             return soft_actor_critic_stages(1.0 if algorithm.temperature is None else algorithm.temperature)
         entropy = algorithm.target_entropy
+        head = force_list(self.ap.network_wrappers["q"].heads_parameters)[0]
         settings = MaximumEntropySettings(
             temperature=algorithm.temperature,
             target_entropy=-float(self.spaces.action.num_elements) if entropy is None else float(entropy),
@@ -237,6 +256,7 @@ class SoftActorCriticAgent(Agent):
             dropped_quantiles=algorithm.top_quantiles_to_drop,
             has_target=self.networks["q"].has_target,
             has_subset=algorithm.num_critics_in_target is not None,
+            support=(head.v_min, head.v_max, head.num_atoms) if getattr(head, "num_atoms", 1) > 1 else None,
         )
         return maximum_entropy_stages(settings)
 
@@ -283,3 +303,14 @@ class SoftActorCriticAgent(Agent):
 
     def policy_description(self) -> PolicyDescription:
         return PolicyDescription("policy", self.networks["policy"].outputs_named("mean", "log_deviation"), self._choice)
+
+
+def unmet_by_fixed_data(agent: SoftActorCriticAgent) -> Iterator[str]:
+    """Requirements that are not met of an agent that learns a Gaussian policy around a squashed mean from data."""
+    if not agent.ap.is_batch_rl_training:
+        yield f"agent '{agent.name}' learns from a fixed data set: give it a BatchRLGraphManager"
+    if not agent.ap.algorithm.use_deterministic_for_evaluation:
+        yield (
+            f"agent '{agent.name}' deploys its mean action, for it learns no other: "
+            f"set algorithm.use_deterministic_for_evaluation to True"
+        )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rl_coach.base_parameters import EmbedderScheme, NetworkComponentParameters
-from rl_coach.utilities.requirements import TEXT, flags, instance, limit, number, optional, pair
+from rl_coach.utilities.requirements import TEXT, dictionary_of, flags, limit, number, optional, pair
 
 INPUT_RESCALING = {"image": 255.0, "vector": 1.0, "tensor": 1.0}
 INPUT_OFFSET = {"image": 0.0, "vector": 0.0, "tensor": 0.0}
@@ -33,8 +33,8 @@ class InputEmbedderParameters(NetworkComponentParameters):
         "activation_function": optional(TEXT),
         "dropout_rate": number(0, below=1),
         "name": TEXT,
-        "input_rescaling": instance(dict, "a dictionary of numbers by kind of input"),
-        "input_offset": instance(dict, "a dictionary of numbers by kind of input"),
+        "input_rescaling": dictionary_of(number(above=0), "kind of input"),
+        "input_offset": dictionary_of(number(), "kind of input"),
         "input_clipping": optional(pair(limit(-math.inf), limit(-math.inf), "(-5, 5)")),
     }
 

@@ -338,6 +338,11 @@ class SACQHeadParameters(_NamedHead):
     :param batchnorm: batch normalisation of the input and after each hidden layer
     :param batch_renorm_warm_up: number of training passes after which ``batchnorm`` becomes batch renormalisation,
         100,000 in CrossQ; 0 begins with it, None never does
+
+    :ivar scheme: layers of each network, in place of ``network_layers_sizes``; what such a layer gives goes to the next
+        one as it is
+    :ivar num_atoms: number of returns, evenly from ``v_min`` to ``v_max``, that each network gives a distribution over;
+        1 for no distribution. Beyond Coach, as ``scheme``.
     """
 
     constraints = {
@@ -347,6 +352,9 @@ class SACQHeadParameters(_NamedHead):
         "num_critics": whole(1),
         "num_quantiles": whole(1),
         "dropout_rate": number(0, below=1),
+        "num_atoms": whole(1),
+        "v_min": number(),
+        "v_max": number(),
     }
 
     head, default_name = "SACQHead", "sac_q_head_params"
@@ -374,6 +382,8 @@ class SACQHeadParameters(_NamedHead):
         self.layernorm = layernorm
         self.batchnorm = batchnorm
         self.batch_renorm_warm_up = batch_renorm_warm_up
+        self.scheme: list[Any] | None = None
+        self.num_atoms, self.v_min, self.v_max = 1, -5.0, 5.0
 
 
 class RNDHeadParameters(_NamedHead):

@@ -349,7 +349,11 @@ class SACPolicyHead(Head):
 
 class SACQHead(Head):
     """``quantiles`` [B, critics, quantiles]: critics of state and action that share nothing; ``q1`` and ``q2`` [B], the
-    means of the first two."""
+    means of the first two.
+
+    With ``num_atoms`` above 1, ``log_distribution`` [B, critics, atoms] has the logarithms of the probabilities of
+    returns from ``v_min`` to ``v_max``, and ``quantiles`` [B, critics, 1] their means.
+    """
 
     public = ("q1", "q2")
     inputs = ("action",)
@@ -358,11 +362,28 @@ class SACQHead(Head):
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         pair = layers.ops.concatenate([features, inputs["action"]], axis=-1)
         critics = [self._critic(layers, pair) for _ in range(self.parameters.num_critics)]
+        if self.parameters.num_atoms > 1:
+            return self._distributions(layers, critics)
         means = {name: layers.ops.mean(critic, axis=-1) for name, critic in zip(self.public, critics)}
         return {**means, "quantiles": layers.ops.stack(critics, axis=1)}
 
+    def _distributions(self, layers: Layers, critics: list[Any]) -> dict[str, Any]:
+        ops, parameters = layers.ops, self.parameters
+        logarithms = [ops.log_softmax(logits) for logits in critics]
+        support = layers.constant(np.linspace(parameters.v_min, parameters.v_max, parameters.num_atoms))
+        means = [ops.sum(ops.exp(one) * support, axis=-1) for one in logarithms]
+        quantiles = ops.stack(means, axis=1)[:, :, None]
+        return {
+            **dict(zip(self.public, means)), "quantiles": quantiles, "log_distribution": ops.stack(logarithms, axis=1),
+        }  # fmt: skip
+
     def _critic(self, layers: Layers, x: Any) -> Any:
         parameters = self.parameters
+        outputs = max(parameters.num_quantiles, parameters.num_atoms)
+        if parameters.scheme is not None:
+            for layer in parameters.scheme:
+                x = layers.apply(layer, x)
+            return layers.dense(x, outputs, bias=output_bias(parameters.output_bias_initializer))
         x = self._normalized(layers, x)
         for units in parameters.network_layers_sizes:
             x = layers.dense(x, units)
@@ -370,7 +391,7 @@ class SACQHead(Head):
             x = layers.layernorm(x) if parameters.layernorm else x
             x = layers.activate(parameters.activation_function, x)
             x = self._normalized(layers, x)
-        return layers.dense(x, parameters.num_quantiles, bias=output_bias(parameters.output_bias_initializer))
+        return layers.dense(x, outputs, bias=output_bias(parameters.output_bias_initializer))
 
     def _normalized(self, layers: Layers, x: Any) -> Any:
         if not self.parameters.batchnorm:

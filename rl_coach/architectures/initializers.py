@@ -94,6 +94,18 @@ class Orthonormal(Initializer):
         return self.gain * (q if rows >= columns else q.T).reshape(shape)
 
 
+class UnitColumns(Orthonormal):
+    """Columns of norm 1, one for each output; orthogonal where they are no more than the rows, else the rows are before
+    the columns are divided by their norms."""
+
+    def __init__(self, rng: np.random.Generator):
+        super().__init__(rng, 1.0)
+
+    def values(self, shape: Sequence[int]) -> np.ndarray:
+        columns = super().values(shape)
+        return columns / np.linalg.norm(columns, axis=0, keepdims=True)
+
+
 class InitialWeights(Constrained):
     """Initial weights of a whole network or of a part of it: of its kernels and of its biases."""
 

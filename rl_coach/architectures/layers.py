@@ -59,7 +59,8 @@ class Conv2d(Layer):
         if min(x.shape[1:3]) < self.kernel_size:
             raise CoachError(
                 f"{self!r} gets an image of {x.shape[1]} x {x.shape[2]}, which is too small for it: "
-                f"give the embedder a smaller scheme, or a list of layers"
+                f"set the scheme of its embedder to EmbedderScheme.Shallow or a list of layers, or make it a vector: "
+                f"env_params.observation_space_type=ObservationSpaceType.Vector"
             )
         return layers.convolution(x, self.num_filters, self.kernel_size, self.strides)
 
@@ -133,6 +134,13 @@ class Flatten(Layer):
         return layers.flatten(x)
 
 
+class Detached(Layer):
+    """The identity forwards; backwards nothing passes, so that the layers before it do not learn."""
+
+    def applied(self, layers: Layers, x: Any) -> Any:
+        return layers.ops.stop_gradient(x)
+
+
 NORM_MOMENTUM, NORM_EPSILON = 0.99, 1e-3
 _LARGEST_RATIO, _LARGEST_SHIFT = 3.0, 5.0
 
@@ -176,8 +184,8 @@ class LayerSettings:
 class Layers:
     """Layers that one part of a network computes with; weights are made, or handed out, in the order of the calls.
 
-    A framework's subclass maps ``plain_dense``, ``convolution``, ``noisy_dense``, ``batchnorm``, ``dropout``, ``lstm``
-    and ``trained_row``; everything else is made of them and of ``ops``.
+    A framework's subclass maps ``plain_dense``, ``unit_dense``, ``convolution``, ``noisy_dense``, ``batchnorm``,
+    ``dropout``, ``lstm`` and ``trained_row``; everything else is made of them and of ``ops``.
 
     :param ops: array operations with the names of ``keras.ops``
     :param rng: the source of initial weights
@@ -232,6 +240,11 @@ class Layers:
     ) -> Any:
         """A fully connected layer, whatever ``dense_layer`` says."""
         raise NotImplementedError(f"{type(self).__name__} has no fully connected layer")
+
+    def unit_dense(self, x: Any, units: int) -> Any:
+        """A linear layer without offset, [B, F] to [B, units]. The weights of each output have the Euclidean norm 1:
+        they start so, and each update ends with their division by their norm (Lee et al. 2025, section 4)."""
+        raise CoachError("this framework keeps no weights on a sphere: use -f tensorflow or -f jax")
 
     def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
         """[B, height, width, channels] after a convolution without padding."""

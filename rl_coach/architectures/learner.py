@@ -13,10 +13,12 @@ from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.architectures.packing import Packing
 from rl_coach.architectures.update import (
     LearningBatch,
+    Move,
     Stage,
     Stages,
     TrainingStep,
     Update,
+    UpdateRule,
     assert_rank,
     global_norm,
     sum_of_sizes,
@@ -237,6 +239,7 @@ class Learner:
         moving: Masks | None = None,
         training_step: int | None = None,
         sequence_length: int | None = None,
+        stages: Stages | None = None,
     ) -> LearningResult:
         """Make ``count`` of ``num_updates`` updates in one call, which may return before they are made.
 
@@ -255,13 +258,15 @@ class Learner:
         :param training_step: the training step, from 0 on, that all of these updates are part of, by which schedules of
             the learning rate go; None if each update is one by itself
         :param sequence_length: rows of each sequence that recurrent networks get; None if all are one
+        :param stages: the parts of the update that are made, all if not given
         :raises TrainingError: a loss of an earlier call is not finite
         """
+        stages = self.step.stages if stages is None else stages
         scalars, target_rates, learning, moving = scalars or {}, target_rates or {}, learning or {}, moving or {}
         count = num_updates if count is None else count
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
         key: tuple = (layout, num_updates, None if indices is None else indices.shape, tuple(target_rates.items()))
-        key += (tuple(scalars), tuple(learning), tuple(moving), sequence_length)
+        key += (tuple(scalars), tuple(learning), tuple(moving), sequence_length, stages)
         is_new = key not in self._compiled
         if is_new:
             num_scalars = len(self.networks) * OPTIMIZER_SCALARS + len(scalars) + len(learning) + len(moving)
@@ -269,7 +274,7 @@ class Learner:
             self.num_compilations += 1
             batch_size = len(next(iter(columns.values()))) // num_updates if indices is None else indices.shape[1]
             made_for = StepLayout(
-                self.step.stages, packing, batch_size, indices is not None, target_rates, tuple(scalars),
+                stages, packing, batch_size, indices is not None, target_rates, tuple(scalars),
                 tuple(learning), tuple(moving), sequence_length,
             )  # fmt: skip
             self._compiled[key] = packing, self._compile(made_for, self.all_updates)
@@ -280,7 +285,7 @@ class Learner:
             network.finish()  # a failure stops the run before another update is made of it
         with _first_call() if is_new else contextlib.nullcontext():
             (outputs,) = compiled(vector, [columns[name] for name in packing.large], indices)
-        names = self._output_names[self.step.stages]
+        names = self._output_names[stages]
         for name in names.losses:
             self.networks[name].updates += int(np.sum(learning[name][:count])) if name in learning else count
         updates = {name: self.networks[name].updates for name in names.losses}
@@ -479,11 +484,35 @@ class Learner:
         norms: dict[str, Any] = {}
         for stage in layout.stages:
             found, buffers, told_by_stage = self._differentiated(stage, state, batch, learning)
-            after, norms_of_stage = self._apply(state, found, buffers, optimizer_scalars)
-            state = self.step.keep_left_out(ops, state, after, learning)
+            if stage.move is None:
+                after, norms_of_stage = self._apply(state, found, buffers, optimizer_scalars)
+                state = self.step.keep_left_out(ops, state, after, learning)
+            else:
+                state, norms_of_stage, signals = self._moved(stage.move, stage, state, found, buffers, batch)
+                told_by_stage = replace(told_by_stage, signals={**told_by_stage.signals, **signals})
             told, norms = _together(told, told_by_stage), norms | norms_of_stage
         state = self.step.keep_targets(ops, state, self.step.update_targets(state, layout.target_rates), moving)
+        state = self.step.share_convolutions(state, layout.stages)
         return state, self._outputs(layout.stages, told, norms)
+
+    def _moved(
+        self, move: Move, stage: Stage, state: dict, gradients: dict[str, list], buffers: dict, batch: LearningBatch
+    ) -> tuple[dict, dict[str, Any], dict[str, Any]]:
+        """:return: the new state, the gradient norm of the network that moved, and what the move tells"""
+        (name,) = stage.networks
+        weights = {other: groups["weights"] for other, groups in state.items()}
+
+        def loss_of(rule: UpdateRule, at: list) -> Any:
+            _, update, _ = self.step.losses(self.ops, rule, {**weights, name: at}, state, batch)
+            return update.losses[name]
+
+        def slope_of(function: Callable[[list], Any], at: list) -> list:
+            return self._gradients(lambda moving: ({name: function(moving[name])}, ()), {name: at})[0][name]
+
+        moved, signals = move(self.ops, stage.rule, weights[name], gradients[name], loss_of, slope_of)
+        after = {other: {**groups, "buffers": buffers[other]} for other, groups in state.items()}
+        after[name]["weights"] = moved
+        return after, {name: global_norm(self.ops, gradients[name])}, signals
 
     def _differentiated(
         self, stage: Stage, state: dict, batch: LearningBatch, learning: dict[str, Any]
@@ -500,7 +529,7 @@ class Learner:
                 losses, update, buffers = self.step.losses(self.ops, stage.rule, weights | learned, state, batch)
                 self._output_names[stage,] = _OutputNames(
                     list(losses),
-                    [*update.signals, *dict(stage.gradient_sums)],
+                    [*update.signals, *dict(stage.gradient_sums), *(stage.move.signal_names if stage.move else ())],
                     list(update.values),
                     update.errors is not None,
                 )

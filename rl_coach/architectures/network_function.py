@@ -26,6 +26,8 @@ class NetworkFunction:
     :ivar public_outputs: results of ``predict``, as numbers of heads and names of their outputs
     :ivar head_outputs: the names of each head's outputs, public or not; None where only those that act are known
     :ivar noise_buffers: the buffers that hold NoisyNet's noise, by their position among the float buffers
+    :ivar unit_columns: the weights whose columns each update divides by their norms, by their position
+    :ivar convolution_weights: kernels and biases of convolutions, by their position
     :ivar kept_names: the names of buffers that an update rule may replace, which are all or none of them
     """
 
@@ -37,6 +39,8 @@ class NetworkFunction:
         self.public_outputs: list[tuple[int, str]] = []
         self.head_outputs: list[tuple[str, ...]] | None = None
         self.noise_buffers: list[int] = []
+        self.unit_columns: list[int] = []
+        self.convolution_weights: list[int] = []
         self.kept_names: tuple[str, ...] = ()
         self._weights: Sequence[Any] = []
         self._buffers: Sequence[Any] = []

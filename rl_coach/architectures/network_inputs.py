@@ -9,7 +9,8 @@ from typing import Any
 
 from rl_coach.architectures import schemes
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.base_parameters import NetworkParameters
+from rl_coach.architectures.layers import Conv2d
+from rl_coach.base_parameters import EmbedderScheme, NetworkParameters
 from rl_coach.spaces import (
     ActionMaskSpace,
     PlanarMapsObservationSpace,
@@ -65,6 +66,18 @@ class NetworkInput:
         """The layers of its embedder."""
         return schemes.resolve_layers(embedder, EMBEDDERS[self.kind])
 
+    def is_too_small(self, embedder: InputEmbedderParameters) -> bool:
+        """Whether it is an image that is smaller than a kernel of its embedder's convolutions."""
+        if self.kind != "image":
+            return False
+        size = min(self.shape[:2])
+        for layer in self.layers(embedder):
+            if isinstance(layer, Conv2d):
+                if size < layer.kernel_size:
+                    return True
+                size = (size - layer.kernel_size) // layer.strides + 1
+        return False
+
 
 def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDefinition) -> None:
     """Give each observation an embedder, in networks that embed no observation that there is: presets and agents are
@@ -84,12 +97,31 @@ def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDe
             continue  # somebody named an observation and mistyped it: the network says so
         pattern = embedders[absent[0]]
         others = {name: embedder for name, embedder in embedders.items() if name in _NO_OBSERVATIONS}
-        parameters.input_embedders_parameters = {name: copy.deepcopy(pattern) for name in there} | others
+        inputs = {name: NetworkInput.named(name, spaces, network) for name in there}
+        own = {name: _adapted(pattern, given) for name, given in inputs.items()}
+        parameters.input_embedders_parameters = own | others
         logger.warning(
             "network '%s' embeds %s, which the environment does not observe: each of its observations gets an "
             "embedder: %s",
-            network, _listed(absent), ", ".join(f"'{name}' ({_kind(spaces.state[name])})" for name in there),
+            network, _listed(absent), ", ".join(_described(name, inputs[name], own[name], pattern) for name in there),
         )  # fmt: skip
+
+
+def _adapted(pattern: InputEmbedderParameters, given: NetworkInput) -> InputEmbedderParameters:
+    """An embedder like another one, which has the smallest scheme if the input is too small for its own."""
+    embedder = copy.deepcopy(pattern)
+    if given.is_too_small(embedder):
+        embedder.scheme = EmbedderScheme.Shallow
+    return embedder
+
+
+def _described(
+    name: str, given: NetworkInput, embedder: InputEmbedderParameters, pattern: InputEmbedderParameters
+) -> str:
+    if embedder.scheme == pattern.scheme:
+        return f"'{name}' ({given.kind})"
+    height, width = given.shape[:2]
+    return f"'{name}' ({given.kind} of {height} x {width}, which is small: scheme Shallow)"
 
 
 def _listed(names: list[str]) -> str:

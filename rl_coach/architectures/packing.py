@@ -92,8 +92,12 @@ def pad(columns: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
 
 def padded(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The columns with rows of weight 0 added, up to a power of two, so that few lengths have to be compiled."""
-    rows = len(columns["weights"])
-    return pad(columns, max(SMALLEST_BUCKET, 1 << (rows - 1).bit_length()))
+    return pad(columns, padded_length(len(columns["weights"])))
+
+
+def padded_length(rows: int) -> int:
+    """The rows that ``padded`` makes of so many."""
+    return max(SMALLEST_BUCKET, 1 << (rows - 1).bit_length())
 
 
 def padded_sequences(sequences: list[dict[str, np.ndarray]]) -> tuple[dict[str, np.ndarray], int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable
+from typing import Any, Callable, Iterable, Protocol
 
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.base_parameters import NetworkParameters
@@ -139,6 +139,29 @@ class NetworkView:
 
 
 UpdateRule = Callable[[Any, dict[str, NetworkView], LearningBatch], Update]
+LossOf = Callable[[UpdateRule, list], Any]
+"""The loss that a rule gives for a network with given weights, all else as it is; without l2 regularisation."""
+SlopeOf = Callable[[Callable[[list], Any], list], list]
+"""The gradient of a function of a network's weights, which gives a scalar, at given weights; it may be nested."""
+
+
+class Move(Protocol):
+    """Moves the weights of the only network of a stage, in place of gradient clipping and the optimizer.
+
+    :ivar signal_names: the scalars that it tells of each update
+    """
+
+    @property
+    def signal_names(self) -> tuple[str, ...]: ...
+
+    def __call__(
+        self, ops: Any, rule: UpdateRule, weights: list, gradient: list, loss_of: LossOf, slope_of: SlopeOf
+    ) -> tuple[list, dict[str, Any]]:
+        """The new weights, and a scalar for each of ``signal_names``.
+
+        :param rule: the stage's
+        :param gradient: of its loss at ``weights``
+        """
 
 
 @dataclass(frozen=True)
@@ -151,11 +174,16 @@ class Stage:
     :param rule: the losses of this part alone
     :param gradient_sums: (signal, network) each: signals that log the sum of the absolute values of all gradients of a
         network before clipping; 0 where an update leaves the network out
+    :param move: moves the weights of its only network, which no update may leave out; None for the optimizer's step
+    :param shared_convolutions: two networks; after each update, the convolutions of the second, and those of the
+        first one's target, are those of the first
     """
 
     networks: tuple[str, ...]
     rule: UpdateRule
     gradient_sums: tuple[tuple[str, str], ...] = ()
+    move: Move | None = None
+    shared_convolutions: tuple[str, str] | None = None
 
 
 Stages = tuple[Stage, ...]
@@ -375,10 +403,20 @@ class TrainingStep:
             size, optimizer = len(old["weights"]), self.optimizers[name]
             slots = [old["slots"][i * size : (i + 1) * size] for i in range(optimizer.num_slots)]
             weights, slots = optimizer(ops, old["weights"], clipped, slots, optimizer_scalars[name])
-            new_state[name]["weights"] = weights
+            new_state[name]["weights"] = self._with_unit_columns(ops, name, weights)
             if optimizer.num_slots:
                 new_state[name]["slots"] = [array for slot in slots for array in slot]
         return new_state, norms
+
+    def _with_unit_columns(self, ops: Any, name: str, weights: list) -> list:
+        """The weights with those columns divided by their norms that layers keep at norm 1."""
+        unit = self.networks[name].unit_columns
+        if not unit:
+            return weights
+        return [
+            w / ops.sqrt(ops.sum(ops.square(w), axis=0, keepdims=True)) if index in unit else w
+            for index, w in enumerate(weights)
+        ]
 
     def keep_left_out(self, ops: Any, old: dict, new: dict, learning: dict[str, Any]) -> dict:
         """The state in which networks that an update leaves out are bit for bit as before; random generators go on.
@@ -422,6 +460,21 @@ class TrainingStep:
             mixed = [t + rate * (w - t) for t, w in zip(old["target_weights"], old["weights"])] if rate != 1 else None
             moved[name] = {**old, "target_weights": mixed or old["weights"], "target_buffers": old["buffers"]}
         return moved
+
+    def share_convolutions(self, state: dict, stages: Stages) -> dict:
+        """The state in which stages that share convolutions have them. See ``Stage``."""
+        shared = dict(state)
+        for source, other in (stage.shared_convolutions for stage in stages if stage.shared_convolutions):
+            newest = [shared[source]["weights"][index] for index in self.networks[source].convolution_weights]
+            shared[other] = self._with_convolutions(other, shared[other], "weights", newest)
+            shared[source] = self._with_convolutions(source, shared[source], "target_weights", newest)
+        return shared
+
+    def _with_convolutions(self, name: str, groups: dict[str, list], group: str, convolutions: list) -> dict[str, list]:
+        weights = list(groups[group])
+        for index, array in zip(self.networks[name].convolution_weights, convolutions, strict=True):
+            weights[index] = array
+        return {**groups, group: weights}
 
     def _l2(self, ops: Any, name: str, weights: list) -> Any:
         scale = self.parameters[name].l2_regularization

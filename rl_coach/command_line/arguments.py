@@ -181,6 +181,11 @@ _FLAGS = {
               metavar="MODULE:CLASS"),
     ],
     "running": [
+        _flag("--callback",
+              "code of yours that the run calls, as module:Class or file.py:Class, with arguments if it takes any:"
+              " 'my_code:Watch(every=10)'; several are separated by ';'. Coach has StopOnReward(reward=...),"
+              " StopOnPlateau, SaveEvery(steps=...) and FilmEvaluations",
+              metavar="CLASSES"),
         _flag("-f --framework", "the framework of the networks (default: %(default)s)",
               type=str.lower, choices=FRAMEWORKS, default="tensorflow"),
         _flag("-c --use_cpu", "do not use a GPU", action="store_true"),

@@ -289,6 +289,24 @@ def _construct(node: ast.Call) -> Any:
     return _whole_steps(made, node) if isinstance(made, StepMethod) else made
 
 
+def literal_arguments(what: str, text: str) -> dict[str, Any]:
+    """The keyword arguments in ``(name=value, ...)``; values are those that ``-cp`` takes.
+
+    :param what: begins the message of an error
+    :raises CoachError: it is not that
+    """
+    try:
+        call = ast.parse(f"f{text}", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise CoachError(f"{what}: '{_shortened(text)}' cannot be read: write (name=value, other=value)") from None
+    if not isinstance(call, ast.Call) or call.args or any(keyword.arg is None for keyword in call.keywords):
+        raise CoachError(f"{what}: give arguments by name, as in (name=value, other=value)")
+    try:
+        return {str(keyword.arg): _value(keyword.value) for keyword in call.keywords}
+    except CoachError as error:
+        raise CoachError(str(error).replace("-cp", what, 1)) from None
+
+
 def _whole_steps(steps: StepMethod, node: ast.Call) -> StepMethod:
     """``steps`` with its number as an int, so that ``EnvironmentSteps(1e6)`` may be written."""
     number: Any = steps.num_steps

@@ -31,6 +31,8 @@ def apply_flags(graph_manager: Any, args: argparse.Namespace) -> None:
     if args.play:
         _hand_over_to_human(graph_manager)
     _set_visualization(graph_manager, args)
+    if args.callback:
+        graph_manager.callbacks = [*graph_manager.callbacks, *user_classes.make_callbacks(args.callback)]
     if args.custom_parameter:
         from rl_coach.command_line.custom_parameters import apply_custom_parameters
 

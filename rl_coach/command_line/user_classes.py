@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
+
+if TYPE_CHECKING:
+    from rl_coach.callbacks import Callback
 
 
 def make_environment(module_and_class: str) -> Any:
@@ -27,14 +30,34 @@ def make_exploration(module_and_class: str, agent_params: Any) -> Any:
     return _make(module_and_class, "-ept", ExplorationParameters, "exploration parameters", agent_params=agent_params)
 
 
-def _make(module_and_class: str, flag: str, base: type, kind: str, **offered: Any) -> Any:
+def make_callbacks(text: str) -> list[Callback]:
+    """The callbacks that ``--callback`` names, ``module:Class(argument=value)`` each, separated by ``;``. Classes of
+    ``rl_coach.callbacks`` need no module.
+
+    :raises CoachError: there is none of that name, it is something else, or it does not take these arguments
+    """
+    return [_make_callback(part.strip()) for part in text.split(";") if part.strip()]
+
+
+def _make_callback(text: str) -> Callback:
+    from rl_coach.callbacks import Callback
+    from rl_coach.command_line.custom_parameters import literal_arguments
+
+    path, bracket, arguments = text.partition("(")
+    module_and_class = path.strip() if ":" in path else f"rl_coach.callbacks:{path.strip()}"
+    offered = literal_arguments(f"--callback {text}", bracket + arguments) if bracket else {}
+    return _make(module_and_class, "--callback", Callback, "callbacks", takes_all=True, **offered)
+
+
+def _make(module_and_class: str, flag: str, base: type, kind: str, takes_all: bool = False, **offered: Any) -> Any:
     from rl_coach.utilities.user_code import in_one_line
     from rl_coach.utils import CoachError, short_dynamic_import
 
     where = f"{flag} {module_and_class}"
     try:
         found = short_dynamic_import(module_and_class)
-        made = _called(found, offered) if callable(found) and not _is_of_another_kind(found, base) else None
+        arguments = offered if takes_all else _needed(found, offered)
+        made = found(**arguments) if callable(found) and not _is_of_another_kind(found, base) else None
         if not isinstance(made, base):
             raise CoachError(f"this is not a class of {kind}: it must be a subclass of {base.__name__}")
         return made
@@ -46,12 +69,14 @@ def _make(module_and_class: str, flag: str, base: type, kind: str, **offered: An
         raise CoachError(f"{where}: {in_one_line(error)}") from error
 
 
-def _called(found: Callable[..., Any], offered: dict[str, Any]) -> Any:
-    """The value of a call with those of the arguments that it cannot do without."""
+def _needed(found: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any]:
+    """Those of the arguments that a call cannot do without."""
+    if not offered or not callable(found):
+        return {}
     takes = found.__init__ if isinstance(found, type) else found  # type: ignore[misc]
     parameters = inspect.signature(takes).parameters.values()
     needed = {one.name for one in parameters if one.default is inspect.Parameter.empty}
-    return found(**{name: value for name, value in offered.items() if name in needed})
+    return {name: value for name, value in offered.items() if name in needed}
 
 
 def _is_of_another_kind(found: Any, base: type) -> bool:

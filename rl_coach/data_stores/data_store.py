@@ -12,10 +12,6 @@ from rl_coach.utils import CoachError
 _PAUSE = 0.02  # seconds between two looks for a policy
 
 
-DOCUMENTS = ("policy", "blueprint", "end")
-"""Names of the documents that the parts of a run leave for each other."""
-
-
 class SyncFiles(Enum):
     """Files next to the checkpoints: no more checkpoints will come, one is being written, the first one is complete."""
 
@@ -43,7 +39,10 @@ class DataStore:
     of store.
 
     :param params: location of the store and access to it
+    :ivar documents: names of the documents that the parts of a run leave for each other
     """
+
+    documents: tuple[str, ...] = ("policy", "blueprint", "end")
 
     def __init__(self, params: DataStoreParameters):
         self.params = params
@@ -69,7 +68,7 @@ class DataStore:
     def put(self, name: str, content: bytes) -> None:
         """Leave a document for all processes of the run. Readers see the one before or all of this one.
 
-        :param name: ``'policy'`` or ``'blueprint'``
+        :param name: one of ``documents``
         :raises OSError: the store cannot be reached now
         """
         self._is_undefined("put")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rl_coach.data_stores import nfs_volume
 from rl_coach.data_stores.checkpoint_data_store import CheckpointDataStore
-from rl_coach.data_stores.data_store import DOCUMENTS, DataStoreParameters
+from rl_coach.data_stores.data_store import DataStoreParameters
 from rl_coach.utilities import files
 from rl_coach.utils import CoachError
 
@@ -78,7 +78,7 @@ class NFSDataStore(CheckpointDataStore):
     def undeploy(self) -> bool:
         """Take the documents away, and the volume that ``deploy()`` made; checkpoints stay."""
         if self.params.checkpoint_dir:
-            for name in DOCUMENTS:
+            for name in self.documents:
                 self._path(name).unlink(missing_ok=True)
         return self.delete_k8s_nfs_resources() if self.params.pvc_name else True
 

@@ -63,7 +63,7 @@ class RedisDataStore(DataStore):
 
     def undeploy(self) -> bool:
         """Take the documents away. :return: False if Redis cannot be reached"""
-        names = [self._keys.document(name) for name in ("policy", "blueprint")]
+        names = [self._keys.document(name) for name in self.documents]
         try:
             self.connection.client.unlink(*names)
         except self.connection.errors:

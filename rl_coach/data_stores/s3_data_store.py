@@ -8,7 +8,7 @@ import pathlib
 from typing import Any, Iterator
 
 from rl_coach.data_stores.checkpoint_data_store import CheckpointDataStore
-from rl_coach.data_stores.data_store import DOCUMENTS, DataStoreParameters
+from rl_coach.data_stores.data_store import DataStoreParameters
 from rl_coach.runs.lock import LOCK_FILE
 from rl_coach.utilities import files
 from rl_coach.utils import CoachError
@@ -82,7 +82,7 @@ class S3DataStore(CheckpointDataStore):
         :raises CoachError: the service refuses
         """
         with self._refusals("write to"):
-            for name in DOCUMENTS:
+            for name in self.documents:
                 self._client.delete_object(Bucket=self.params.bucket_name, Key=self._key("store", name))
         if self._made is not None:
             self._made.close()

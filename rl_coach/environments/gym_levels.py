@@ -61,7 +61,7 @@ atari_no_frameskip_v4 = {name: f"{_camel(name)}NoFrameskip-v4" for name in gym_a
 
 _ARCADE_LEVEL = re.compile(r"(?P<game>[A-Z]\w*?)(?P<ram>-ram)?(?P<skip>Deterministic|NoFrameskip)?-v(?P<version>[04])")
 _ARCADE_GAMES = {_camel(name) for name in gym_atari_envs}
-_REGISTERED_LEVEL = re.compile(r"-v\d+$")
+_REGISTERED_LEVEL = re.compile(r"-v\d+$|/")
 
 # Which distribution registers the levels whose names begin so, and which extra of ours brings it.
 _PLUGINS = {

@@ -96,13 +96,11 @@ class EGreedy(ExplorationPolicy):
         return self.evaluation_epsilon if self.phase == RunPhase.TEST else self.epsilon_schedule.current_value
 
     def requires_action_values(self) -> bool:
-        if self.current_random_value >= self._epsilon() or self._mixes:
+        if self.current_random_value >= self._epsilon():
             return True
-        return self.continuous_exploration_policy is not None and self.phase != RunPhase.TRAIN
-
-    @property
-    def _mixes(self) -> bool:
-        return self.tells_all_probabilities and self.continuous_exploration_policy is None
+        if self.continuous_exploration_policy is not None:
+            return self.phase != RunPhase.TRAIN
+        return self.tells_all_probabilities
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """:param action_values: [A] values or the continuous policy's input; None if the action will be random
@@ -113,10 +111,10 @@ class EGreedy(ExplorationPolicy):
         action: Any
         if not self.requires_action_values():
             action = self._explore(action_mask)
-        elif self._mixes:
-            action = self._mixed_choice(np.ravel(action_values), action_mask)
         elif self.continuous_exploration_policy is not None:
             action = self.continuous_exploration_policy.get_action(action_values)
+        elif self.tells_all_probabilities:
+            action = self._mixed_choice(np.ravel(action_values), action_mask)
         else:
             action = best_action(np.ravel(action_values), self.rng, action_mask)
         self.step_epsilon()

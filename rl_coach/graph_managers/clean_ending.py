@@ -11,7 +11,7 @@ from rl_coach.logger import screen
 from rl_coach.runs.progress import Progress
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
 from rl_coach.utilities.stop_signals import StopSignals
-from rl_coach.utils import CheckpointError, LostPartError, TrainingError
+from rl_coach.utils import CallbackError, CheckpointError, LostPartError, TrainingError
 
 _PAUSES_BETWEEN_TRIES = (0.5, 2.0)  # seconds, before the last checkpoint of a run is written elsewhere
 
@@ -98,7 +98,7 @@ def ending_cleanly(
                 checkpoint.save_after_interrupt()
             if not (is_played and isinstance(stop, KeyboardInterrupt)):
                 raise
-        except LostPartError:
+        except (LostPartError, CallbackError):
             progress.stop()
             if checkpoint is not None:
                 checkpoint.save_after_interrupt()

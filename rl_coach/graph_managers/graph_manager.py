@@ -6,12 +6,13 @@ import contextlib
 import copy
 import dataclasses
 import time
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 
 from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.base_parameters import AgentParameters, ScheduleParameters, TaskParameters, VisualizationParameters
+from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.core_types import (
     EnvironmentEpisodes,
     EnvironmentSteps,
@@ -29,6 +30,7 @@ from rl_coach.graph_managers.graph_state import GraphState
 from rl_coach.graph_managers.improvement import Improvement
 from rl_coach.graph_managers.memory_requirements import network_requirements, replay_requirement, total_memory, unmet_by
 from rl_coach.graph_managers.reports import Reports
+from rl_coach.graph_managers.run_callbacks import RunCallbacks
 from rl_coach.graph_managers.run_seeds import RunSeeds, evaluation_seed
 from rl_coach.graph_managers.schedule_parameters import (
     PARTS,
@@ -73,6 +75,7 @@ class GraphManager(CoachNames, Constrained):
     :param schedule_params: how long each part of the run is
     :param vis_params: what is shown and written
 
+    :ivar callbacks: code of the user's own that the run calls; see ``rl_coach.callbacks``
     :ivar data_store: the store that checkpoints and signals are brought into; None leaves them where they are
     :ivar checkpoints_to_keep: how many of the newest checkpoints stay besides the best; 0 for all
     :ivar playback_hint: how the user can play the trained agent back, for the summary
@@ -110,6 +113,7 @@ class GraphManager(CoachNames, Constrained):
         self.total_steps_counters = {phase: TotalStepsCounter() for phase in RunPhase}
         self.reset_required = True
         self.checkpoints_to_keep = 5
+        self.callbacks: list[Callback] = []
         self.playback_hint: str | None = None
         self.resume_hint: str | None = None
         self.prints_summary = True
@@ -136,6 +140,7 @@ class GraphManager(CoachNames, Constrained):
         self._attention_at = 0.0
         self._shown_phase = RunPhase.UNDEFINED
         self._evaluations_in_place = 0
+        self._run_callbacks = self._make_run_callbacks()
 
     def set_schedule_params(self, schedule_params: ScheduleParameters) -> None:
         """Take another schedule."""
@@ -154,6 +159,9 @@ class GraphManager(CoachNames, Constrained):
         """
         self.task_parameters = TaskParameters() if task_parameters is None else copy.copy(task_parameters)
         take_deprecated_names(self.task_parameters)
+        self._run_callbacks = self._make_run_callbacks()
+        for callback in self.callbacks:
+            callback.on_creation(self)
         check(self)
         if self.task_parameters.checkpoint_keep is not None:
             self.checkpoints_to_keep = self.task_parameters.checkpoint_keep
@@ -182,6 +190,19 @@ class GraphManager(CoachNames, Constrained):
             self.restore_checkpoint(continue_run=self.task_parameters.resume)
         return self
 
+    def _make_run_callbacks(self) -> RunCallbacks:
+        callbacks = self.callbacks if self.is_first_trainer else []
+        return RunCallbacks(callbacks, RunView(self), lambda name: self._first_agent.register_signal(name))
+
+    @property
+    def _first_agent(self) -> Any:
+        return next(iter(self.level_managers[0].agents.values()))
+
+    def use_callbacks(self, callbacks: Sequence[Callback]) -> None:
+        """Have other callbacks called from now on, also where the graph has been created."""
+        self.callbacks = list(callbacks)
+        self._run_callbacks = self._make_run_callbacks()
+
     def _reward_of_success(self) -> float | None:
         """The reward from which on every episode of an evaluation must be for the stop condition; None if a share of
         them is enough, or the environment has no such reward."""
@@ -198,6 +219,11 @@ class GraphManager(CoachNames, Constrained):
         """Create the graph with the default task parameters, if nobody has created it."""
         if self.top_level_manager is None:
             self.create_graph()
+
+    @property
+    def parameters_by_stream(self) -> dict[str, AgentParameters]:
+        """The parameters of the agents that learn, by the names of ``AgentInterface.by_stream``."""
+        return {"": self.agent_params}
 
     @property
     def _agents_parameters(self) -> dict[str, AgentParameters]:
@@ -290,6 +316,8 @@ class GraphManager(CoachNames, Constrained):
         if value not in (RunPhase.UNDEFINED, self._shown_phase):
             self._attention_at = 0.0  # after the first step, whatever that one waits for
         self._counts = self.total_steps_counters[value].counters
+        if self._run_callbacks and value is not RunPhase.UNDEFINED:
+            self._run_callbacks.call("on_phase")
 
     @contextlib.contextmanager
     def phase_context(self, phase: RunPhase) -> Iterator[None]:
@@ -338,6 +366,8 @@ class GraphManager(CoachNames, Constrained):
         self._counts[EnvironmentEpisodes] += 1
         if self._phase is RunPhase.TRAIN:
             self.progress.add_episode(reward)
+        if self._run_callbacks:
+            self._run_callbacks.episode_ended(reward)
 
     def _episode_reward(self) -> float:
         return float(np.sum(self.level_managers[-1].total_reward_in_current_episode))
@@ -395,7 +425,7 @@ class GraphManager(CoachNames, Constrained):
         """
         top = self.top_level_manager
         # where an agent only imitates no step is taken; it counts as one, so that a schedule in steps has an end
-        self._counts[EnvironmentSteps] += steps or 1
+        self._counts[EnvironmentSteps] += steps if top.is_fed else steps or 1
         if top.ended_rewards:
             for reward in top.ended_rewards:
                 self._count_episode(reward)
@@ -405,6 +435,8 @@ class GraphManager(CoachNames, Constrained):
             self.reset_required = True
             # where the agent, not the environment, ended the episode, the environment would only go on
             self.force_next_reset = not response.game_over
+        if self._run_callbacks:
+            self._run_callbacks.call("on_step")
         if time.monotonic() >= self._attention_at:
             self.attend()
 
@@ -447,9 +479,11 @@ class GraphManager(CoachNames, Constrained):
         if not self.can_train:
             counts[TrainingSteps] += 1
             return
-        end = self.improvement.end_in_updates
+        end, before = self.improvement.end_in_updates, counts[TrainingSteps]
         for level in self.level_managers:
             counts[TrainingSteps] += self._train(level, None if end is None else end - counts[TrainingSteps])
+        if self._run_callbacks and counts[TrainingSteps] > before:
+            self._run_callbacks.call("on_update")
 
     def _train(self, level: LevelManager, at_most: int | None) -> int:
         """Let a level learn. :return: number of training steps made"""
@@ -483,7 +517,7 @@ class GraphManager(CoachNames, Constrained):
         end = counts[unit] + steps.num_steps
         last = self.improvement.end or unit(end)
         last_unit, last_end = type(last), last.num_steps
-        saves, signals = self.checkpoints.schedule.is_regular, self.stop_signals
+        saves, signals, callbacks = self.checkpoints.schedule.is_regular, self.stop_signals, self._run_callbacks
         while counts[unit] < end and counts[last_unit] < last_end:
             self._step()
             self.train()
@@ -491,6 +525,10 @@ class GraphManager(CoachNames, Constrained):
                 self.occasionally_save_checkpoint()
             if signals.asked is not None:
                 signals.stop_if_asked()
+            if callbacks:
+                callbacks.carry_out(lambda: self.evaluate(self.evaluation_steps), self.save_checkpoint)
+                if callbacks.wants_stop:
+                    return
 
     def sync(self) -> None:
         """Have the agents take the newest weights."""
@@ -505,7 +543,7 @@ class GraphManager(CoachNames, Constrained):
         """
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
-            return False
+            return self._run_callbacks.wants_stop
         best = self.progress.best_evaluation
         with self.evaluation() as rewards:
             self._reports.expect(RunPhase.TEST, steps)
@@ -532,6 +570,7 @@ class GraphManager(CoachNames, Constrained):
         before = [level.evaluation_state() for level in self.level_managers]
         counts_before = dict(self.total_steps_counters[RunPhase.TEST].counters)
         assert self.seed is not None
+        best = self.progress.best_evaluation
         with self.phase_context(RunPhase.TEST):
             self.sync()
             trained = self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
@@ -548,6 +587,10 @@ class GraphManager(CoachNames, Constrained):
             else:
                 self._undo_evaluation(before, counts_before)
         self.evaluation_rewards = rewards
+        if self._run_callbacks and rewards:
+            self._run_callbacks.call("on_evaluation_end")
+            if best is None or float(np.mean(rewards)) > best:
+                self._run_callbacks.call("on_new_best")
 
     def _evaluation_episodes(self, steps: StepMethod, rewards: list[float]) -> None:
         counts, unit = self._counts, type(steps)
@@ -566,8 +609,18 @@ class GraphManager(CoachNames, Constrained):
             level.undo_evaluation(state)
 
     def should_stop(self) -> bool:
-        """True if the stop condition applies and holds: every agent's success rate has reached the target."""
-        return self.task_parameters.apply_stop_condition and all(level.should_stop() for level in self.level_managers)
+        """True if a callback has asked for it, or if the stop condition applies and holds: every agent's success rate
+        has reached the target."""
+        return self.reason_to_stop() is not None
+
+    def reason_to_stop(self) -> str | None:
+        """The reason why training ends before its schedule, for the user; None if it does not."""
+        if (reason := self._run_callbacks.view.stop_reason) is not None:
+            return f"training stops: {reason}"
+        is_solved = self.task_parameters.apply_stop_condition and all(
+            level.should_stop() for level in self.level_managers
+        )
+        return "solved: the success rate has reached its target" if is_solved else None
 
     # runs
 
@@ -594,6 +647,8 @@ class GraphManager(CoachNames, Constrained):
         checkpoint = None if self._is_played else self._last_checkpoint()
         with self._ending_cleanly(checkpoint):
             self.sync()
+            self._run_callbacks.view.stop_reason = None
+            self._run_callbacks.call("on_run_start")
             self._heat_up_and_begin()
             screen.announce(f"Starting to improve {self.name} task index {self.task_parameters.task_index or 0}")
             self.improvement.set_end(self.improve_steps)
@@ -603,8 +658,8 @@ class GraphManager(CoachNames, Constrained):
             while not self.improvement.is_over:
                 self.train_and_act(self.improvement.left_of_period(self.steps_between_evaluation_periods))
                 if self.evaluate(self.evaluation_steps):
-                    if self.should_stop():  # a subclass may have reasons of its own
-                        screen.success("the stop condition holds: every agent's success rate has reached its target")
+                    if reason := self.reason_to_stop():  # a subclass may have reasons of its own
+                        screen.success(reason)
                     break
                 self.improvement.evaluation_held()
             if checkpoint is not None:
@@ -636,8 +691,11 @@ class GraphManager(CoachNames, Constrained):
 
     def _leave(self) -> None:
         """Leave no trace of a run that has ended, and write what the agents have not written yet."""
+        is_training = self.improvement.end is not None
         self.improvement.clear_end()
         self.phase = RunPhase.UNDEFINED
+        if is_training:
+            self._run_callbacks.end()
         self.flush()
 
     def _heat_up_and_begin(self) -> None:
@@ -733,9 +791,14 @@ class GraphManager(CoachNames, Constrained):
     # checkpoints
 
     @property
-    def writes_checkpoints(self) -> bool:
-        """True if it is this process that saves the run's state; of several workers, the first that trains does."""
+    def is_first_trainer(self) -> bool:
+        """True if this process trains, and if it is the first of several that do."""
         return not self.task_parameters.task_index and self.task_parameters.role.trains
+
+    @property
+    def writes_checkpoints(self) -> bool:
+        """True if it is this process that saves the run's state."""
+        return self.is_first_trainer
 
     def advanced(self) -> tuple[str, int]:
         """Unit and count of the run's progress, for the names of checkpoints: environment steps of training. A graph
@@ -777,6 +840,8 @@ class GraphManager(CoachNames, Constrained):
                 self.data_store.save_to_store()
             except (OSError, CoachError) as error:  # rights may come back, too
                 screen.warning(f"{error}; the next checkpoint brings it there")
+        if self._run_callbacks and path is not None and not failed:
+            self._run_callbacks.call("on_checkpoint")
         return path
 
     @property
@@ -787,7 +852,9 @@ class GraphManager(CoachNames, Constrained):
 
     def get_state(self) -> dict[str, Any]:
         """All that is needed to go on exactly."""
-        return self._state.get(self.reset_required, self.force_next_reset)
+        callbacks = self._run_callbacks.get_state()
+        state = self._state.get(self.reset_required, self.force_next_reset)
+        return {**state, "callbacks": callbacks} if callbacks else state
 
     def set_state(self, state: dict[str, Any], with_episode: bool = False) -> None:
         """Go on from ``get_state``.
@@ -795,6 +862,7 @@ class GraphManager(CoachNames, Constrained):
         :param with_episode: in the middle of the episode, if there was one; otherwise with a new one
         """
         self._state.set(state)
+        self._run_callbacks.set_state(state.get("callbacks", {}))
         self.require_reset()
         if with_episode:
             self.reset_required, self.force_next_reset = self._state.resume_episode(state)

@@ -17,6 +17,7 @@ from rl_coach.graph_managers.building import agent_of_graph, as_int, environment
 from rl_coach.graph_managers.graph_manager import GraphManager, ScheduleParameters
 from rl_coach.level_manager import LevelManager
 from rl_coach.multi_agent_level_manager import DoneCondition, MultiAgentLevelManager
+from rl_coach.remote_level_manager import RemoteMultiAgentLevelManager
 from rl_coach.runs.live_region import Fields
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -74,8 +75,8 @@ class MultiAgentGraphManager(GraphManager):
 
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
         task = task_parameters
-        if not (task.role.acts and task.role.trains):
-            raise CoachError("several agents cannot be split into trainer and workers: leave out -dc and -n")
+        if self.self_play is not None and not (task.role.acts and task.role.trains):
+            raise CoachError("self-play cannot be split into trainer and workers: leave out -dc and -n")
         if self.env_params.num_environments > 1:
             raise CoachError("several agents act in one copy of an environment: set env_params.num_environments to 1")
         # all seeds are drawn before anything is built, in this order, so that they do not depend on what is built when
@@ -85,7 +86,8 @@ class MultiAgentGraphManager(GraphManager):
         environment = self._create_environment(parameters.seed)
         for name, agent in self.agents_params.items():
             self.agents_params[name] = agent_of_graph(agent, task, self.visualization_parameters, parameters, name)
-        level = MultiAgentLevelManager(
+        level_class = MultiAgentLevelManager if task.role.acts else RemoteMultiAgentLevelManager
+        level = level_class(
             name="main_level",
             agents={name: make_agent(agent, agent_seeds[name]) for name, agent in self.agents_params.items()},
             environment=environment,
@@ -115,6 +117,10 @@ class MultiAgentGraphManager(GraphManager):
     def documentation(self) -> dict[str, Any]:
         more = {"agents": self.agents_params, "agent_of": self.agent_of, "self_play": self.self_play}
         return {**super().documentation(), **more, "environment": self.env_params}
+
+    @property
+    def parameters_by_stream(self) -> dict[str, AgentParameters]:
+        return self.agents_params
 
     def get_agents(self) -> dict[str, Any]:
         """The agents by name."""

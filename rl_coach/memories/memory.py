@@ -72,6 +72,7 @@ class Memory:
     :cvar knows_episodes: it returns complete episodes in order; see ``returns_complete_episodes``
     :cvar has_priorities: its samples depend on ``update_priorities``
     :cvar takes_first_priorities: it has ``set_first_priorities``
+    :cvar keeps_demonstrations: it has ``keep_as_demonstrations``
     :cvar samples_sequences: it has ``sample_sequences``
     :cvar allow_duplicates: a transition may be in one batch more than once
     :cvar max_n_step: the largest number of rewards that a transition may sum
@@ -82,6 +83,7 @@ class Memory:
     knows_episodes = False
     has_priorities = False
     takes_first_priorities = False
+    keeps_demonstrations = False
     samples_sequences = False
     allow_duplicates = True
     max_n_step: float = math.inf

@@ -30,6 +30,7 @@ class OutgoingMemoryParameters(MemoryParameters):
         self.knows_episodes = returns_complete_episodes(own)
         self.samples_sequences = bool(own.samples_sequences)
         self.takes_first_priorities = bool(own.takes_first_priorities)
+        self.keeps_demonstrations = bool(own.keeps_demonstrations)
 
     @property
     def path(self) -> str:
@@ -44,6 +45,7 @@ class OutgoingMemory(Memory):
     :param knows_episodes: the trainer's memory returns complete episodes
     :param samples_sequences: the trainer's memory samples sequences, for recurrent networks
     :param takes_first_priorities: the trainer's memory takes the priorities that are sent with a chunk
+    :param keeps_demonstrations: the trainer's memory keeps demonstrations
     """
 
     def __init__(
@@ -53,12 +55,14 @@ class OutgoingMemory(Memory):
         samples_sequences: bool = False,
         knows_episodes: bool = False,
         takes_first_priorities: bool = False,
+        keeps_demonstrations: bool = False,
     ):
         super().__init__(max_size)
         self.stores_episodes = stores_episodes
         self.samples_sequences = samples_sequences
         self.knows_episodes = knows_episodes
         self.takes_first_priorities = takes_first_priorities
+        self.keeps_demonstrations = keeps_demonstrations
         self._episode_lengths: list[int] = []
 
     def store(self, transition: Transition) -> None:

@@ -184,7 +184,7 @@ class Worker:
             self._build()
             self._attach()
             self._train_or_evaluate()
-            self._link.send(Ended(self._graph.should_stop()))
+            self._link.send(Ended(self._graph.reason_to_stop()))
         except (KeyboardInterrupt, SystemExit):
             self._link.send(Ended())
         except (CoachError, TrainingError) as error:

@@ -279,10 +279,10 @@ class AsynchronousWorkers:
             self._display.say(f"{worker.name}: evaluation {last:.5g} (best {best:.5g}) | steps {self._steps:,}")
 
     def has_ended(self, index: int, message: Ended) -> None:
-        """Stop all workers when one has reached the goal, because they share the weights that reached it."""
+        """Stop all workers when one has a reason to, because they share the weights that reached the goal."""
         self._running[index].has_ended = True
-        if message.is_goal_reached:
-            screen.success("solved: the success rate has reached its target")
+        if message.reason is not None:
+            screen.success(message.reason)
             self._end_all(Stop(has_finished=True))
 
     def has_failed(self, index: int, message: Failed) -> None:

@@ -99,10 +99,10 @@ class Statistics:
 class Ended:
     """Message of a worker: it has finished its work, or was stopped.
 
-    :param is_goal_reached: the evaluations have reached their target
+    :param reason: the reason for all workers to stop, such as a reward that is reached; None if there is none
     """
 
-    is_goal_reached: bool = False
+    reason: str | None = None
 
     def deliver(self, supervisor: Supervisor, worker: int) -> None:
         supervisor.has_ended(worker, self)

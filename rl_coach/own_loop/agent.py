@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, cast
 import numpy as np
 
 from rl_coach.base_parameters import AgentParameters
+from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.core_types import ActionInfo, ActionType, EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps
 from rl_coach.environments.fed_environment import FedEnvironment
 from rl_coach.own_loop import recorded
@@ -345,13 +346,14 @@ class Agent:
         self,
         total_steps: int,
         evaluate_every: int | None = None,
-        callback: Callable[[Agent], Any] | None = None,
+        callback: Callback | Callable[[Agent], Any] | None = None,
     ) -> Agent:
         """Act and learn in the environment that the agent was made with, as ``GraphManager.improve`` does.
 
         :param total_steps: steps of training, besides those of the heatup
         :param evaluate_every: steps between evaluations of five episodes; None for no evaluation
-        :param callback: called with the agent after each evaluation; one that returns False ends the training
+        :param callback: a ``Callback``; or a function that is called with the agent after each evaluation, and that
+            ends the training if it returns False
         :return: this agent
         :raises CoachError: it was made of spaces, without an environment
         """
@@ -361,11 +363,14 @@ class Agent:
         graph.improve_steps = EnvironmentSteps(total_steps)
         graph.steps_between_evaluation_periods = EnvironmentSteps(evaluate_every or total_steps)
         graph.evaluation_steps = EnvironmentEpisodes(5 if evaluate_every else 0)
-        graph.goes_on = lambda: callback is None or callback(self) is not False
+        graph.use_callbacks([] if callback is None else [self._as_callback(callback)])
         self.reset()
         graph.improve()
         graph.heatup_steps = type(graph.heatup_steps)(0)
         return self
+
+    def _as_callback(self, callback: Callback | Callable[[Agent], Any]) -> Callback:
+        return callback if isinstance(callback, Callback) else _AfterEvaluations(self, callback)
 
     def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
         """Store recorded steps, in order, as if the agent had played them; neither steps nor updates are counted.
@@ -581,3 +586,14 @@ def make_agent(
         "settings": settings,
     }
     return (agent_class or Agent)(graph, ids, updates_itself, definition)
+
+
+class _AfterEvaluations(Callback):
+    """Calls a function after each evaluation, and stops where it returns False."""
+
+    def __init__(self, agent: Agent, function: Callable[[Agent], Any]):
+        self._agent, self._function = agent, function
+
+    def on_evaluation_end(self, run: RunView) -> None:
+        if self._function(self._agent) is False:
+            run.stop("the callback has returned False")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
-
-from rl_coach.core_types import RunPhase, StepMethod
+from rl_coach.core_types import RunPhase
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 
 
@@ -12,21 +10,13 @@ class OwnLoopGraphManager(BasicRLGraphManager):
     """Graph of an agent in an environment that a loop of the user's own steps.
 
     :ivar writes_files: write signals and checkpoints, in the experiment's directory
-    :ivar goes_on: asked after each evaluation of ``improve``; False ends it
     """
 
     writes_files = False
 
-    def __init__(self, *arguments: Any, **settings: Any):
-        super().__init__(*arguments, **settings)
-        self.goes_on: Callable[[], bool] = lambda: True
-
     @property
     def writes_checkpoints(self) -> bool:
         return self.writes_files and super().writes_checkpoints
-
-    def evaluate(self, steps: StepMethod) -> bool:
-        return super().evaluate(steps) or not self.goes_on()
 
     # a run of the user's loop has the phases of ``improve``
 

@@ -60,7 +60,7 @@ def read(folder: Path) -> tuple[dict[str, Any], bytes]:
         with np.load(place / ARRAYS_FILE, allow_pickle=False) as arrays:
             _check_archive(arrays.zip)
             return plain_data.join(content["policy"], arrays), (place / MODEL_FILE).read_bytes()
-    except (*plain_data.DAMAGE, EOFError, MemoryError, zipfile.BadZipFile) as error:
+    except plain_data.ARCHIVE_DAMAGE as error:
         raise CoachError(f"the policy in '{place}' is damaged: {on_one_line(repr(error))}") from error
 
 

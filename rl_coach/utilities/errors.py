@@ -34,6 +34,11 @@ class LostPartError(TrainingError):
     the run saves it as one that is interrupted does. The command line exits with 1."""
 
 
+class CallbackError(TrainingError):
+    """A callback has failed. What was trained is sound: the run saves it as one that is interrupted does. The command
+    line exits with 1."""
+
+
 class CheckpointError(TrainingError):
     """Error if a checkpoint cannot be written to its directory; the message says where it was written."""
 

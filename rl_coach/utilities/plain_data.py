@@ -20,6 +20,7 @@ import json
 import math
 import struct
 import zipfile
+import zlib
 from collections import deque
 from typing import Any, BinaryIO, Callable, Iterable, Iterator, Mapping, TypeVar
 
@@ -49,6 +50,9 @@ _NUMPY_TYPES = {code: name for name, code in _SAFETENSORS_TYPES.items()}
 
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
 """Errors that reading plain data raises where a file does not hold what was written."""
+
+ARCHIVE_DAMAGE = (*DAMAGE, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""Errors that reading a damaged ``.npz`` raises. A changed bit may say that it is encrypted or of a later format."""
 
 
 class UnsavableError(TypeError):
@@ -168,7 +172,7 @@ def load(file: Any) -> Any:
         with np.load(file, allow_pickle=False) as archive:
             tree = archive[_TREE_IN_OLD_FILTERS if _TREE_IN_OLD_FILTERS in archive else _TREE]
             return join(json.loads(str(tree)), archive)
-    except (AttributeError, EOFError, KeyError, TypeError, IndexError, zipfile.BadZipFile, RecursionError) as error:
+    except ARCHIVE_DAMAGE as error:
         raise ValueError(str(error)) from error
 
 

@@ -158,6 +158,15 @@ def list_of(items: Constraint) -> Constraint:
     return Constraint(f"a list of such, each {items.allowed}", holds)
 
 
+def dictionary_of(values: Constraint, keys: str) -> Constraint:
+    """Dictionaries whose values another constraint allows. :param keys: what the keys are, for the message"""
+
+    def holds(value: Any) -> bool:
+        return isinstance(value, dict) and all(values.holds(one) for one in value.values())
+
+    return Constraint(f"a dictionary by {keys}, each value {values.allowed}", holds)
+
+
 def pair(first: Constraint, second: Constraint, example: str) -> Constraint:
     """Tuples or lists of two. :param example: such a pair, for the message"""
 

@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from benchmarks.demonstrations import balance
 from rl_coach.agents.bc_agent import BCAgentParameters
 from rl_coach.base_parameters import AgentParameters, TaskParameters, VisualizationParameters
 from rl_coach.core_types import CsvDataset, EnvironmentEpisodes, EnvironmentSteps, TrainingSteps, Transition
@@ -30,12 +31,6 @@ def cloning(recorded: Any, updates: int = 8) -> AgentParameters:
     agent.network_wrappers["main"].learning_rate = 0.001
     agent.memory.load_memory_from_file_path = recorded
     return agent
-
-
-def balance(state: np.ndarray) -> int:
-    """A linear controller of the cart pole that never lets it fall."""
-    position, velocity, angle, rate = state
-    return int(0.1 * position + 0.3 * velocity + 3 * angle + rate > 0)
 
 
 def demonstrate(path: pathlib.Path, episodes: int) -> None:

@@ -103,3 +103,10 @@ def test_of_the_network(end_of_run):
     changes = "agent_params.network_wrappers['main'].learning_rate=1e30; heatup_steps=EnvironmentSteps(50)"
     line = end_of_run("-p", "CartPole_DQN", "-cp", changes)
     assert "all that it learned from is finite: try a smaller learning_rate" in line
+
+
+def test_of_an_action(end_of_run):
+    """Adam divides by zero, and the pendulum that gets no number answers with none."""
+    changes = "agent_params.network_wrappers['policy'].optimizer_epsilon=0; heatup_steps=EnvironmentSteps(40)"
+    line = end_of_run("-p", "tuned/Pendulum_SAC", "-cp", changes)
+    assert "the action that the network chose in step" in line and "environment" not in line

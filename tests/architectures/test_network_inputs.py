@@ -7,7 +7,7 @@ import pytest
 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.network_inputs import NetworkInput, embed_what_is_there, embedded_names
-from rl_coach.base_parameters import NetworkParameters
+from rl_coach.base_parameters import EmbedderScheme, NetworkParameters
 from rl_coach.spaces import (
     ActionMaskSpace,
     DiscreteActionSpace,
@@ -74,10 +74,24 @@ def test_each_observation_gets_an_embedder_where_none_has_one(caplog):
     assert list(networks["seeing"].input_embedders_parameters) == ["camera", "action"]
     assert caplog.records[0].getMessage() == (
         "network 'main' embeds 'observation', which the environment does not observe: each of its observations gets "
-        "an embedder: 'camera' (image), 'table' (tensor)"
+        "an embedder: 'camera' (image of 8 x 6, which is small: scheme Shallow), 'table' (tensor)"
     )
     embed_what_is_there(networks, those)
     assert len(caplog.records) == 2
+
+
+@pytest.mark.parametrize(("side", "scheme"), [(2, "Shallow"), (7, "Shallow"), (35, "Shallow"), (36, "Medium")])
+def test_an_image_that_is_too_small_gets_a_small_scheme(side, scheme, caplog):
+    """Kernels of 8, 4 and 3 with strides of 4, 2 and 1 need 36 rows."""
+    those = spaces()
+    those.state.sub_spaces.clear()
+    those.state["image"] = PlanarMapsObservationSpace(np.array([side, 40, 3]), 0, 255)
+    networks = {"main": network_parameters(observation=InputEmbedderParameters(activation_function="tanh"))}
+    embed_what_is_there(networks, those)
+    (embedder,) = networks["main"].input_embedders_parameters.values()
+    assert embedder.scheme is EmbedderScheme[scheme] and embedder.activation_function == "tanh"
+    said = f"'image' (image of {side} x 40, which is small: scheme Shallow)"
+    assert caplog.records[0].getMessage().endswith(said if scheme == "Shallow" else "'image' (image)")
 
 
 @pytest.mark.parametrize(

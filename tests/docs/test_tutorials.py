@@ -34,8 +34,8 @@ def outputs(notebook: nbformat.NotebookNode) -> str:
     return "\n".join(shown)
 
 
-def test_there_are_three():
-    assert len(NOTEBOOKS) == 3
+def test_there_are_four():
+    assert len(NOTEBOOKS) == 4
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -49,6 +49,10 @@ def test_is_stored_without_outputs(path):
         ("train_evaluate_deploy", ["<svg", "finished", "confidence_low"]),
         ("your_own_environment", ["<svg", "thermostat_level.py:Thermostat"]),
         ("compare_settings", ["<svg", "5 seeds", "twenty - two: ", "95% interval"]),
+        (
+            "several_agents",
+            ["<svg", "40.0, 40.0", "follower {0: 0, 1: 1}", "leader {0: 0, 1: 1}"],
+        ),
     ],
 )
 def test_runs_and_shows(name, promised, kernel, tmp_path):

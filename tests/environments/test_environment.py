@@ -59,7 +59,8 @@ def test_a_single_level_selection_may_heed_case():
 
 
 @pytest.mark.parametrize(
-    "name", ["Walker2d-v5", "robots:FetchReach-v4", "ALE/Pong-v5", "robots:Arm", "my envs/arm.py:Arm"]
+    "name",
+    ["Walker2d-v5", "robots:FetchReach-v4", "ALE/Pong-v5", "robots:Robots/Arm", "robots:Arm", "my envs/arm.py:Arm"],
 )
 def test_a_full_name_needs_not_be_in_the_list(name):
     selection = SingleLevelSelection({"hopper": "Hopper-v5"})

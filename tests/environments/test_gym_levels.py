@@ -167,6 +167,15 @@ def test_a_module_that_registers_levels():
         make_simulator("no_such_module:CartPole-v1", {}, 1, None)
 
 
+def test_a_module_that_registers_levels_in_a_namespace_without_versions(monkeypatch):
+    """As Meta-World does."""
+    entry_point = "gymnasium.envs.classic_control:CartPoleEnv"
+    monkeypatch.setitem(
+        gymnasium.registry, "Space/Level", gymnasium.envs.registration.EnvSpec("Space/Level", entry_point)
+    )
+    assert make_simulator("gymnasium.envs.classic_control:Space/Level", {}, 1, None).spec.id == "Space/Level"
+
+
 def test_a_file_and_class(level_file):
     source = "from gymnasium.envs.classic_control import CartPoleEnv\nclass Mine(CartPoleEnv):\n    pass\n"
     simulator = make_simulator(level_file(source, "Mine"), {}, 1, "rgb_array")

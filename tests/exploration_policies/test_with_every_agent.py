@@ -56,7 +56,7 @@ OF_VALUES = (
     parameters.neural_episodic_control, parameters.munchausen, parameters.pqn,
     parameters.direct_future_prediction,
 )  # fmt: skip
-OF_POLICIES = (parameters.policy_gradients, parameters.actor_critic, parameters.clipped_ppo, ppo)
+OF_POLICIES = (parameters.policy_gradients, parameters.actor_critic, parameters.clipped_ppo, ppo, parameters.trpo)
 OF_KNOWN_PROBABILITIES = (*OF_POLICIES, parameters.impala)
 OF_POINTS = (continuous.ddpg, continuous.td3, parameters.normalized_advantages, continuous.wolpertinger)
 OF_LEARNED_NOISE = (*OF_POLICIES, continuous.ddpg, continuous.td3, continuous.maximum_entropy)

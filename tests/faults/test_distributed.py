@@ -114,7 +114,7 @@ def test_a_trainer_that_nobody_plays_for_says_so_saves_and_ends(tmp_path, redis)
 def test_a_trainer_whose_workers_only_wait_says_so_saves_and_ends(tmp_path, redis):
     server, client = redis
     trainer = part(tmp_path, "training_worker", server, silence_seconds=3)
-    report = {"state": "waiting", "rate": 0.0, "steps": 0, "acknowledged": 0, "outstanding": 0, "life": "1", "pid": 1}
+    report = {"phase": "WAITING", "rate": 0.0, "steps": 0, "acknowledged": 0, "outstanding": 0, "life": "1", "pid": 1}
     while trainer.poll() is None:
         client.set(Keys("test").worker("worker-0"), packed(report))
         time.sleep(0.2)

@@ -59,9 +59,10 @@ class DistributedRun:
 
     :param directory: where everything is written
     :param arguments: of ``coach``, after the preset's
+    :param agents: those that have streams of their own; one with an empty name has the only one
     """
 
-    def __init__(self, directory, *arguments, num_workers=2, redis=None, preset="CartPole_DQN", **limits):
+    def __init__(self, directory, *arguments, num_workers=2, redis=None, preset="CartPole_DQN", agents=("",), **limits):
         self.directory = directory
         self.redis = redis or EmbeddedRedis(directory)
         if self.redis.process is None:
@@ -75,7 +76,8 @@ class DistributedRun:
         self.order.write(directory / "order.json")
         self.connection = Connection(self.redis.url, self.redis.password)
         self.connection.check(10)
-        self.client, self.keys = self.connection.client, Keys("test")
+        self.client, self.agents = self.connection.client, agents
+        self.keys = Keys("test", agents[0])
         self.output = directory / "output.txt"
         settings = {"PYTHONPATH": f"{directory}:{ROOT}", "PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
         with open(self.output, "w") as output:
@@ -178,12 +180,12 @@ class DistributedRun:
         """The trainer's totals."""
         return json.loads((self.experiment / "distributed.json").read_text())
 
-    def acknowledged(self):
-        """Steps that each worker which ended by itself had a receipt of, by sender."""
-        found = {}
+    def acknowledged(self, agent=""):
+        """Steps of an agent that each worker which ended by itself had a receipt of, by sender."""
+        found, stream = {}, f":{agent}" if agent else ""
         for log in (self.experiment / "workers").glob("worker-*.log"):
             # its last life: one that was ended earlier may have missed its last receipt
-            for name, steps in re.findall(r"(\S+): (\d+) steps acknowledged", log.read_text())[-1:]:
+            for name, steps in re.findall(rf"(\S+){stream}: (\d+) steps acknowledged", log.read_text())[-1:]:
                 found[name] = int(steps)
         return found
 
@@ -192,10 +194,14 @@ class DistributedRun:
 
         :param gone_back: a trainer died: what it had taken since its checkpoint is lost to learning
         """
+        for agent in self.agents:
+            self._check_totals_of(agent, totals["agents"][agent] if agent else totals, gone_back)
+
+    def _check_totals_of(self, agent, totals, gone_back):
         assert totals["steps"] == totals["stored"]
         accounts = totals["workers"].values()
         assert totals["stored"] == sum(one["stored"] for one in accounts)
-        acknowledged = self.acknowledged()
+        acknowledged = self.acknowledged(agent)
         assert acknowledged, "a worker lived to the end"
         for sender, steps in acknowledged.items():
             account = totals["workers"].get(sender, {"stored": 0, "discarded": 0})

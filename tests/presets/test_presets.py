@@ -17,16 +17,22 @@ from benchmarks import golden
 from rl_coach.base_parameters import Parameters
 from rl_coach.command_line import preset_catalogue
 from rl_coach.utils import import_file
+from tests.zoo.graphs import agents_parameters
 
 SETTINGS = json.loads(pathlib.Path(__file__).with_name("coach_1_0_1.json").read_text(encoding="utf-8"))
 PRESETS = preset_catalogue.list_all_presets()
 OF_NEWER_ALGORITHMS = {
     "CartPole_ApexDQN",
     "CartPole_BC",
+    "CartPole_DQfD",
     "CartPole_DiscreteCQL_BatchRL",
+    "CartPole_GAIL",
     "CartPole_IMPALA",
     "CartPole_MunchausenDQN",
     "CartPole_PQN",
+    "Pendulum_AWAC_BatchRL",
+    "Pendulum_CQL_BatchRL",
+    "CartPole_TRPO",
     "Pendulum_IQL_BatchRL",
     "Pendulum_TD3BC_BatchRL",
 }
@@ -95,14 +101,9 @@ def test_has_the_settings_of_coach(preset):
             assert getattr(graph_manager, name) == getattr(expected["schedule_params"], name)
 
 
-def agents_of(manager: Any) -> list[Any]:
-    """The parameters of all agents of a graph."""
-    return [manager.agent_params] if hasattr(manager, "agent_params") else list(manager.agents_params.values())
-
-
 @pytest.mark.parametrize("preset", PRESETS)
 def test_two_loads_share_nothing(preset):
-    one, other = (agents_of(preset_catalogue.load(preset)) for _ in range(2))
+    one, other = (agents_parameters(preset_catalogue.load(preset)) for _ in range(2))
     for agent in one:
         agent.algorithm.discount = 0.123
     assert all(agent.algorithm.discount != 0.123 for agent in other)

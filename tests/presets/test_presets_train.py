@@ -15,6 +15,8 @@ from rl_coach.graph_managers.batch_rl_graph_manager import BatchRLGraphManager
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
+from tests.zoo import carla_server, starcraft
+from tests.zoo.graphs import agents_parameters
 
 LEVELS = {"Atari": "pong", "Mujoco": "inverted_pendulum"}
 
@@ -25,14 +27,12 @@ def shortened(preset: str) -> Any:
     level = manager.env_params.level
     if isinstance(level, SingleLevelSelection):
         level.select(LEVELS[preset.split("_")[0]])
-    agents = [manager.agent_params] if hasattr(manager, "agent_params") else manager.agents_params.values()
-    for agent in agents:
+    for agent in agents_parameters(manager):
         _shorten(agent)
     if isinstance(manager, BatchRLGraphManager):
         manager.heatup_steps, manager.improve_steps = EnvironmentSteps(80), TrainingSteps(2)
         manager.evaluation_steps, manager.reward_model_num_epochs = EnvironmentEpisodes(1), 1
         if manager.experience_generating_agent_params is not None:
-            _shorten(manager.experience_generating_agent_params)
             schedule = manager.experience_generating_schedule_params
             schedule.heatup_steps, schedule.improve_steps = EnvironmentSteps(600), TrainingSteps(20)
     return manager
@@ -50,6 +50,13 @@ def _shorten(agent: Any) -> None:
         agent.algorithm.dnd_size, agent.algorithm.number_of_knn = 500, 3
 
 
+def simulate(preset: str, monkeypatch: Any) -> None:
+    """Have a preset whose simulator is no package of Python train with a simulated one."""
+    simulators = {"CARLA": carla_server, "Starcraft": starcraft}
+    if (simulator := simulators.get(preset.split("_")[0])) is not None:
+        simulator.install(monkeypatch)
+
+
 AT_ONCE = ("BitFlip_DQN", "CartPole_A3C", "CartPole_ACER", "CartPole_QR_DQN", "InvertedPendulum_PG")
 
 
@@ -65,7 +72,8 @@ def weights_of(agent: Any) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("preset", of_all())
-def test_starts_heats_up_and_trains(preset, tmp_path):
+def test_starts_heats_up_and_trains(preset, tmp_path, monkeypatch):
+    simulate(preset, monkeypatch)
     manager = shortened(preset)
     try:
         manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=3))
@@ -73,7 +81,7 @@ def test_starts_heats_up_and_trains(preset, tmp_path):
         if not any(hint in str(error) for hint in ("pip install", "not installed", "cannot read")):
             raise
         pytest.skip(str(error))
-    agents = list(manager.level_managers[0].agents.values())
+    agents = [agent for level in manager.level_managers for agent in level.agents.values()]
     if isinstance(manager, BatchRLGraphManager):
         before = [weights_of(agent) for agent in agents]
         manager.improve()

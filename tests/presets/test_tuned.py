@@ -6,11 +6,12 @@ import pytest
 
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.command_line import preset_catalogue
-from rl_coach.core_types import EnvironmentSteps
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.schedules import LinearSchedule
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
+from tests.zoo.graphs import agents_parameters
 
 TUNED = preset_catalogue.list_tuned_presets()
 AT_ONCE = ("tuned/CartPole_A2C", "tuned/CartPole_PPO", "tuned/Pendulum_PPO")
@@ -53,13 +54,15 @@ def test_rates_fall_for_as_long_as_training_goes_on():
 @pytest.mark.parametrize("name", [n if n in AT_ONCE else pytest.param(n, marks=pytest.mark.slow) for n in TUNED])
 def test_starts_and_trains(name, tmp_path):
     manager = preset_catalogue.load(name)
-    agent = manager.agent_params
-    period = agent.algorithm.num_consecutive_playing_steps
-    period.num_steps = min(period.num_steps, 32 * manager.env_params.num_environments)
-    if hasattr(agent.algorithm, "optimization_epochs"):
-        agent.algorithm.optimization_epochs = 1
-    if agent.memory.max_size and agent.memory.max_size[0] is MemoryGranularity.Transitions:
-        agent.memory.max_size = (MemoryGranularity.Transitions, 2048)
+    steps = 600
+    for agent in agents_parameters(manager):
+        period = agent.algorithm.num_consecutive_playing_steps
+        period.num_steps = min(period.num_steps, 32 * manager.env_params.num_environments)
+        if hasattr(agent.algorithm, "optimization_epochs"):
+            agent.algorithm.optimization_epochs = 1
+        if agent.memory.max_size and agent.memory.max_size[0] is MemoryGranularity.Transitions:
+            agent.memory.max_size = (MemoryGranularity.Transitions, 2048)
+        steps = max(steps, period.num_steps, 1000 if isinstance(period, EnvironmentEpisodes) else 0)
     try:
         manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=3))
     except CoachError as error:
@@ -67,6 +70,6 @@ def test_starts_and_trains(name, tmp_path):
             raise
         pytest.skip(str(error))
     manager.heatup(EnvironmentSteps(min(300, manager.heatup_steps.num_steps)))
-    manager.train_and_act(EnvironmentSteps(max(600, period.num_steps)))
+    manager.train_and_act(EnvironmentSteps(steps))
     manager.close()
-    assert manager.get_agent().training_iteration > 0
+    assert all(level.agent.training_iteration > 0 for level in manager.level_managers)

@@ -38,6 +38,7 @@ from rl_coach.utilities.requirements import check, check_arguments, constraints_
 from rl_coach.utils import CoachError
 
 MAIN = "agent_params.network_wrappers['main']"
+EMBEDDER = f"{MAIN}.input_embedders_parameters['observation']"
 
 
 def graph_of(agent: AgentParameters) -> BasicRLGraphManager:
@@ -80,7 +81,11 @@ def put(graph: BasicRLGraphManager, path: str, value: object) -> None:
         (f"{MAIN}.heads_parameters[0].num_output_head_copies", 0, "a whole number from 1"),
         (f"{MAIN}.middleware_parameters.scheme", [Dense(64), Dense(0)], "a whole number from 1"),
         (f"{MAIN}.middleware_parameters.dropout_rate", 1, "a number from 0 below 1"),
-        (f"{MAIN}.input_embedders_parameters['observation'].activation_function", 3, "a text or None"),
+        (f"{EMBEDDER}.activation_function", 3, "a text or None"),
+        (f"{EMBEDDER}.input_rescaling", {"vector": None}, "a dictionary by kind of input, each value a number above 0"),
+        (f"{EMBEDDER}.input_rescaling", {"vector": 0}, "each value a number above 0"),
+        (f"{EMBEDDER}.input_offset", {"vector": [1]}, "a dictionary by kind of input, each value a number"),
+        (f"{EMBEDDER}.input_offset", 0.5, "a dictionary by kind of input"),
         ("agent_params.exploration.epsilon_schedule", 0.1, "a schedule of numbers from 0 to 1, such as LinearSchedule"),
         ("agent_params.exploration.epsilon_schedule", LinearSchedule(1.5, 0.1, 100), "a schedule of numbers from 0 to"),
         ("agent_params.exploration.evaluation_epsilon", 2, "a number from 0 to 1"),

@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from rl_coach.agents.ddpg_agent import DDPGAgentParameters
+from rl_coach.agents.drq_agent import ENCODER, DrQv2AgentParameters, trunk
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
 from rl_coach.agents.td3_bc_agent import TD3BCAgentParameters
 from rl_coach.agents.wolpertinger_agent import WolpertingerAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.architectures.layers import Dense
+from rl_coach.architectures.hypersphere import LerpBlock, SphereEmbedding, SphereOutput
+from rl_coach.architectures.layers import Conv2d, Dense
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme, MiddlewareScheme
 from rl_coach.core_types import TrainingSteps
 from rl_coach.exploration_policies.state_dependent_noise import StateDependentNoiseParameters
 from rl_coach.filters.action import BoxDiscretization
-from rl_coach.filters.filter import OutputFilter
+from rl_coach.filters.filter import InputFilter, OutputFilter
+from rl_coach.filters.observation.observation_squeeze_filter import ObservationSqueezeFilter
+from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
+from rl_coach.filters.reward.reward_return_scaling_filter import RewardReturnScalingFilter
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.schedules import ConstantSchedule
 from tests.zoo.environments import SmallEnvironment, Target
@@ -123,6 +128,35 @@ def crossq() -> AgentParameters:
     return agent
 
 
+def simba_v2(units: int = 16) -> AgentParameters:
+    agent = maximum_entropy(num_atoms=31, scheme=[SphereEmbedding(units), LerpBlock()], dense_layer=SphereOutput)
+    policy = agent.network_wrappers["policy"]
+    policy.input_embedders_parameters["observation"].scheme = EmbedderScheme.Empty
+    policy.middleware_parameters.scheme = [SphereEmbedding(units), LerpBlock()]
+    policy.middleware_parameters.activation_function = "none"
+    policy.heads_parameters[0].dense_layer = SphereOutput
+    agent.input_filter = InputFilter()
+    agent.input_filter.add_reward_filter("scale", RewardReturnScalingFilter(discount=agent.algorithm.discount))
+    return agent
+
+
+def drq() -> AgentParameters:
+    """DrQ-v2 for small pictures in stacks."""
+    agent = DrQv2AgentParameters()
+    for network in agent.network_wrappers.values():
+        network.batch_size, network.learning_rate = 8, 0.001
+        embedder = network.input_embedders_parameters["observation"]
+        rest = embedder.scheme[len(ENCODER) : -len(trunk(1))]
+        embedder.scheme = [Conv2d(4, 3, 2), Conv2d(4, 3, 2), *rest, *trunk(8)]
+        network.middleware_parameters.scheme = [Dense(16)]
+    agent.algorithm.image_shift = 2
+    agent.memory.max_size = (MemoryGranularity.Transitions, 500)
+    agent.input_filter = InputFilter()
+    agent.input_filter.add_observation_filter("observation", "squeeze", ObservationSqueezeFilter())
+    agent.input_filter.add_observation_filter("observation", "stack", ObservationStackingFilter(3))
+    return agent
+
+
 def with_state_dependent_noise(agent: AgentParameters, scale: float = 0.3) -> AgentParameters:
     agent.exploration = StateDependentNoiseParameters(agent)
     agent.exploration.scale = scale
@@ -142,4 +176,5 @@ CONTINUOUS_PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEn
     "droq": (droq, Target, 400, -2.5),
     "tqc": (tqc, Target, 400, -2.5),
     "crossq": (crossq, Target, 400, -2.5),
+    "simba_v2": (simba_v2, Target, 400, -2.5),
 }

@@ -9,6 +9,7 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingS
 from rl_coach.environments.environment import EnvironmentParameters
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from rl_coach.utilities.requirements import settings_below
 from tests.frameworks import FRAMEWORK
 from tests.zoo.agents import CountingAgentParameters
 from tests.zoo.environments import CountingEnvironmentParameters, SmallEnvironment, SmallEnvironmentParameters
@@ -61,6 +62,11 @@ def graph(
         agent, environment_parameters, schedule_parameters or schedule(100, heatup=40), visualization
     )
     return manager.create_graph(TaskParameters(framework, experiment_path=str(directory), seed=seed, **task))
+
+
+def agents_parameters(manager: Any) -> list[AgentParameters]:
+    """Those of all agents of a graph that may not have been created: one, levels, or several by name."""
+    return [one for _, one in settings_below(manager) if isinstance(one, AgentParameters)]
 
 
 def counting_graph(directory: Any, schedule_parameters: ScheduleParameters, **settings: Any) -> BasicRLGraphManager:

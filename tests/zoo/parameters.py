@@ -26,6 +26,7 @@ from rl_coach.agents.pqn_agent import PQNAgentParameters
 from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgentParameters
 from rl_coach.agents.rainbow_dqn_agent import RainbowDQNAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
+from rl_coach.agents.trpo_agent import TRPOAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
 from rl_coach.architectures.layers import Dense, LayerNorm
@@ -286,6 +287,14 @@ def ppo() -> AgentParameters:
     return agent
 
 
+def trpo() -> AgentParameters:
+    agent = shrink(TRPOAgentParameters())
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(64)
+    agent.algorithm.discount = 0.5
+    agent.algorithm.max_kl_divergence = 0.1
+    return agent
+
+
 def acer() -> AgentParameters:
     return shrink(ACERAgentParameters())
 
@@ -323,6 +332,7 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "actor_critic": (actor_critic, Bandit, 600, 9.5),
     "impala": (impala, Bandit, 600, 9.5),
     "clipped_ppo": (clipped_ppo, Bandit, 640, 9.5),
+    "trpo": (trpo, Bandit, 640, 9.5),
     "soft_actor_critic": (soft_actor_critic, Target, 400, -2.5),
     **CONTINUOUS_PROBLEMS,
 }

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
+from rl_coach.agents.dqfd_agent import DQfDAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.gail_agent import GAILAgentParameters
 from rl_coach.agents.td3_exp_agent import (
     RandomAgentParameters,
     TD3ExplorationAgentParameters,
@@ -25,10 +27,12 @@ from rl_coach.filters.observation.observation_normalization_filter import Observ
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
+from rl_coach.presets.CartPole_DQfD import agent_params as of_cart_pole_dqfd
+from rl_coach.presets.CartPole_GAIL import agent_params as of_cart_pole_gail
 from rl_coach.schedules import LinearSchedule
 from tests.frameworks import FRAMEWORK
 from tests.zoo import parameters
-from tests.zoo.continuous import exploring, with_state_dependent_noise
+from tests.zoo.continuous import drq, exploring, with_state_dependent_noise
 from tests.zoo.environments import Bandit, Target
 from tests.zoo.graphs import schedule
 
@@ -170,6 +174,22 @@ def _a2c() -> AgentParameters:
     return agent
 
 
+def _gail() -> AgentParameters:
+    agent = parameters.shrink(GAILAgentParameters())
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(64)
+    agent.algorithm.optimization_epochs = 4
+    agent.memory.load_memory_from_file_path = of_cart_pole_gail.memory.load_memory_from_file_path
+    return agent
+
+
+def _dqfd() -> AgentParameters:
+    agent = parameters.dqn(DQfDAgentParameters())
+    agent.algorithm.pretraining_updates = 50
+    agent.algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(20)
+    agent.memory.load_memory_from_file_path = of_cart_pole_dqfd.memory.load_memory_from_file_path
+    return agent
+
+
 _LEVELS = {Bandit: "CartPole-v1", Target: "Pendulum-v1"}
 # every agent, with one of its settings
 AGENTS: dict[str, tuple[Any, str, int]] = {
@@ -180,8 +200,12 @@ AGENTS: dict[str, tuple[Any, str, int]] = {
     "impala with an LSTM": (recurrent_impala, "CartPole-v1", 2),
     "acer": (parameters.acer, "CartPole-v1", 1),
     "ppo": (parameters.ppo, "Pendulum-v1", 1),
+    "trpo of continuous actions": (parameters.trpo, "Pendulum-v1", 2),
     "ppo with an LSTM": (parameters.recurrent_penalized_ppo, "CartPole-v1", 2),
+    "dqfd": (_dqfd, "CartPole-v1", 1),
+    "gail": (_gail, "CartPole-v1", 2),
     "categorical with an LSTM": (_recurrent_categorical, "CartPole-v1", 1),
+    "drq": (drq, "rl_coach.environments.toy_problems.pendulum_pixels:PendulumPixels", 1),
     "td3 at random": (lambda: exploring(RandomAgentParameters), "Pendulum-v1", 1),
     "td3 beside novelty": (lambda: exploring(TD3ExplorationAgentParameters), "Pendulum-v1", 1),
     "td3 by novelty": (lambda: exploring(TD3IntrinsicRewardAgentParameters), "Pendulum-v1", 1),

@@ -166,32 +166,55 @@ def run_split(
     """
     name = uuid.uuid4().hex
     graphs = [_graph(redis, name, make_agent(), environment, schedule_parameters) for _ in range(1 + players)]
-    run, store = SplitRun(graphs[0], graphs[1:]), _store(redis, name)
+    run = SplitRun(graphs[0], graphs[1:])
+    run.player = run_graphs(redis, name, directory, run.trainer, run.workers, seed, num_workers)
+    return run
+
+
+def run_graphs(
+    redis: EmbeddedRedis,
+    name: str,
+    directory: Any,
+    trainer: Any,
+    workers: list[Any],
+    seed: int = 1,
+    num_workers: int = 1,
+) -> list[RolloutWorker]:
+    """Have graphs train as a trainer, in this thread, and as its workers, each in another.
+
+    :param name: the run's
+    :param num_workers: that the trainer expects
+    :return: the workers, in the order in which they ended
+    """
+    ended: list[RolloutWorker] = []
     failures: list[BaseException] = []
 
     def play(number: int) -> None:
         task = TaskParameters(experiment_path=str(directory / f"worker-{number}"), seed=seed + number)
         try:
-            run.player.append(
-                rollout_worker(
-                    run.workers[number], _store(redis, name), 1, task, name=f"worker-{number}", limits=_LIMITS
-                )
+            ended.append(
+                rollout_worker(workers[number], _store(redis, name), 1, task, name=f"worker-{number}", limits=_LIMITS)
             )
         except BaseException as error:
             failures.append(error)
-            run.trainer.stop_signals.ask(signal.SIGTERM)  # nobody plays for it any more
+            trainer.stop_signals.ask(signal.SIGTERM)  # nobody plays for it any more
             raise
 
-    threads = [threading.Thread(target=play, args=(number,), daemon=True) for number in range(players)]
+    threads = [threading.Thread(target=play, args=(number,), daemon=True) for number in range(len(workers))]
     for thread in threads:
         thread.start()
     task = TaskParameters(FRAMEWORK, experiment_path=str(directory / "trainer"), seed=seed)
     with contextlib.suppress(SystemExit):
-        training_worker(run.trainer, task, store, num_workers=num_workers)
+        training_worker(trainer, task, _store(redis, name), num_workers=num_workers)
     for thread in threads:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads) and not failures, failures
-    return run
+    return ended
+
+
+def backend_of(redis: EmbeddedRedis, run: str) -> RedisPubSubMemoryBackendParameters:
+    """Where the memories of a run's agents find Redis."""
+    return RedisPubSubMemoryBackendParameters("127.0.0.1", redis.port, run, {"redis_password": redis.password})
 
 
 def _graph(
@@ -199,8 +222,7 @@ def _graph(
 ) -> RecordedGraph:
     is_small = isinstance(environment, type) and issubclass(environment, SmallEnvironment)
     parameters = SmallEnvironmentParameters(environment) if is_small else environment()
-    backend = RedisPubSubMemoryBackendParameters("127.0.0.1", redis.port, run, {"redis_password": redis.password})
-    agent.memory.register_var("memory_backend_params", backend)
+    agent.memory.register_var("memory_backend_params", backend_of(redis, run))
     shown = VisualizationParameters(dump_parameters_documentation=False, dump_csv=False)
     return RecordedGraph(agent, parameters, schedule_parameters, shown)
 

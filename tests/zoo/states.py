@@ -51,5 +51,10 @@ def _same(one: Any, other: Any) -> bool:
 def rows(directory: pathlib.Path) -> list[dict[str, str]]:
     """The agent's CSV without the wall clock."""
     (path,) = directory.glob("*.csv")
+    return rows_of(path)
+
+
+def rows_of(path: pathlib.Path) -> list[dict[str, str]]:
+    """One CSV without the wall clock."""
     with open(path, encoding="utf-8", newline="") as file:
         return [{name: cell for name, cell in row.items() if name != "Wall-Clock Time"} for row in csv.DictReader(file)]

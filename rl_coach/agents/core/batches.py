@@ -250,46 +250,12 @@ class MixedBatches(BatchSource):
 
 def _joined(parts: Sequence[Batch]) -> Batch:
     """A batch of all rows, with the number of the part that each comes from in info column ``batch_source``."""
-    lengths = [len(part) for part in parts]
     if any(part.state_columns.keys() != parts[0].state_columns.keys() for part in parts):
         found = [sorted(part.state_columns) for part in parts]
         raise CoachError(f"the sources of a mixture have different observations: {found}")
     if any(_SOURCE in part.info_columns for part in parts):
         raise CoachError("a mixture cannot contain another mixture: give all sources and their shares to one")
 
-    def joined(columns: list[Any]) -> np.ndarray:
-        return np.concatenate(columns)
-
-    def states(columns: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        return {name: joined([one[name] for one in columns]) for name in columns[0]}
-
-    def if_all_have(columns: list[Any]) -> np.ndarray | None:
-        return None if any(column is None for column in columns) else joined(columns)
-
-    names = dict.fromkeys(name for part in parts for name in part.info_columns)
-    info = {name: joined(_filled([part.info_columns.get(name) for part in parts], lengths, name)) for name in names}
-    info[_SOURCE] = np.repeat(np.arange(len(parts)), lengths)
-    return Batch.from_columns(
-        states([part.state_columns for part in parts]),
-        joined([part.action_column for part in parts]),
-        joined([part.reward_column for part in parts]),
-        joined([part.game_over_column for part in parts]),
-        states([part.next_state_columns for part in parts]),
-        joined([part.terminated_column for part in parts]),
-        if_all_have([part.return_column for part in parts]),
-        if_all_have([part.goal_column for part in parts]),
-        info,
-        None if all(part.n_step_column is None for part in parts) else joined([part.n_steps() for part in parts]),
-    )
-
-
-def _filled(columns: list[np.ndarray | None], lengths: list[int], name: str) -> list[np.ndarray]:
-    """The columns of one name, with a column of placeholders for each part that has none."""
-    example = next(column for column in columns if column is not None)
-    value: Any = np.nan if example.dtype.kind in "fc" else None if example.dtype.kind == "O" else 0
-    if name == "weight":
-        value = 1
-    return [
-        np.full((length, *example.shape[1:]), value, example.dtype) if column is None else column
-        for column, length in zip(columns, lengths)
-    ]
+    batch = Batch.joined(parts)
+    batch.info_columns[_SOURCE] = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    return batch

@@ -75,15 +75,18 @@ class EpochLearning(PhaseLearning):
             self._update_loop.close_phase()
         return loss
 
-    def make_epochs(self, columns: Columns, epochs: int, most: int | None = None, **alone: Any) -> float:
+    def make_epochs(
+        self, columns: Columns, epochs: int, most: int | None = None, size: int | None = None, **alone: Any
+    ) -> float:
         """All minibatches of some epochs in one compiled call. A recurrent network's are of whole sequences.
 
         :param columns: [N, ...] by name
         :param most: the epochs for which the call is compiled; as many as are made if not given
+        :param size: rows of a minibatch; those of the settings if not given
         :param alone: the network that learns and its signals, if others do not learn; see ``UpdateLoop.update_alone``
         :return: the mean loss
         """
-        how = self.minibatches(columns, epochs, most or epochs, self._update_loop.batch_size)
+        how = self.minibatches(columns, epochs, most or epochs, size or self._update_loop.batch_size)
         how["training_step"] = self._phases.clock.updates
         self._phases.clock.minibatches += int(how["count"])
         result = self._update_loop.update_alone(**alone, **how) if alone else self._update_loop.update(**how)

@@ -22,6 +22,18 @@ _MOST_STEPS_AHEAD = 256
 
 
 @dataclass
+class EnvironmentPlayed:
+    """What was played in an environment in which several agents act.
+
+    :param steps: of the environment, whoever acted
+    :param rewards: the run's reward of each episode that ended in them
+    """
+
+    steps: int = 0
+    rewards: list[float] = field(default_factory=list)
+
+
+@dataclass
 class Played:
     """Steps that another process has played for an agent, as they arrive.
 
@@ -32,6 +44,8 @@ class Played:
     :param filters: by the agent's attribute, what its filters' statistics have gathered since the last time
     :param stretches: what the agent needs to learn from each episode beside its transitions, if it needs anything
     :param priorities: [N] the transitions' first priorities, from the process that played; None if it gives none
+    :param environment: the steps and episodes of the environment that nobody has told of yet; None where the agent
+        acts alone, so that they are its own
     """
 
     steps: int
@@ -41,6 +55,7 @@ class Played:
     filters: dict[str, Any] = field(default_factory=dict)
     stretches: list[dict[str, Any]] = field(default_factory=list)
     priorities: np.ndarray | None = None
+    environment: EnvironmentPlayed | None = None
 
 
 class Experience:

@@ -22,13 +22,14 @@ class FiniteWatch:
     def __init__(self) -> None:
         self.source: str | None = None
 
-    def look(self, response: EnvResponse, filtered: EnvResponse, step: int, episode: int) -> None:
+    def look(self, response: EnvResponse, filtered: EnvResponse, step: int, episode: int, action: Any = None) -> None:
         """Look at a step of an episode.
 
         :param response: the environment's answer
         :param filtered: what the agent's input filter made of it
         :param step: the number of the step within the episode
         :param episode: the number of the episode
+        :param action: what the environment answers; None at the start of an episode
         """
         if self.source is not None:
             return
@@ -42,6 +43,8 @@ class FiniteWatch:
         if math.isfinite(sum(squares)) and (math.isfinite(reward) if type(reward) is float else _is_finite(reward)):
             return
         when = f"in step {step} of episode {episode}"
+        if isinstance(action, np.ndarray) and not _is_finite(action):
+            self.source = f"the action that the network chose {when} has {_first_of(action)}: {ADVICE}"
         self.compare(response.next_state, filtered.next_state, "input filter", when)
         if self.source is None and not _is_finite(reward):
             gave = "input filter made of a finite one" if _is_finite(response.reward) else "environment gave"

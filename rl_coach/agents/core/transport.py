@@ -7,15 +7,15 @@ from typing import Any, Mapping
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeReport
-from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.experience import EnvironmentPlayed, Played
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.core_types import RunPhase
 from rl_coach.memories.backend.wire import UNREADABLE, Chunk, ChunkError
-from rl_coach.utilities.sound_values import is_finite
+from rl_coach.utilities.sound_values import is_count, is_finite
 
 FILTERS = ("input_filter", "output_filter", "pre_network_filter")
 """The filters of an agent, by the names of its attributes."""
-_ABOUT = {"reports", "stretches", "filters", "priorities", "waited"}
+_ABOUT = {"reports", "stretches", "filters", "priorities", "waited", "environment"}
 
 
 def about_played(
@@ -23,6 +23,7 @@ def about_played(
     stretches: list[dict[str, Any]],
     filters: dict[str, Any],
     priorities: np.ndarray | None = None,
+    environment: EnvironmentPlayed | None = None,
 ) -> dict[str, Any]:
     """Reports and statistics that go with a chunk beside its transitions, as plain data.
 
@@ -30,8 +31,11 @@ def about_played(
     :param stretches: what the agent needs to know of each episode that is sent; see ``Played``
     :param filters: statistics that were gathered, by the agent's attribute
     :param priorities: [N] of the transitions; None leaves them to the trainer's memory
+    :param environment: of an environment in which several agents act; None where one does
     """
-    given = {} if priorities is None else {"priorities": np.asarray(priorities, np.float32)}
+    given: dict[str, Any] = {} if priorities is None else {"priorities": np.asarray(priorities, np.float32)}
+    if environment is not None:
+        given["environment"] = [environment.steps, np.asarray(environment.rewards, np.float64)]
     return {
         "reports": [
             [report.phase.name, report.length, _number(report.reward), _number(report.shaped_reward), report.signals]
@@ -65,7 +69,10 @@ def played_in(chunk: Chunk) -> Played:
         if not (isinstance(waited, float) and 0.0 <= waited <= 1.0):
             raise ChunkError("garbage", f"a share of {str(waited)[:40]!r}")
         priorities = _priorities(about["priorities"]) if "priorities" in about else None
-        return Played(chunk.steps, chunk.episode_lengths, chunk.columns, reports, filters, stretches, priorities)
+        environment = _environment(*about["environment"]) if "environment" in about else None
+        return Played(
+            chunk.steps, chunk.episode_lengths, chunk.columns, reports, filters, stretches, priorities, environment
+        )
     except UNREADABLE as error:
         if isinstance(error, ChunkError):
             raise
@@ -78,6 +85,12 @@ def _report(phase: str, length: int, reward: Any, shaped_reward: Any, signals: d
         for name, columns in _of_kind(dict, signals).items()
     }
     return EpisodeReport(RunPhase[phase], length, reward, shaped_reward, samples)
+
+
+def _environment(steps: Any, rewards: Any) -> EnvironmentPlayed:
+    if not is_count(steps) or np.ndim(_of_kind(np.ndarray, rewards)) != 1 or not is_finite(rewards):
+        raise ChunkError("garbage", f"{str(steps)[:40]} steps and {str(rewards)[:40]} of an environment")
+    return EnvironmentPlayed(steps, rewards.astype(np.float64).tolist())
 
 
 def _samples(column: Any) -> np.ndarray:

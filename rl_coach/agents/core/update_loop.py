@@ -294,14 +294,18 @@ class UpdateLoop:
     def update_alone(
         self, name: str, columns: dict[str, np.ndarray], signal_names: Sequence[str], **how: Any
     ) -> LearningResult:
-        """As ``update``, with one network learning. The compiled call is the same for each.
+        """As ``update``, with one network learning. The compiled call is the same for each network of a stage.
 
         :param name: the network that learns; the others stay bit for bit as they are
         :param signal_names: the signals of the rule that tell of it, which alone are logged
         :return: its losses, gradients and signals
         """
-        how["learning"] = {one: [one == name] * how.get("num_updates", 1) for one in self._networks}
-        result = self.learner.train(columns, self._rules.learning_scalars(), **how).part(name, signal_names)
+        stages = tuple(stage for stage in self.learner.step.stages if name in stage.networks)
+        taught = [one for stage in stages for one in stage.networks]
+        if taught != [name]:
+            how["learning"] = {one: [one == name] * how.get("num_updates", 1) for one in self._networks}
+        result = self.learner.train(columns, self._rules.learning_scalars(), stages=stages, **how)
+        result = result.part(name, signal_names)
         self._signals.add_learning(result)
         self._signals.loss.add_sample(LazyArray(lambda: result.losses[name]))
         self._signals.gradients.add_sample(LazyArray(lambda: result.gradient_norms[name]))

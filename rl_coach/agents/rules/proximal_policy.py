@@ -115,7 +115,7 @@ def ppo_rule(
         objective = ratio * advantages if epsilon is None else clipped_objective(ops, ratio, advantages, epsilon)
         policy_loss = -weighted_mean(ops, objective, batch.weights)
         mean_entropy = weighted_mean(ops, entropy(ops, policy), batch.weights)
-        old = masked(ops, _behaviour(ops, batch), mask)
+        old = masked(ops, behaviour_policy(ops, batch), mask)
         divergence = weighted_mean(ops, kl_divergence(ops, old, policy), batch.weights)
         loss = policy_loss - beta_entropy * mean_entropy
         if excess_penalty is not None:
@@ -134,8 +134,8 @@ def ppo_rule(
     return rule
 
 
-def _behaviour(ops: Any, batch: LearningBatch) -> dict[str, Any]:
-    """The outputs of the policy that played."""
+def behaviour_policy(ops: Any, batch: LearningBatch) -> dict[str, Any]:
+    """The outputs of the policy that played, from the columns that ``ppo_rule`` names."""
     prefix = "behaviour_"
     names = ("probabilities", "mean", "standard_deviation")
     old = {name: batch.extra[prefix + name] for name in names if prefix + name in batch.extra}

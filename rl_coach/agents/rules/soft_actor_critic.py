@@ -1,16 +1,18 @@
 """Updates of soft actor-critic: with a value network, and without one (Haarnoja et al. 2018b) and what followed.
 
-The second update is that of SAC with a learned temperature, and by its settings that of TQC, REDQ, DroQ and CrossQ.
+The second update is that of SAC with a learned temperature, and by its settings that of TQC, REDQ, DroQ, CrossQ and
+SimbaV2.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
+from rl_coach.agents.rules.categorical_dqn import projected
 from rl_coach.architectures.policies import gaussian_log_probability
 from rl_coach.architectures.update import (
     LearningBatch,
@@ -21,6 +23,7 @@ from rl_coach.architectures.update import (
     UpdateRule,
     assert_rank,
     huber,
+    select_rows,
     weighted_mean,
 )
 
@@ -106,6 +109,8 @@ class MaximumEntropySettings:
     :param dropped_quantiles: number of the largest quantiles, for each critic, that targets leave out
     :param has_target: the critics have a target network; otherwise both batches go through them as one
     :param has_subset: ``extra['critics']`` [B, N] of 0 and 1 says which critics' smallest value is the target
+    :param support: the smallest and the largest of the returns that critics give a distribution over, and their number;
+        None if they give none
     """
 
     temperature: float | None
@@ -114,6 +119,7 @@ class MaximumEntropySettings:
     dropped_quantiles: int = 0
     has_target: bool = True
     has_subset: bool = False
+    support: tuple[float, float, int] | None = None
 
 
 def maximum_entropy_stages(settings: MaximumEntropySettings) -> Stages:
@@ -123,18 +129,24 @@ def maximum_entropy_stages(settings: MaximumEntropySettings) -> Stages:
     ``extra['noise']`` and ``extra['next_noise']`` are [B, A], standard normal.
     """
     learned = ("policy",) if settings.temperature is not None else ("policy", "temperature")
-    return Stage(("q",), maximum_entropy_critic_rule(settings)), Stage(learned, maximum_entropy_policy_rule(settings))
+    critic_rule = maximum_entropy_critic_rule if settings.support is None else categorical_critic_rule
+    return Stage(("q",), critic_rule(settings)), Stage(learned, maximum_entropy_policy_rule(settings))
 
 
-def maximum_entropy_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
-    """The loss of the critics (Haarnoja et al. 2018b, equation 5)."""
+def maximum_entropy_critic_rule(
+    settings: MaximumEntropySettings, sample: Callable[[Any, dict[str, Any], Any], tuple[Any, Any]] = squashed_sample
+) -> UpdateRule:
+    """The loss of the critics (Haarnoja et al. 2018b, equation 5).
+
+    :param sample: draws the next action from the policy, see ``squashed_sample``
+    """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         noise = batch.extra.get("next_noise")
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
         assert_rank(2, actions=batch.actions, next_noise=noise)
         policy = networks["policy"].online(batch.next_states)[0]
-        next_actions, next_log_density = squashed_sample(ops, policy, noise)
+        next_actions, next_log_density = sample(ops, policy, noise)
         quantiles, next_quantiles = _quantiles(ops, networks["q"], batch, next_actions, settings.has_target)
         temperature = _temperature(ops, networks, settings)
         soft_t = _bootstrap_atoms(ops, next_quantiles, batch, settings) - temperature * next_log_density[:, None]
@@ -143,6 +155,34 @@ def maximum_entropy_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
         q = ops.mean(quantiles[:, 0], axis=-1)
         signals = {"Q Loss": loss, "Q": weighted_mean(ops, q, batch.weights)}
         return Update({"q": loss}, errors=q - ops.mean(targets, axis=-1), signals=signals)
+
+    return rule
+
+
+def categorical_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
+    """The cross-entropy of the distribution of r + discount (Z - temperature log pi), projected onto the support, and
+    that of each critic, added up. Z is the target critic's that has the smallest mean (Lee et al. 2025)."""
+    assert settings.support is not None
+    support = np.linspace(*settings.support).astype(np.float32)
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        noise = batch.extra.get("next_noise")
+        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+        assert_rank(2, actions=batch.actions, next_noise=noise)
+        next_actions, next_log_density = squashed_sample(ops, networks["policy"].online(batch.next_states)[0], noise)
+        z_t = networks["q"].target({**batch.next_states, "action": next_actions})[0]
+        smallest = ops.argmax(-z_t["quantiles"][..., 0], axis=-1)  # [B]
+        probabilities = ops.exp(select_rows(ops, z_t["log_distribution"], smallest))  # [B, atoms]
+        entropy_bonus = _temperature(ops, networks, settings) * next_log_density[:, None]
+        soft_t = ops.convert_to_tensor(support)[None] - entropy_bonus
+        returns = batch.rewards[:, None] + batch.discounts[:, None] * soft_t
+        target = ops.stop_gradient(projected(ops, returns, probabilities, support))
+        z_tm1 = networks["q"].online({**batch.states, "action": batch.actions})[0]
+        losses = -ops.sum(target[:, None] * z_tm1["log_distribution"], axis=(1, 2))
+        loss = weighted_mean(ops, losses, batch.weights)
+        q = z_tm1["q1"]
+        signals = {"Q Loss": loss, "Q": weighted_mean(ops, q, batch.weights)}
+        return Update({"q": loss}, errors=q - ops.sum(target * support, axis=-1), signals=signals)
 
     return rule
 

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from rl_coach.architectures.initializers import Constant, Initializer, UniformFanIn
+from rl_coach.architectures.initializers import Constant, Initializer, UniformFanIn, UnitColumns
 from rl_coach.architectures.layers import NORM_EPSILON, NORM_MOMENTUM, Layers, LayerSettings, renormalized
 
 
@@ -29,6 +29,9 @@ class KerasLayers(Layers):
         return keras.layers.Dense(
             int(units), kernel_initializer=self.kernel(kernel), bias_initializer=self.bias(x.shape[-1], bias)
         )(x)
+
+    def unit_dense(self, x: Any, units: int) -> Any:
+        return UnitDense(int(units), self.rng)(x)
 
     def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
         bias = self.bias(size * size * x.shape[-1])
@@ -67,6 +70,21 @@ class TrainedRow(keras.layers.Layer):
 
     def call(self, x: Any) -> Any:
         return self.function(self.row) + ops.zeros_like(x[:, :1])
+
+
+class UnitDense(keras.layers.Layer):
+    """The layer of ``Layers.unit_dense``; the training step keeps the columns of its kernel at norm 1."""
+
+    def __init__(self, units: int, rng: np.random.Generator):
+        super().__init__()
+        self.units = units
+        self.rng = rng
+
+    def build(self, input_shape: tuple) -> None:
+        self.kernel = self.add_weight((int(input_shape[-1]), self.units), UnitColumns(self.rng), name="kernel")
+
+    def call(self, x: Any) -> Any:
+        return ops.matmul(x, self.kernel)
 
 
 class BatchRenormalization(keras.layers.Layer):

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from rl_coach.architectures.keras_components.layers import KerasLayers, LSTMSequences, NoisyDense
+from rl_coach.architectures.keras_components.layers import KerasLayers, LSTMSequences, NoisyDense, UnitDense
 from rl_coach.architectures.network_function import Outputs
 from rl_coach.architectures.network_structure import StructuredNetwork
 from rl_coach.base_parameters import NetworkParameters
@@ -31,6 +31,12 @@ class KerasNetwork(StructuredNetwork):
         self._lstm_layers = [layer for layer in layers if isinstance(layer, LSTMSequences)]
         self._noisy_layers = [layer for layer in layers if isinstance(layer, NoisyDense)]
         self._weights = self.model.trainable_variables
+        unit_kernels = {id(layer.kernel) for layer in layers if isinstance(layer, UnitDense)}
+        self.unit_columns = [index for index, weight in enumerate(self._weights) if id(weight) in unit_kernels]
+        convolutions = {
+            id(v) for one in layers if isinstance(one, keras.layers.Conv2D) for v in one.trainable_variables
+        }
+        self.convolution_weights = [index for index, weight in enumerate(self._weights) if id(weight) in convolutions]
         self._buffers = [v for v in self.model.variables if not any(v is w for w in self._weights)]
         noise = {id(buffer) for layer in self._noisy_layers for buffer in (layer.noise_in, layer.noise_out)}
         floats = [buffer for buffer in self._buffers if keras.backend.is_float_dtype(buffer.dtype)]

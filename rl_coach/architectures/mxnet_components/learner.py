@@ -15,6 +15,7 @@ from rl_coach.architectures.packing import Packing
 from rl_coach.architectures.update import TrainingStep
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.core_types import GradientClippingMethod
+from rl_coach.utils import CoachError
 
 LEARNED = ("weights", "slots")
 
@@ -93,6 +94,10 @@ class MXNetLearner(Learner):
     networks: dict[str, MXNetNetworkState]
 
     def __init__(self, step: TrainingStep, networks: dict[str, MXNetNetworkState], published: tuple[str, ...] = ()):
+        if any(stage.move for stage in step.stages):
+            raise CoachError("the update needs second derivatives, which MXNet lacks: use -f tensorflow or -f jax")
+        if any(stage.shared_convolutions for stage in step.stages):
+            raise CoachError("networks share no convolutions on MXNet: use -f tensorflow or -f jax")
         super().__init__(ops, VectorStep(step), networks)  # all weights cost the same to read
 
     def _gradients(self, function: Callable, weights: dict[str, Any]) -> tuple[dict[str, Any], Any]:

@@ -5,6 +5,7 @@ from rl_coach.filters.reward.reward_ewma_normalization_filter import RewardEwmaN
 from rl_coach.filters.reward.reward_filter import RewardFilter
 from rl_coach.filters.reward.reward_normalization_filter import RewardNormalizationFilter
 from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
+from rl_coach.filters.reward.reward_return_scaling_filter import RewardReturnScalingFilter
 
 __all__ = [
     "RewardClippingFilter",
@@ -12,4 +13,5 @@ __all__ = [
     "RewardFilter",
     "RewardNormalizationFilter",
     "RewardRescaleFilter",
+    "RewardReturnScalingFilter",
 ]

@@ -99,23 +99,29 @@ def reason_of(error: BaseException) -> str:
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
+def of_agent(name: str, agent: str) -> str:
+    """The name of an agent's own key or document. :param agent: empty for the only one of a run"""
+    return f"{name}:{agent}" if agent else name
+
+
 class Keys:
     """Names of a run's keys in Redis. The braces keep all of them on one node of a Redis cluster.
 
     :param run: the run's id
+    :param agent: the agent whose stream it is; empty for the only one of a run
     """
 
     GROUP = "trainer"
 
-    def __init__(self, run: str):
+    def __init__(self, run: str, agent: str = ""):
         prefix = f"coach:{{{run}}}"
         self.prefix = prefix
-        self.experience = f"{prefix}:experience"
-        self.state = f"{prefix}:state"
-        self.taken = f"{prefix}:taken"
+        self.experience = of_agent(f"{prefix}:experience", agent)
+        self.state = of_agent(f"{prefix}:state", agent)
+        self.taken = of_agent(f"{prefix}:taken", agent)
 
     def document(self, name: str) -> str:
-        """Key of a document, ``'policy'`` or ``'blueprint'``."""
+        """Key of a document, such as ``'policy'`` or ``'blueprint'``."""
         return f"{self.prefix}:{name}"
 
     def worker(self, name: str) -> str:

@@ -11,7 +11,7 @@ import dataclasses
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from rl_coach.core_types import PlayUnit, RunPhase
 from rl_coach.memories.backend.connection import Connection, Keys, reason_of
@@ -42,7 +42,7 @@ class RunState:
     :param phase: the name of the phase that workers play in
     :param left: number of steps that are still needed with this policy; None for no limit
     :param unit: the name of a ``PlayUnit`` that ``left`` counts instead
-    :param resend: when this changes, workers send all unacknowledged chunks again
+    :param resend: when this or the incarnation changes, workers send all unacknowledged chunks again
     :param beat: changes continuously while the trainer is alive
     :param is_over: the run has ended
     """
@@ -78,9 +78,9 @@ _STATE = {
     "left": lambda left: left is None or is_count(left), "unit": PlayUnit.__members__.__contains__,
     "resend": is_count, "beat": is_count, "is_over": lambda value: isinstance(value, bool),
 }  # fmt: skip
-WAITING, PLAYING = "waiting", "playing"
+_PHASES_OF_WORKERS = {phase.name for phase in (RunPhase.WAITING, RunPhase.HEATUP, RunPhase.TRAIN)}
 _REPORT = {
-    "state": (WAITING, PLAYING).__contains__, "rate": lambda rate: is_finite(rate) and rate >= 0, "steps": is_count,
+    "phase": _PHASES_OF_WORKERS.__contains__, "rate": lambda rate: is_finite(rate) and rate >= 0, "steps": is_count,
     "acknowledged": is_count, "outstanding": is_count, "life": is_text, "pid": is_count,
 }  # fmt: skip
 
@@ -102,16 +102,17 @@ class WorkerLink:
     :param name: the worker's
     :param life: tells this start of the worker from others
     :param window: chunks that may be on their way
+    :param agent: the agent whose stream it is; empty for the only one of a run
     """
 
-    def __init__(self, connection: Connection, run: str, name: str, life: str, window: int):
+    def __init__(self, connection: Connection, run: str, name: str, life: str, window: int, agent: str = ""):
         self.sender = f"{name}.{life}"
         self.outbox = Outbox(window)
         self._connection = connection
-        self._keys = Keys(run)
+        self._keys = Keys(run, agent)
         self._name = name
         self._times_connected = connection.times_connected
-        self._resend: int | None = None
+        self._asked: tuple[int, int] | None = None  # the trainer's last request to send again
 
     def exchange(self) -> RunState | None:
         """Send waiting chunks and read the trainer's state; one round trip.
@@ -143,9 +144,10 @@ class WorkerLink:
         found = RunState.read(state)
         if found is None:
             return None
-        if found.resend != self._resend:
+        # A new trainer begins to count its requests anew, and may not have what the one before it has taken.
+        if (found.incarnation, found.resend) != self._asked:
             self.outbox.send_again()
-            self._resend = found.resend
+            self._asked = (found.incarnation, found.resend)
         return found
 
     def _send_again(self) -> None:
@@ -166,6 +168,7 @@ class TrainerLink:
     :param connection: to Redis
     :param run: the run's id
     :param ledger: the chunks that were accepted so far
+    :param agent: the agent whose stream it is; empty for the only one of a run
 
     :ivar state: the instructions to the workers
     :ivar trouble: why there is no Redis now; empty if it answered the last time
@@ -173,7 +176,7 @@ class TrainerLink:
     :ivar times_restored: how often the trainer wrote its keys into a Redis that did not know the run; once at the start
     """
 
-    def __init__(self, connection: Connection, run: str, ledger: Ledger):
+    def __init__(self, connection: Connection, run: str, ledger: Ledger, agent: str = ""):
         self.ledger = ledger
         self.state = RunState()
         self.trouble = ""
@@ -183,7 +186,7 @@ class TrainerLink:
         self._others: RunState | None = None
         self._connection = connection
         self._run = run
-        self._keys = Keys(run)
+        self._keys = Keys(run, agent)
         self._entries: deque[tuple[bytes, dict[bytes, bytes]]] = deque()
         self._receipts: list[tuple[bytes, str | None]] = []
         self._is_group_due = True
@@ -266,14 +269,14 @@ class TrainerLink:
         self.trouble = ""
         return True
 
+    def push_if_due(self) -> None:
+        """Push if the last push was some time ago, so that chunks of a stream come while others have chunks too."""
+        if time.monotonic() >= self._push_at:
+            self.push()
+
     def wait(self) -> None:
         """Fetch chunks, and wait for them for a moment."""
-        if self.trouble or self._is_group_due:
-            return
-        try:
-            self._take_entries(">", self._read(self._connection.client, ">", _MILLISECONDS_OF_WAITING))
-        except self._connection.errors as error:
-            self._lose(error)
+        wait_for_chunks([self])
 
     def _lose(self, error: BaseException) -> None:
         """Redis is gone, refuses, or has forgotten everything. What was fetched and not decided on comes again."""
@@ -306,8 +309,13 @@ class TrainerLink:
         # Redis may have lost chunks that workers count as sent.
         self.say(resend=self.state.resend + 1)
         self.times_restored += 1
+        # Exactly what the ledger holds, which may be that of a checkpoint: a worker that came later has receipts of
+        # chunks that nobody has any more, and sends those again that it still has.
+        pipeline = client.pipeline(transaction=True)
+        pipeline.delete(keys.taken)
         if self.ledger.accounts:
-            client.hset(keys.taken, mapping={name: _taken(one) for name, one in self.ledger.accounts.items()})
+            pipeline.hset(keys.taken, mapping={name: _taken(one) for name, one in self.ledger.accounts.items()})
+        pipeline.execute()
 
     def _push(self, reads: bool) -> None:
         # One transaction: a chunk leaves the stream exactly when its number is recorded as taken. Otherwise a crash in
@@ -337,12 +345,10 @@ class TrainerLink:
         if reads:
             self._take_entries(position, answers[-1])
 
-    def _read(self, client: Any, position: str, block: int | None = None) -> Any:
-        """Fetch entries. :param client: that of the connection, or a pipeline, which answers later"""
+    def _read(self, client: Any, position: str) -> Any:
+        """Fetch entries. :param client: a pipeline, which answers later"""
         keys = self._keys
-        return client.xreadgroup(
-            keys.GROUP, keys.GROUP, {keys.experience: position}, count=MOST_ENTRIES_AT_ONCE, block=block
-        )
+        return client.xreadgroup(keys.GROUP, keys.GROUP, {keys.experience: position}, count=MOST_ENTRIES_AT_ONCE)
 
     def _take_entries(self, position: str, answer: list) -> None:
         entries = answer[0][1] if answer else []
@@ -393,6 +399,27 @@ class TrainerLink:
             client.unlink(keys.experience)
             for key in (keys.state, keys.taken):
                 client.expire(key, seconds)
+
+
+def wait_for_chunks(links: Sequence[TrainerLink]) -> None:
+    """Fetch chunks, and wait for a moment until one comes.
+
+    :param links: the ends of the streams of one run
+    """
+    if any(link.trouble or link._is_group_due for link in links):
+        return
+    connection, by_key = links[0]._connection, {link._keys.experience.encode(): link for link in links}
+    try:
+        found = connection.client.xreadgroup(
+            Keys.GROUP, Keys.GROUP, dict.fromkeys(by_key, ">"), count=MOST_ENTRIES_AT_ONCE,
+            block=_MILLISECONDS_OF_WAITING,
+        )  # fmt: skip
+    except connection.errors as error:
+        for link in links:
+            link._lose(error)
+        return
+    for key, entries in found or ():
+        by_key[key]._take_entries(">", [[key, entries]])
 
 
 def _taken(account: Account) -> bytes:

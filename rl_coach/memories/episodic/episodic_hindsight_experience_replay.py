@@ -151,11 +151,15 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         kept = copied + first >= 0
         rows = self._store.repeat(copied[kept] + first)
         self._relabel(rows, goals[kept], np.asarray(rewards)[kept], np.asarray(are_reached)[kept])
-        self._lengths.append(self._num_open())
-        self._num_complete = self._store.length
+        self._close_again()
 
     def _reopen_last_episode(self) -> None:
         self._num_complete -= self._lengths.pop()
+
+    def _close_again(self) -> None:
+        """Close the episode that was reopened; what it has got since knows no return."""
+        self._lengths.append(self._num_open())
+        self._num_complete = self._store.length
 
     def _relabel(self, rows: np.ndarray, goals: np.ndarray, rewards: np.ndarray, are_reached: np.ndarray) -> None:
         store = self._store

@@ -13,6 +13,9 @@ from rl_coach.memories.episodic.episodic_hindsight_experience_replay import (
 )
 from rl_coach.utils import CoachError
 
+PENALTY = "penalty"
+"""The name in a transition's info of what its action costs, if the level below was tested and missed it; 0 for none."""
+
 
 class EpisodicHRLHindsightExperienceReplayParameters(EpisodicHindsightExperienceReplayParameters):
     """Hindsight replay of a level whose actions are goals for the level below."""
@@ -30,6 +33,10 @@ class EpisodicHRLHindsightExperienceReplay(EpisodicHindsightExperienceReplay):
     Each action is replaced by the goal that the level below reached (hindsight action transitions, section 4.2.1), as
     if this goal had been the action. So this level learns as if the levels below were already optimal. Then the goals
     of this level are relabelled as in ``EpisodicHindsightExperienceReplay``.
+
+    A transition whose info has a ``penalty`` below 0 is stored once more, with its own action and the penalty as
+    reward, and terminated: a subgoal that the level below was tested on and missed (subgoal testing transitions,
+    section 4.2.3). So this level learns to set goals that the level below can reach in time.
     """
 
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
@@ -40,6 +47,18 @@ class EpisodicHRLHindsightExperienceReplay(EpisodicHindsightExperienceReplay):
         with_reached_actions = copy.copy(episode)
         with_reached_actions.transitions = [self._with_reached_action(t) for t in episode.transitions]
         super().store_episode(with_reached_actions)
+        if penalized := [self._penalized(t) for t in episode.transitions if t.info.get(PENALTY)]:
+            self._reopen_last_episode()
+            for transition in penalized:
+                self._store.append(transition)
+            self._close_again()
+
+    @staticmethod
+    def _penalized(transition: Transition) -> Transition:
+        changed = copy.copy(transition)
+        changed.reward, changed.game_over, changed.terminated = transition.info[PENALTY], True, True
+        changed._n_step_discounted_rewards = None
+        return changed
 
     def _with_reached_action(self, transition: Transition) -> Transition:
         self._check_goal(transition.state or {}, transition.next_state or {})

@@ -38,6 +38,15 @@ def test_a_step_tells_who_gave_it(answer, filtered, source):
     assert watch.source == source
 
 
+def test_an_environment_that_was_given_no_finite_action_is_not_at_fault():
+    watch, bad = FiniteWatch(), response((1, NAN), reward=NAN)
+    watch.look(bad, bad, 7, 3, np.array([0.5, NAN]))
+    assert watch.source == f"the action that the network chose in step 7 of episode 3 has nan: {ADVICE}"
+    watch = FiniteWatch()
+    watch.look(bad, bad, 7, 3, np.array([0.5, 0.5]))
+    assert watch.source == f"the observation 'observation' {GAVE} has nan"
+
+
 def test_the_first_is_remembered():
     watch = FiniteWatch()
     watch.look(response(reward=NAN), response(reward=NAN), 7, 3)

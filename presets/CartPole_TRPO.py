@@ -1,0 +1,37 @@
+"""TRPO balances a pole on a cart."""
+
+from rl_coach.agents.trpo_agent import TRPOAgentParameters
+from rl_coach.base_parameters import PresetValidationParameters, VisualizationParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+
+# Schedule
+schedule_params = ScheduleParameters()
+schedule_params.improve_steps = TrainingSteps(10000000000)
+schedule_params.steps_between_evaluation_periods = EnvironmentEpisodes(20)
+schedule_params.evaluation_steps = EnvironmentEpisodes(5)
+schedule_params.heatup_steps = EnvironmentSteps(0)
+
+# Agent
+agent_params = TRPOAgentParameters()
+agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(1024)
+agent_params.algorithm.gae_lambda = 0.98
+
+# Environment
+env_params = GymVectorEnvironment(level="CartPole-v0")
+
+# What it must reach
+preset_validation_params = PresetValidationParameters()
+preset_validation_params.test = True
+preset_validation_params.min_reward_threshold = 150
+preset_validation_params.max_episodes_to_achieve_reward = 800
+
+graph_manager = BasicRLGraphManager(
+    agent_params=agent_params,
+    env_params=env_params,
+    schedule_params=schedule_params,
+    vis_params=VisualizationParameters(),
+    preset_validation_params=preset_validation_params,
+)

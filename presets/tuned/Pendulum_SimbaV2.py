@@ -1,0 +1,39 @@
+"""Soft actor-critic with SimbaV2's networks swings up a pendulum: weights and features on spheres, distributions of
+returns, scaled rewards. The networks are a quarter as wide as the paper's, with a block each."""
+
+import math
+
+from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.reward import RewardReturnScalingFilter
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.presets.tuned._networks import normalize_observations, on_spheres
+
+# Schedule
+schedule_params = ScheduleParameters()
+schedule_params.heatup_steps = EnvironmentSteps(100)
+schedule_params.improve_steps = EnvironmentSteps(20_000)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(2_000)
+schedule_params.evaluation_steps = EnvironmentEpisodes(10)
+
+# Agent
+agent_params = SoftActorCriticAgentParameters(use_value_network=False)
+on_spheres(agent_params, policy_units=64, critic_units=128, depth=1)
+for name in ("policy", "q", "temperature"):
+    agent_params.network_wrappers[name].learning_rate = 0.001
+agent_params.network_wrappers["temperature"].trained = {"log_temperature": math.log(0.01)}
+agent_params.algorithm.discount = 0.99
+agent_params.algorithm.target_entropy = -0.5
+agent_params.input_filter = InputFilter()
+agent_params.input_filter.add_reward_filter("scale", RewardReturnScalingFilter(discount=0.99, largest_return=5.0))
+normalize_observations(agent_params)
+agent_params.memory.max_size = (MemoryGranularity.Transitions, 1_000_000)
+
+# Environment
+env_params = GymVectorEnvironment(level="Pendulum-v1")
+
+graph_manager = BasicRLGraphManager(agent_params=agent_params, env_params=env_params, schedule_params=schedule_params)

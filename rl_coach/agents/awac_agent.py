@@ -1,0 +1,67 @@
+"""Advantage weighted actor-critic from a fixed data set (Nair et al. 2020, "AWAC: Accelerating Online Reinforcement
+Learning with Offline Datasets")."""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+from rl_coach.agents.core.requirements import NetworkRequirement
+from rl_coach.agents.rules.offline_actor_critic import advantage_weighted_stages
+from rl_coach.agents.rules.soft_actor_critic import MaximumEntropySettings
+from rl_coach.agents.soft_actor_critic_agent import (
+    SoftActorCriticAgent,
+    SoftActorCriticAgentParameters,
+    SoftActorCriticAlgorithmParameters,
+    unmet_by_fixed_data,
+)
+from rl_coach.architectures.update import Stages
+from rl_coach.core_types import TrainingSteps
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.utilities.requirements import number
+
+
+class AWACAlgorithmParameters(SoftActorCriticAlgorithmParameters):
+    """Hyperparameters of advantage weighted actor-critic; of soft actor-critic's, those of the entropy have no effect.
+
+    :ivar advantage_temperature: lambda, in units of values; the smaller it is, the more the best actions of the data
+        count, and a very large one clones the data
+    """
+
+    constraints = {"advantage_temperature": number(above=0)}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_steps_between_copying_online_weights_to_target = TrainingSteps(1)
+        self.advantage_temperature: float = 1
+
+
+class AWACAgentParameters(SoftActorCriticAgentParameters):
+    """Advantage weighted actor-critic, with the networks of soft actor-critic without a value network."""
+
+    def __init__(self) -> None:
+        super().__init__(use_value_network=False)
+        del self.network_wrappers["temperature"]
+        self.algorithm = AWACAlgorithmParameters()
+        self.algorithm.temperature = 0
+        self.memory = EpisodicExperienceReplayParameters()
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.awac_agent:AWACAgent"
+
+
+class AWACAgent(SoftActorCriticAgent):
+    """Learns the values of its policy, which clones the better actions of the data."""
+
+    network_requirements = {
+        "policy": SoftActorCriticAgent.network_requirements["policy"],
+        "q": NetworkRequirement(SoftActorCriticAgent.network_requirements["q"].heads, has_target=True),
+    }
+
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
+        yield from unmet_by_fixed_data(self)
+
+    def make_update_rule(self) -> Stages:
+        settings = MaximumEntropySettings(temperature=0, target_entropy=0)
+        return advantage_weighted_stages(self.ap.algorithm.advantage_temperature, settings)

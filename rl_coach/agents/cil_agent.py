@@ -1,0 +1,128 @@
+"""Conditional imitation learning (Codevilla et al. 2018, "End-to-end driving via conditional imitation learning"), with
+a branch of the network for each command (section IV)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Iterator
+
+import numpy as np
+
+from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
+from rl_coach.agents.imitation_agent import ImitationAgent
+from rl_coach.agents.rules.imitation import branched_imitation_rule
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import RegressionHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.update import UpdateRule
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, MiddlewareScheme, NetworkParameters
+from rl_coach.core_types import ActionInfo, Batch, StateType
+from rl_coach.exploration_policies.e_greedy import EGreedyParameters
+from rl_coach.memories.non_episodic.balanced_experience_replay import BalancedExperienceReplayParameters
+from rl_coach.policy.action_choice import PolicyDescription
+from rl_coach.spaces import BoxActionSpace
+from rl_coach.utils import CoachError, did_you_mean
+
+
+class CILAlgorithmParameters(AlgorithmParameters):
+    """Hyperparameters of conditional imitation learning. ``num_consecutive_playing_steps`` of ``EnvironmentSteps(0)``
+    learns from demonstrations alone.
+
+    :ivar state_key_with_the_class_index: the observation that is the command, from 0 to the number of branches less 1
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state_key_with_the_class_index = "high_level_command"
+
+
+class CILNetworkParameters(NetworkParameters):
+    """A network with a branch, which is a copy of its head, for each command (``num_output_head_copies``)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
+        self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Medium)
+        self.heads_parameters = [RegressionHeadParameters()]
+        self.optimizer_type = "Adam"
+        self.batch_size = 32
+        self.replace_mse_with_huber_loss = False
+        self.create_target_network = False
+
+
+class CILAgentParameters(AgentParameters):
+    """Conditional imitation of what ``memory.load_memory_from_file_path`` names; each command is sampled as often."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=CILAlgorithmParameters(),
+            exploration=EGreedyParameters(),
+            memory=BalancedExperienceReplayParameters(),
+            networks={"main": CILNetworkParameters()},
+        )
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.cil_agent:CILAgent"
+
+
+class CILAgent(ImitationAgent):
+    """Imitates demonstrated actions. A command, which is part of the state, chooses the branch that learns and acts."""
+
+    network_requirements = {"main": NetworkRequirement((HeadRequirement("RegressionHeadParameters", ("values",)),))}
+
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
+        key, known = self.ap.algorithm.state_key_with_the_class_index, list(self.spaces.state.sub_spaces)
+        if key not in known:
+            yield (
+                f"the states of agent '{self.name}' have no '{key}', which is to be the command, but {known}"
+                f"{did_you_mean(key, known)}: set algorithm.state_key_with_the_class_index"
+            )
+        if not isinstance(self.spaces.action, BoxActionSpace):
+            action = self.spaces.action
+            yield f"agent '{self.name}' imitates continuous actions, not {action!r}: use BCAgentParameters()"
+
+    @cached_property
+    def _branches(self) -> tuple[str, ...]:
+        return self.networks["main"].outputs_named("values")
+
+    def make_update_rule(self) -> UpdateRule:
+        main = self.ap.network_wrappers["main"]
+        return branched_imitation_rule(main.replace_mse_with_huber_loss, main.heads_parameters[0].loss_weight)
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        states = batch.state_columns[self.ap.algorithm.state_key_with_the_class_index]
+        return {**super().learning_columns(batch), "extra/commands": self._commands(states)}
+
+    def _commands(self, column: Any) -> np.ndarray:
+        """[B] int32. :param column: [B] or [B, 1], a number that is a command for each row"""
+        commands = np.asarray(column).reshape(len(column), -1)
+        is_known = (commands >= 0) & (commands < len(self._branches)) & (commands == np.floor(commands))
+        if commands.shape[1] != 1 or not is_known.all():
+            key, odd = self.ap.algorithm.state_key_with_the_class_index, commands[~is_known.all(axis=1)]
+            raise CoachError(
+                f"'{key}' is {(odd if len(odd) else commands)[0].tolist()} in a state, and agent '{self.name}' has "
+                f"branches 0 to {len(self._branches) - 1} (num_output_head_copies)"
+            )
+        return commands[:, 0].astype(np.int32)
+
+    def predict_states(self, states: list[StateType]) -> list[list[np.ndarray]]:
+        """For each state the actions [A] of all branches."""
+        inputs = self.prepare_batch_for_inference(states, "main")
+        network, names = self.networks["main"].online_network, list(self._branches)
+        branches = network.predict(inputs, outputs=names, squeeze_output=False)
+        return [[branch[row] for branch in branches] for row in range(len(states))]
+
+    def extract_action_values(self, prediction: list[np.ndarray]) -> list[np.ndarray]:
+        """The action of the branch of the present command. :param prediction: the actions [A] of all branches"""
+        command = self.episode.curr_state[self.ap.algorithm.state_key_with_the_class_index]
+        return [prediction[self._commands([command])[0]]]
+
+    def choose_action(self, curr_state: StateType) -> ActionInfo:
+        values = self.extract_action_values(self.acting_prediction(curr_state))
+        return ActionInfo(np.atleast_1d(self._draw(values, None)))
+
+    def policy_description(self) -> PolicyDescription | None:
+        """None: a deployed policy does not look at the command."""
+        return None

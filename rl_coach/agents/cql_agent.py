@@ -1,0 +1,71 @@
+"""Conservative Q-learning for continuous actions (Kumar et al. 2020, "Conservative Q-learning for offline reinforcement
+learning"), on soft actor-critic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from rl_coach.agents.rules.offline_actor_critic import conservative_critics_rule
+from rl_coach.agents.soft_actor_critic_agent import (
+    SoftActorCriticAgent,
+    SoftActorCriticAgentParameters,
+    SoftActorCriticAlgorithmParameters,
+)
+from rl_coach.architectures.update import Stages
+from rl_coach.core_types import Batch, TrainingSteps
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.utilities.requirements import number, whole
+
+
+class CQLAlgorithmParameters(SoftActorCriticAlgorithmParameters):
+    """Hyperparameters of soft actor-critic, and the weight of the penalty.
+
+    :ivar conservative_weight: alpha, how much the values of actions that the data do not have are pushed down; 0 is
+        soft actor-critic
+    :ivar num_sampled_actions: N, actions that are drawn for each state uniformly, and as many from the policy; more of
+        them tell more exactly how high the values of other actions are
+    """
+
+    constraints = {"conservative_weight": number(0), "num_sampled_actions": whole(1)}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_steps_between_copying_online_weights_to_target = TrainingSteps(1)
+        self.conservative_weight: float = 5
+        self.num_sampled_actions = 10
+
+
+class CQLAgentParameters(SoftActorCriticAgentParameters):
+    """Conservative soft actor-critic without a value network; the policy learns more slowly than the critics, as in the
+    paper."""
+
+    def __init__(self) -> None:
+        super().__init__(use_value_network=False)
+        self.algorithm = CQLAlgorithmParameters()
+        self.memory = EpisodicExperienceReplayParameters()
+        self.network_wrappers["policy"].learning_rate = 0.0001
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.cql_agent:CQLAgent"
+
+
+class CQLAgent(SoftActorCriticAgent):
+    """Soft actor-critic that keeps the values of actions low that the data do not have."""
+
+    network_requirements = {name: one for name, one in SoftActorCriticAgent.network_requirements.items() if name != "v"}
+
+    def make_update_rule(self) -> Stages:
+        critics, policy = super().make_update_rule()
+        alpha = self.ap.algorithm.conservative_weight
+        return replace(critics, rule=conservative_critics_rule(critics.rule, alpha)), policy
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        columns = super().learning_columns(batch)
+        rows, elements = columns["actions"].shape
+        size = (rows, self.ap.algorithm.num_sampled_actions, elements)
+        columns["extra/uniform_actions"] = self.rng.uniform(-1, 1, size).astype(np.float32)
+        columns["extra/sampling_noise"] = self.rng.standard_normal(size, np.float32)
+        return columns

@@ -1,0 +1,151 @@
+"""Deep Q-learning from demonstrations (Hester et al. 2018)."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+import numpy as np
+
+from rl_coach.agents.ddqn_agent import DDQNAgent, DDQNAgentParameters
+from rl_coach.agents.dqn_agent import DQNAlgorithmParameters
+from rl_coach.agents.rules.demonstrations import demonstration_rule
+from rl_coach.architectures.head_parameters import DuelingQHeadParameters
+from rl_coach.architectures.update import UpdateRule
+from rl_coach.core_types import Batch, TrainingSteps
+from rl_coach.memories.non_episodic.demonstration_replay import (
+    IS_DEMONSTRATION,
+    REWARDS_AHEAD,
+    STATE_AHEAD,
+    STEPS_AHEAD,
+    TERMINATED_AHEAD,
+    DemonstrationReplay,
+    DemonstrationReplayParameters,
+)
+from rl_coach.utilities.requirements import number, whole
+from rl_coach.utils import CoachError
+
+_UPDATES_BETWEEN_STOPS = 100
+
+
+class DQfDAlgorithmParameters(DQNAlgorithmParameters):
+    """Hyperparameters of deep Q-learning from demonstrations; the defaults are the paper's.
+
+    :ivar pretraining_updates: updates on the demonstrations alone, before the agent acts in training; 0 for none
+    :ivar n_step_weight: lambda_1, weight of the loss with several rewards; 0 learns single rewards only
+    :ivar supervised_weight: lambda_2, weight of the large margin loss of demonstrations; 0 does not imitate
+    :ivar margin: by how much the value of a demonstrated action is to exceed those of all others, in units of values
+    """
+
+    constraints = {
+        "pretraining_updates": whole(0),
+        "n_step_weight": number(0),
+        "supervised_weight": number(0),
+        "margin": number(0),
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        # in updates: no steps are played while the agent is pretrained
+        self.num_steps_between_copying_online_weights_to_target = TrainingSteps(10000)
+        self.pretraining_updates = 750000
+        self.n_step_weight: float = 1
+        self.supervised_weight: float = 1
+        self.margin: float = 0.8
+
+
+class DQfDAgentParameters(DDQNAgentParameters):
+    """Double DQN with a dueling network and replay of demonstrations, which ``memory.load_memory_from_file_path``
+    names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.algorithm = DQfDAlgorithmParameters()
+        self.memory = DemonstrationReplayParameters()
+        main = self.network_wrappers["main"]
+        main.heads_parameters = [DuelingQHeadParameters()]
+        main.l2_regularization = 1e-5
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.dqfd_agent:DQfDAgent"
+
+
+class DQfDAgent(DDQNAgent):
+    """Double DQN that learns from demonstrations before it acts, and goes on to learn from them beside its own steps.
+
+    :ivar pretraining_done: updates of the pretraining that were made, in this run or before a checkpoint
+    """
+
+    network_requirements = DDQNAgent.network_requirements
+    counters = (*DDQNAgent.counters, "pretraining_done")
+
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self.pretraining_done = 0
+
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
+        if not self.memory.keeps_demonstrations:
+            yield (
+                f"agent '{self.name}' keeps its demonstrations for ever, which its memory, "
+                f"{type(self.memory).__name__}, does not: set memory to DemonstrationReplayParameters()"
+            )
+
+    def load_memory_from_file(self) -> None:
+        """Fill the memory with the recorded transitions that ``load_memory_from_file_path`` names, for ever."""
+        super().load_memory_from_file()
+        if isinstance(self.memory, DemonstrationReplay):  # a worker sends what it plays, and has no demonstrations
+            self.memory.keep_as_demonstrations()
+
+    def before_training(self) -> None:
+        """Learn from the demonstrations alone.
+
+        :raises CoachError: there are none
+        """
+        if not self.memory.num_demonstrations:
+            raise CoachError(
+                f"agent '{self.name}' has no demonstrations to begin with: set memory.load_memory_from_file_path, "
+                f"for example to a replay_buffer.npz that --play has recorded"
+            )
+        self._pretrain()
+
+    def train(self) -> Any:
+        if self.training_has_begun and self._left_to_pretrain:  # the run was stopped while it was pretrained
+            self._pretrain()
+        return super().train()
+
+    @property
+    def _left_to_pretrain(self) -> int:
+        return self.ap.algorithm.pretraining_updates - self.pretraining_done
+
+    def _pretrain(self) -> None:
+        while self._left_to_pretrain > 0:
+            updates = min(self._left_to_pretrain, _UPDATES_BETWEEN_STOPS)
+            self.update_loop.learn(updates)
+            self.pretraining_done += updates
+            self.stop_if_asked()
+
+    def make_update_rule(self) -> UpdateRule:
+        algorithm = self.ap.algorithm
+        return demonstration_rule(
+            super().make_update_rule(),
+            algorithm.n_step_weight,
+            algorithm.supervised_weight,
+            algorithm.margin,
+            self.spaces.action_mask_name,
+            self.ap.network_wrappers["main"].heads_parameters[0].loss_weight,
+        )
+
+    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        columns, filters = super().learning_columns(batch), self.pre_network_filter
+        discount, steps = self.ap.algorithm.discount, batch.info(STEPS_AHEAD)
+        rewards = batch.info(REWARDS_AHEAD)
+        rewards = filters.filter_rewards(rewards.ravel(), False).reshape(rewards.shape)
+        # an end has no rewards after it, whatever a filter makes of 0
+        discounts = discount ** np.arange(rewards.shape[1]) * (np.arange(rewards.shape[1]) < steps[:, None])
+        states = {name: batch.info(STATE_AHEAD + name) for name in self.update_loop.input_names}
+        states = filters.filter_columns(states, False)
+        columns["extra/rewards_ahead"] = (rewards * discounts).sum(axis=1).astype(np.float32)
+        columns["extra/discounts_ahead"] = (discount**steps * ~batch.info(TERMINATED_AHEAD)).astype(np.float32)
+        columns["extra/is_demonstration"] = batch.info(IS_DEMONSTRATION)
+        return columns | {f"extra/state_ahead/{name}": state for name, state in states.items()}

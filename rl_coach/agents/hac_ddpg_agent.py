@@ -1,0 +1,126 @@
+"""Hierarchical actor-critic: DDPG on each level of a hierarchy of goals (Levy et al. 2019, "Learning Multi-Level
+Hierarchies with Hindsight")."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+import numpy as np
+
+from rl_coach.agents.core.episode import EpisodeInProgress
+from rl_coach.agents.ddpg_agent import DDPGAgent, DDPGAgentParameters, DDPGAlgorithmParameters
+from rl_coach.agents.rules.deterministic_policy import ddpg_stages
+from rl_coach.architectures.update import Stages
+from rl_coach.base_parameters import AlgorithmParameters
+from rl_coach.core_types import ActionInfo, ActionType, Directive, RunPhase, Transition
+from rl_coach.filters.filter import changes_nothing
+from rl_coach.memories.episodic.episodic_hindsight_experience_replay import EpisodicHindsightExperienceReplay
+from rl_coach.memories.episodic.episodic_hrl_hindsight_experience_replay import PENALTY
+from rl_coach.policy.action_choice import PolicyDescription
+from rl_coach.spaces import GoalsSpace
+from rl_coach.utilities.requirements import FRACTION, whole
+
+
+class HACDDPGAlgorithmParameters(DDPGAlgorithmParameters):
+    """Hyperparameters of a level.
+
+    :ivar time_limit: H, the horizon in actions of the level: a goal is worth -H at least, and a subgoal that was tested
+        and missed is worth -H
+    :ivar sub_goal_testing_rate: the share of subgoals that are tested; 0 tests none, 1 all
+    """
+
+    constraints = {"time_limit": whole(1), "sub_goal_testing_rate": FRACTION}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time_limit = 40
+        self.sub_goal_testing_rate = 0.5
+
+
+class HACDDPGAgentParameters(DDPGAgentParameters):
+    """DDPG for a level of hierarchical actor-critic; its memory must be one with hindsight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.algorithm: AlgorithmParameters = HACDDPGAlgorithmParameters()
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.hac_ddpg_agent:HACDDPGAgent"
+
+
+class HACEpisode(EpisodeInProgress):
+    """An episode of a level.
+
+    :ivar tests_subgoal: the level below pursues the last action without exploring
+    """
+
+    def __init__(self, algorithm: AlgorithmParameters):
+        super().__init__(algorithm)
+        self.tests_subgoal = False
+
+
+class HACDDPGAgent(DDPGAgent):
+    """A level of hierarchical actor-critic (algorithm 1). Its update rule is DDPG's.
+
+    Its rewards are those that the memory's ``goals_space`` gives for the ``desired_goal`` of its states. Its episode
+    terminates where this goal is reached. Any other end truncates it: the time limit, and the end of the environment's
+    episode, whose goal may be another one.
+
+    :ivar subgoals: the goals of the level below, which are this level's actions; None at the bottom
+    """
+
+    episode_class = HACEpisode
+    episode: HACEpisode
+
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        super().__init__(agent_parameters, parent)
+        self.subgoals: GoalsSpace | None = None
+
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
+        if not isinstance(self.memory, EpisodicHindsightExperienceReplay):
+            yield (
+                f"agent '{self.name}' learns from reached goals, and {type(self.memory).__name__} has no hindsight: "
+                f"set memory to EpisodicHindsightExperienceReplayParameters()"
+            )
+        if self.subgoals is not None and not changes_nothing(self.output_filter):
+            yield f"agent '{self.name}' acts by goals, which its output_filter would change: leave that out"
+
+    def make_update_rule(self) -> Stages:
+        """DDPG's, with targets between -H and 0 unless ``clip_critic_targets`` says otherwise: no goal is worth more
+        than 0, and none is worth less than one that is missed for H actions."""
+        algorithm, is_huber = self.ap.algorithm, self.ap.network_wrappers["critic"].replace_mse_with_huber_loss
+        bounds = algorithm.clip_critic_targets or (-float(algorithm.time_limit), 0.0)
+        return ddpg_stages(algorithm.action_penalty, bounds, is_huber, self.next_value)
+
+    def act(self, action: ActionType | None = None) -> ActionInfo | None:
+        """As ``Agent.act``; above the bottom, the action is a directive, which says whether it is tested."""
+        chosen = super().act(action)
+        if self.subgoals is None or chosen is None:
+            return chosen
+        self.episode.tests_subgoal = self._tests_next_subgoal()
+        directive: Any = Directive(chosen.action, self.episode.tests_subgoal)
+        return ActionInfo(directive)
+
+    def _tests_next_subgoal(self) -> bool:
+        """A level that is tested itself has all levels below it act without exploring."""
+        if self._phase is not RunPhase.TRAIN:
+            return False
+        return self.episode.is_tested or bool(self.rng.random() < self.ap.algorithm.sub_goal_testing_rate)
+
+    def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
+        """Reward the level for its own goal, and say what its subgoal costs if it was tested and missed."""
+        next_state: Any = transition.next_state
+        goals, goal = self.ap.memory.goals_space, next_state["desired_goal"]
+        transition.reward, transition.terminated = goals.get_reward_for_goal_and_state(goal, next_state)
+        transition.game_over = transition.game_over or transition.terminated
+        if self.subgoals is not None:
+            _, is_reached = self.subgoals.get_reward_for_goal_and_state(np.asarray(transition.action), next_state)
+            is_missed = self.episode.tests_subgoal and not is_reached
+            transition.info[PENALTY] = -float(self.ap.algorithm.time_limit) if is_missed else 0.0
+        return transition
+
+    def policy_description(self) -> PolicyDescription:
+        """The actor; above the bottom, its actions are goals for the level below."""
+        return super().policy_description()

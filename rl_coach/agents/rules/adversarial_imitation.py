@@ -1,0 +1,56 @@
+"""The update of generative adversarial imitation learning (Ho and Ermon 2016)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rl_coach.architectures.update import (
+    LearningBatch,
+    NetworkView,
+    Update,
+    UpdateRule,
+    assert_rank,
+    select,
+    weighted_mean,
+)
+
+
+def adversarial_imitation_rule(rule: UpdateRule) -> UpdateRule:
+    """A rule of a policy, and the loss of network ``discriminator``: the mean of -log D(s, a) over demonstrations and
+    of -log(1 - D(s, a)) over own steps (algorithm 1, line 4, where D is the probability of own steps instead).
+
+    ``extra['demonstrated_states/NAME']`` [B, ...] and ``extra['demonstrated_actions']`` are demonstrations, one beside
+    each own step.
+
+    :param rule: gives the losses of the other networks
+    """
+
+    def adversarial(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(len(batch.actions.shape), demonstrated_actions=batch.extra.get("demonstrated_actions"))
+        update, discriminator = rule(ops, networks, batch), networks["discriminator"]
+        demonstrated = {name: batch.extra[f"demonstrated_states/{name}"] for name in batch.states}
+        actions = ops.cast(batch.extra["demonstrated_actions"], batch.actions.dtype)
+        of_demonstrations = logits(ops, discriminator, demonstrated, actions)
+        of_own = logits(ops, discriminator, batch.states, batch.actions)
+        # -log D and -log(1 - D) of D = 1 / (1 + exp(-logit))
+        losses = ops.softplus(-of_demonstrations) + ops.softplus(of_own)
+        loss = weighted_mean(ops, losses, batch.weights)
+        signals = {
+            "Discriminator Loss": loss,
+            "Logits of Demonstrations": weighted_mean(ops, of_demonstrations, batch.weights),
+            "Logits of Own Steps": weighted_mean(ops, of_own, batch.weights),
+        }
+        return replace(update, losses={**update.losses, "discriminator": loss}, signals={**update.signals, **signals})
+
+    return adversarial
+
+
+def logits(ops: Any, discriminator: NetworkView, states: dict[str, Any], actions: Any) -> Any:
+    """[B], log D / (1 - D): the network's value of a state and an action, or of its values that of the action.
+
+    :param states: [B, ...] by name
+    :param actions: [B] discrete or [B, A] continuous
+    """
+    outputs = discriminator.online({**states, "action": actions})[0]
+    return outputs["v"] if "v" in outputs else select(ops, outputs["values"], actions)

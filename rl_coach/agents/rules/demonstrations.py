@@ -1,0 +1,79 @@
+"""The update of deep Q-learning from demonstrations (Hester et al. 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rl_coach.agents.rules.q_learning import allowed_values
+from rl_coach.architectures.update import (
+    LearningBatch,
+    NetworkView,
+    Update,
+    UpdateRule,
+    assert_rank,
+    select,
+    weighted_mean,
+)
+
+
+def demonstration_rule(
+    rule: UpdateRule,
+    n_step_weight: float,
+    supervised_weight: float,
+    margin: float,
+    mask_name: str | None,
+    loss_weight: float = 1.0,
+) -> UpdateRule:
+    """J = J_1 + n_step_weight * J_n + supervised_weight * J_E (equation 2; its regularisation is the network's own).
+
+    J_1 and J_n are the losses of a rule of Q-learning, with one reward and with several. The large margin loss J_E is
+    that of demonstrations alone (equation 1).
+
+    ``extra['rewards_ahead']`` [B] are discounted sums of rewards, ``extra['discounts_ahead']`` [B] the weights of the
+    values after them, of the states ``extra['state_ahead/NAME']``; ``extra['is_demonstration']`` [B] is 0 or 1.
+
+    :param rule: gives the loss of network ``main``
+    :param n_step_weight: lambda_1
+    :param supervised_weight: lambda_2
+    :param margin: by how much the demonstrated action's value is to exceed those of all others
+    :param mask_name: the observation that masks actions, if there is one
+    :param loss_weight: the head's
+    """
+
+    def from_demonstrations(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        extra = batch.extra
+        assert_rank(1, **{name: extra.get(name) for name in ("rewards_ahead", "discounts_ahead", "is_demonstration")})
+        ahead = replace(
+            batch,
+            rewards=extra["rewards_ahead"],
+            discounts=extra["discounts_ahead"],
+            next_states={name: extra[f"state_ahead/{name}"] for name in batch.next_states},
+        )
+        one_step, n_step = rule(ops, networks, batch), rule(ops, networks, ahead)
+        q = allowed_values(ops, networks["main"].online(batch.states)[0]["q"], batch.states, mask_name)
+        lacks = margin_losses(ops, q, batch.actions, margin) * extra["is_demonstration"]
+        supervised = loss_weight * weighted_mean(ops, lacks, batch.weights)
+        losses = {
+            "main": one_step.losses["main"] + n_step_weight * n_step.losses["main"] + supervised_weight * supervised
+        }
+        signals = {
+            "One Step Loss": one_step.losses["main"],
+            "N Step Loss": n_step.losses["main"],
+            "Margin Loss": supervised,
+            "Demonstrations": weighted_mean(ops, extra["is_demonstration"], ops.ones_like(batch.weights)),
+        }
+        return replace(one_step, losses=losses, signals={**one_step.signals, **signals})
+
+    return from_demonstrations
+
+
+def margin_losses(ops: Any, q: Any, actions: Any, margin: float) -> Any:
+    """[B], max_a (Q(s, a) + margin 1[a != a_E]) - Q(s, a_E), which is 0 where the demonstrated action leads by the
+    margin (equation 1).
+
+    :param q: [B, A]
+    :param actions: [B], a_E
+    """
+    is_other = 1.0 - ops.one_hot(actions, q.shape[-1], dtype="float32")
+    return ops.max(q + margin * is_other, axis=-1) - select(ops, q, actions)

@@ -1,0 +1,105 @@
+"""Update of DrQ-v2: DDPG from shifted images, with an encoder that the critics alone teach (Yarats et al. 2021)."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from rl_coach.architectures.update import (
+    LearningBatch,
+    NetworkView,
+    Stage,
+    Stages,
+    Update,
+    UpdateRule,
+    assert_rank,
+    weighted_mean,
+)
+from rl_coach.spaces import BoxActionSpace
+
+
+def shifted(ops: Any, images: Any, shifts: Any) -> Any:
+    """[B, height, width, channels], each image moved by its shift; what comes in from outside repeats the border.
+
+    A border of p pixels and a random crop of the old size, as the paper has it, is a shift of -p to p.
+
+    :param images: [B, height, width, channels]
+    :param shifts: [B, 2] whole numbers: pixels down and to the right that the crop's corner moves
+    """
+    shifts = ops.cast(shifts, "int32")
+    for axis in (1, 2):
+        size = images.shape[axis]
+        places = ops.clip(ops.arange(size, dtype="int32")[None] + shifts[:, axis - 1, None], 0, size - 1)  # [B, size]
+        shape = [-1, 1, 1, 1]
+        shape[axis] = size
+        images = ops.take_along_axis(images, ops.reshape(places, shape), axis=axis)
+    return images
+
+
+class DrQRules:
+    """The rules of the critic and of the actor. Both look at the same shifted images.
+
+    ``extra['shifts']`` and ``extra['next_shifts']`` are [B, 2]; ``extra['noise']`` and ``extra['next_noise']`` [B, A],
+    standard normal; ``scalars['noise']`` is exploration's standard deviation as a share of the actions' ranges.
+
+    :param image_names: the observations that are images
+    :param noise_clipping: bound of the noise on the policy's actions, in units of half of their ranges
+    :param action_space: of the actions
+    """
+
+    def __init__(self, image_names: Sequence[str], noise_clipping: float, action_space: BoxActionSpace):
+        self.image_names = tuple(image_names)
+        self.noise_clipping = noise_clipping
+        self.low, self.high = (np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high))
+
+    def stages(self) -> Stages:
+        """The critic learns, then the actor, and then the encoder that the critic has learned is the actor's too."""
+        actor = Stage(("actor",), self.actor_rule(), shared_convolutions=("critic", "actor"))
+        return Stage(("critic",), self.critic_rule()), actor
+
+    def critic_rule(self) -> UpdateRule:
+        """Both critics learn r + discount min Q'(s', mu(s') + noise) (equations 1 and 2)."""
+
+        def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+            assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+            assert_rank(2, actions=batch.actions, shifts=batch.extra.get("shifts"))
+            s_tm1 = self._shifted(ops, batch.states, batch.extra["shifts"])
+            s_t = self._shifted(ops, batch.next_states, batch.extra["next_shifts"])
+            a_t = self._noisy_actions(ops, networks, s_t, batch, batch.extra["next_noise"])
+            q_t = networks["critic"].target({**s_t, "action": a_t})[0]["q"]
+            target_tm1 = ops.stop_gradient(batch.rewards + batch.discounts * q_t)
+            critics = networks["critic"].online({**s_tm1, "action": batch.actions})[0]["critics"]
+            errors = target_tm1[:, None] - critics
+            loss = weighted_mean(ops, ops.sum(errors * errors, axis=-1), batch.weights)
+            signals = {
+                "Q": weighted_mean(ops, critics[:, 0], batch.weights),
+                "TD targets": weighted_mean(ops, target_tm1, batch.weights),
+            }
+            return Update({"critic": loss}, errors=errors[:, 0], signals=signals)
+
+        return rule
+
+    def actor_rule(self) -> UpdateRule:
+        """The actor climbs min Q(s, mu(s) + noise) (equation 3)."""
+
+        def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+            states = self._shifted(ops, batch.states, batch.extra["shifts"])
+            actions = self._noisy_actions(ops, networks, states, batch, batch.extra["noise"])
+            q = networks["critic"].online({**states, "action": actions})[0]["q"]
+            return Update({"actor": -weighted_mean(ops, q, batch.weights)})
+
+        return rule
+
+    def _shifted(self, ops: Any, states: dict[str, Any], shifts: Any) -> dict[str, Any]:
+        return {**states, **{name: shifted(ops, states[name], shifts) for name in self.image_names}}
+
+    def _noisy_actions(
+        self, ops: Any, networks: dict[str, NetworkView], states: dict[str, Any], batch: LearningBatch, noise: Any
+    ) -> Any:
+        """[B, A] within their bounds; the gradient passes as if nothing were cut off at the bounds."""
+        low, high = ops.convert_to_tensor(self.low), ops.convert_to_tensor(self.high)
+        limit = self.noise_clipping * (high - low) / 2.0
+        noise = ops.minimum(ops.maximum(batch.scalars["noise"] * (high - low) * noise, -limit), limit)
+        actions = networks["actor"].online(states)[0]["action"] + noise
+        return actions + ops.stop_gradient(ops.minimum(ops.maximum(actions, low), high) - actions)

@@ -1,0 +1,134 @@
+"""Trust region policy optimisation (Schulman et al. 2015)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rl_coach.agents.proximal_policy import SeparateNetworksAgent
+from rl_coach.agents.rules.advantages import PolicyGradientRescaler
+from rl_coach.agents.rules.trust_region import divergence_rule, surrogate_rule, value_rule
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
+from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.packing import padded_length
+from rl_coach.architectures.trust_region import TrustRegion
+from rl_coach.architectures.update import Stage, Stages
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.core_types import EnvironmentSteps
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
+from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.utilities.requirements import FRACTION, flags, member, number, whole
+
+
+class TRPOCriticNetworkParameters(NetworkParameters):
+    """A critic, which Adam trains on minibatches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
+        self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
+        self.heads_parameters = [VHeadParameters()]
+        self.learning_rate = 0.001
+        self.batch_size = 128
+
+
+class TRPOActorNetworkParameters(NetworkParameters):
+    """A policy. It has no use for an optimizer, a learning rate and a batch size: its step is the trust region's, and
+    comes from everything that was played."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
+        self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
+        self.heads_parameters = [PPOHeadParameters()]
+        self.optimizer_type = "SGD"  # keeps nothing for each weight
+
+
+class TRPOAlgorithmParameters(AlgorithmParameters):
+    """Hyperparameters of TRPO.
+
+    :ivar policy_gradient_rescaler: ``GAE``, or ``A_VALUE`` for returns minus values
+    :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
+    :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
+    :ivar num_consecutive_playing_steps: steps or episodes played with one policy
+    :ivar max_kl_divergence: the largest mean divergence, in nats, of the new policy from the one that played
+    :ivar conjugate_gradient_iterations: of the solution of F x = g; 0 keeps the policy as it is, as many as the actor
+        has weights solve it exactly
+    :ivar conjugate_gradient_damping: is added to the diagonal of F; the larger, the closer x is to the gradient
+    :ivar line_search_shortening: each step that is tried is so many times the one before; near 0 the second one is none
+    :ivar line_search_attempts: the most steps that are tried; if none is good, the policy stays as it is
+    :ivar value_epochs: number of times that the critic learns from each transition
+    """
+
+    constraints = {
+        **flags("estimate_state_value_using_gae"),
+        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        "gae_lambda": FRACTION,
+        "max_kl_divergence": number(above=0),
+        "conjugate_gradient_iterations": whole(0),
+        "conjugate_gradient_damping": number(0),
+        "line_search_shortening": FRACTION,
+        "line_search_attempts": whole(1),
+        "value_epochs": whole(1),
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.policy_gradient_rescaler = PolicyGradientRescaler.GAE
+        self.gae_lambda = 0.95
+        self.estimate_state_value_using_gae = True
+        self.num_consecutive_playing_steps = EnvironmentSteps(2048)
+        self.max_kl_divergence = 0.01
+        self.conjugate_gradient_iterations = 15
+        self.conjugate_gradient_damping = 0.1
+        self.line_search_shortening = 0.8
+        self.line_search_attempts = 10
+        self.value_epochs = 10
+        self.act_for_full_episodes = True
+
+
+class TRPOAgentParameters(AgentParameters):
+    """TRPO that samples from the policy."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=TRPOAlgorithmParameters(),
+            exploration={
+                DiscreteActionSpace: CategoricalParameters(),
+                BoxActionSpace: AdditiveNoiseParameters(),
+            },
+            memory=EpisodicExperienceReplayParameters(),
+            networks={"critic": TRPOCriticNetworkParameters(), "actor": TRPOActorNetworkParameters()},
+        )
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.agents.trpo_agent:TRPOAgent"
+
+
+class TRPOAgent(SeparateNetworksAgent):
+    """See the module."""
+
+    batch_network = "critic"
+
+    def make_update_rule(self) -> Stages:
+        algorithm, mask = self.ap.algorithm, self.spaces.action_mask_name
+        region = TrustRegion(
+            divergence_rule(mask),
+            algorithm.max_kl_divergence,
+            algorithm.conjugate_gradient_iterations,
+            algorithm.conjugate_gradient_damping,
+            algorithm.line_search_shortening,
+            algorithm.line_search_attempts,
+        )
+        return Stage(("actor",), surrogate_rule(mask), move=region), Stage(("critic",), value_rule())
+
+    def learn_from_played(self, columns: dict[str, np.ndarray]) -> float:
+        signals = ["Policy Loss", "Entropy", *TrustRegion.signal_names]
+        everything = padded_length(len(columns["weights"]))
+        loss = self.learning.make_epochs(columns, 1, size=everything, name="actor", signal_names=signals)
+        epochs = self.ap.algorithm.value_epochs
+        self.learning.make_epochs(columns, epochs, name="critic", signal_names=["Value Loss"])
+        return loss

@@ -1,0 +1,113 @@
+"""The largest step of a policy that keeps it within a limit of the policy that played (Schulman et al. 2015, "Trust
+region policy optimization")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from rl_coach.architectures.update import LossOf, SlopeOf, UpdateRule
+
+DIVERGENCE, IMPROVEMENT, SHARE = "KL Divergence", "Surrogate Improvement", "Trust Region Share"
+SMALLEST_RESIDUAL = 1e-10  # squared; below it conjugate gradients divide rounding errors by each other
+_TINY = 1e-20
+
+
+def dot(ops: Any, one: list, other: list) -> Any:
+    """The inner product of two lists of arrays."""
+    return sum(ops.sum(a * b) for a, b in zip(one, other))
+
+
+def conjugate_gradients(
+    ops: Any, product: Callable[[list], list], gradient: list, iterations: int, smallest: float = SMALLEST_RESIDUAL
+) -> list:
+    """An approximate solution x of F x = g, by the method of Hestenes and Stiefel (1952).
+
+    :param product: F v for lists of arrays v; F is symmetric and positive definite
+    :param gradient: g
+    :param iterations: the most products; as many as g has numbers solve the equation, but for rounding
+    :param smallest: squared norm of g - F x at which it stops
+    """
+
+    def is_left(number: Any, solution: list, residual: list, conjugate: list, square: Any) -> Any:
+        return ops.logical_and(number < iterations, square > smallest)
+
+    def improve(number: Any, solution: list, residual: list, conjugate: list, square: Any) -> tuple:
+        image = product(conjugate)
+        length = square / ops.maximum(dot(ops, conjugate, image), _TINY)
+        solution = [x + length * p for x, p in zip(solution, conjugate)]
+        residual = [r - length * i for r, i in zip(residual, image)]
+        new_square = dot(ops, residual, residual)
+        conjugate = [r + new_square / square * p for r, p in zip(residual, conjugate)]
+        return number + 1, solution, residual, conjugate, new_square
+
+    start = (ops.convert_to_tensor(0), [ops.zeros_like(g) for g in gradient], list(gradient), list(gradient))
+    return ops.while_loop(is_left, improve, (*start, dot(ops, gradient, gradient)))[1]
+
+
+@dataclass(frozen=True)
+class TrustRegion:
+    """Moves a policy along the natural gradient of its loss as far as its divergence from the policy that played allows
+    (appendix C). See ``Move``.
+
+    The direction is x = F^-1 g, with the Fisher matrix F as the second derivative of the divergence. The largest step
+    is sqrt(2 limit / x F x) x. It is shortened until the divergence is at most the limit and the loss is smaller than
+    before; if no step is short enough, the policy stays as it is, bit for bit.
+
+    :param divergence: a rule whose loss is the mean divergence of the policy from the one that played; it is smallest
+        at the policy that played
+    :param limit: delta, the largest divergence of an update, in nats
+    :param iterations: of conjugate gradients
+    :param damping: this many times the identity is added to F; 0 adds nothing, the larger it is the more x is g
+    :param shortening: each step that is tried is so many times the one before
+    :param attempts: the most steps that are tried
+    """
+
+    divergence: UpdateRule
+    limit: float = 0.01
+    iterations: int = 10
+    damping: float = 0.1
+    shortening: float = 0.8
+    attempts: int = 10
+
+    signal_names = (DIVERGENCE, IMPROVEMENT, SHARE)
+
+    def __call__(
+        self, ops: Any, rule: UpdateRule, weights: list, gradient: list, loss_of: LossOf, slope_of: SlopeOf
+    ) -> tuple[list, dict[str, Any]]:
+        step = self.largest_step(ops, weights, gradient, slope_of, lambda at: loss_of(self.divergence, at))
+        before = loss_of(rule, weights)
+
+        def is_left(number: Any, share: Any, divergence: Any, improvement: Any) -> Any:
+            return ops.logical_and(number < self.attempts, share == 0.0)
+
+        def attempt(number: Any, share: Any, divergence: Any, improvement: Any) -> tuple:
+            tried = self.shortening ** ops.cast(number, "float32")
+            reached = [w - tried * s for w, s in zip(weights, step)]
+            found, gained = loss_of(self.divergence, reached), before - loss_of(rule, reached)
+            is_good = ops.logical_and(found <= self.limit, gained > 0.0)  # False where either is not a number
+            chosen = [ops.where(is_good, one, ops.zeros_like(one)) for one in (tried, found, gained)]
+            return number + 1, *chosen
+
+        nothing = ops.zeros_like(before)
+        start = (ops.convert_to_tensor(0), nothing, nothing, nothing)
+        _, share, divergence, improvement = ops.while_loop(is_left, attempt, start)
+        moved = [ops.where(share > 0.0, w - share * s, w) for w, s in zip(weights, step)]
+        return moved, {DIVERGENCE: divergence, IMPROVEMENT: improvement, SHARE: share}
+
+    def largest_step(
+        self, ops: Any, weights: list, gradient: list, slope_of: SlopeOf, divergence: Callable[[list], Any]
+    ) -> list:
+        """sqrt(2 limit / x F x) x, which a quadratic divergence would allow.
+
+        :param divergence: the divergence of the policy with given weights from the one that played
+        """
+
+        def product(vector: list) -> list:
+            along = slope_of(lambda at: dot(ops, slope_of(divergence, at), vector), weights)
+            return [image + self.damping * v for image, v in zip(along, vector)]
+
+        direction = conjugate_gradients(ops, product, gradient, self.iterations)
+        curvature = ops.maximum(dot(ops, direction, product(direction)), _TINY)
+        length = ops.sqrt(2.0 * self.limit / curvature)
+        return [length * x for x in direction]

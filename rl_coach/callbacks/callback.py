@@ -1,0 +1,172 @@
+"""Callbacks: code of a user's own that a run calls, and what it sees of the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Mapping, Protocol
+
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase, TotalStepsCounter, TrainingSteps
+
+if TYPE_CHECKING:
+    from rl_coach.runs.progress import Progress
+
+
+class Run(Protocol):
+    """Attributes that ``RunView`` reads. A graph manager has them."""
+
+    progress: Progress
+    evaluation_rewards: list[float]
+    task_parameters: Any
+
+    @property
+    def total_steps_counters(self) -> Mapping[RunPhase, TotalStepsCounter]: ...
+
+    @property
+    def phase(self) -> RunPhase: ...
+
+    @property
+    def seed(self) -> int | None: ...
+
+    @property
+    def last_checkpoint_path(self) -> str | None: ...
+
+
+class RunView:
+    """A run as callbacks see it. They can read it, and ask for something. What they ask for is done between two steps.
+
+    :param run: the graph manager
+
+    :ivar episode_reward: the total reward of the episode that ended last, in whatever phase; None before the first
+    :ivar stop_reason: why a callback wants the run to stop; None if none does
+    """
+
+    def __init__(self, run: Run):
+        self._run = run
+        self.episode_reward: float | None = None
+        self.stop_reason: str | None = None
+        self.wants_evaluation = self.wants_checkpoint = False
+        self.logged: list[tuple[str, float]] = []
+
+    @property
+    def phase(self) -> RunPhase:
+        """The phase that the run is in."""
+        return self._run.phase
+
+    @property
+    def steps(self) -> int:
+        """Environment steps of training so far; those of the heatup do not count."""
+        return self._trained[EnvironmentSteps]
+
+    @property
+    def episodes(self) -> int:
+        """Episodes of training that have ended."""
+        return self._trained[EnvironmentEpisodes]
+
+    @property
+    def updates(self) -> int:
+        """Training steps so far: updates of the networks, of PPO its training phases, of batch RL its epochs."""
+        return self._trained[TrainingSteps]
+
+    @property
+    def _trained(self) -> TotalStepsCounter:
+        return self._run.total_steps_counters[RunPhase.TRAIN]
+
+    @property
+    def evaluation_rewards(self) -> tuple[float, ...]:
+        """The total reward of each episode of the last evaluation; empty before the first."""
+        return tuple(self._run.evaluation_rewards)
+
+    @property
+    def last_evaluation(self) -> float | None:
+        """The mean reward of the last evaluation; None before the first."""
+        return self._run.progress.last_evaluation
+
+    @property
+    def best_evaluation(self) -> float | None:
+        """The best mean reward of an evaluation; None before the first."""
+        return self._run.progress.best_evaluation
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The path of the checkpoint that was written last; None before the first."""
+        return self._run.last_checkpoint_path
+
+    @property
+    def experiment_path(self) -> str:
+        """The directory of the run."""
+        return str(self._run.task_parameters.experiment_path)
+
+    @property
+    def seed(self) -> int | None:
+        """The run's seed."""
+        return self._run.seed
+
+    def stop(self, reason: str = "") -> None:
+        """End training after the present step, with an evaluation, a checkpoint and a summary as always.
+
+        :param reason: is printed
+        """
+        self.stop_reason = reason or "a callback has asked for it"
+
+    def evaluate(self) -> None:
+        """Evaluate after the present step of training, for the schedule's ``evaluation_steps``."""
+        self.wants_evaluation = True
+
+    def save(self) -> None:
+        """Save a checkpoint after the present step of training."""
+        self.wants_checkpoint = True
+
+    def log(self, name: str, value: float) -> None:
+        """Record a number. The CSV of the first agent has its statistics in each row: ``name/Mean`` and the like.
+
+        :param name: of the signal
+        """
+        self.logged.append((name, float(value)))
+
+
+class Callback:
+    """Base of all callbacks. Override the methods that you need; each gets the run as it is then.
+
+    Give callbacks to a preset (``graph_manager.callbacks``), to ``CoachInterface(callbacks=...)``, to ``Agent.learn``,
+    or by ``--callback module:Class(argument=value)``. In a distributed run they are called in the trainer, where a step
+    is a chunk of experience that a worker has sent. Of workers that share weights (``-n``), the first one calls them.
+
+    An exception ends the run with a checkpoint and an error that names the callback.
+    """
+
+    def on_creation(self, graph_manager: Any) -> None:
+        """Called before the graph is built; it may change the graph manager's parameters."""
+
+    def on_run_start(self, run: RunView) -> None:
+        """Called once when training begins or goes on, before the heatup."""
+
+    def on_run_end(self, run: RunView) -> None:
+        """Called once when training has ended, whatever ended it. The last checkpoint of a complete run is there; that
+        of an interrupted run is not always."""
+
+    def on_phase(self, run: RunView) -> None:
+        """Called when ``run.phase`` has changed."""
+
+    def on_step(self, run: RunView) -> None:
+        """Called after each step of the environment, in every phase; with several copies, after a step of all."""
+
+    def on_episode_end(self, run: RunView) -> None:
+        """Called when an episode has ended, in every phase; ``run.episode_reward`` is its reward."""
+
+    def on_update(self, run: RunView) -> None:
+        """Called after each training phase, which makes one or more updates."""
+
+    def on_evaluation_end(self, run: RunView) -> None:
+        """Called after each evaluation; ``run.evaluation_rewards`` are those of its episodes."""
+
+    def on_new_best(self, run: RunView) -> None:
+        """Called after ``on_evaluation_end``, if no evaluation before was as good; also after the first one."""
+
+    def on_checkpoint(self, run: RunView) -> None:
+        """Called when a checkpoint has been written; ``run.checkpoint`` is its path."""
+
+    def get_state(self) -> dict[str, Any]:
+        """Return all that the callback needs to go on from a checkpoint, as plain data; nothing by default."""
+        return {}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from ``get_state``."""

@@ -1,0 +1,162 @@
+"""Callbacks for what many runs need."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rl_coach.callbacks.callback import Callback, RunView
+from rl_coach.core_types import RunPhase, VideoDumpFilter
+from rl_coach.utils import CoachError
+
+
+def _at_least(smallest: float, **values: float) -> None:
+    for name, value in values.items():
+        if not value >= smallest:
+            raise CoachError(f"{name} is {value}: it must be {smallest} or more")
+
+
+class StopOnReward(Callback):
+    """Stops the run after an evaluation whose mean reward is high enough.
+
+    :param reward: the mean reward of the episodes of an evaluation
+    """
+
+    def __init__(self, reward: float):
+        self.reward = reward
+
+    def on_evaluation_end(self, run: RunView) -> None:
+        if run.last_evaluation is not None and run.last_evaluation >= self.reward:
+            run.stop(f"the evaluation's mean reward of {run.last_evaluation:,.6g} has reached {self.reward:,.6g}")
+
+
+class StopOnPlateau(Callback):
+    """Stops the run when evaluations no longer get better.
+
+    :param evaluations: so many in a row without an improvement stop it; 1 stops at the first
+    :param improvement: how much better than the best before an evaluation must be to count
+    """
+
+    def __init__(self, evaluations: int = 10, improvement: float = 0.0):
+        _at_least(1, evaluations=evaluations)
+        _at_least(0, improvement=improvement)
+        self.evaluations, self.improvement = evaluations, improvement
+        self._best, self._without = -math.inf, 0
+
+    def on_evaluation_end(self, run: RunView) -> None:
+        assert run.last_evaluation is not None
+        if run.last_evaluation > self._best + self.improvement:
+            self._best, self._without = run.last_evaluation, 0
+            return
+        self._without += 1
+        if self._without >= self.evaluations:
+            run.stop(f"{self._without} evaluations in a row were not better than {self._best:,.6g}")
+
+    def get_state(self) -> dict[str, Any]:
+        return {"best": self._best, "without": self._without}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._best, self._without = state["best"], state["without"]
+
+
+class SaveEvery(Callback):
+    """Saves a checkpoint every so many steps of training.
+
+    :param steps: environment steps; heatup does not count
+    """
+
+    def __init__(self, steps: int):
+        _at_least(1, steps=steps)
+        self.steps = steps
+        self._last = 0
+
+    def on_step(self, run: RunView) -> None:
+        if run.phase is RunPhase.TRAIN and run.steps - self._last >= self.steps:
+            self._last = run.steps - run.steps % self.steps
+            run.save()
+
+    def get_state(self) -> dict[str, Any]:
+        return {"last": self._last}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._last = state["last"]
+
+
+class FilmEvaluations(Callback):
+    """Writes the first episode of evaluations as a GIF, into the run's ``gifs``.
+
+    :param every: films each so-manieth evaluation, beginning with the first; 1 films all
+    """
+
+    def __init__(self, every: int = 1):
+        _at_least(1, every=every)
+        self.every = every
+        self._held = 0
+        self._filter = _FirstEpisode()
+
+    def on_creation(self, graph_manager: Any) -> None:
+        visualization = graph_manager.visualization_parameters
+        visualization.dump_gifs, visualization.video_dump_filters = True, [self._filter]
+
+    def on_phase(self, run: RunView) -> None:
+        if run.phase is RunPhase.TEST:
+            self._filter.films = self._held % self.every == 0
+            self._held += 1
+
+    def on_episode_end(self, run: RunView) -> None:
+        self._filter.films = False
+
+    def get_state(self) -> dict[str, Any]:
+        return {"held": self._held}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._held = state["held"]
+
+
+class _FirstEpisode(VideoDumpFilter):
+    """Lets the episodes through that begin while ``films`` is set."""
+
+    def __init__(self) -> None:
+        self.films = False
+
+    def should_dump(self, episode_terminated: bool = False, **kwargs: Any) -> bool:
+        return self.films or episode_terminated
+
+
+class NotebookProgress(Callback):
+    """Shows a progress line in a Jupyter notebook, which is replaced at each evaluation and every so many episodes.
+
+    :param episodes: of training, between two lines
+    """
+
+    def __init__(self, episodes: int = 10):
+        _at_least(1, episodes=episodes)
+        self.episodes = episodes
+        self._display: Any = None
+
+    def on_run_start(self, run: RunView) -> None:
+        from IPython.display import display
+
+        self._display = display({"text/plain": self._line(run)}, raw=True, display_id=True)
+
+    def on_episode_end(self, run: RunView) -> None:
+        if run.phase is RunPhase.TRAIN and run.episodes % self.episodes == 0:
+            self._show(run)
+
+    def on_evaluation_end(self, run: RunView) -> None:
+        self._show(run)
+
+    def on_run_end(self, run: RunView) -> None:
+        self._show(run)
+
+    def _show(self, run: RunView) -> None:
+        self._display.update({"text/plain": self._line(run)}, raw=True)
+
+    @staticmethod
+    def _line(run: RunView) -> str:
+        parts = [f"{run.steps:,} steps", f"{run.episodes:,} episodes"]
+        if run.episode_reward is not None:
+            parts.append(f"last reward {run.episode_reward:,.6g}")
+        if run.last_evaluation is not None:
+            parts.append(f"evaluation {run.last_evaluation:,.6g} (best {run.best_evaluation:,.6g})")
+        return ", ".join(parts)

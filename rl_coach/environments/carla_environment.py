@@ -1,0 +1,604 @@
+"""Driving in the towns of CARLA (Dosovitskiy et al. 2017, "CARLA: an open urban driving simulator"), by the client of
+CARLA 0.9.
+
+The client is imported when an environment is made, not with this module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import time
+from enum import Enum
+from typing import Any, Iterator, Sequence, Union
+
+import numpy as np
+
+from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.core_types import ActionType
+from rl_coach.environments import own_session
+from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
+from rl_coach.environments.keyboard import DOWN, LEFT, RIGHT, UP
+from rl_coach.filters.filter import InputFilter, NoOutputFilter
+from rl_coach.filters.observation.observation_rescale_to_size_filter import ObservationRescaleToSizeFilter
+from rl_coach.filters.observation.observation_rgb_to_y_filter import ObservationRGBToYFilter
+from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
+from rl_coach.filters.observation.observation_to_uint8_filter import ObservationToUInt8Filter
+from rl_coach.installation import install_command
+from rl_coach.logger import screen
+from rl_coach.spaces import BoxActionSpace, ImageObservationSpace, VectorObservationSpace
+from rl_coach.utilities.requirements import FLAG, instance, limit, member, number, whole
+from rl_coach.utils import CoachError, TrainingError
+
+_SECONDS_OF_A_FRAME = 1 / 30
+_SECONDS_TO_ANSWER = 60.0
+_SECONDS_TO_START = 120.0
+_LIDAR_RANGE = 50.0  # meters
+_KM_PER_H = 3.6  # of a meter per second
+_HOST, _PORT = "localhost", 2000
+_CAR = "vehicle.tesla.model3"
+
+key_map = {
+    "BRAKE": (DOWN,), "GAS": (UP,), "TURN_LEFT": (LEFT,), "TURN_RIGHT": (RIGHT,), "GAS_AND_TURN_LEFT": (UP, LEFT),
+    "GAS_AND_TURN_RIGHT": (UP, RIGHT), "BRAKE_AND_TURN_LEFT": (DOWN, LEFT), "BRAKE_AND_TURN_RIGHT": (DOWN, RIGHT),
+}  # fmt: skip
+"""The keys of each action, for a person who drives."""
+_GAS, _STEER = 1.0, 0.5  # of a person's keys
+
+# The weathers of CARLA 0.8 by their numbers, under the names of CARLA 0.9.
+_WEATHERS = (
+    "Default", "ClearNoon", "CloudyNoon", "WetNoon", "WetCloudyNoon", "MidRainyNoon", "HardRainNoon", "SoftRainNoon",
+    "ClearSunset", "CloudySunset", "WetSunset", "WetCloudySunset", "MidRainSunset", "HardRainSunset", "SoftRainSunset",
+)  # fmt: skip
+
+# Grey images of 128×180 pixels, the last three stacked, as in Coach 1.0.1.
+CarlaInputFilter = InputFilter(is_a_reference_filter=True)
+CarlaInputFilter.add_observation_filter(
+    "forward_camera",
+    "rescaling",
+    ObservationRescaleToSizeFilter(ImageObservationSpace(np.array([128, 180, 3]), high=255)),
+)
+CarlaInputFilter.add_observation_filter("forward_camera", "to_grayscale", ObservationRGBToYFilter())
+CarlaInputFilter.add_observation_filter("forward_camera", "to_uint8", ObservationToUInt8Filter(0, 255))
+CarlaInputFilter.add_observation_filter("forward_camera", "stacking", ObservationStackingFilter(3))
+
+CarlaOutputFilter = NoOutputFilter()
+
+
+class CarlaLevel(Enum):
+    """Towns by Coach's names."""
+
+    TOWN1 = {"map_name": "Town01", "map_path": "/Game/Maps/Town01"}
+    TOWN2 = {"map_name": "Town02", "map_path": "/Game/Maps/Town02"}
+
+
+class CameraTypes(Enum):
+    """Sensors by the name of their observation."""
+
+    FRONT = "forward_camera"
+    LEFT = "left_camera"
+    RIGHT = "right_camera"
+    SEGMENTATION = "segmentation"
+    DEPTH = "depth"
+    LIDAR = "lidar"
+
+
+# What each observation is taken with: CARLA's sensor, its turn to the right and up in degrees, and the conversion.
+_SENSORS = {
+    "forward_camera": ("sensor.camera.rgb", 0, 0, None),
+    "left_camera": ("sensor.camera.rgb", -30, 0, None),
+    "right_camera": ("sensor.camera.rgb", 30, 0, None),
+    "segmentation": ("sensor.camera.semantic_segmentation", 0, 0, "CityScapesPalette"),
+    "depth": ("sensor.camera.depth", 0, 0, "LogarithmicDepth"),
+    "lidar": ("sensor.lidar.ray_cast", 0, 0, None),
+    "CameraRGB": ("sensor.camera.rgb", 0, -15, None),
+}
+_SENSOR_POSITION = (2.0, 0.0, 1.4)  # meters to the front, the right and above of the car's middle
+
+
+class CarlaEnvironmentParameters(EnvironmentParameters):
+    """Settings of a town of CARLA.
+
+    Each environment, that of the evaluation too, needs a server of its own. It is started from the directory that the
+    environment variable ``CARLA_ROOT`` names. Without it, ``CARLA_SERVER`` names the servers that run already:
+    ``host:port``, with commas between several; ``localhost:2000`` unless it is set.
+
+    :param level: a name of ``CarlaLevel``, in any case, or the name of one of the server's maps
+    :ivar frame_skip: frames for which an action holds; there are 30 in a second
+    :ivar server_height: height in pixels of the window of a server that is started
+    :ivar server_width: its width
+    :ivar camera_height: height of the cameras' images in pixels
+    :ivar camera_width: their width
+    :ivar experiment_suite: a suite of CARLA 0.8; CARLA 0.9 has none, so it must be None
+    :ivar config: a file of settings of CARLA 0.8; CARLA 0.9 reads none, so it must be None
+    :ivar quality: how much is drawn
+    :ivar cameras: what to observe, ``CameraTypes`` or their values; each is an observation
+    :ivar weather_id: numbers of weathers, from 0 to 14, of which one is drawn for each episode; 1 is a clear noon
+    :ivar verbose: print what the server says, and a line about each connection
+    :ivar episode_max_time: milliseconds after which an episode is truncated
+    :ivar allow_braking: without it the brake has no effect
+    :ivar separate_actions_for_throttle_and_brake: an action is (steer, gas, brake) instead of (steer, gas or brake)
+    :ivar num_speedup_steps: steps of full throttle that an episode begins with
+    :ivar max_speed: km/h above which the throttle has no effect
+    """
+
+    class Quality(Enum):
+        """How much is drawn."""
+
+        LOW = "Low"
+        EPIC = "Epic"
+
+    constraints = {
+        "server_height": whole(1),
+        "server_width": whole(1),
+        "camera_height": whole(1),
+        "camera_width": whole(1),
+        "quality": member(Quality),
+        "cameras": instance((list, tuple), "a list of cameras"),
+        "weather_id": instance((list, tuple), "a list of numbers"),
+        "verbose": FLAG,
+        "episode_max_time": limit(),
+        "allow_braking": FLAG,
+        "separate_actions_for_throttle_and_brake": FLAG,
+        "num_speedup_steps": whole(0),
+        "max_speed": number(0),
+    }
+
+    def __init__(self, level: Union[str, LevelSelection] = "town1"):
+        super().__init__(level=level)
+        self.frame_skip = 3  # 0.1 seconds
+        self.server_height = 512
+        self.server_width = 720
+        self.camera_height = 128
+        self.camera_width = 180
+        self.experiment_suite: Any = None
+        self.config: str | None = None
+        self.level = level
+        self.quality = self.Quality.LOW
+        self.cameras: list[Union[CameraTypes, str]] = [CameraTypes.FRONT]
+        self.weather_id = [1]
+        self.verbose = True
+        self.episode_max_time = 100000
+        self.allow_braking = False
+        self.separate_actions_for_throttle_and_brake = False
+        self.num_speedup_steps = 30
+        self.max_speed = 35.0
+        self.default_input_filter = CarlaInputFilter
+        self.default_output_filter = CarlaOutputFilter
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.environments.carla_environment:CarlaEnvironment"
+
+
+class CarlaEnvironment(Environment):
+    """A car that drives in a town of CARLA, without other traffic.
+
+    Observations are an image [camera_height, camera_width, 3] of each camera, a view from above [camera_height,
+    camera_width, 1] of the lidar, and ``measurements`` [4]: the speed forward in m/s and the position in meters.
+
+    A step's reward is the speed in m/s less 1, 30 at most, less 5 on the other lane, 5 off the road, 10 times how far
+    the wheels are turned (0 to 1), and 100 for a collision, which ends the episode.
+
+    :param cameras: see ``CarlaEnvironmentParameters``, as for the other settings
+    :param settings: as for ``Environment``
+    :raises CoachError: the client is not installed, no server answers, or it has no such map or camera
+    """
+
+    def __init__(
+        self,
+        level: Union[str, LevelSelection, None],
+        seed: int | None,
+        frame_skip: int,
+        human_control: bool,
+        custom_reward_threshold: float | None,
+        visualization_parameters: VisualizationParameters,
+        server_height: int,
+        server_width: int,
+        camera_height: int,
+        camera_width: int,
+        verbose: bool,
+        experiment_suite: Any,
+        config: str | None,
+        episode_max_time: int,
+        allow_braking: bool,
+        quality: CarlaEnvironmentParameters.Quality,
+        cameras: Sequence[Union[CameraTypes, str]],
+        weather_id: Sequence[int],
+        experiment_path: str | None,
+        separate_actions_for_throttle_and_brake: bool,
+        num_speedup_steps: int,
+        max_speed: float,
+        target_success_rate: float = 1.0,
+        **kwargs: Any,
+    ):
+        super().__init__(
+            level, seed, frame_skip, human_control, custom_reward_threshold, visualization_parameters,
+            target_success_rate, experiment_path=experiment_path, **kwargs,
+        )  # fmt: skip
+        for name, value in (("experiment_suite", experiment_suite), ("config", config)):
+            if value is not None:
+                raise CoachError(f"env_params.{name} belongs to CARLA 0.8, which CARLA 0.9 replaced: set it to None")
+        self.camera_size = (camera_height, camera_width)
+        self.cameras = [camera_name(camera) for camera in cameras]
+        self.weathers = [weather_name(number) for number in weather_id]
+        self.verbose = verbose
+        self.episode_max_time = episode_max_time
+        self.allow_braking = allow_braking
+        self.separate_actions_for_throttle_and_brake = separate_actions_for_throttle_and_brake
+        self.num_speedup_steps = num_speedup_steps
+        self.max_speed = max_speed
+        self._rng = np.random.default_rng(seed)
+        self._steps_per_second = 1 / (frame_skip * _SECONDS_OF_A_FRAME)
+        self._carla = _import_carla()
+        self._actors: list[Any] = []
+        self._answers: dict[str, queue.SimpleQueue] = {}
+        self._collisions: list[Any] = []
+        self._frames = 0
+        self._server = start_server(quality.value, server_width, server_height, self.native_rendering, verbose)
+        self._connect()
+        self._make_spaces()
+        self.reset_internal_state(True)
+
+    def _connect(self) -> None:
+        """Take the server that was started, or the first of those that run and nobody drives in."""
+        addresses = running_servers() if self._server is None else [self._server.address]
+        try:
+            for host, port in addresses:
+                self.client = self._answering(host, port)
+                world = self.client.get_world()
+                if not world.get_settings().synchronous_mode:
+                    self._take(world, f"{host}:{port}")
+                    return
+        except Exception:
+            self._end_server()
+            raise
+        names = ", ".join(f"{host}:{port}" for host, port in addresses)
+        raise CoachError(
+            f"the CARLA server at {names} waits for another environment, or for a run that was killed: start one for "
+            f"each environment and name them all in CARLA_SERVER, or set CARLA_ROOT; restart one that nobody uses"
+        )
+
+    def _answering(self, host: str, port: int) -> Any:
+        client = self._carla.Client(host, port)
+        client.set_timeout(_SECONDS_TO_ANSWER)
+        try:
+            client.get_server_version()
+        except RuntimeError as error:
+            raise CoachError(
+                f"the CARLA server at {host}:{port} does not answer: {' '.join(str(error).split())}; start one, or set "
+                f"the environment variable CARLA_ROOT to the directory that has CarlaUE4.sh"
+            ) from error
+        return client
+
+    def _take(self, world: Any, address: str) -> None:
+        """Load the map, and have the server wait for each tick from now on."""
+        name = town(self.env_id)
+        if world.get_map().name.rpartition("/")[2] != name:
+            known = [one.rpartition("/")[2] for one in self.client.get_available_maps()]
+            if name not in known:
+                raise CoachError(f"the CARLA server has no map '{name}'; it has {', '.join(sorted(known))}")
+            world = self.client.load_world(name)
+        self.world, self.map = world, world.get_map()
+        settings = world.get_settings()
+        settings.synchronous_mode, settings.fixed_delta_seconds = True, _SECONDS_OF_A_FRAME
+        world.apply_settings(settings)
+        if self.verbose:
+            screen.log(f"CARLA {self.client.get_server_version()} at {address}, map {self.map.name}")
+
+    def _make_spaces(self) -> None:
+        height, width = self.camera_size
+        for name in self.cameras:
+            channels = 1 if name == "lidar" else 3
+            self.state_space[name] = ImageObservationSpace(np.array([height, width, channels]), high=255)
+        self.state_space["measurements"] = VectorObservationSpace(
+            4, measurements_names=["forward_speed", "x", "y", "z"]
+        )
+        if self.separate_actions_for_throttle_and_brake:
+            lowest, names = np.array([-1.0, 0.0, 0.0]), ["steer", "gas", "brake"]
+        else:
+            lowest, names = np.array([-1.0, -1.0]), ["steer", "gas_and_brake"]
+        self.action_space = BoxActionSpace(len(lowest), lowest, np.ones(len(lowest)), descriptions=names)
+        self.action_space.seed(self.seed)
+        for name, keys in {"COAST": (), **key_map}.items():
+            self.key_to_action[keys] = self._action_of(name)
+
+    def _action_of(self, name: str) -> np.ndarray:
+        """The action that the keys of ``key_map`` take."""
+        steer = _STEER * (("RIGHT" in name) - ("LEFT" in name))
+        gas, brake = _GAS * ("GAS" in name), _GAS * ("BRAKE" in name)
+        return np.array([steer, gas, brake] if self.separate_actions_for_throttle_and_brake else [steer, gas - brake])
+
+    def seed_episodes(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self.action_space.seed(seed)
+
+    def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
+        self._remove_actors()
+        carla = self._carla
+        self.world.set_weather(getattr(carla.WeatherParameters, self.weathers[self._draw(len(self.weathers))]))
+        places = self.map.get_spawn_points()
+        blueprints = self.world.get_blueprint_library()
+        self.car = self._spawn(blueprints.find(_CAR), places[self._draw(len(places))])
+        self._add_sensors(blueprints)
+        self._collisions, self._frames = [], 0
+        self.world.tick()  # in which what was spawned appears; sensors may see nothing yet
+        self._tick()
+        for _ in range(self.num_speedup_steps):
+            self._drive(0.0, 1.0, 0.0)
+        self._read()
+
+    def _draw(self, count: int) -> int:
+        return int(self._rng.integers(count))
+
+    def _spawn(self, blueprint: Any, place: Any, attached_to: Any = None) -> Any:
+        actor = self.world.spawn_actor(blueprint, place, attach_to=attached_to)
+        self._actors.append(actor)
+        return actor
+
+    def _add_sensors(self, blueprints: Any) -> None:
+        carla = self._carla
+        for name in self.cameras:
+            kind, right, up, _ = _SENSORS[name]
+            blueprint = blueprints.find(kind)
+            if name == "lidar":
+                blueprint.set_attribute("range", str(_LIDAR_RANGE))
+                blueprint.set_attribute("rotation_frequency", str(1 / _SECONDS_OF_A_FRAME))  # a whole turn in a frame
+            else:
+                blueprint.set_attribute("image_size_y", str(self.camera_size[0]))
+                blueprint.set_attribute("image_size_x", str(self.camera_size[1]))
+            place = carla.Transform(carla.Location(*_SENSOR_POSITION), carla.Rotation(pitch=up, yaw=right))
+            self._answers[name] = queue.SimpleQueue()
+            self._spawn(blueprint, place, self.car).listen(self._answers[name].put)
+        collision = self._spawn(blueprints.find("sensor.other.collision"), carla.Transform(), self.car)
+        collision.listen(lambda event: self._collisions.append(event))
+
+    def _take_action(self, action: ActionType) -> None:
+        steer, gas, *others = (float(number) for number in np.asarray(action))
+        brake = others[0] if others else max(-gas, 0.0)
+        self._drive(steer, max(gas, 0.0), brake)
+        self._read()
+        time_is_over = self._frames * _SECONDS_OF_A_FRAME * 1000 >= self.episode_max_time
+        self.done = bool(self._collisions) or time_is_over
+        self.truncated = self.done and not self._collisions
+        self.reward = self._reward_of(steer)
+
+    def _drive(self, steer: float, gas: float, brake: float) -> None:
+        """Hold the controls for the frames of a step."""
+        if self._speed() * _KM_PER_H > self.max_speed:
+            gas = 0.0
+        self.car.apply_control(
+            self._carla.VehicleControl(throttle=gas, steer=steer, brake=brake if self.allow_braking else 0.0)
+        )
+        for _ in range(self.frame_skip):
+            self._tick()
+
+    def _tick(self) -> None:
+        """Have the server compute a frame, and take what its sensors see."""
+        frame = self.world.tick()
+        self._frames += 1
+        self._seen = {name: self._answer(name, frame) for name in self.cameras}
+
+    def _answer(self, name: str, frame: int) -> Any:
+        """What a sensor saw in a frame; it may still have answers of earlier ones."""
+        while True:
+            try:
+                data = self._answers[name].get(timeout=_SECONDS_TO_ANSWER)
+            except queue.Empty as error:
+                raise TrainingError(f"CARLA sent nothing of '{name}' for {_SECONDS_TO_ANSWER:.0f} s") from error
+            if data.frame >= frame:
+                return data
+
+    def _speed(self) -> float:
+        """Meters per second in the direction of the car."""
+        velocity, ahead = self.car.get_velocity(), self.car.get_transform().get_forward_vector()
+        return velocity.x * ahead.x + velocity.y * ahead.y + velocity.z * ahead.z
+
+    def _reward_of(self, steer: float) -> float:
+        is_on_other_lane, is_off_road = self._lane()
+        return (
+            min(self._speed() - 1, 30.0)
+            - 5 * is_on_other_lane
+            - 5 * is_off_road
+            - 100 * bool(self._collisions)
+            - 10 * abs(steer)
+        )
+
+    def _lane(self) -> tuple[bool, bool]:
+        """Whether the car is on the lane of the other direction, and off the road. Lanes cross in a junction."""
+        place = self.car.get_transform()
+        waypoint = self.map.get_waypoint(place.location, project_to_road=False)
+        if waypoint is None:
+            return False, True
+        lane, ahead = waypoint.transform.get_forward_vector(), place.get_forward_vector()
+        return not waypoint.is_junction and lane.x * ahead.x + lane.y * ahead.y < 0, False
+
+    def _read(self) -> None:
+        place = self.car.get_transform().location
+        self.state = {name: self._image_of(name) for name in self.cameras}
+        self.state["measurements"] = np.array([self._speed(), place.x, place.y, place.z], np.float32)
+
+    def _image_of(self, name: str) -> np.ndarray:
+        data, conversion = self._seen[name], _SENSORS[name][3]
+        if name == "lidar":
+            return view_from_above(np.frombuffer(data.raw_data, np.float32).reshape(-1, 4), self.camera_size)
+        if conversion is not None:
+            data.convert(getattr(self._carla.ColorConverter, conversion))
+        blue_first = np.frombuffer(data.raw_data, np.uint8).reshape(data.height, data.width, 4)
+        return blue_first[..., 2::-1].copy()
+
+    def _update_state(self) -> None:
+        """Nothing depends on the state."""
+
+    def get_rendered_image(self) -> np.ndarray:
+        """[camera_height, width of all cameras, 3] uint8, the images of the cameras side by side."""
+        images = [self.state[name] for name in self.cameras]
+        return np.hstack([np.repeat(one, 3, axis=-1) if one.shape[-1] == 1 else one for one in images])
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "rng": self._rng.bit_generator.state}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._rng.bit_generator.state = state["rng"]
+
+    def _remove_actors(self) -> None:
+        """Take the car and its sensors away, the sensors first."""
+        for actor in reversed(self._actors):
+            if hasattr(actor, "stop"):
+                actor.stop()
+            actor.destroy()
+        self._actors, self._answers = [], {}
+
+    def close(self) -> None:
+        super().close()
+        try:
+            self._remove_actors()
+            settings = self.world.get_settings()
+            settings.synchronous_mode, settings.fixed_delta_seconds = False, 0.0  # a server that goes on, goes on alone
+            self.world.apply_settings(settings)
+        except RuntimeError as error:
+            screen.warning(f"the CARLA server ended before the run: {' '.join(str(error).split())}")
+        self._end_server()
+
+    def _end_server(self) -> None:
+        if self._server is not None:
+            self._server.end()
+
+
+def town(level: str) -> str:
+    """The name of a level's map."""
+    known = CarlaLevel.__members__.get(level.upper())
+    return level if known is None else known.value["map_name"]
+
+
+def camera_name(camera: Union[CameraTypes, str]) -> str:
+    """The name of a camera's observation.
+
+    :raises CoachError: there is no such camera
+    """
+    name = camera.value if isinstance(camera, CameraTypes) else camera
+    if name not in _SENSORS:
+        raise CoachError(f"CARLA has no camera '{name}'; the cameras are {', '.join(_SENSORS)}")
+    return name
+
+
+def weather_name(number: int) -> str:
+    """The name that CARLA 0.9 has for a weather of CARLA 0.8.
+
+    :raises CoachError: there is no such weather
+    """
+    if not 0 <= number < len(_WEATHERS):
+        raise CoachError(f"CARLA has no weather {number}; weather_id has numbers from 0 to {len(_WEATHERS) - 1}")
+    return _WEATHERS[number]
+
+
+def view_from_above(points: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Where the lidar sees something: 255 for each pixel with a point, 0 for the others.
+
+    :param points: [N, 4] meters to the front, the right and above, and intensities
+    :param size: height and width of the image. It shows the lidar's range in all directions, the front at the top
+    :return: [height, width, 1] uint8
+    """
+    image = np.zeros((*size, 1), np.uint8)
+    inside = points[np.abs(points[:, :2]).max(axis=1, initial=0.0) < _LIDAR_RANGE] if len(points) else points
+    rows = ((_LIDAR_RANGE - inside[:, 0]) / (2 * _LIDAR_RANGE) * size[0]).astype(int)
+    columns = ((_LIDAR_RANGE + inside[:, 1]) / (2 * _LIDAR_RANGE) * size[1]).astype(int)
+    image[rows.clip(0, size[0] - 1), columns.clip(0, size[1] - 1)] = 255
+    return image
+
+
+class Server:
+    """A server that this process has started.
+
+    :param process: the process, which leads a session of its own
+    :param port: the port at which it listens on this machine
+    """
+
+    def __init__(self, process: subprocess.Popen, port: int):
+        self.process = process
+        self.address = (_HOST, port)
+
+    def end(self) -> None:
+        """End the server and the processes that it has started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def start_server(quality: str, width: int, height: int, has_window: bool, verbose: bool) -> Server | None:
+    """Start the server of the directory ``$CARLA_ROOT``; None if the variable is not set.
+
+    It has a session of its own, so that a Ctrl-C does not end it before the run is saved.
+
+    :raises CoachError: the directory has no server, or the server ended while it started
+    """
+    root = os.environ.get("CARLA_ROOT")
+    if root is None:
+        return None
+    program = pathlib.Path(root, "CarlaUE4.sh")
+    if not program.is_file():
+        raise CoachError(f"CARLA_ROOT is '{root}', which has no CarlaUE4.sh")
+    port = _free_port()
+    command = [sys.executable, "-I", "-S", own_session.__file__, str(program.resolve())]
+    command += [f"-carla-rpc-port={port}", f"-quality-level={quality}", f"-ResX={width}", f"-ResY={height}"]
+    command.append("-windowed" if has_window else "-RenderOffScreen")
+    process = subprocess.Popen(command, cwd=root, stdout=None if verbose else subprocess.DEVNULL)
+    server = Server(process, port)
+    for _ in _waiting(_SECONDS_TO_START):
+        if process.poll() is not None:
+            raise CoachError(f"{program} ended with {process.returncode} when it started")
+        if _is_open(port):
+            return server
+    server.end()
+    raise CoachError(f"{program} does not listen at port {port} after {_SECONDS_TO_START:.0f} s")
+
+
+def _waiting(seconds: float) -> Iterator[None]:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        yield
+        time.sleep(0.1)
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex((_HOST, port)) == 0
+
+
+def _free_port() -> int:
+    """A port that is free, and the next one too: the server takes both."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind((_HOST, 0))
+            port = first.getsockname()[1]
+            if second.connect_ex((_HOST, port + 1)) != 0:
+                return port
+
+
+def running_servers() -> list[tuple[str, int]]:
+    """Host and port of the servers that run already.
+
+    :raises CoachError: ``CARLA_SERVER`` has something else
+    """
+    servers = []
+    for address in os.environ.get("CARLA_SERVER", f"{_HOST}:{_PORT}").split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host or not port.isdigit():
+            raise CoachError(f"CARLA_SERVER has '{address}'; it must be host:port, such as {_HOST}:{_PORT}")
+        servers.append((host, int(port)))
+    return servers
+
+
+def _import_carla() -> Any:
+    try:
+        import carla
+    except ModuleNotFoundError as error:
+        raise CoachError(f"CARLA's client is not installed: {install_command('carla')}") from error
+    return carla

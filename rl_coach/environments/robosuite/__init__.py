@@ -1,0 +1,1 @@
+"""Environments of our own for robosuite."""

@@ -1,0 +1,94 @@
+"""A robot that moves its closed hand about a table with a cube, to explore what it can do there.
+
+It extends a task of robosuite (Zhu et al. 2020, "robosuite: a modular simulation framework and benchmark for robot
+learning"), which must be installed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+from robosuite.environments.manipulation.lift import Lift
+from robosuite.utils.placement_samplers import UniformRandomSampler
+
+TABLE_TOP_SIZE = (0.84, 1.25, 0.05)
+"""Length, width and thickness of the table's top in meters."""
+TABLE_OFFSET = (0, 0, 0.82)
+"""The middle of the table's top in meters."""
+
+_MOVEMENT = 3  # numbers of an action that move the hand; those that follow turn it, and the last closes it
+_SHUT, _STILL = 1.0, 0.0
+
+
+class CubeExp(Lift):
+    """One arm over a table, in the middle of which a cube lies.
+
+    An action [3] moves the hand along the axes of the table, each number from -1 to 1. The hand keeps its direction and
+    stays shut. An episode has no aim: the reward is 0, and -1 in a collision if ``penalize_reward_on_collision``.
+
+    :param robots: a robot with one arm, by its name
+    :param table_full_size: length, width and thickness of the table's top in meters
+    :param table_offset: its middle in meters
+    :param placement_initializer: where the cube lies when an episode begins; None is the middle of the table, always
+        turned in the same way
+    :param penalize_reward_on_collision: a step in which the robot touches the table has a reward of -1
+    :param end_episode_on_collision: it also ends the episode
+    :param kwargs: settings of ``Lift`` of robosuite
+    :ivar has_collided: the robot touched the table in the last step
+    """
+
+    def __init__(
+        self,
+        robots: Any,
+        table_full_size: Sequence[float] = TABLE_TOP_SIZE,
+        table_offset: Sequence[float] = TABLE_OFFSET,
+        placement_initializer: Any = None,
+        penalize_reward_on_collision: bool = False,
+        end_episode_on_collision: bool = False,
+        **kwargs: Any,
+    ):
+        self.penalize_reward_on_collision = penalize_reward_on_collision
+        self.end_episode_on_collision = end_episode_on_collision
+        self.has_collided = False
+        if placement_initializer is None:
+            placement_initializer = UniformRandomSampler(
+                name="cube_in_the_middle",
+                x_range=[0.0, 0.0],
+                y_range=[0.0, 0.0],
+                rotation=0.0,
+                ensure_object_boundary_in_range=False,
+                reference_pos=table_offset,
+                z_offset=0.01,
+            )
+        self._offset = np.array(table_offset)
+        super().__init__(robots, table_full_size=table_full_size, placement_initializer=placement_initializer, **kwargs)
+
+    def _load_model(self) -> None:
+        self.table_offset = self._offset  # which Lift has just set to that of its own table
+        super()._load_model()
+
+    @property
+    def action_spec(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lowest and the highest action."""
+        low, high = super().action_spec
+        return low[:_MOVEMENT], high[:_MOVEMENT]
+
+    def _pre_action(self, action: np.ndarray, policy_step: bool = False) -> None:
+        rest = np.full(self.action_dim - _MOVEMENT, _STILL)
+        rest[-1] = _SHUT
+        super()._pre_action(np.concatenate([action, rest]), policy_step)
+
+    def _post_action(self, action: np.ndarray) -> tuple[float, bool, dict[str, Any]]:
+        robot = self.robots[0]
+        parts = [*robot.robot_model.contact_geoms]
+        for gripper in robot.gripper.values():
+            parts += gripper.contact_geoms
+        self.has_collided = self.check_contact(parts, "table_collision")
+        reward, is_over, info = super()._post_action(action)
+        self.done = is_over or (self.end_episode_on_collision and self.has_collided)
+        return reward, self.done, info
+
+    def reward(self, action: Any = None) -> float:
+        """0, or -1 in a collision if that is penalized."""
+        return -1.0 if self.penalize_reward_on_collision and self.has_collided else 0.0

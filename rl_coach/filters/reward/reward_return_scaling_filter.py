@@ -1,0 +1,86 @@
+"""Filter that divides rewards by the size of the returns so far."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rl_coach.filters.reward.reward_filter import RewardFilter
+from rl_coach.spaces import RewardSpace
+from rl_coach.utilities.plain_data import State
+from rl_coach.utils import CoachError
+
+_SMALLEST_VARIANCE = 1e-8
+
+
+class RewardReturnScalingFilter(RewardFilter):
+    """Divides rewards by the deviation of discounted returns, and at least by so much that no return is too large.
+
+    G = discount G + r runs through each episode from 0 on. A reward is divided by max(sqrt(var(G) + 1e-8),
+    max |G| / largest_return); the variance and the largest |G| are those so far, with the reward's own G (Lee et al.
+    2025, section 4). An array of rewards is no episode: it is divided, and its numbers do not count.
+
+    :param discount: of the returns; 0 scales by single rewards
+    :param largest_return: the largest |G| that the scaled rewards may have, which is the end of the critic's support
+    """
+
+    def __init__(self, discount: float = 0.99, largest_return: float = 5.0):
+        super().__init__()
+        if not 0 <= discount <= 1 or not largest_return > 0:
+            raise CoachError(
+                f"RewardReturnScalingFilter: discount {discount} must be between 0 and 1, and largest_return "
+                f"{largest_return} above 0"
+            )
+        self.discount = discount
+        self.largest_return = largest_return
+        self._running = 0.0
+        self._count, self._mean, self._squares, self._largest = 0, 0.0, 0.0, 0.0
+
+    def filter(self, reward: Any, update_internal_state: bool = True) -> Any:
+        if update_internal_state and not getattr(reward, "shape", ()):
+            self._take_in(float(reward))
+        return reward / self.scale
+
+    @property
+    def scale(self) -> float:
+        """What rewards are divided by; 1 before the first of them."""
+        if self._count == 0:
+            return 1.0
+        deviation = math.sqrt(self._squares / self._count + _SMALLEST_VARIANCE)
+        return max(deviation, self._largest / self.largest_return)
+
+    def _take_in(self, reward: float) -> None:
+        """Add the newest return to the mean and the sum of squares (Welford 1962)."""
+        self._running = self.discount * self._running + reward
+        self._count += 1
+        difference = self._running - self._mean
+        self._mean += difference / self._count
+        self._squares += difference * (self._running - self._mean)
+        self._largest = max(self._largest, abs(self._running))
+
+    def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
+        space = input_reward_space
+        return RewardSpace(space.shape, -math.inf, math.inf, space.reward_success_threshold)
+
+    def reset(self) -> None:
+        self._running = 0.0
+
+    def suspend(self) -> Any:
+        return self._running
+
+    def resume(self, suspended: Any) -> None:
+        self._running = suspended
+
+    def get_state(self) -> State:
+        return {
+            "running": self._running, "count": self._count, "mean": self._mean, "squares": self._squares,
+            "largest": self._largest,
+        }  # fmt: skip
+
+    def set_state(self, state: State) -> None:
+        try:
+            self._running, self._count, self._mean, self._squares, self._largest = (
+                state[name] for name in ("running", "count", "mean", "squares", "largest")
+            )
+        except KeyError as missing:
+            raise CoachError(f"the saved state of the RewardReturnScalingFilter lacks {missing}") from None

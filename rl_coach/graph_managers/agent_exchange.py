@@ -1,0 +1,238 @@
+"""The exchange of one agent with its workers: its policies go out, and what was played for it comes in."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.agent import Agent
+from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.transport import blueprints_of, played_in
+from rl_coach.base_parameters import DistributedCoachSynchronizationType
+from rl_coach.core_types import RunPhase
+from rl_coach.data_stores.data_store import DataStore
+from rl_coach.memories.backend.connection import of_agent, reason_of
+from rl_coach.memories.backend.streams import TrainerLink
+from rl_coach.memories.backend.wire import Chunk, ChunkError, pack
+from rl_coach.remote_level_manager import TransportSignals
+from rl_coach.utils import CoachError
+
+_SMALL_ROWS, _FRAME_ROWS = 32, 256
+_FRAME_BYTES = 4096  # of an observation: from here on the transport's price is that of the bytes
+_CHUNK_BYTES = 8 << 20
+_PRICE_OF_PUBLISHING = 10  # a policy is published so rarely that this is a tenth of the time at most
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchange:
+    """Sizes and times of the exchange between a trainer and its workers.
+
+    :param num_workers: workers that are started
+    :param window: chunks of a worker that may be on their way; None chooses
+    :param chunk_rows: transitions in a chunk; None chooses
+    :param publish_seconds: between two policies, at least
+    :param silence_seconds: without Redis, without the data store, or without any worker, until the trainer gives up
+    """
+
+    num_workers: int
+    window: int | None = None
+    chunk_rows: int | None = None
+    publish_seconds: float = 0.05
+    silence_seconds: float = 600.0
+
+
+def is_synchronous(agent: Any) -> bool:
+    """True if workers wait for the newest policy: for agents that learn from nothing else, and those that say so."""
+    chosen = agent.ap.algorithm.distributed_coach_synchronization_type
+    return agent.learning.needs_newest_policy or chosen is DistributedCoachSynchronizationType.SYNC
+
+
+class Documents:
+    """What a trainer leaves for its workers in a data store, which may lose it.
+
+    :param store: the data store
+
+    :ivar trouble: why nothing could be left there the last time; empty if it could
+    """
+
+    def __init__(self, store: DataStore):
+        self._store = store
+        self.trouble = ""
+        self._lost_at = 0.0
+        self._documents: dict[str, bytes] = {}
+
+    @property
+    def seconds_lost(self) -> float:
+        """Seconds without the store so far; 0 while it takes documents."""
+        return time.monotonic() - self._lost_at if self.trouble else 0.0
+
+    def put(self, name: str, document: bytes) -> bool:
+        """Leave a document, and keep it for ``put_back``. :return: False if that could not be done"""
+        try:
+            self._store.put(name, document)
+        except (OSError, CoachError) as error:  # rights may come back, too
+            if not self.trouble:
+                self._lost_at = time.monotonic()
+            self.trouble = reason_of(error)
+            return False
+        self.trouble = ""
+        self._documents[name] = document
+        return True
+
+    def put_back(self) -> bool:
+        """Leave all documents again. :return: False if that could not be done"""
+        return all(self.put(name, document) for name, document in list(self._documents.items()))
+
+
+class AgentExchange:
+    """Publishes the policies of one agent, and decides on the chunks that were played for it.
+
+    :param stream: the name of its stream, empty for the only one of a run
+    :param agent: learns from the chunks
+    :param players: number of players that it plays in an environment
+    :param link: the trainer's end of the stream
+    :param documents: where policies are left
+    :param signals: what is written about the chunks
+    :param exchange: sizes and times
+
+    :ivar lag: updates since the policy that played the newest chunk
+    """
+
+    def __init__(
+        self,
+        stream: str,
+        agent: Agent,
+        players: int,
+        link: TrainerLink,
+        documents: Documents,
+        signals: TransportSignals,
+        exchange: Exchange,
+    ):
+        self.agent, self.link = agent, link
+        self.is_synchronous = is_synchronous(agent)
+        self.lag = 0
+        self.policy_document = of_agent("policy", stream)
+        self._players, self._documents, self._signals, self._exchange = players, documents, signals, exchange
+        self._published_updates = -1
+        self._publish_at = 0.0
+        self._chunk_rows = 0
+
+    def start(self, incarnation: int) -> dict[str, Any]:
+        """Begin a new incarnation. :return: what workers need to know before they play for the agent"""
+        agent, exchange = self.agent, self._exchange
+        self._chunk_rows = rows = exchange.chunk_rows or self._best_chunk_rows()
+        agent.clock.steps_at_once = max(agent.clock.steps_at_once, rows)
+        agent.learning.num_players = exchange.num_workers * self._players
+        self.link.say(incarnation=incarnation)
+        return {
+            "networks": blueprints_of(agent.networks), "is_synchronous": self.is_synchronous, "chunk_rows": rows,
+            "window": exchange.window or (1 if self.is_synchronous else 4),
+            "segment_steps": agent.learning.segment_steps,
+        }  # fmt: skip
+
+    def _best_chunk_rows(self) -> int:
+        spaces = self.agent.spaces.state.sub_spaces.values()
+        size = sum(int(np.prod(space.shape)) for space in spaces)
+        rows = _FRAME_ROWS if size >= _FRAME_BYTES else _SMALL_ROWS
+        return max(1, min(rows, _CHUNK_BYTES // max(1, size)))
+
+    # policies
+
+    def publish_if_due(self, phase: RunPhase) -> None:
+        """Publish a policy if workers need it now. :param phase: the run's, which they shall be in"""
+        has_new_phase = phase.name != self.link.state.phase
+        is_new = self.agent.training_iteration != self._published_updates
+        if has_new_phase or (is_new and (self.is_synchronous or time.monotonic() >= self._publish_at)):
+            self.publish(phase)
+
+    def publish(self, phase: RunPhase) -> None:
+        """Publish the agent's policy as it is now."""
+        began, link = time.monotonic(), self.link
+        name = (link.state.incarnation, link.state.version + 1)
+        policy = {**self.agent.acting_policy(), "incarnation": name[0], "version": name[1]}
+        if not self._documents.put(self.policy_document, pack(policy)):
+            return
+        self._published_updates = policy["updates"]
+        wanted = self._wanted_first(phase)
+        self.agent.experience.most_steps_ahead = max(self._chunk_rows, wanted["left"] or 0)
+        link.say(version=name[1], phase=phase.name, **wanted)
+        now = time.monotonic()
+        self._publish_at = now + max(self._exchange.publish_seconds, _PRICE_OF_PUBLISHING * (now - began))
+
+    def _wanted(self, phase: RunPhase) -> dict[str, Any]:
+        """Steps, episodes or segments left to be played with the newest policy."""
+        if not self.is_synchronous or phase is not RunPhase.TRAIN:
+            return {"left": None}
+        left, unit = self.agent.learning.left_to_play()
+        return {"left": left, "unit": unit.name}
+
+    def _wanted_first(self, phase: RunPhase) -> dict[str, Any]:
+        """Likewise of a policy that is published, which is when experience is waited for: at least one. Heatup may have
+        been longer than what is learned from, but a step of training begins with playing."""
+        wanted = self._wanted(phase)
+        return wanted if wanted["left"] is None else {**wanted, "left": max(1, wanted["left"])}
+
+    # experience
+
+    def confirm(self) -> None:
+        """Send receipts; in SYNC at once, with the number of steps that are left to be played."""
+        if self.is_synchronous:
+            self.link.push()
+        else:
+            self.link.push_soon()
+
+    def decide(self, entry: bytes, chunk: Chunk, phase: RunPhase, steps_of_others: int) -> Played | None:
+        """Have the agent take in a chunk, or acknowledge that it is thrown away.
+
+        :param entry: the chunk's id in the stream
+        :param steps_of_others: the most steps of an environment that a chunk may tell of beside its own
+        :return: what the agent has taken in, None if nothing
+        """
+        link = self.link
+        if self.is_synchronous and chunk.policy != link.state.policy:
+            link.acknowledge(entry, chunk, is_stored=False)
+            self._signals.discarded.add_sample(float(chunk.steps))
+            return None
+        lag = self.agent.training_iteration - chunk.updates
+        try:
+            played = played_in(chunk)
+            _require_possible(played, steps_of_others)
+            self.agent.take_in(played)
+        except (CoachError, MemoryError) as error:
+            reason = error.reason if isinstance(error, ChunkError) else f"does not fit ({reason_of(error)[:120]})"
+            link.ledger.refused[reason] += 1
+            link.acknowledge(entry, chunk, is_stored=False)
+            return None
+        link.acknowledge(entry, chunk, is_stored=True)
+        self.lag = lag
+        self._signals.policy_lag.add_sample(float(lag))
+        waited = chunk.about.get("waited")
+        if isinstance(waited, float):
+            self._signals.waiting.add_sample(waited)
+        if self.is_synchronous:
+            link.say(**self._wanted(phase))
+        return played
+
+    def totals(self) -> dict[str, Any]:
+        """The agent's steps, and what came of those that workers have sent."""
+        ledger = self.link.ledger
+        return {
+            "steps": self.agent.total_steps_counter, "stored": ledger.stored, "discarded": ledger.discarded,
+            "refused": dict(ledger.refused),
+            "workers": {name: dataclasses.asdict(one) for name, one in sorted(ledger.accounts.items())},
+        }  # fmt: skip
+
+
+def _require_possible(played: Played, steps_of_others: int) -> None:
+    """
+    :raises CoachError: more steps of the environment than the agents can have played, or more episodes than steps
+    """
+    environment = played.environment
+    if environment is None:
+        return
+    rows = max(played.steps, 0 if played.columns is None else len(played.columns))
+    if environment.steps > rows + steps_of_others or len(environment.rewards) > environment.steps:
+        raise CoachError(f"{environment.steps} steps of the environment, {len(environment.rewards)} episodes")

@@ -1,0 +1,184 @@
+"""Prioritized replay that keeps demonstrations for ever (Hester et al. 2018, "Deep Q-learning from demonstrations")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.core_types import Batch
+from rl_coach.memories.memory import MemoryGranularity, MemoryParameters
+from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
+from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.schedules import ConstantSchedule, Schedule
+from rl_coach.utilities.requirements import exactly, number, pair, schedule, whole
+
+IS_DEMONSTRATION = "is_demonstration"
+REWARDS_AHEAD, STEPS_AHEAD, TERMINATED_AHEAD = "ahead/rewards", "ahead/steps", "ahead/terminated"
+STATE_AHEAD = "ahead/state/"
+
+
+class DemonstrationReplayParameters(MemoryParameters):
+    """Prioritized replay with demonstrations; the defaults are the paper's.
+
+    :ivar max_size: number of the agent's own transitions kept; demonstrations come on top
+    :ivar alpha: 0 samples uniformly, 1 in proportion to the errors
+    :ivar beta: 0 does not correct the bias that priorities bring, 1 does entirely; a schedule stepped by each sample
+    :ivar epsilon: added to the errors of the agent's own transitions
+    :ivar demonstration_epsilon: added to the errors of demonstrations; the larger it is, the more often they are
+        sampled
+    :ivar n_step: most rewards that a batch tells ahead of each transition
+    """
+
+    constraints = {
+        "max_size": pair(exactly(MemoryGranularity.Transitions), whole(1), "(MemoryGranularity.Transitions, 1000000)"),
+        "alpha": number(0),
+        "beta": schedule(number(0)),
+        "epsilon": number(above=0),
+        "demonstration_epsilon": number(above=0),
+        "n_step": whole(1),
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.max_size = (MemoryGranularity.Transitions, 1000000)
+        self.alpha: float = 0.4
+        self.beta: Schedule = ConstantSchedule(0.6)
+        self.epsilon: float = 0.001
+        self.demonstration_epsilon: float = 1
+        self.n_step = 10
+
+    @property
+    def path(self) -> str:
+        return "rl_coach.memories.non_episodic.demonstration_replay:DemonstrationReplay"
+
+
+class DemonstrationReplay(PrioritizedExperienceReplay):
+    """Prioritized replay of two parts: demonstrations, which stay for ever, and the newest own transitions. Both are
+    sampled together, by one sum of priorities.
+
+    Own transitions come when their episode has ended, so the rows of an episode follow each other, and a batch can
+    tell what came after each transition:
+
+    - ``info('is_demonstration')`` [B] float32;
+    - ``info('ahead/rewards')`` [B, n], the next rewards, 0 after the end of the episode;
+    - ``info('ahead/steps')`` [B], how many of them there are;
+    - ``info('ahead/terminated')`` [B] bool, the last of them ended the episode by termination;
+    - ``info('ahead/state/NAME')`` [B, ...], the observation after the last of them.
+
+    ``info('idx')`` of a demonstration is below 0.
+
+    :param max_size: ``(MemoryGranularity.Transitions, number)`` of own transitions
+    :param alpha: 0 samples uniformly, 1 in proportion to the errors
+    :param beta: 0 does not correct the bias that priorities bring, 1 does entirely; ``ConstantSchedule(0.6)`` if not
+        given
+    :param epsilon: added to the errors of own transitions
+    :param demonstration_epsilon: added to those of demonstrations
+    :param n_step: n, the most rewards ahead
+    """
+
+    stores_episodes = True
+    keeps_demonstrations = True
+    max_n_step = 1
+
+    def __init__(
+        self,
+        max_size: tuple[MemoryGranularity, int],
+        alpha: float = 0.4,
+        beta: Schedule | None = None,
+        epsilon: float = 0.001,
+        demonstration_epsilon: float = 1.0,
+        n_step: int = 10,
+    ):
+        super().__init__(max_size, alpha, ConstantSchedule(0.6) if beta is None else beta, epsilon)
+        self._demonstration_epsilon = demonstration_epsilon
+        self._n_step = n_step
+        self._kept = self._replay_for(1)
+
+    def _replay_for(self, capacity: int) -> PrioritizedExperienceReplay:
+        size = (MemoryGranularity.Transitions, capacity)
+        return PrioritizedExperienceReplay(size, self.alpha, epsilon=self._demonstration_epsilon)
+
+    @property
+    def num_demonstrations(self) -> int:
+        """Transitions that stay for ever."""
+        return self._kept.length()
+
+    def keep_as_demonstrations(self) -> None:
+        """Make demonstrations of all that is stored; more of them are added to those before."""
+        if not self._store.length:
+            return
+        both = TransitionStore(capacity=None)
+        for store in (self._kept._store, self._store):
+            both.extend(store.chunk())
+        self._kept = self._replay_for(both.length)
+        self._kept.store_columns(both.chunk())
+        self.clean()
+
+    def length(self) -> int:
+        """The number of transitions stored, demonstrations among them."""
+        return super().length() + self.num_demonstrations
+
+    def num_transitions(self) -> int:
+        return super().num_transitions() + self.num_demonstrations
+
+    def sample(self, size: int) -> Batch:
+        """``size`` transitions, one from each of ``size`` equal segments of the sum of all priorities.
+
+        :raises CoachError: nothing is stored
+        """
+        if not self.length():
+            self._refuse_sampling(size)
+        kept, own = self._kept._sums.total_value(), self._sums.total_value()
+        points = (self.rng.random(size) + np.arange(size)) / size * (kept + own)  # they ascend
+        split = int(np.searchsorted(points, kept)) if own else size
+        smallest = min(self._kept._minimum.value(), self._minimum.value())
+        parts: list[Batch] = []
+        of_kept, of_own = points[:split] / (kept or 1), (points[split:] - kept) / (own or 1)
+        for memory, fractions in ((self._kept, of_kept), (self, of_own)):
+            if len(fractions):
+                rows, values = memory._sums.sample(fractions)
+                weights = (values / smallest) ** -self.beta.current_value
+                parts.append(self._batch_of(memory, rows, weights.astype(np.float32)))
+        self.beta.step()
+        return Batch.joined(parts)
+
+    def _batch_of(self, memory: PrioritizedExperienceReplay, rows: np.ndarray, weights: np.ndarray) -> Batch:
+        is_kept = memory is self._kept
+        about = {
+            "idx": -1 - rows if is_kept else rows,
+            "weight": weights,
+            IS_DEMONSTRATION: np.full(len(rows), is_kept, np.float32),
+        }
+        return memory._store.batch(rows, about | _ahead(memory._store, rows, self._n_step))
+
+    def update_priorities(self, indices: np.ndarray, error_values: np.ndarray) -> None:
+        is_kept = indices < 0
+        self._kept.update_priorities(-1 - indices[is_kept], error_values[is_kept])
+        super().update_priorities(indices[~is_kept], error_values[~is_kept])
+        self.maximal_priority = max(self.maximal_priority, self._kept.maximal_priority)
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "demonstrations": self._kept.get_state()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._kept = self._replay_for(state["demonstrations"]["store"]["capacity"])
+        self._kept.set_state(state["demonstrations"])
+
+
+def _ahead(store: TransitionStore, rows: np.ndarray, n_step: int) -> dict[str, np.ndarray]:
+    """Rewards, end and state within ``n_step`` steps after each of the rows [B], by the names of info columns."""
+    positions = (rows - store.first_serial) % store.capacity
+    window = positions[:, None] + np.arange(n_step)  # [B, n]
+    at = store.rows(np.minimum(window, store.length - 1))
+    ends = store.game_overs[at]
+    is_within = (window < store.length) & (np.cumsum(ends, axis=1) - ends == 0)
+    steps = is_within.sum(axis=1)
+    last = at[np.arange(len(rows)), steps - 1]
+    return {
+        REWARDS_AHEAD: np.where(is_within, store.rewards.values[at], 0).astype(np.float32),
+        STEPS_AHEAD: steps,
+        TERMINATED_AHEAD: store.terminateds[last],
+        **{f"{STATE_AHEAD}{name}": column.take(last)[1] for name, column in store.observations.items()},
+    }
