@@ -44,7 +44,7 @@ AIMS = {
 # rl-baselines3-zoo's table: one training each, the mean of hundreds of episodes
 PUBLISHED = {
     "Acrobot_A2C": -83.4, "Acrobot_DQN": -76.6, "Acrobot_PPO": -73.5, "Acrobot_QR_DQN": -69.1, "CartPole_A2C": 500,
-    "CartPole_DQN": 500, "CartPole_PPO": 500, "CartPole_QR_DQN": 500, "LunarLander_DQN": 154.4,
+    "CartPole_DQN": 500, "CartPole_PPO": 500, "CartPole_QR_DQN": 500, "CartPole_TRPO": 500, "LunarLander_DQN": 154.4,
     "LunarLander_PPO": 242.1, "MountainCarContinuous_SAC": 94.7, "MountainCar_DQN": -100.8, "MountainCar_QR_DQN": -106,
     "Pendulum_DDPG": -152.1, "Pendulum_PPO": -172.2, "Pendulum_SAC": -157, "Pendulum_TD3": -151.9,
     "Pendulum_TQC": -151.3,

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.experience import EnvironmentPlayed, Played
 from rl_coach.core_types import EnvResponse, RunPhase
 from rl_coach.level_manager import LevelManager
 from rl_coach.memories.backend.connection import of_agent
@@ -16,6 +16,8 @@ from rl_coach.memories.backend.ledger import Ledger
 from rl_coach.multi_agent_level_manager import MultiAgentLevelManager
 from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError, Signal
+
+_MOST_EPISODES_AHEAD = 1000  # of an agent whose chunks are stored, while those of another one are discarded
 
 
 class ExperienceSource(Protocol):
@@ -120,15 +122,38 @@ class RemoteLevelManager(LevelManager):
 
 
 class RemoteMultiAgentLevelManager(RemoteLevelManager, MultiAgentLevelManager):
-    """The same for several agents in one environment. A chunk has what was played for one of them; it also tells of the
-    environment's steps and episodes that no chunk has told of yet."""
+    """The same for several agents in one environment, where a chunk has what was played for one of them.
+
+    A step or an episode of the environment counts once all agents have what they played in it. Otherwise heatup could
+    end before one of them has any experience.
+    """
+
+    def __init__(self, name: str, agents: Any, environment: Any, **settings: Any):
+        super().__init__(name, agents, environment, **settings)
+        self._ahead = {stream: EnvironmentPlayed() for stream in self.ledgers}  # of what has been counted
 
     def _count(self, stream: str, played: Played) -> None:
-        if played.environment is not None:
-            self.environment_steps += played.environment.steps
-            self.ended_rewards = list(played.environment.rewards)
+        own = self._ahead[stream]
+        own.steps += played.environment.steps
+        own.rewards = [*own.rewards, *played.environment.rewards][-_MOST_EPISODES_AHEAD:]
+        steps = min(one.steps for one in self._ahead.values())
+        episodes = min(len(one.rewards) for one in self._ahead.values())
+        self.environment_steps += steps
+        self.ended_rewards = own.rewards[:episodes]
+        for one in self._ahead.values():
+            one.steps -= steps
+            del one.rewards[:episodes]
         if rewards := _rewards(played):
             self.agent.last_rewards[stream] = rewards[-1]
+
+    def get_state(self) -> dict[str, Any]:
+        ahead = {stream: [one.steps, list(one.rewards)] for stream, one in self._ahead.items()}
+        return {**super().get_state(), "ahead": ahead}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        for stream, (steps, rewards) in state.get("ahead", {}).items():
+            self._ahead[stream] = EnvironmentPlayed(int(steps), [float(reward) for reward in rewards])
 
 
 def _rewards(played: Played) -> list[float]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 import re
 import signal
@@ -33,7 +32,7 @@ from rl_coach.launcher import DONE, CoachLauncher, exit_code_of
 from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection, of_agent
 from rl_coach.memories.backend.streams import RunState, WorkerLink
-from rl_coach.memories.backend.wire import UNREADABLE, Chunk, ChunkError, EncodedChunk, unpack
+from rl_coach.memories.backend.wire import MOST_ROWS, UNREADABLE, Chunk, ChunkError, EncodedChunk, unpack
 from rl_coach.memories.outgoing import OutgoingMemory, OutgoingMemoryParameters
 from rl_coach.orchestrators.private_directory import private_directory
 from rl_coach.orchestrators.run_order import Limits, RunOrder
@@ -94,8 +93,13 @@ class AgentAtWork:
     :param policy_document: the name of the agent's there
     :param plan: what the trainer's blueprint says of the agent
     :param num_workers: among whom what is to be played is divided
+    :param run: the run's id
     :param worker: this one's name
     :param chunk_seconds: after which a chunk is sent, however small it is
+
+    :ivar unsent: its steps that no chunk has
+    :ivar waited: seconds that the worker has waited since its last chunk
+    :ivar environment: what was played in the environment, by whichever agent, since then
     """
 
     def __init__(
@@ -106,13 +110,17 @@ class AgentAtWork:
         policy_document: str,
         plan: dict[str, Any],
         num_workers: int,
+        run: str,
         worker: str,
         chunk_seconds: float,
     ):
         self.link = link
         self.unsent = 0
+        self.waited = 0.0
+        self.environment = EnvironmentPlayed()
+        self._run = run
         self._agent, self._store, self._policy_document = agent, store, policy_document
-        self._memory: OutgoingMemory = agent.memory  # type: ignore[assignment]
+        self._memory: OutgoingMemory = agent.memory
         self._reports: list[EpisodeReport] = []
         agent.signals.reports = self._reports
         self._stretches: list[dict[str, Any]] = []
@@ -173,7 +181,7 @@ class AgentAtWork:
         # episodes that ended before are not counted to those that are wanted now
         self._reports.clear()
         self._stretches.clear()
-        self.unsent = 0
+        self.unsent, self.environment = 0, EnvironmentPlayed()
 
     def _cut_episode(self) -> None:
         if self._memory.stores_episodes:
@@ -224,10 +232,15 @@ class AgentAtWork:
         """Play no more for now. :param step_seconds: of a step of the environment"""
         self._step_seconds = step_seconds
 
-    def count(self) -> None:
-        """Count the agent's steps since the last time: one, none, or one of each of its players."""
+    def count(self, ended_rewards: Sequence[float]) -> None:
+        """Count a step of the environment, and the agent's: one, none, or one of each of its players.
+
+        :param ended_rewards: the reward of the episode that has ended, if it has
+        """
         self.unsent += self._agent.clock.steps - self._counted
         self._counted = self._agent.clock.steps
+        self.environment.steps = min(self.environment.steps + 1, MOST_ROWS)  # of an agent that has left for long
+        self.environment.rewards += ended_rewards
 
     def is_over_time(self) -> bool:
         """True if a chunk is due, however small it is."""
@@ -249,7 +262,7 @@ class AgentAtWork:
 
     # sending
 
-    def send_if_due(self, limit: int, state: RunState, about: ChunkContext) -> bool:
+    def send_if_due(self, limit: int, state: RunState) -> bool:
         """Give what was played to the link if it is time. :return: True if it was"""
         is_full = self.unsent >= limit
         has_segment = self._segment_steps is not None and self._memory.num_episodes() > 0
@@ -257,10 +270,10 @@ class AgentAtWork:
             return False
         if not self.unsent or self.link.outbox.is_full:
             return False
-        self._make_chunk(is_full and self._is_synchronous and state.unit == PlayUnit.STEPS.name, about)
+        self._make_chunk(is_full and self._is_synchronous and state.unit == PlayUnit.STEPS.name)
         return True
 
-    def _make_chunk(self, cuts_episode: bool, context: ChunkContext) -> None:
+    def _make_chunk(self, cuts_episode: bool) -> None:
         """Give what was played to the link, of whole episodes where the memory stores those.
 
         :param cuts_episode: of the episode in progress, too: what follows is another one for the trainer
@@ -279,13 +292,14 @@ class AgentAtWork:
         gathered = {name: getattr(self._agent, name).take_gathered() for name in FILTERS}
         sent = {filter_name: state for filter_name, state in gathered.items() if state}
         priorities = None if columns is None or self._prioritize is None else self._prioritize(columns)
-        about = about_played(self._reports, self._stretches, sent, priorities, context.take_environment())
-        about["waited"] = float(min(1.0, context.take_waited() / max(1e-9, self._sent_at - now)))
+        about = about_played(self._reports, self._stretches, sent, priorities, self.environment)
+        about["waited"] = float(min(1.0, self.waited / max(1e-9, self._sent_at - now)))
+        self.waited, self.environment = 0.0, EnvironmentPlayed()
         self._reports.clear()
         self._stretches.clear()
         outbox = self.link.outbox
         chunk = Chunk(
-            context.run, self.link.sender, outbox.next_number, outbox.next_number,
+            self._run, self.link.sender, outbox.next_number, outbox.next_number,
             (self._policy["incarnation"], self._policy["version"]), self._policy["updates"], steps, lengths, columns,
             about,
         )  # fmt: skip
@@ -294,33 +308,6 @@ class AgentAtWork:
         except ChunkError as error:
             raise TrainingError(f"what was played cannot be sent to the trainer: {error}") from error
         self.unsent -= steps
-
-
-@dataclasses.dataclass
-class ChunkContext:
-    """What the next chunk tells beside an agent's transitions, whichever agent's it is.
-
-    :param run: the run's id
-    :param environment: what was played in an environment of several agents, and no chunk has told of; None where one
-        agent acts
-    :param waited: seconds that the worker has waited
-    """
-
-    run: str
-    environment: EnvironmentPlayed | None = None
-    waited: float = 0.0
-
-    def take_environment(self) -> EnvironmentPlayed | None:
-        """What was played in the environment; it is told of then."""
-        found = self.environment
-        if found is not None:
-            self.environment = EnvironmentPlayed()
-        return found
-
-    def take_waited(self) -> float:
-        """The seconds, which are told of then."""
-        waited, self.waited = self.waited, 0.0
-        return waited
 
 
 class RolloutWorker:
@@ -352,13 +339,12 @@ class RolloutWorker:
         num_workers = max(1, int(blueprint["num_workers"]))
         self._agents = [
             AgentAtWork(
-                agent, links[stream], store, of_agent("policy", stream), blueprint["agents"][stream], num_workers, name,
-                limits.chunk_seconds,
+                agent, links[stream], store, of_agent("policy", stream), blueprint["agents"][stream], num_workers, run,
+                name, limits.chunk_seconds,
             )
             for stream, agent in self._level.agent.by_stream.items()
         ]  # fmt: skip
         self._links = [one.link for one in self._agents]
-        self._context = ChunkContext(run, None if "" in links else EnvironmentPlayed())
         self._stop_if_asked = stop_if_asked
         self._patience = Patience(limits.silence_seconds)
         self._steps = self._reported_steps = 0
@@ -393,7 +379,8 @@ class RolloutWorker:
     def _wait(self) -> None:
         """Pause, for longer the longer the worker has waited: what comes soon is heard of soon."""
         time.sleep(self._pause)
-        self._context.waited += self._pause
+        for one in self._agents:
+            one.waited += self._pause
         self._pause = min(1.5 * self._pause, _PAUSE)
 
     def _go_on(self, states: Sequence[RunState]) -> bool:
@@ -411,7 +398,7 @@ class RolloutWorker:
         if all(one.unsent < limit for one, limit in zip(self._agents, limits)):
             self._play_until(limits)
         # an agent of which nothing is wanted now leaves the others what they have played
-        sent = [one.send_if_due(limit, state, self._context) for one, limit, state in zip(self._agents, limits, states)]
+        sent = [one.send_if_due(limit, state) for one, limit, state in zip(self._agents, limits, states)]
         return any(sent) or all(one.unsent < limit for one, limit in zip(self._agents, limits))
 
     def _play_until(self, limits: Sequence[int]) -> None:
@@ -422,20 +409,18 @@ class RolloutWorker:
         while all(one.unsent < limit for one, limit in zip(agents, limits)):
             graph.act(_ONE_STEP)
             self._steps += 1
+            ended = self._ended_rewards()
             for one in agents:
-                one.count()
-            if self._context.environment is not None:
-                self._count_in_environment(self._context.environment)
+                one.count(ended)
             have_ended = [one.ends_segment() for one in agents]
             if any(have_ended) or any(one.is_over_time() for one in agents):
                 break
         for one in agents:
             one.end_stretch((time.monotonic() - began) / (self._steps - before))
 
-    def _count_in_environment(self, played: EnvironmentPlayed) -> None:
-        played.steps += 1
-        if self._graph.reset_required:  # the episode has ended for all
-            played.rewards.append(float(np.sum(self._level.total_reward_in_current_episode)))
+    def _ended_rewards(self) -> list[float]:
+        """The reward of the episode that has ended with the last step, if it has."""
+        return [float(np.sum(self._level.total_reward_in_current_episode))] if self._graph.reset_required else []
 
     # what others see
 

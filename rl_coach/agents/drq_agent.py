@@ -33,7 +33,7 @@ ENCODER = (Conv2d(32, 3, 2), Conv2d(32, 3, 1), Conv2d(32, 3, 1), Conv2d(32, 3, 1
 
 
 def trunk(units: int) -> list[Layer]:
-    """What makes a few numbers within -1 and 1 of the encoder's maps."""
+    """The layers that make a few numbers within -1 and 1 of the encoder's maps."""
     return [Flatten(), Dense(units), LayerNorm(), BatchnormActivationDropout(activation_function="tanh")]
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType
 from rl_coach.environments import own_session
+from rl_coach.environments.carla_routes import Command, CoRL2017, Route, distance, plan
 from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
 from rl_coach.environments.keyboard import DOWN, LEFT, RIGHT, UP
 from rl_coach.filters.filter import InputFilter, NoOutputFilter
@@ -42,6 +43,7 @@ _SECONDS_TO_START = 120.0
 _LIDAR_RANGE = 50.0  # meters
 _KM_PER_H = 3.6  # of a meter per second
 _HOST, _PORT = "localhost", 2000
+_ARRIVES = 2.0  # meters from the destination
 _CAR = "vehicle.tesla.model3"
 
 key_map = {
@@ -115,7 +117,8 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
     :ivar server_width: its width
     :ivar camera_height: height of the cameras' images in pixels
     :ivar camera_width: their width
-    :ivar experiment_suite: a suite of CARLA 0.8; CARLA 0.9 has none, so it must be None
+    :ivar experiment_suite: ``CoRL2017(town)`` of ``carla_routes``: an episode drives to a destination in that town,
+        with the observation ``high_level_command``; None has no destination
     :ivar config: a file of settings of CARLA 0.8; CARLA 0.9 reads none, so it must be None
     :ivar quality: how much is drawn
     :ivar cameras: what to observe, ``CameraTypes`` or their values; each is an observation
@@ -129,7 +132,7 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
     """
 
     class Quality(Enum):
-        """How much is drawn."""
+        """Detail of the drawing."""
 
         LOW = "Low"
         EPIC = "Epic"
@@ -182,6 +185,8 @@ class CarlaEnvironment(Environment):
 
     Observations are an image [camera_height, camera_width, 3] of each camera, a view from above [camera_height,
     camera_width, 1] of the lidar, and ``measurements`` [4]: the speed forward in m/s and the position in meters.
+    ``experiment_suite`` adds ``high_level_command`` [1], a ``Command`` of ``carla_routes``, and a destination, which
+    terminates the episode.
 
     A step's reward is the speed in m/s less 1, 30 at most, less 5 on the other lane, 5 off the road, 10 times how far
     the wheels are turned (0 to 1), and 100 for a collision, which ends the episode.
@@ -222,12 +227,15 @@ class CarlaEnvironment(Environment):
             level, seed, frame_skip, human_control, custom_reward_threshold, visualization_parameters,
             target_success_rate, experiment_path=experiment_path, **kwargs,
         )  # fmt: skip
-        for name, value in (("experiment_suite", experiment_suite), ("config", config)):
-            if value is not None:
-                raise CoachError(f"env_params.{name} belongs to CARLA 0.8, which CARLA 0.9 replaced: set it to None")
+        if config is not None:
+            raise CoachError("env_params.config belongs to CARLA 0.8, which CARLA 0.9 replaced: set it to None")
+        if not (experiment_suite is None or isinstance(experiment_suite, CoRL2017)):
+            raise CoachError("env_params.experiment_suite must be a CoRL2017 of rl_coach.environments.carla_routes")
+        self.suite = experiment_suite
+        self.route: Route | None = None
         self.camera_size = (camera_height, camera_width)
         self.cameras = [camera_name(camera) for camera in cameras]
-        self.weathers = [weather_name(number) for number in weather_id]
+        self.weathers = [weather_name(number) for number in (self.suite.weathers if self.suite else weather_id)]
         self.verbose = verbose
         self.episode_max_time = episode_max_time
         self.allow_braking = allow_braking
@@ -279,7 +287,7 @@ class CarlaEnvironment(Environment):
 
     def _take(self, world: Any, address: str) -> None:
         """Load the map, and have the server wait for each tick from now on."""
-        name = town(self.env_id)
+        name = self.suite.town if self.suite else town(self.env_id)
         if world.get_map().name.rpartition("/")[2] != name:
             known = [one.rpartition("/")[2] for one in self.client.get_available_maps()]
             if name not in known:
@@ -300,6 +308,8 @@ class CarlaEnvironment(Environment):
         self.state_space["measurements"] = VectorObservationSpace(
             4, measurements_names=["forward_speed", "x", "y", "z"]
         )
+        if self.suite:
+            self.state_space["high_level_command"] = VectorObservationSpace(1, 0, max(Command))
         if self.separate_actions_for_throttle_and_brake:
             lowest, names = np.array([-1.0, 0.0, 0.0]), ["steer", "gas", "brake"]
         else:
@@ -324,8 +334,12 @@ class CarlaEnvironment(Environment):
         carla = self._carla
         self.world.set_weather(getattr(carla.WeatherParameters, self.weathers[self._draw(len(self.weathers))]))
         places = self.map.get_spawn_points()
+        if self.suite:
+            start, self.route = self._draw_journey(places)
+        else:
+            start = places[self._draw(len(places))]
         blueprints = self.world.get_blueprint_library()
-        self.car = self._spawn(blueprints.find(_CAR), places[self._draw(len(places))])
+        self.car = self._spawn(blueprints.find(_CAR), start)
         self._add_sensors(blueprints)
         self._collisions, self._frames = [], 0
         self.world.tick()  # in which what was spawned appears; sensors may see nothing yet
@@ -333,6 +347,15 @@ class CarlaEnvironment(Environment):
         for _ in range(self.num_speedup_steps):
             self._drive(0.0, 1.0, 0.0)
         self._read()
+
+    def _draw_journey(self, places: list[Any]) -> tuple[Any, Route]:
+        """A place to start from, and the way to another one that can be reached."""
+        for start in self._rng.permutation(len(places)):
+            for end in self._rng.permutation(len(places)):
+                route = plan(self.map, places[start].location, places[end].location)
+                if route is not None and distance(places[start].location, places[end].location) > _ARRIVES:
+                    return places[start], route
+        raise TrainingError(f"map {self.map.name} has no two places with a route between them")
 
     def _draw(self, count: int) -> int:
         return int(self._rng.integers(count))
@@ -365,9 +388,14 @@ class CarlaEnvironment(Environment):
         self._drive(steer, max(gas, 0.0), brake)
         self._read()
         time_is_over = self._frames * _SECONDS_OF_A_FRAME * 1000 >= self.episode_max_time
-        self.done = bool(self._collisions) or time_is_over
-        self.truncated = self.done and not self._collisions
+        has_ended = bool(self._collisions) or self._has_arrived()
+        self.done = has_ended or time_is_over
+        self.truncated = self.done and not has_ended
         self.reward = self._reward_of(steer)
+
+    def _has_arrived(self) -> bool:
+        place = self.car.get_transform().location
+        return self.route is not None and distance(place, self.route.destination) < _ARRIVES
 
     def _drive(self, steer: float, gas: float, brake: float) -> None:
         """Hold the controls for the frames of a step."""
@@ -386,7 +414,7 @@ class CarlaEnvironment(Environment):
         self._seen = {name: self._answer(name, frame) for name in self.cameras}
 
     def _answer(self, name: str, frame: int) -> Any:
-        """What a sensor saw in a frame; it may still have answers of earlier ones."""
+        """The data of a sensor for a frame; it may still have those of earlier ones."""
         while True:
             try:
                 data = self._answers[name].get(timeout=_SECONDS_TO_ANSWER)
@@ -411,7 +439,7 @@ class CarlaEnvironment(Environment):
         )
 
     def _lane(self) -> tuple[bool, bool]:
-        """Whether the car is on the lane of the other direction, and off the road. Lanes cross in a junction."""
+        """True if the car is on the other direction's lane, and if it is off the road. Lanes cross in a junction."""
         place = self.car.get_transform()
         waypoint = self.map.get_waypoint(place.location, project_to_road=False)
         if waypoint is None:
@@ -423,6 +451,8 @@ class CarlaEnvironment(Environment):
         place = self.car.get_transform().location
         self.state = {name: self._image_of(name) for name in self.cameras}
         self.state["measurements"] = np.array([self._speed(), place.x, place.y, place.z], np.float32)
+        if self.route is not None:
+            self.state["high_level_command"] = np.array([self.route.command(place)], np.float32)
 
     def _image_of(self, name: str) -> np.ndarray:
         data, conversion = self._seen[name], _SENSORS[name][3]
@@ -500,7 +530,7 @@ def weather_name(number: int) -> str:
 
 
 def view_from_above(points: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Where the lidar sees something: 255 for each pixel with a point, 0 for the others.
+    """The lidar's points as an image: 255 for each pixel with a point, 0 for the others.
 
     :param points: [N, 4] meters to the front, the right and above, and intensities
     :param size: height and width of the image. It shows the lidar's range in all directions, the front at the top

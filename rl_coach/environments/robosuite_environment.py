@@ -32,7 +32,7 @@ robosuite_environments = (
 robosuite_robots = ("Baxter", "GR1", "IIWA", "Jaco", "Kinova3", "Panda", "PandaOmron", "Sawyer", "UR5e", "XArm7")
 """Robots with one or two arms of robosuite 1.5. Others that robosuite knows can be used too."""
 robosuite_controllers = ("JOINT_VELOCITY", "JOINT_TORQUE", "JOINT_POSITION", "OSC_POSITION", "OSC_POSE", "IK_POSE")
-"""What the actions of an arm mean."""
+"""Names of the ways in which an arm is controlled."""
 
 DEFAULT_REWARD_SCALES = {"Lift": 2.25}
 """The largest reward of a step of a task, by the name of its level; that of the others is 1."""
@@ -373,7 +373,9 @@ def _parameters_of(task: Any) -> dict[str, Any]:
     """The parameters of a task's class and of those whose parameters it passes on, with their defaults."""
     found: dict[str, Any] = {}
     for kind in inspect.getmro(task):
-        parameters = inspect.signature(kind.__init__).parameters
+        if (initializer := vars(kind).get("__init__")) is None:
+            continue
+        parameters = inspect.signature(initializer).parameters
         for name, parameter in parameters.items():
             if name != "self" and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
                 found.setdefault(name, parameter.default)

@@ -49,7 +49,7 @@ _WITH_PYTHON_PROTOBUF = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python"
 
 
 class StarcraftObservationType(Enum):
-    """What the screen and the minimap show: maps of features, or colours."""
+    """Content of the screen and the minimap: maps of features, or colours."""
 
     Features = 0
     RGB = 1

@@ -184,11 +184,11 @@ class AgentExchange:
         else:
             self.link.push_soon()
 
-    def decide(self, entry: bytes, chunk: Chunk, phase: RunPhase, steps_of_others: int) -> Played | None:
+    def decide(self, entry: bytes, chunk: Chunk, phase: RunPhase) -> Played | None:
         """Have the agent take in a chunk, or acknowledge that it is thrown away.
 
         :param entry: the chunk's id in the stream
-        :param steps_of_others: the most steps of an environment that a chunk may tell of beside its own
+        :param phase: the run's
         :return: what the agent has taken in, None if nothing
         """
         link = self.link
@@ -199,7 +199,6 @@ class AgentExchange:
         lag = self.agent.training_iteration - chunk.updates
         try:
             played = played_in(chunk)
-            _require_possible(played, steps_of_others)
             self.agent.take_in(played)
         except (CoachError, MemoryError) as error:
             reason = error.reason if isinstance(error, ChunkError) else f"does not fit ({reason_of(error)[:120]})"
@@ -224,15 +223,3 @@ class AgentExchange:
             "refused": dict(ledger.refused),
             "workers": {name: dataclasses.asdict(one) for name, one in sorted(ledger.accounts.items())},
         }  # fmt: skip
-
-
-def _require_possible(played: Played, steps_of_others: int) -> None:
-    """
-    :raises CoachError: more steps of the environment than the agents can have played, or more episodes than steps
-    """
-    environment = played.environment
-    if environment is None:
-        return
-    rows = max(played.steps, 0 if played.columns is None else len(played.columns))
-    if environment.steps > rows + steps_of_others or len(environment.rewards) > environment.steps:
-        raise CoachError(f"{environment.steps} steps of the environment, {len(environment.rewards)} episodes")

@@ -113,16 +113,11 @@ class Workers:
             link.push_if_due()
         while (found := link.next()) is not None:
             self._note_sender(found[1].sender)
-            played = one.decide(*found, self._level.phase, self._steps_of_others)
+            played = one.decide(*found, self._level.phase)
             if played is not None:
                 one.confirm()
                 return played
         return None
-
-    @property
-    def _steps_of_others(self) -> int:
-        """The most steps that wait for being sent with other agents' transitions."""
-        return sum(one.agent.experience.most_steps_ahead for one in self._agents.values())
 
     def _wait(self) -> None:
         """Hear from Redis, and give everybody their time meanwhile."""

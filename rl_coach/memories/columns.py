@@ -34,7 +34,7 @@ def allocate(capacity: int, shape: tuple[int, ...], dtype: np.dtype, name: str) 
         gigabytes = capacity * int(np.prod(shape)) * dtype.itemsize / 1e9
         raise CoachError(
             f"the memory's '{name}' needs {gigabytes:.1f} GB for {capacity} rows, more than this machine can provide; "
-            "lower memory.max_size"
+            'lower it with -cp "agent_params.memory.max_size=(MemoryGranularity.Transitions, 10000)"'
         ) from None
 
 

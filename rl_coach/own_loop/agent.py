@@ -14,6 +14,7 @@ from rl_coach.base_parameters import AgentParameters
 from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.core_types import ActionInfo, ActionType, EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps
 from rl_coach.environments.fed_environment import FedEnvironment
+from rl_coach.environments.gym_spaces import ACTION_MASK
 from rl_coach.own_loop import recorded
 from rl_coach.own_loop.graph import OwnLoopGraphManager
 from rl_coach.own_loop.making import environment_parameters, make_graph, make_task
@@ -25,6 +26,7 @@ from rl_coach.utils import CoachError
 from rl_coach.vector_level_manager import VectorLevelManager
 
 DEFINITION_FILE = "agent.json"
+_OBSERVATION = "observation"  # of environments whose observations have no names
 _SPECS = "rl_coach.own_loop.specs"  # which makes subclasses of Agent
 
 
@@ -365,8 +367,8 @@ class Agent:
         graph.evaluation_steps = EnvironmentEpisodes(5 if evaluate_every else 0)
         graph.use_callbacks([] if callback is None else [self._as_callback(callback)])
         self.reset()
+        graph.count_from_here()
         graph.improve()
-        graph.heatup_steps = type(graph.heatup_steps)(0)
         return self
 
     def _as_callback(self, callback: Callback | Callable[[Agent], Any]) -> Callback:
@@ -384,7 +386,7 @@ class Agent:
 
     # using what was learned
 
-    def predict(self, states: Any, deterministic: bool = True) -> Any:
+    def predict(self, states: Any, deterministic: bool = True, infos: Any = None) -> Any:
         """The policy's action, without acting: nothing is stored or counted, no random stream of the agent's moves.
 
         A policy that remembers its episode (stacked frames, a recurrent network) goes on with that of earlier calls,
@@ -392,9 +394,12 @@ class Agent:
 
         :param states: one state, or a batch [B, ...] of them
         :param deterministic: the best action; otherwise a draw of a stream of its own
+        :param infos: your environment's info, a dict, or a list of them; needed where they have an ``action_mask``
         :return: an action as your environment takes it, or [B, ...]
         """
         policy = self._acting_policy()
+        if infos:
+            states = _with_mask(states, infos)
         named = states if isinstance(states, Mapping) else dict.fromkeys(policy.observation_shapes, states)
         is_batch = all(
             np.ndim(named[name]) > len(shape) for name, shape in policy.observation_shapes.items() if name in named
@@ -517,6 +522,16 @@ class Agent:
     def close(self) -> None:
         """Write what is left, and close the environments."""
         self.graph_manager.close()
+
+
+def _with_mask(states: Any, infos: Any) -> dict[str, Any]:
+    """States with the masks of their infos among the observations."""
+    named = states if isinstance(states, Mapping) else {_OBSERVATION: states}
+    try:
+        mask = infos[ACTION_MASK] if isinstance(infos, Mapping) else np.stack([one[ACTION_MASK] for one in infos])
+    except (LookupError, TypeError, ValueError) as error:
+        raise CoachError(f"infos is an info with an '{ACTION_MASK}', or a list of these: {error!r}") from error
+    return {**named, ACTION_MASK: mask}
 
 
 def make_agent(

@@ -18,6 +18,13 @@ class OwnLoopGraphManager(BasicRLGraphManager):
     def writes_checkpoints(self) -> bool:
         return self.writes_files and super().writes_checkpoints
 
+    def count_from_here(self) -> None:
+        """Let the next ``improve`` train for its steps beside all that was trained before, also before the agent was
+        saved. There is one heatup."""
+        if self.improvement.has_begun:
+            self.heatup_steps = type(self.heatup_steps)(0)
+            self._continues = False
+
     # a run of the user's loop has the phases of ``improve``
 
     def enter_phase(self) -> None:

@@ -45,6 +45,24 @@ ALGORITHMS = {
 divergence; ClippedPPO is what most people call PPO."""
 
 
+NAMES_HERE = {
+    "buffer_size": "memory={'max_size': (MemoryGranularity.Transitions, N)}",
+    "clip_range": "clip_likelihood_ratio_using_epsilon",
+    "ent_coef": "beta_entropy",
+    "exploration_fraction": "exploration={'epsilon_schedule': LinearSchedule(1, END, STEPS)}",
+    "exploration_final_eps": "exploration={'epsilon_schedule': LinearSchedule(1, END, STEPS)}",
+    "gamma": "discount",
+    "gradient_steps": "num_consecutive_training_steps",
+    "learning_starts": "heatup_steps",
+    "n_epochs": "optimization_epochs",
+    "n_steps": "num_consecutive_playing_steps=EnvironmentSteps(N)",
+    "target_update_interval": "num_steps_between_copying_online_weights_to_target",
+    "tau": "rate_for_copying_weights_to_target",
+    "train_freq": "num_consecutive_playing_steps=EnvironmentSteps(N)",
+}
+"""Settings by the names that Stable-Baselines3 has for them, and what they are called here."""
+
+
 def make_graph(
     algorithm: Any,
     environment: FedEnvironmentParameters,
@@ -65,7 +83,14 @@ def make_graph(
     visualization = VisualizationParameters(dump_csv=writes_files, dump_parameters_documentation=writes_files)
     graph = OwnLoopGraphManager(_parameters(algorithm), environment, schedule, visualization)
     graph.writes_files = graph.prints_summary = writes_files
-    for line in apply_settings(graph, settings):
+    try:
+        said = apply_settings(graph, settings)
+    except CoachError as error:
+        hints = [
+            f"; '{name}' of Stable-Baselines3 is {NAMES_HERE[name]} here" for name in settings if name in NAMES_HERE
+        ]
+        raise CoachError(f"{error}{''.join(hints)}") from None
+    for line in said:
         logger.warning("%s", line)
     graph.create_graph(task)
     return graph

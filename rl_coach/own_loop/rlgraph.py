@@ -42,7 +42,7 @@ from rl_coach.own_loop.spec_parts import (
     set_replay,
     stack_of,
 )
-from rl_coach.own_loop.worker import SingleThreadedWorker
+from rl_coach.own_loop.worker import SingleThreadedWorker, gymnasium_arguments
 from rl_coach.utils import CoachError
 
 _KINDS = {"float": "float", "floatbox": "float", "int": "int", "intbox": "int", "bool": "bool", "boolbox": "bool"}
@@ -595,6 +595,19 @@ class OpenAIGymEnv:
     def __init__(self, gym_env: str, visualize: bool = False):
         self.gym_env = gymnasium_environment(gym_env, visualize)
 
+    @classmethod
+    def from_spec(cls, spec: Any = None, **additions: Any) -> OpenAIGymEnv:
+        """The environment of ``{"type": "openai", "gym_env": "CartPole-v1"}``.
+
+        :param spec: such a dict; or the type alone, where ``additions`` say the rest
+        :param additions: entries that count instead of those of ``spec``
+        :raises CoachError: it is wrong, or says what has no meaning here; in one line
+        """
+        given = {"type": spec} if isinstance(spec, str) else spec or {}
+        if not isinstance(given, Mapping):
+            raise CoachError(f"an environment's spec is a dict with 'type' and 'gym_env', not {shown(spec)}")
+        return cls(*gymnasium_arguments({**given, **additions}))
+
     @property
     def state_space(self) -> Any:
         """The space of the states."""
@@ -625,12 +638,16 @@ class OpenAIGymEnv:
         self.gym_env.close()
 
 
+Environment = OpenAIGymEnv
+"""The environments of specifications, of which there is this kind."""
+
 __all__ = [
     "ActorCriticAgent",
     "Agent",
     "BoolBox",
     "DQNAgent",
     "Dict",
+    "Environment",
     "FloatBox",
     "IntBox",
     "OpenAIGymEnv",

@@ -474,14 +474,16 @@ class TensorForceAgent(SpecAgent):
     def restore_model(self, directory: Any = None, file: Any = None) -> None:
         """Go on from what ``save_model`` wrote.
 
-        :param directory: where it was written to; the newest there
+        :param directory: where it was written to; the newest there. For ``save_model("models/mine")`` it may be
+            ``"models"``, because TensorForce began the names of its files with the last part
         :param file: one of those in ``directory``, or a path without it
         :raises CoachError: there is none
         """
         path = pathlib.Path(directory or "") / (file or "")
         if directory is None and file is None:
             raise CoachError("restore_model needs the directory that save_model wrote to")
-        steps = {int(one.name.rpartition("-")[2]): one for one in path.glob("timestep-*") if one.name[9:].isdigit()}
+        found = list(path.glob("timestep-*")) or ([] if file else list(path.glob("*/timestep-*")))
+        steps = {int(one.name.rpartition("-")[2]): one for one in found if one.name[9:].isdigit()}
         self._restore(steps[max(steps)] if steps else path)
 
     def import_demonstrations(self, demonstrations: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:

@@ -227,16 +227,25 @@ class SingleThreadedWorker:
         }
 
 
+def gymnasium_arguments(spec: Mapping[str, Any]) -> tuple[str, bool]:
+    """The id of the environment of Gymnasium's that a specification names, and whether it is shown in a window.
+
+    :raises CoachError: it names none, or says what has no meaning here
+    """
+    fields = Fields(spec, "env_spec")
+    fields.choice("type", ("openai", "openai-gym", "openai_gym"))
+    name, shows = fields.get("gym_env"), fields.flag("visualize")
+    fields.finish()
+    if not isinstance(name, str):
+        raise CoachError("the spec's 'env_spec.gym_env' is the id of an environment of Gymnasium's")
+    return name, bool(shows)
+
+
 def _environments_of(given: Any, count: int) -> list[Any]:
     """Environments of what a worker is given for them."""
     if isinstance(given, Mapping):
-        fields = Fields(given, "env_spec")
-        fields.choice("type", ("openai", "openai-gym", "openai_gym"))
-        name, shows = fields.get("gym_env"), fields.flag("visualize")
-        fields.finish()
-        if not isinstance(name, str):
-            raise CoachError("the spec's 'env_spec.gym_env' is the id of an environment of Gymnasium's")
-        return [gymnasium_environment(name, bool(shows)) for _ in range(count)]
+        arguments = gymnasium_arguments(given)
+        return [gymnasium_environment(*arguments) for _ in range(count)]
     if callable(given):
         return [given() for _ in range(count)]
     if count > 1:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from rl_coach.environments.carla_environment import (
     start_server,
     view_from_above,
 )
+from rl_coach.environments.carla_routes import Command, CoRL2017, plan
 from rl_coach.installation import install_command
 from rl_coach.utils import CoachError
 from tests.zoo import carla_server
@@ -112,7 +114,7 @@ def test_a_town_that_does_not_exist_and_a_server_that_does_not_answer(worlds, mo
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"experiment_suite": object()}, r"env_params.experiment_suite belongs to CARLA 0\.8"),
+        ({"experiment_suite": object()}, r"env_params.experiment_suite must be a CoRL2017 of rl_coach"),
         ({"config": "CarlaSettings.ini"}, r"env_params.config belongs to CARLA 0\.8"),
         ({"weather_id": [15]}, "no weather 15; weather_id has numbers from 0 to 14"),
         ({"cameras": ["front"]}, "no camera 'front'; the cameras are forward_camera, left_camera"),
@@ -212,6 +214,63 @@ def test_equal_seeds_begin_at_equal_places_in_equal_weather(worlds):
         return found
 
     assert beginnings(1) == beginnings(1) != beginnings(2)
+
+
+def test_a_suite_drives_to_a_destination_by_commands(worlds):
+    (world,) = worlds.values()
+    environment = environment_of(settings(experiment_suite=CoRL2017("Town02"), cameras=["CameraRGB"]), seed=4)
+    assert next(iter(worlds.values())).map.name.endswith("Town02") and world is not environment.world
+    assert environment.state_space["high_level_command"].high.tolist() == [3]
+    assert environment.world.weathers[0] in ("ClearNoon", "WetNoon", "HardRainNoon", "ClearSunset")
+    assert environment.state["high_level_command"].tolist() == [Command.FOLLOW]
+    assert environment.route.destination.x > environment.car.transform.location.x  # it does not drive backwards
+    destination, places = environment.route.destination, carla_server.Location
+    environment.route = plan(environment.map, places(0.0), places(58.0))
+    environment.car.transform.location.x = 40.0
+    assert environment.step(np.array([0.0, 0.0])).next_state["high_level_command"].tolist() == [Command.STRAIGHT]
+    environment.route.destination = destination
+    environment.car.transform.location.x = destination.x + 1
+    response = environment.step(np.array([0.0, 0.0]))
+    assert response.terminated and response.reward > -10
+
+
+def waypoint(x: float, y: float, yaw: float, road: int) -> Any:
+    """A waypoint of CARLA's; roads from 10 on are junctions."""
+    place = carla_server.Transform(carla_server.Location(x, y), carla_server.Rotation(yaw=yaw))
+    return SimpleNamespace(transform=place, is_junction=road >= 10, road_id=road, lane_id=-1)
+
+
+class Crossing:
+    """A road from the west to a crossing at x = 100, which goes on to the north, the east and the south (y = 50)."""
+
+    def get_topology(self) -> list[Any]:
+        def lead(road: int, x: float, y: float, yaw: float) -> list[Any]:
+            far = (x + 40 * math.cos(math.radians(yaw)), y + 40 * math.sin(math.radians(yaw)))
+            inside = (waypoint(100, 0, 0, road + 10), waypoint(x, y, yaw, road + 10))
+            return [inside, (waypoint(x, y, yaw, road), waypoint(*far, yaw, road))]
+
+        west = [(waypoint(0, 0, 0, 1), waypoint(100, 0, 0, 1))]
+        return west + lead(2, 110, -10, -90) + lead(3, 120, 0, 0) + lead(4, 110, 10, 90)
+
+    def get_waypoint(self, location: Any) -> Any:
+        roads = {(110, -40): 2, (150, 0): 3, (110, 40): 4, (50, 50): 5}
+        return waypoint(location.x, location.y, 0, roads.get((location.x, location.y), 1))
+
+
+@pytest.mark.parametrize(
+    "destination, command", [((110, -40), Command.LEFT), ((150, 0), Command.STRAIGHT), ((110, 40), Command.RIGHT)]
+)
+def test_a_route_commands_the_turn_before_the_crossing_and_until_it_is_through(destination, command):
+    place = carla_server.Location
+    route = plan(Crossing(), place(0, 0), place(*destination))
+    exits = {Command.LEFT: (110, -10), Command.STRAIGHT: (120, 0), Command.RIGHT: (110, 10)}
+    places = [(0, 0), (70, 0), (80, 0), (100, 0), exits[command], destination]
+    found = [route.command(place(*one)) for one in places]
+    assert found == [Command.FOLLOW, Command.FOLLOW, command, command, Command.FOLLOW, Command.FOLLOW]
+
+
+def test_a_place_that_no_road_leads_to_has_no_route():
+    assert plan(Crossing(), carla_server.Location(0, 0), carla_server.Location(50, 50)) is None
 
 
 def test_filters_stack_grey_images(worlds):

@@ -11,6 +11,7 @@ import pytest
 from rl_coach.base_parameters import TaskParameters, VisualizationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.runs import experiments
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 from tests.zoo import parameters
@@ -213,3 +214,27 @@ def test_an_evaluation_in_the_middle_of_an_episode_changes_nothing(tmp_path):
         manager.train_and_act(EnvironmentSteps(40))
         found.append({name: learned(agent) for name, agent in manager.get_agents().items()})
     assert found[0] == found[1]
+
+
+def test_each_agent_has_files_a_curve_and_a_policy_of_its_own(tmp_path):
+    manager = players_graph(
+        [parameters.dqn(), parameters.dqn()], SideBySide, tmp_path, schedule(60, heatup=20), create=False
+    )
+    manager.visualization_parameters.tensorboard = True
+    task = TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=1, checkpoint_save_secs=3600)
+    manager.create_graph(task)
+    manager.improve()
+    manager.close()
+    stems = {f"worker_0.multi_agent_graph.main_level.main_level.agent_{index}_0" for index in range(2)}
+    assert {path.stem for path in tmp_path.glob("*agent*.csv")} == stems
+    assert {path.name for path in (tmp_path / "tensorboard").iterdir() if any(path.rglob("events*"))} == stems
+    found = experiments.load(tmp_path)
+    assert len(found.runs) == 2
+    curves = {run: rows["Training Reward"].dropna().to_list() for run, rows in found.signals.groupby("run")}
+    assert len(curves) == 2 and all(curves.values())
+    (checkpoint,) = (tmp_path / "checkpoint").glob("*.ckpt")
+    assert {path.parent.name for path in checkpoint.rglob("policy.json")} == {
+        "main_level.agent_0",
+        "main_level.agent_1",
+    }
+    assert [name for name, _ in manager.other_fields()] == ["agent_0", "agent_1"]

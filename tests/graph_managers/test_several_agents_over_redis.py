@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from rl_coach.agents.core.experience import EnvironmentPlayed, Played
 from rl_coach.agents.self_play import SelfPlayParameters
 from rl_coach.base_parameters import TaskParameters, TaskRole
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
@@ -16,6 +18,7 @@ from rl_coach.memories.backend.ledger import Ledger
 from rl_coach.memories.backend.streams import TrainerLink, WorkerLink
 from rl_coach.memories.backend.wire import Chunk, EncodedChunk, unpack
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
+from rl_coach.remote_level_manager import RemoteMultiAgentLevelManager
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 from tests.zoo import parameters
@@ -82,11 +85,13 @@ class Recorded:
             ledger = self.trainer.level_managers[0].ledgers[name]
             assert agent.clock.steps == ledger.stored == sum(one.steps for one in self.played[name]), name
             assert agent.clock.updates > 0, name
-        told = [one.environment for taken in self.played.values() for one in taken]
+        told = [[one.environment for one in taken] for taken in self.played.values()]
         counted = [counters[phase] for phase in (RunPhase.HEATUP, RunPhase.TRAIN)]
-        assert sum(one.steps for one in told) == sum(one[EnvironmentSteps] for one in counted) >= HEATUP + STEPS
-        assert sum(len(one.rewards) for one in told) == sum(one[EnvironmentEpisodes] for one in counted) > 0
-        return [reward for one in told for reward in one.rewards]
+        steps = [sum(one.steps for one in environments) for environments in told]
+        assert min(steps) == sum(one[EnvironmentSteps] for one in counted) >= HEATUP + STEPS
+        episodes = [sum(len(one.rewards) for one in environments) for environments in told]
+        assert min(episodes) == sum(one[EnvironmentEpisodes] for one in counted) > 0
+        return [reward for environments in told for one in environments for reward in one.rewards]
 
 
 def actor_critic():
@@ -151,7 +156,29 @@ def test_one_policy_of_all_players_has_one_stream(make_agent, done_condition, re
     counted = run.trainer.total_steps_counters
     steps = sum(counted[phase][EnvironmentSteps] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
     ratio = 3 if done_condition is any else 2  # players in each step, on average
-    assert abs(agent.clock.steps - ratio * steps) <= ratio * 40, "but for chunks that were on their way"
+    on_the_way = ratio * 40
+    assert agent.clock.steps <= ratio * steps + on_the_way
+    # a round's segments end at different times: what players had of the next ones when the policy came is left
+    leaves_parts = agent.learning.segment_steps is not None and agent.learning.needs_newest_policy
+    assert leaves_parts or agent.clock.steps >= ratio * steps - on_the_way
+
+
+def test_a_step_counts_once_all_agents_have_what_they_played_in_it():
+    level = RemoteMultiAgentLevelManager.__new__(RemoteMultiAgentLevelManager)
+    level.environment_steps, level.agent = 0, SimpleNamespace(last_rewards={})
+    level._ahead = {"hunters": EnvironmentPlayed(), "prey": EnvironmentPlayed()}
+    seen = []
+    told = [
+        ("hunters", 30, [1.0, 2.0]),
+        ("hunters", 10, []),
+        ("prey", 25, [1.0]),
+        ("prey", 0, []),
+        ("prey", 20, [2, 3]),
+    ]
+    for stream, steps, rewards in told:
+        level._count(stream, Played(1, environment=EnvironmentPlayed(steps, rewards)))
+        seen.append((level.environment_steps, level.ended_rewards))
+    assert seen == [(0, []), (0, []), (25, [1.0]), (40, [2.0])]
 
 
 def test_self_play_is_refused_in_one_line(tmp_path):

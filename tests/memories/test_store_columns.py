@@ -1,12 +1,14 @@
 """Columns come in as transitions do: the same memory, sampled alike, and all or nothing."""
 
 import copy
+import re
 
 import numpy as np
 import pytest
 
+from rl_coach.command_line.custom_parameters import parse
 from rl_coach.core_types import Batch, Transition
-from rl_coach.memories.columns import FrameStacks
+from rl_coach.memories.columns import FrameStacks, allocate
 from rl_coach.memories.episodic import (
     EpisodicExperienceReplay,
     EpisodicHindsightExperienceReplay,
@@ -413,3 +415,12 @@ def test_a_saved_memory_of_hindsight_is_loaded_as_it_was(tmp_path):
     np.testing.assert_array_equal(
         other.transitions.state_columns["desired_goal"], memory.transitions.state_columns["desired_goal"]
     )
+
+
+def test_a_column_that_the_machine_has_no_memory_for_says_what_to_set():
+    with pytest.raises(CoachError, match="more than this machine can provide") as caught:
+        allocate(1 << 40, (1 << 10,), np.dtype(np.uint8), "observation")
+    command = re.fullmatch(r'.*; lower it with -cp "(.*)"', str(caught.value))
+    assert command is not None
+    (assignment,) = parse(command[1])
+    assert assignment.value == (MemoryGranularity.Transitions, 10000)

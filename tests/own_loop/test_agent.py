@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 from functools import partial
@@ -12,9 +14,13 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 from rl_coach import Agent, make_agent
+from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.td3_agent import TD3AgentParameters
 from rl_coach.core_types import EnvironmentSteps
+from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.own_loop.making import NAMES_HERE
 from rl_coach.policy import Policy
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
@@ -62,6 +68,26 @@ def test_predictions_and_evaluations_leave_training_as_it_was():
     assert_equal(agent_state(plain), agent_state(watched))
 
 
+def test_predictions_and_evaluations_leave_the_statistics_of_filters_as_they_were():
+    def normalized():
+        agent = small(ClippedPPOAgentParameters())
+        agent.pre_network_filter.add_observation_filter("observation", "normalize", ObservationNormalizationFilter())
+        return agent_of(agent, observation_space=PLACE, action_space=Discrete(2), seed=1)
+
+    plain, watched = normalized(), normalized()
+    for agent in (plain, watched):
+        play(agent, 24)
+        if agent is watched:
+            agent.predict(state(0.7))
+            agent.predict(np.stack([state(0.1), state(0.9)]), deterministic=False)
+            with agent.evaluation():
+                agent.act(state(0.9))
+                agent.observe(1.0, True)
+        play(agent, 24)
+    assert plain.graph_manager.get_agent().get_state()["filters"]["pre_network_filter"]
+    assert_equal(agent_state(plain), agent_state(watched))
+
+
 def test_a_deterministic_action_is_that_of_the_exported_policy(tmp_path):
     agent = Loop("DQN", own_agent("DQN")).run(100)
     policy = Policy.load(agent.export_model(tmp_path / "policy"))
@@ -79,7 +105,10 @@ def test_a_deterministic_action_is_that_of_the_exported_policy(tmp_path):
 
 
 @pytest.mark.parametrize("num_envs", [1, 4])
-@pytest.mark.parametrize("name", ["DQN", "recurrent A2C"])
+@pytest.mark.parametrize(
+    "name",
+    [name if name in ("DQN", "recurrent A2C") else pytest.param(name, marks=pytest.mark.slow) for name in AGENTS],
+)
 def test_a_saved_agent_goes_on_exactly_in_the_middle_of_an_episode(tmp_path, name, num_envs):
     uninterrupted, saved = (Loop(name, own_agent(name, num_envs), num_envs) for _ in range(2))
     uninterrupted.run(120)
@@ -118,9 +147,26 @@ def test_learning_in_its_environment_needs_one_and_reaches_its_steps(tmp_path):
     agent.learn(100)
     assert agent.total_steps == seen[-1] + 100  # no second heatup
     assert list(tmp_path.glob("*.csv")) and (tmp_path / "checkpoint").is_dir()
+    agent.save(tmp_path / "saved")
+    loaded = Agent.load(tmp_path / "saved")
+    loaded.learn(50)
+    assert loaded.total_steps == agent.total_steps + 50
     stopped = agent_of("DQN", gymnasium.make("CartPole-v1"), seed=0, batch_size=8)
     stopped.learn(300, evaluate_every=100, callback=lambda one: False)
     assert stopped.total_steps == 100
+
+
+def test_learning_after_a_loop_has_no_second_heatup():
+    agent, env = agent_of("DQN", "CartPole-v1", seed=0, batch_size=8, heatup_steps=20), gymnasium.make("CartPole-v1")
+    state, ended = env.reset(seed=agent.environment_seed)[0], False
+    while agent.total_steps < 60 or not ended:
+        state, reward, terminated, truncated, _ = env.step(agent.act(state))
+        agent.observe(reward, terminated, truncated, state)
+        if ended := terminated or truncated:
+            state = env.reset()[0]
+    before = agent.total_steps
+    agent.learn(30)
+    assert agent.total_steps == before + 30
 
 
 def test_a_loop_may_follow_on_learning_and_learning_on_a_loop():
@@ -213,6 +259,11 @@ def test_a_mask_that_comes_with_the_info_is_declared_and_kept_to():
     for _ in range(30):
         assert agent.act(state(), infos={"action_mask": mask}) == 2
         agent.observe(0.0, True, next_states=state(), infos={"action_mask": mask})
+    assert agent.predict(state(), infos={"action_mask": mask}) == 2
+    batch = [state(0.1), state(0.5)], [{"action_mask": mask}, {"action_mask": mask[::-1]}]
+    assert list(agent.predict(np.stack(batch[0]), infos=batch[1])) == [2, 1]
+    with pytest.raises(CoachError, match="infos is an info with an 'action_mask'"):
+        agent.predict(state(), infos={"mask": mask})
     with pytest.raises(CoachError, match="an action_mask needs a Discrete action_space"):
         agent_of("SAC", observation_space=PLACE, action_space=Box(-1, 1, (2,)), action_mask=True)
 
@@ -288,11 +339,24 @@ def test_settings_have_short_names_paths_and_levels():
         ({"algorithm.discout": 1}, "did you mean 'discount'"),
         ({"learning_rate": "much"}, "must be a number"),
         ({"discount": 7}, "discount"),
+        ({"gamma": 0.9}, "no setting 'gamma'.*; 'gamma' of Stable-Baselines3 is discount here"),
     ]:
         with pytest.raises(CoachError, match=reason):
             bandit(**settings)
     with pytest.raises(CoachError, match="no algorithm 'DQM'; did you mean 'DQN'"):
         agent_of("DQM", "CartPole-v1")
+
+
+def test_names_of_stable_baselines_are_those_of_settings_here():
+    algorithms = [one().algorithm for one in (DQNAgentParameters, ClippedPPOAgentParameters, TD3AgentParameters)]
+    made = set(inspect.signature(make_agent).parameters)
+    for name, text in NAMES_HERE.items():
+        here = re.match(r"\w+", text)[0]
+        if here in ("memory", "exploration"):
+            group, setting = getattr(DQNAgentParameters(), here), re.search(r"'(\w+)'", text)[1]
+            assert hasattr(group, setting), name
+        else:
+            assert here in made or any(hasattr(one, here) for one in algorithms), name
 
 
 def test_a_name_that_several_networks_have_sets_all_and_says_so(caplog):

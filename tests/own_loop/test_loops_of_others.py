@@ -11,7 +11,7 @@ import pytest
 
 from rl_coach import Agent
 from rl_coach.own_loop import Runner, make_agent
-from rl_coach.own_loop.rlgraph import OpenAIGymEnv, SingleThreadedWorker
+from rl_coach.own_loop.rlgraph import Environment, OpenAIGymEnv, SingleThreadedWorker
 from rl_coach.own_loop.tensorforce import OpenAIGym
 from rl_coach.policy import Policy
 from rl_coach.utils import CoachError
@@ -133,6 +133,9 @@ def test_a_saved_model_is_restored_exactly(tmp_path):
     kept = agent_state(agent)
     runner.run(num_timesteps=30)
     agent.restore_model(directory=tmp_path)
+    assert_equal(agent_state(agent), kept)
+    runner.run(num_timesteps=30)
+    agent.restore_model(directory=tmp_path.parent)  # the last part of what was saved to was the name of the files
     assert_equal(agent_state(agent), kept)
     other = Agent.load(path)
     assert type(other) is type(agent)
@@ -355,6 +358,30 @@ def test_the_worker_of_rlgraphs_documentation():
     assert all(total == steps and index == 0 for total, steps, index in ended)
     assert results["mean_episode_reward"] == pytest.approx(np.mean([total for total, *_ in ended]))
     assert results["ops_per_second"] == pytest.approx(60 / results["runtime"])
+
+
+def test_the_cartpole_example_of_rlgraph():
+    """Its environment and agent are made of specifications, with an episode's loop in the user's hands."""
+    env = Environment.from_spec({"type": "openai", "gym_env": "CartPole-v1"})
+    assert type(env) is type(OpenAIGymEnv.from_spec("openai", gym_env="CartPole-v1"))
+    agent = Agent.from_spec(RL_DQN, state_space=env.state_space, action_space=env.action_space, **SETTINGS)
+    state = env.reset()
+    for _ in range(40):
+        action, preprocessed = agent.get_action(state, extra_returns="preprocessed_states")
+        following, reward, terminal, _ = env.step(action)
+        agent.observe(
+            preprocessed_states=preprocessed, actions=action, internals=[], rewards=reward, next_states=following,
+            terminals=terminal,
+        )  # fmt: skip
+        state = env.reset() if terminal else following
+    assert agent.timesteps == 40
+    for spec, reason in [
+        ({"type": "openia", "gym_env": "CartPole-v1"}, "did you mean 'openai'"),
+        ({"type": "openai", "gym_en": "CartPole-v1"}, "did you mean 'gym_env'"),
+        (7, "a dict with 'type' and 'gym_env', not 7"),
+    ]:
+        with pytest.raises(CoachError, match=reason):
+            OpenAIGymEnv.from_spec(spec)
 
 
 def test_statistics_of_a_worker_are_those_of_the_episodes():

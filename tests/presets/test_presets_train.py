@@ -18,7 +18,7 @@ from tests.frameworks import FRAMEWORK
 from tests.zoo import carla_server, starcraft
 from tests.zoo.graphs import agents_parameters
 
-LEVELS = {"Atari": "pong", "Mujoco": "inverted_pendulum"}
+LEVELS = {"Atari": "pong", "Fetch": "reach", "Mujoco": "inverted_pendulum"}
 
 
 def shortened(preset: str) -> Any:

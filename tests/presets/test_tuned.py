@@ -39,15 +39,16 @@ def test_rates_fall_for_as_long_as_training_goes_on():
     fall, last = {}, {}
     for name in TUNED:
         manager = preset_catalogue.load(name)
-        algorithm = manager.agent_params.algorithm
-        steps = algorithm.num_consecutive_playing_steps.num_steps
-        if hasattr(algorithm, "segments_per_update"):
-            steps = algorithm.num_steps_between_gradient_updates * manager.env_params.num_environments
-        num_phases = manager.improve_steps.num_steps / steps
-        per_phase = 1 if hasattr(algorithm, "optimization_epochs") else algorithm.num_consecutive_training_steps
-        for network in manager.agent_params.network_wrappers.values():
-            if isinstance(network.learning_rate, LinearSchedule):
-                fall[name], last[name] = network.learning_rate.decay_steps, num_phases * per_phase
+        for agent in agents_parameters(manager):
+            algorithm = agent.algorithm
+            steps = algorithm.num_consecutive_playing_steps.num_steps
+            if hasattr(algorithm, "segments_per_update"):
+                steps = algorithm.num_steps_between_gradient_updates * manager.env_params.num_environments
+            num_phases = manager.improve_steps.num_steps / steps
+            per_phase = 1 if hasattr(algorithm, "optimization_epochs") else algorithm.num_consecutive_training_steps
+            for network in agent.network_wrappers.values():
+                if isinstance(network.learning_rate, LinearSchedule):
+                    fall[name], last[name] = network.learning_rate.decay_steps, num_phases * per_phase
     assert fall and fall == pytest.approx(last, abs=1)
 
 

@@ -127,6 +127,13 @@ class Image:
         self._pixels[..., :3] = {"palette": 70, "logarithm": 90}[conversion]
 
 
+def lane_at(x: float) -> SimpleNamespace:
+    """A waypoint of the lane of the car."""
+    is_junction = x > 50
+    place = Transform(Location(x, LANE / 2), Rotation())
+    return SimpleNamespace(transform=place, is_junction=is_junction, road_id=int(is_junction), lane_id=1)
+
+
 class Map:
     def __init__(self, name: str):
         self.name = name
@@ -134,8 +141,13 @@ class Map:
     def get_spawn_points(self) -> list[Transform]:
         return [Transform(Location(float(x), LANE / 2, 0.5), Rotation()) for x in (0, 2, 4, 6)]
 
+    def get_topology(self) -> list[tuple[Any, Any]]:
+        """The lane of the car, up to the junction and through it."""
+        return [(lane_at(0.0), lane_at(50.0)), (lane_at(50.1), lane_at(WALL))]
+
     def get_waypoint(self, location: Location, project_to_road: bool = True) -> Any:
-        assert not project_to_road
+        if project_to_road:
+            return lane_at(location.x)
         if not -LANE <= location.y <= ROAD_ENDS:
             return None
         direction = Rotation(yaw=180.0) if location.y < 0 else Rotation()

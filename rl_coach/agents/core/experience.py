@@ -23,9 +23,9 @@ _MOST_STEPS_AHEAD = 256
 
 @dataclass
 class EnvironmentPlayed:
-    """What was played in an environment in which several agents act.
+    """What was played in an environment since an agent was told of it the last time.
 
-    :param steps: of the environment, whoever acted
+    :param steps: of the environment, whichever agent acted
     :param rewards: the run's reward of each episode that ended in them
     """
 
@@ -44,8 +44,7 @@ class Played:
     :param filters: by the agent's attribute, what its filters' statistics have gathered since the last time
     :param stretches: what the agent needs to learn from each episode beside its transitions, if it needs anything
     :param priorities: [N] the transitions' first priorities, from the process that played; None if it gives none
-    :param environment: the steps and episodes of the environment that nobody has told of yet; None where the agent
-        acts alone, so that they are its own
+    :param environment: what was played in the environment meanwhile, by whichever agent
     """
 
     steps: int
@@ -55,7 +54,7 @@ class Played:
     filters: dict[str, Any] = field(default_factory=dict)
     stretches: list[dict[str, Any]] = field(default_factory=list)
     priorities: np.ndarray | None = None
-    environment: EnvironmentPlayed | None = None
+    environment: EnvironmentPlayed = field(default_factory=EnvironmentPlayed)
 
 
 class Experience:

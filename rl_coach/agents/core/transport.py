@@ -10,7 +10,7 @@ from rl_coach.agents.core.episode import EpisodeReport
 from rl_coach.agents.core.experience import EnvironmentPlayed, Played
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.core_types import RunPhase
-from rl_coach.memories.backend.wire import UNREADABLE, Chunk, ChunkError
+from rl_coach.memories.backend.wire import MOST_ROWS, UNREADABLE, Chunk, ChunkError
 from rl_coach.utilities.sound_values import is_count, is_finite
 
 FILTERS = ("input_filter", "output_filter", "pre_network_filter")
@@ -31,11 +31,10 @@ def about_played(
     :param stretches: what the agent needs to know of each episode that is sent; see ``Played``
     :param filters: statistics that were gathered, by the agent's attribute
     :param priorities: [N] of the transitions; None leaves them to the trainer's memory
-    :param environment: of an environment in which several agents act; None where one does
+    :param environment: what was played in the environment, by whichever agent; None for nothing
     """
-    given: dict[str, Any] = {} if priorities is None else {"priorities": np.asarray(priorities, np.float32)}
-    if environment is not None:
-        given["environment"] = [environment.steps, np.asarray(environment.rewards, np.float64)]
+    environment = environment or EnvironmentPlayed()
+    given = {} if priorities is None else {"priorities": np.asarray(priorities, np.float32)}
     return {
         "reports": [
             [report.phase.name, report.length, _number(report.reward), _number(report.shaped_reward), report.signals]
@@ -43,6 +42,7 @@ def about_played(
         ],
         "stretches": list(stretches) if any(stretches) else [],
         "filters": filters,
+        "environment": [environment.steps, np.asarray(environment.rewards, np.float64)],
         **given,
     }
 
@@ -69,7 +69,7 @@ def played_in(chunk: Chunk) -> Played:
         if not (isinstance(waited, float) and 0.0 <= waited <= 1.0):
             raise ChunkError("garbage", f"a share of {str(waited)[:40]!r}")
         priorities = _priorities(about["priorities"]) if "priorities" in about else None
-        environment = _environment(*about["environment"]) if "environment" in about else None
+        environment = _environment(*about["environment"]) if "environment" in about else EnvironmentPlayed()
         return Played(
             chunk.steps, chunk.episode_lengths, chunk.columns, reports, filters, stretches, priorities, environment
         )
@@ -88,7 +88,8 @@ def _report(phase: str, length: int, reward: Any, shaped_reward: Any, signals: d
 
 
 def _environment(steps: Any, rewards: Any) -> EnvironmentPlayed:
-    if not is_count(steps) or np.ndim(_of_kind(np.ndarray, rewards)) != 1 or not is_finite(rewards):
+    is_sound = np.ndim(_of_kind(np.ndarray, rewards)) == 1 and is_finite(rewards)
+    if not (is_sound and is_count(steps) and len(rewards) <= steps <= MOST_ROWS):
         raise ChunkError("garbage", f"{str(steps)[:40]} steps and {str(rewards)[:40]} of an environment")
     return EnvironmentPlayed(steps, rewards.astype(np.float64).tolist())
 

@@ -39,7 +39,8 @@ def conservative_critics_rule(rule: UpdateRule, alpha: float) -> UpdateRule:
     """
 
     def conservative(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
-        uniform, noise = batch.extra.get("uniform_actions"), batch.extra.get("sampling_noise")
+        uniform: Any = batch.extra.get("uniform_actions")
+        noise: Any = batch.extra.get("sampling_noise")
         assert_rank(3, uniform_actions=uniform, sampling_noise=noise)
         update = rule(ops, networks, batch)
         rows, each, elements = noise.shape

@@ -22,7 +22,7 @@ _SHUT, _STILL = 1.0, 0.0
 
 
 class CubeExp(Lift):
-    """One arm over a table, in the middle of which a cube lies.
+    """An arm over a table, in the middle of which a cube lies.
 
     An action [3] moves the hand along the axes of the table, each number from -1 to 1. The hand keeps its direction and
     stays shut. An episode has no aim: the reward is 0, and -1 in a collision if ``penalize_reward_on_collision``.

@@ -43,7 +43,7 @@ class RewardReturnScalingFilter(RewardFilter):
 
     @property
     def scale(self) -> float:
-        """What rewards are divided by; 1 before the first of them."""
+        """The divisor of rewards; 1 before the first of them."""
         if self._count == 0:
             return 1.0
         deviation = math.sqrt(self._squares / self._count + _SMALLEST_VARIANCE)
