@@ -6,7 +6,6 @@ Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answ
 from __future__ import annotations
 
 import argparse
-import errno
 import functools
 import os
 import pathlib
@@ -345,18 +344,14 @@ class CoachLauncher:
 
         :raises CoachError: agent and environment do not fit, or the directory cannot be written
         """
-        from rl_coach.utils import CoachError
+        from rl_coach.utilities.files import refusing_unwritable
 
-        try:
+        with refusing_unwritable(args.experiment_path):
             graph_manager.create_graph(task_parameters)
             experiment_record.write(
                 pathlib.Path(args.experiment_path), _with_plain_values(args), _defaults(self.get_argument_parser()),
                 graph_manager.task_parameters.seed, self.command_line,
             )  # fmt: skip
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
-                raise
-            raise CoachError(f"'{args.experiment_path}' cannot be written: {error.strerror or error}") from error
 
     def create_task_parameters(self, graph_manager: GraphManager, args: argparse.Namespace) -> TaskParameters:
         """Task of this process in the run."""
@@ -403,6 +398,7 @@ class CoachLauncher:
         """
         from rl_coach.orchestrators.asynchronous_workers import AsynchronousWorkers
         from rl_coach.runs.status import FINISHED, RunStatus
+        from rl_coach.utilities.files import refusing_unwritable
 
         if args.num_threads is None:
             args.num_threads = max(1, (os.cpu_count() or 1) // args.num_workers)
@@ -413,9 +409,10 @@ class CoachLauncher:
             make_task=functools.partial(mine.create_task_parameters, args=args),
         )  # fmt: skip
         directory = pathlib.Path(args.experiment_path)
-        experiment_record.write(
-            directory, _with_plain_values(args), _defaults(self.get_argument_parser()), workers.seed
-        )
+        with refusing_unwritable(directory):
+            experiment_record.write(
+                directory, _with_plain_values(args), _defaults(self.get_argument_parser()), workers.seed
+            )
         if args.open_dashboard:
             open_dashboard(args.experiment_path)
         is_told = graph_manager.visualization_parameters.dump_csv

@@ -32,11 +32,12 @@ from rl_coach.launcher import DONE, CoachLauncher, exit_code_of
 from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection, of_agent
 from rl_coach.memories.backend.streams import RunState, WorkerLink
-from rl_coach.memories.backend.wire import MOST_ROWS, UNREADABLE, Chunk, EncodedChunk, unpack
+from rl_coach.memories.backend.wire import MOST_ROWS, UNREADABLE, Chunk, ChunkError, EncodedChunk, unpack
 from rl_coach.memories.outgoing import OutgoingMemory, OutgoingMemoryParameters
 from rl_coach.orchestrators.private_directory import private_directory
 from rl_coach.orchestrators.run_order import Limits, RunOrder
-from rl_coach.utils import CoachError
+from rl_coach.utilities.standard_streams import drop_lost_output
+from rl_coach.utils import CoachError, TrainingError
 
 GAVE_UP = 3
 """The exit code of a worker that heard nothing from its trainer for too long."""
@@ -276,7 +277,11 @@ class AgentAtWork:
         """Give what was played to the link, of whole episodes where the memory stores those.
 
         :param cuts_episode: of the episode in progress, too: what follows is another one for the trainer
+        :raises TrainingError: the trainer would refuse it
         """
+        # A refused chunk has no receipt that it can be known by, and the worker would wait for one without end.
+        if self._agent.watch.source is not None:
+            raise TrainingError(self._agent.watch.source)
         if cuts_episode:
             self._cut_episode()
         columns, lengths = self._memory.take()
@@ -298,7 +303,10 @@ class AgentAtWork:
             (self._policy["incarnation"], self._policy["version"]), self._policy["updates"], steps, lengths, columns,
             about,
         )  # fmt: skip
-        outbox.add(EncodedChunk(chunk))
+        try:
+            outbox.add(EncodedChunk(chunk))
+        except ChunkError as error:
+            raise TrainingError(f"what was played cannot be sent to the trainer: {error}") from error
         self.unsent -= steps
 
 
@@ -352,6 +360,7 @@ class RolloutWorker:
         """Play until the trainer says that the run is over.
 
         :raises Silence: the trainer has said nothing for too long
+        :raises TrainingError: what was played cannot be learned from
         """
         while True:
             self._stop_if_asked()
@@ -653,6 +662,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rl_coach.rollout_worker", description=__doc__.partition("\n")[0])
     parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")
     parser.add_argument("--name", default=_name_of_this_worker(), help="this worker's name (default: %(default)s)")
+    drop_lost_output()
     args = parser.parse_args(arguments)
     return exit_code_of(lambda: play_order(RunOrder.read(args.order), args.name))
 

@@ -22,6 +22,7 @@ from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection
 from rl_coach.memories.backend.streams import TrainerLink
 from rl_coach.orchestrators.run_order import ORPHANED, RunOrder
+from rl_coach.utilities.standard_streams import drop_lost_output
 from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utils import CoachError
 
@@ -146,6 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")
     with stop_signals.listening():
         signal.signal(ORPHANED, _end_once)
+        drop_lost_output()
         args = parser.parse_args(arguments)
         return exit_code_of(lambda: TrainerLauncher(RunOrder.read(args.order)).launch())
 

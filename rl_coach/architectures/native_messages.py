@@ -9,6 +9,7 @@ import sys
 import tempfile
 from typing import Iterator
 
+from rl_coach.utilities.standard_streams import Output
 from rl_coach.utilities.stop_signals import Terminated
 
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
@@ -56,5 +57,5 @@ def quiet_native_code() -> Iterator[None]:
             os.dup2(terminal, _STDERR)
             kept.seek(0)
             lines = [line for line in kept if has_failed or not _NATIVE_LINE.match(line)]
-            os.write(terminal, b"".join(lines))
-            os.close(terminal)
+            with Output(terminal, "wb") as output:
+                output.write(b"".join(lines))

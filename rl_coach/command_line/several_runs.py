@@ -16,6 +16,7 @@ from rl_coach.runs.progress import duration
 from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, evaluation_of, num_cores
 from rl_coach.runs.status import FINISHED, read_status
 from rl_coach.runs.summary import print_dashboard_command
+from rl_coach.utilities.files import refusing_unwritable
 from rl_coach.utilities.system import shell_command, shown
 from rl_coach.utils import CoachError
 
@@ -119,7 +120,8 @@ class _Group:
         """Make the runs, those that are given: of the others, what they have come to is said. :return: the exit code"""
         earlier = self._ended_earlier(jobs)
         at_once = self._args.at_once or min(len(jobs), num_cores())
-        run_group.write(self._directory, self._document)
+        with refusing_unwritable(self._directory):
+            run_group.write(self._directory, self._document)
         if self._args.open_dashboard:
             from rl_coach.dashboard import app
 
@@ -148,16 +150,18 @@ class _Group:
         ]  # fmt: skip
 
     def _is_bad_for_all(self, outcome: Outcome) -> bool:
-        """True if a run never began because of its input, which is that of all."""
-        return self._shares_input and outcome.code == BAD_INPUT and not outcome.status
+        """True if a run never began because of its input, which is that of all: none of them has begun."""
+        return self._shares_input and outcome.code == BAD_INPUT and not self._has_begun()
+
+    def _has_begun(self) -> bool:
+        return any(read_status(self._directory / run["name"]) for run in self._document["runs"])
 
     def _check_input(self, outcomes: Iterable[Outcome]) -> None:
         """:raises CoachError: the input is bad for all of the runs; what was made for them is taken away"""
         refused = next((outcome for outcome in outcomes if self._is_bad_for_all(outcome)), None)
         if refused is None:
             return
-        if all(not read_status(self._directory / run["name"]) for run in self._document["runs"]):
-            _remove(self._directory)
+        _remove(self._directory)
         raise CoachError(refused.error)
 
     def _say(self, outcome: Outcome) -> None:
@@ -197,7 +201,10 @@ class _Group:
                     run["error"] = outcome.error
         scores = {task: [run["score"] for run in runs] for task, runs in self._scored().items()}
         self._document["statistics"] = {task: asdict(RunStatistics.of(of_task)) for task, of_task in scores.items()}
-        run_group.write(self._directory, self._document)
+        try:
+            run_group.write(self._directory, self._document)
+        except OSError as error:  # no reason to change how the runs have ended
+            self._screen.warning(f"'{self._directory / run_group.GROUP_FILE}' cannot be written: {error.strerror}")
 
     def _scored(self) -> dict[str, list[dict[str, Any]]]:
         """The runs that came to their end with a score, by what they were to do."""

@@ -17,6 +17,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from rl_coach.core_types import ActionType, EnvResponse, RunPhase
 from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.spaces import ActionSpace
+from rl_coach.utilities.standard_streams import drop_lost_output
 from rl_coach.utilities.stop_signals import held_back, ignore, let_through
 from rl_coach.utils import CoachError, TrainingError
 
@@ -238,6 +239,7 @@ class _CopyForGymnasium(gymnasium.Env):
 
     def __init__(self, make: Callable[[], Any]):
         if multiprocessing.parent_process() is not None:
+            drop_lost_output()
             ignore()  # a signal stops the run between two steps, and the run closes its copies
         with let_through():  # the copy that Gymnasium makes in this process may start processes of its own
             self._environment = make()

@@ -145,15 +145,18 @@ class Workers:
             raise LostPartError(f"no Redis for {most:.0f} s: {self._trouble}")
         if self._documents.seconds_lost > most:
             raise LostPartError(f"no policy could be published for {most:.0f} s: {self._documents.trouble}")
-        if self._trouble or self._reports:
+        # a worker that only waits, and that the trainer waits for, would do so without end
+        if self._trouble or any(report["phase"] != RunPhase.WAITING.name for report in self._reports.values()):
             self._heard_at, self._is_silence_said = now, False
-        elif now - self._heard_at > most:
-            raise LostPartError(f"no worker was heard of for {most:.0f} s: nobody plays for this run")
-        elif now - self._heard_at > _SECONDS_UNTIL_SILENCE_IS_SAID and not self._is_silence_said:
+            return
+        what = "all workers have waited" if self._reports else "no worker was heard of"
+        if now - self._heard_at > most:
+            raise LostPartError(f"{what} for {most:.0f} s: nobody plays for this run")
+        if now - self._heard_at > _SECONDS_UNTIL_SILENCE_IS_SAID and not self._is_silence_said:
             self._is_silence_said = True
             screen.warning(
-                f"no worker was heard of for {_SECONDS_UNTIL_SILENCE_IS_SAID:.0f} s: without one, the run is saved and"
-                f" ends after {most:.0f} s"
+                f"{what} for {_SECONDS_UNTIL_SILENCE_IS_SAID:.0f} s: if none plays, the run is saved and ends after"
+                f" {most:.0f} s"
             )
 
     # what is shown

@@ -27,7 +27,8 @@ from rl_coach.orchestrators.worker_messages import (
     Stop,
 )
 from rl_coach.runs.progress import NoDisplay, Progress, Status
-from rl_coach.utilities.stop_signals import StopSignals, stop_signals
+from rl_coach.utilities.standard_streams import drop_lost_output
+from rl_coach.utilities.stop_signals import StopSignals, ignore, stop_signals
 from rl_coach.utils import CoachError, TrainingError
 
 _SECONDS_BETWEEN_LOOKS = 0.05  # while a worker waits for the others at the start
@@ -271,4 +272,6 @@ class Worker:
 def work(plan: WorkerPlan, connection: Connection) -> None:
     """The process of a worker."""
     with stop_signals.listening():
+        drop_lost_output()
         Worker(plan, connection).run()
+    ignore()  # it has said how it ended

@@ -21,11 +21,20 @@ from rl_coach.memories.backend.connection import Connection, import_redis
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.orchestrators.private_directory import private_directory
 from rl_coach.orchestrators.run_order import ORPHANED, ROLLOUT_PROGRAM, TRAINING_PROGRAM, RunOrder
-from rl_coach.utilities.stop_signals import SIGNALS, held_back, leave_lost_terminal, stop_signals
+from rl_coach.utilities.stop_signals import (
+    SECONDS_OF_ONE_REQUEST,
+    SIGNALS,
+    held_back,
+    leave_lost_terminal,
+    stop_signals,
+)
 from rl_coach.utilities.system import handling
 
 _SECONDS_BETWEEN_LOOKS = 0.1
+_SECONDS_TO_SAVE = 600.0
+"""A trainer with a large memory, or one that uploads its checkpoint, takes its time."""
 _SECONDS_FOR_THE_TRAINER = 10.0
+"""The time that it has to end once it need not save."""
 _SECONDS_FOR_WORKERS = 5.0
 _SECONDS_TO_HEAR = 1.0
 _SECONDS_TO_FOLLOW = 20.0
@@ -135,7 +144,7 @@ class _Process:
         if self._log is None or not self._log.exists():
             return ""
         lines = self._log.read_text(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "").removeprefix("coach: ")
 
 
 def _way_of_ending(code: int) -> str:
@@ -165,6 +174,9 @@ class LocalOrchestrator:
         self._trainer: _Process | None = None
         self._workers: list[_Process] = []
         self._asked: int | None = None
+        self._asked_at = 0.0
+        self._is_in_haste = False
+        self._trouble = ""
 
     def run(self) -> int:
         """Run to the end. :return: the trainer's exit code"""
@@ -172,13 +184,21 @@ class LocalOrchestrator:
         with handling(SIGNALS, self._ask):
             try:
                 self._start()
-                return self._watch()
+                code = self._watch()
             finally:
                 self._end()
+        # last, so that it is no signal of this process to the trainer that a user reads of
+        if self._trouble:
+            screen.error(self._trouble, crash=False)
+        return code
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        # Only a flag: a handler that raised could interrupt the start of a process that nobody would end later.
-        self._asked = number
+        # Only flags: a handler that raised could interrupt the start of a process that nobody would end later.
+        now = time.monotonic()
+        if self._asked is None:
+            self._asked, self._asked_at = number, now
+        elif signal.SIGHUP not in (number, self._asked) and now - self._asked_at >= SECONDS_OF_ONE_REQUEST:
+            self._is_in_haste = True
 
     def _start(self) -> None:
         order = self._order
@@ -231,13 +251,15 @@ class LocalOrchestrator:
         if code is None or (code == _DONE and not worker.is_gone_for(_SECONDS_TO_FOLLOW)):
             return None
         if code == _BAD_INPUT or not self._starts_again(worker):
-            screen.error(f"{worker.name} ended: {worker.last_words()}", crash=False)
+            self._trouble = f"{worker.name} ended: {worker.last_words()}"
             return code if code > 0 else _FAILED
         return None
 
     @staticmethod
     def _starts_again(process: _Process) -> bool:
         how = _way_of_ending(process.code or 0)
+        if process.code == _FAILED:
+            how += f" ({process.last_words()})"
         if process.dies_too_often:
             screen.warning(f"{process.name} {how} {_MOST_RESTARTS + 1} times within a minute: it is not restarted")
             return False
@@ -246,20 +268,32 @@ class LocalOrchestrator:
         return True
 
     def _stop_trainer(self) -> int:
-        """Have the trainer save its state and end. :return: its exit code"""
+        """Have the trainer save its state and end, because this process was asked to. :return: its exit code"""
         assert self._trainer is not None and self._asked is not None
         if self._asked == signal.SIGHUP:
             leave_lost_terminal()
-        self._trainer.signal(self._asked)
-        self._trainer.wait(_SECONDS_FOR_THE_TRAINER)
+        screen.warning("stopping: the trainer saves a checkpoint; a second Ctrl-C ends it without one")
+        self._let_trainer_end(self._asked)
         code = self._trainer.code
         return code if code is not None and code > 0 else 128 + self._asked
+
+    def _let_trainer_end(self, number: int) -> None:
+        """Have the trainer save its state and end; a second request to end this process ends it without that.
+
+        :param number: the signal that tells it
+        """
+        assert self._trainer is not None
+        self._trainer.signal(number)
+        deadline = time.monotonic() + _SECONDS_TO_SAVE
+        while self._trainer.code is None and not self._is_in_haste and time.monotonic() < deadline:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        self._trainer.signal(number)  # the second one, at which it does not wait for the end of a step
+        self._trainer.wait(_SECONDS_FOR_THE_TRAINER)
 
     def _end(self) -> None:
         # The trainer first, while Redis and the workers still run: it saves, and tells workers that the run is over.
         if self._trainer is not None:
-            self._trainer.signal(signal.SIGTERM)
-            self._trainer.wait(_SECONDS_FOR_THE_TRAINER)
+            self._let_trainer_end(signal.SIGTERM)
         self._let_workers_hear()
         for worker in self._workers:
             worker.signal(signal.SIGTERM)
@@ -282,6 +316,9 @@ class LocalOrchestrator:
         place = pathlib.Path(self._order.experiment_path)
         if not place.is_dir():
             return
-        (place / WORKER_LOGS).mkdir(exist_ok=True)
-        for log in self._directory.glob("worker-*.log"):
-            shutil.copy(log, place / WORKER_LOGS / log.name)
+        try:
+            (place / WORKER_LOGS).mkdir(exist_ok=True)
+            for log in self._directory.glob("worker-*.log"):
+                shutil.copy(log, place / WORKER_LOGS / log.name)
+        except OSError as error:
+            screen.warning(f"the workers' logs cannot be written to '{place}': {error.strerror}")

@@ -24,7 +24,8 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 _SIGNALS_THAT_ASK = 2
 """The first lets a run save itself, the second ends it at once; one that hears neither is killed by the third."""
 _STOPPED = (*(128 + one for one in SIGNALS), *(-one for one in SIGNALS))
-_CODES_OF_ERRORS = (1, 2)
+_FAILED, _BAD_INPUT = 1, 2
+_CODES_OF_ERRORS = (_FAILED, _BAD_INPUT)
 """A run that ends with one of them has said why."""
 _BYTES_OF_LAST_LINES = 8192
 _SECONDS_TO_SAVE = 60.0
@@ -234,7 +235,13 @@ class SideBySide:
         while self._waiting and len(self._running) < self._at_once:
             taken = {one.place for one in self._running}
             place = next(place for place in range(self._at_once) if place not in taken)
-            self._running.append(self._start(self._waiting.popleft(), place))
+            job = self._waiting.popleft()
+            try:
+                self._running.append(self._start(job, place))
+            except OSError as error:  # no room for its log: no reason to end the others
+                why = f"coach: '{job.log}' cannot be written: {error.strerror or error}"
+                outcome = self._outcomes[job.directory] = Outcome(job, _FAILED, {}, why)
+                self._say(outcome)
 
     def _start(self, job: Job, place: int) -> _Running:
         job.directory.parent.mkdir(parents=True, exist_ok=True)

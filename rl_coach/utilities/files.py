@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -15,6 +16,23 @@ from rl_coach.utilities.errors import CoachError
 Path = Union[str, "os.PathLike[str]"]
 
 _CHUNK = 1 << 22
+
+
+_NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+
+
+@contextlib.contextmanager
+def refusing_unwritable(directory: Path) -> Iterator[None]:
+    """Make an error of a directory without room or rights one that the user can repair.
+
+    :raises CoachError: it cannot be written
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NOT_WRITABLE:
+            raise
+        raise CoachError(f"'{os.fspath(directory)}' cannot be written: {error.strerror or error}") from error
 
 
 @contextlib.contextmanager

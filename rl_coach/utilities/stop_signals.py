@@ -146,7 +146,7 @@ def let_through() -> Iterator[None]:
 
 
 def ignore() -> None:
-    """Ignore the signals, in a process that another one ends."""
+    """Ignore the signals, in a process that another one ends, and in one that only has to exit."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

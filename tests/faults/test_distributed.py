@@ -7,6 +7,7 @@ import dataclasses
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 from rl_coach.core_types import Batch
-from rl_coach.memories.backend.connection import Connection
+from rl_coach.memories.backend.connection import Connection, Keys
 from rl_coach.memories.backend.wire import Chunk, EncodedChunk, unpack
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.orchestrators.run_order import Limits, RunOrder
@@ -109,12 +110,39 @@ def test_a_trainer_that_nobody_plays_for_says_so_saves_and_ends(tmp_path, redis)
     check_that_it_gave_up(trainer.returncode, text, tmp_path / "experiment", "no worker was heard of for 3 s")
 
 
+@pytest.mark.slow
+def test_a_trainer_whose_workers_only_wait_says_so_saves_and_ends(tmp_path, redis):
+    server, client = redis
+    trainer = part(tmp_path, "training_worker", server, silence_seconds=3)
+    report = {"phase": "WAITING", "rate": 0.0, "steps": 0, "acknowledged": 0, "outstanding": 0, "life": "1", "pid": 1}
+    while trainer.poll() is None:
+        client.set(Keys("test").worker("worker-0"), packed(report))
+        time.sleep(0.2)
+    text = trainer.communicate(timeout=TOO_LONG)[0]
+    check_that_it_gave_up(trainer.returncode, text, tmp_path / "experiment", "all workers have waited for 3 s")
+
+
 def check_that_it_gave_up(code, text, experiment, reason):
     """A run without something that it needs has said what, and has left a checkpoint and its totals."""
     assert code == 1 and "Traceback" not in text, text
     assert sum(line.startswith(("coach: ", "!!!! coach: ")) and reason in line for line in text.splitlines()) == 1, text
     assert "interrupted; saved" in text and list(experiment.glob("checkpoint/*.ckpt"))
     assert (experiment / "distributed.json").exists()
+
+
+@pytest.mark.slow
+def test_an_environment_whose_rewards_are_not_numbers_ends_a_run_that_says_so(tmp_path):
+    level = ("-lvl", f"{ROOT / 'tests' / 'orchestrators' / 'broken_pole.py'}:BrokenPole")
+    settings = SMALL + "; env_params.additional_simulator_parameters={'good_steps': 150}"
+    with DistributedRun(tmp_path, *level, "-cp", settings, num_workers=1) as run:
+        assert run.process.wait(TOO_LONG) == 1, run.text()
+        assert run.children() == {}, "nothing is left"
+        reason = r"the reward that the environment gave in step \d+ of episode \d+ is nan"
+        restarts = re.findall(rf"worker-0 ended with exit code 1 \({reason}\): it is restarted", run.text())
+        assert len(restarts) == 5
+        assert re.fullmatch(rf"error: worker-0 ended: {reason}", run.text().splitlines()[-1])
+        assert "Traceback" not in run.text() and list(run.experiment.glob("checkpoint/*.ckpt"))
+        assert run.totals()["refused"] == {}
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 
 import pytest
@@ -18,6 +19,7 @@ from rl_coach.core_types import AlwaysDumpFilter, RunPhase
 from rl_coach.environments.gym_environment import GymEnvironment
 from rl_coach.logger import Logger
 from rl_coach.runs.status import FAILED
+from tests.faults.processes import Run
 
 pytestmark = pytest.mark.faults
 
@@ -93,8 +95,8 @@ def test_tensorboards_files_end_and_the_run_goes_on(small_disk, tmp_path, capsys
     logger.csv_path = str(tmp_path / "signals.csv")
     for episode in range(1, 3000):
         logger.set_current_time(episode)
-        for signal in range(20):
-            logger.create_signal_value(f"Signal {signal}", 1.0)
+        for number in range(20):
+            logger.create_signal_value(f"Signal {number}", 1.0)
         logger.dump_output_csv()
     logger.close()
     said = capsys.readouterr().out
@@ -141,3 +143,63 @@ def test_a_csv_that_becomes_unwritable_is_one_line_and_the_run_goes_on(tmp_path,
     (run,) = (tmp_path / "run").iterdir()
     assert json.loads((run / "status.json").read_text())["state"] == "finished"
     assert list(run.glob("checkpoint/*.ckpt"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["-n 2", "--seeds 2", "-dc"])
+def test_starting_several_processes_on_a_full_disk_is_one_line(small_disk, tmp_path, way):
+    fill(small_disk)
+    code, text = Run(tmp_path, "-p", "CartPole_A3C", "-f", "jax", *way.split(), "-ep", str(small_disk)).end()
+    assert code == BAD_INPUT and "Traceback" not in text, text
+    lines = [line for line in text.splitlines() if line.startswith("coach: ")]
+    assert len(lines) == 1 and lines[0].endswith("cannot be written: No space left on device"), text
+
+
+@pytest.mark.slow
+def test_seeds_on_a_full_disk_are_told_of_one_by_one(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if not _mount(disk, "1m"):
+        pytest.skip("no file system can be mounted here")
+    try:
+        flags = ["-p", "CartPole_DQN", "-f", "jax", "--seeds", "2", "--at_once", "1", "-ep", str(disk), "-e", "run"]
+        run = Run(tmp_path, *flags, "-cp", SETTINGS.replace("(60)", "(1500)"), TMPDIR=str(tmp_path))
+        run.wait_for("seed 0 | Training")
+        fill(disk)
+        code, text = run.end()
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+    assert code == TRAINING_FAILED and "Traceback" not in text, text
+    assert "seed 0 failed: no checkpoint could be written to" in text and "what was trained lies in" in text, text
+    assert "seed 1 failed: " in text, text
+    assert "runs.json' cannot be written: No space left on device" in text, text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("way", "is_told"),
+    [
+        (["-p", "CartPole_DQN", "-f", "jax"], "status.json' cannot be written"),
+        (["-p", "CartPole_A3C", "-f", "jax", "-n", "2"], "status.json' cannot be written"),
+        (["-p", "CartPole_DQN", "-f", "jax", "-dc", "--dump_worker_logs"], "the workers' logs cannot be written to"),
+    ],
+    ids=["one process", "-n 2", "-dc"],
+)
+def test_a_run_that_is_stopped_on_a_full_disk_keeps_its_exit_code(tmp_path, way, is_told):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if not _mount(disk, "1m"):
+        pytest.skip("no file system can be mounted here")
+    try:
+        flags = [*way, "-ep", str(disk), "-e", "run", "-cp", "improve_steps=EnvironmentSteps(10000000)"]
+        run = Run(tmp_path, *flags, TMPDIR=str(tmp_path))
+        run.wait_for("Training | ")
+        fill(disk)
+        os.kill(run.process.pid, signal.SIGINT)
+        code, text = run.end()
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+    assert code == 130 and "Traceback" not in text, text
+    assert is_told in text and "coach: stopped\n" in text, text
+    (elsewhere,) = re.findall(r"what was trained lies in '([^']*\.ckpt)'", text)
+    assert load_checkpoint(elsewhere)[1]["steps"] > 0

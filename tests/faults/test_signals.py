@@ -6,10 +6,11 @@ import json
 import os
 import pathlib
 import signal
+import time
 
 import pytest
 
-from tests.faults.processes import Run
+from tests.faults.processes import ROOT, Run
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
@@ -120,3 +121,53 @@ def test_killed_itself_a_run_leaves_no_copies(tmp_path):
     os.kill(run.process.pid, signal.SIGKILL)
     run.end()
     assert run.group_is_gone()
+
+
+SLOW_TO_SAVE = """\
+import time
+
+from rl_coach.memories.non_episodic import ExperienceReplay, ExperienceReplayParameters
+from rl_coach.presets.CartPole_DQN import graph_manager
+
+
+class SlowToSave(ExperienceReplay):
+    def get_state(self):
+        print("saving", flush=True)
+        time.sleep(15)  # as a large memory would
+        return super().get_state()
+
+
+class SlowToSaveParameters(ExperienceReplayParameters):
+    path = "slow_to_save:SlowToSave"
+
+
+graph_manager.agent_params.memory = SlowToSaveParameters()
+"""
+DISTRIBUTED = (
+    "-p", "slow_to_save.py", "-dc", "-f", "jax", "-ns", "-e", "run",
+    "-cp", "improve_steps=EnvironmentSteps(10000000); evaluation_steps=EnvironmentEpisodes(0)",
+)  # fmt: skip
+
+
+@pytest.fixture
+def distributed_run(tmp_path):
+    (tmp_path / "slow_to_save.py").write_text(SLOW_TO_SAVE)
+    run = Run(tmp_path, *DISTRIBUTED, PYTHONPATH=f"{tmp_path}:{ROOT}", TMPDIR=str(tmp_path))
+    run.wait_for("Training | ")
+    os.kill(run.process.pid, signal.SIGINT)
+    run.wait_for("saving")
+    return run
+
+
+def test_the_trainer_of_a_distributed_run_has_the_time_to_save_a_large_memory(distributed_run, tmp_path):
+    code, text = distributed_run.end()
+    assert code == 130 and "interrupted; saved" in text and "Traceback" not in text, text
+    assert list(experiment(tmp_path).glob("checkpoint/*.ckpt"))
+
+
+def test_a_second_ctrl_c_ends_a_distributed_run_without_a_checkpoint(distributed_run, tmp_path):
+    began = time.monotonic()
+    os.kill(distributed_run.process.pid, signal.SIGINT)
+    code, text = distributed_run.end()
+    assert code == 130 and "Traceback" not in text and time.monotonic() - began < 15, text
+    assert not list(experiment(tmp_path).glob("checkpoint/*.ckpt"))

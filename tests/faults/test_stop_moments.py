@@ -88,6 +88,10 @@ class Stopped:
 
 def check(run: Stopped, directory: pathlib.Path, number: int) -> None:
     assert run.code == 128 + number, run.all_texts
+    said = "coach: stopped" if number == signal.SIGINT else f"coach: stopped by {signal.Signals(number).name}"
+    of_a_group = "warning: stopping: each run saves a checkpoint; a second Ctrl-C ends them without checkpoints"
+    lines = [line for line in run.text.splitlines() if line in (said, of_a_group)]
+    assert lines in ([said], [of_a_group]), run.all_texts
     for word in ("Traceback", "Exception ignored", "Error"):
         assert word not in run.all_texts, run.all_texts
     checkpoints = list((directory / "run").rglob("*.ckpt")) if (directory / "run").exists() else []
@@ -158,3 +162,21 @@ def test_a_program_that_calls_improve_gets_pythons_keyboard_interrupt(tmp_path):
         shown.watch(TOO_LONG)
         assert shown.return_code == 0, shown.lines()
         assert shown.lines()[-1] == "the program goes on True" and "interrupted; saved" in "\n".join(shown.lines())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["one process", "-n 2"])
+def test_a_signal_to_a_run_that_has_ended_changes_nothing(tmp_path, way):
+    flags = [*WAYS[way], "-f", "jax", "-e", "run", "-cp", "improve_steps=EnvironmentSteps(100)"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "rl_coach", *flags], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}, cwd=tmp_path, start_new_session=True,
+        preexec_fn=_hear_sighup,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert any(line.startswith("look at it: ") for line in process.stdout), "all but the exit is done"
+        while process.poll() is None:
+            os.killpg(process.pid, signal.SIGHUP)
+            time.sleep(0.01)
+        rest = process.stdout.read()
+    assert process.returncode == 0 and rest == "", rest

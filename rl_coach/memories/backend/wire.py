@@ -79,6 +79,8 @@ class ChunkError(CoachError):
 class EncodedChunk:
     """Encoded chunk that can be sent several times; only ``first`` changes.
 
+    :raises ChunkError: it is too large, or holds numbers that nothing can be learned from; ``decode`` would refuse it
+
     :ivar number: of the chunk
     :ivar steps: environment steps
     :ivar played: number of steps, of episodes that ended, and of segments that are stored as episodes
@@ -94,7 +96,9 @@ class EncodedChunk:
         }
         # Encoded once, at construction, because a chunk may be sent several times.
         described, buffers = [], []
+        rows = 0 if chunk.columns is None else chunk.columns.size
         for path, array, details in _flat(chunk.columns):
+            _require_column(path, array, rows)
             described.append([path, array.dtype.str, list(array.shape), *details])
             buffers.append(array.tobytes())
         self._header = {
@@ -104,6 +108,7 @@ class EncodedChunk:
         }  # fmt: skip
         self._buffers = {str(i).encode(): buffer for i, buffer in enumerate(buffers)}
         self.size = sum(len(buffer) for buffer in buffers)
+        _require_size(self.size, rows)
 
     def fields(self, first: int) -> dict[bytes, Any]:
         """The fields of the stream's entry. :param first: the sender's oldest chunk without a receipt"""
@@ -118,9 +123,7 @@ def decode(fields: Mapping[bytes, bytes], run: str) -> Chunk:
         learned from
     """
     # Before anything is unpacked: a chunk must not be able to exhaust the trainer's memory.
-    size = sum(map(len, fields.values()))
-    if size > MOST_BYTES:
-        raise ChunkError("too large", f"{size >> 20} MB, at most {MOST_BYTES >> 20} MB")
+    _require_size(sum(map(len, fields.values())))
     try:
         header = unpack(fields[_HEADER])
         if header["run"] != run:
@@ -212,8 +215,9 @@ def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
     }
     details = {path: rest for path, _, _, *rest in described if rest}
     rows = len(arrays["reward"])
-    if not 0 < rows <= MOST_ROWS:
-        raise ChunkError("too large" if rows else "garbage", f"{rows:,} rows, at most {MOST_ROWS:,}")
+    if not rows:
+        raise ChunkError("garbage", "no rows")
+    _require_size(0, rows)
     for path, array in arrays.items():
         _require_column(path, array, rows)
     states: dict[str, Any] = {}
@@ -238,6 +242,17 @@ def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
         states, arrays["action"], arrays["reward"], arrays["game_over"], next_states, arrays["terminated"],
         returns, None, info, arrays.get("n_step"),
     )  # fmt: skip
+
+
+def _require_size(size: int, rows: int = 0) -> None:
+    """
+    :param size: bytes
+    :raises ChunkError: a chunk may not be so large
+    """
+    if size > MOST_BYTES:
+        raise ChunkError("too large", f"{size >> 20} MB, at most {MOST_BYTES >> 20} MB")
+    if rows > MOST_ROWS:
+        raise ChunkError("too large", f"{rows:,} rows, at most {MOST_ROWS:,}")
 
 
 def _require_column(path: str, array: np.ndarray, rows: int) -> None:

@@ -142,7 +142,23 @@ def test_too_many_rows_are_refused():
         {"observation": np.zeros((rows, 1), np.uint8)},
     )  # fmt: skip
     with pytest.raises(ChunkError, match="too large"):
-        decode(sent(many), "run")
+        sent(many)
+    fields = sent(columns())
+    header = wire.unpack(fields[b"header"])
+    header["columns"] = [[path, dtype, [rows, *shape[1:]], *rest] for path, dtype, shape, *rest in header["columns"]]
+    larger = {name: bytes(len(buffer) // ROWS * rows) for name, buffer in fields.items()}
+    with pytest.raises(ChunkError, match="too large"):
+        decode({**larger, b"header": wire.pack(header)}, "run")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, 1e30])
+def test_what_the_trainer_would_refuse_is_not_encoded(number):
+    """Nobody would acknowledge it, so its sender would wait without end."""
+    with pytest.raises(ChunkError, match="column 'reward' has numbers that nothing can be learned from"):
+        sent(columns(rewards=np.full(ROWS, number)))
+    frames = {"observation": np.zeros((ROWS, wire.MOST_BYTES // ROWS), np.uint8)}
+    with pytest.raises(ChunkError, match="too large: 64 MB, at most 64 MB"):
+        sent(columns(states=frames))
 
 
 @pytest.mark.parametrize("seed", range(200))
