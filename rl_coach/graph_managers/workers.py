@@ -252,9 +252,10 @@ class Workers:
     def _dismiss_workers(self) -> None:
         for link in self._links:
             link.say(is_over=True)
-            # The first try may be the one that finds out that Redis was emptied.
-            if link.push(reads=False) or link.push(reads=False):
-                link.forget_run(_SECONDS_TO_HEAR_OF_THE_END)
+        # The first try may be the one that finds out that Redis was emptied.
+        told = [link for link in self._links if link.push(reads=False) or link.push(reads=False)]
+        for link in told:
+            link.forget_run(_SECONDS_TO_HEAR_OF_THE_END)
         try:
             self._store.undeploy()
         except (OSError, CoachError) as error:

@@ -37,6 +37,8 @@ def test_a_killed_worker_of_several_agents_is_replaced_and_counted_once(tmp_path
         run.check_totals(totals)
         for agent in AGENTS:
             assert totals["agents"][agent]["refused"] == {} and totals["agents"][agent]["discarded"] == 0
+        streams = run.client.keys("*experience*")
+        assert all(run.client.ttl(stream) > 0 for stream in streams), "Redis forgets what is sent after the end"
         assert not run.client.exists(Keys("test").document("policy:prey"))
 
 

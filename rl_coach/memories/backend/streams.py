@@ -396,8 +396,9 @@ class TrainerLink:
         gone forgets by itself."""
         client, keys = self._connection.client, self._keys
         with contextlib.suppress(*self._connection.errors):
-            client.unlink(keys.experience)
-            for key in (keys.state, keys.taken):
+            # emptied, not removed: a worker that has not heard yet would make it anew, to stay for ever
+            client.xtrim(keys.experience, maxlen=0, approximate=False)
+            for key in (keys.experience, keys.state, keys.taken):
                 client.expire(key, seconds)
 
 
