@@ -34,7 +34,7 @@ from rl_coach.filters.observation.observation_to_uint8_filter import Observation
 from rl_coach.installation import install_command
 from rl_coach.logger import screen
 from rl_coach.spaces import BoxActionSpace, ImageObservationSpace, VectorObservationSpace
-from rl_coach.utilities.requirements import FLAG, instance, limit, member, number, whole
+from rl_coach.utilities.requirements import FLAG, TEXT, instance, limit, member, number, optional, whole
 from rl_coach.utils import CoachError, TrainingError
 
 _SECONDS_OF_A_FRAME = 1 / 30
@@ -144,6 +144,7 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
         "camera_width": whole(1),
         "quality": member(Quality),
         "cameras": instance((list, tuple), "a list of cameras"),
+        "config": optional(TEXT),
         "weather_id": instance((list, tuple), "a list of numbers"),
         "verbose": FLAG,
         "episode_max_time": limit(),

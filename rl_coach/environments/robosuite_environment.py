@@ -20,7 +20,7 @@ from rl_coach.core_types import ActionType
 from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
 from rl_coach.installation import install_command
 from rl_coach.spaces import BoxActionSpace, PlanarMapsObservationSpace, VectorObservationSpace
-from rl_coach.utilities.requirements import FLAG, TEXT, instance, optional, whole
+from rl_coach.utilities.requirements import FLAG, TEXT, flags, instance, optional, whole
 from rl_coach.utils import CoachError, did_you_mean
 
 robosuite_environments = (
@@ -82,10 +82,12 @@ class RobosuiteBaseParameters(Parameters):
         "camera_names": TEXT,
         "camera_heights": whole(1),
         "camera_widths": whole(1),
-        "camera_depths": FLAG,
-        "ignore_done": FLAG,
-        "reward_shaping": FLAG,
-    }
+        **flags(
+            "camera_depths", "ignore_done", "reward_shaping", "use_camera_obs", "use_object_obs", "has_renderer",
+            "has_offscreen_renderer", "render_collision_mesh", "render_visual_mesh", "penalize_reward_on_collision",
+            "end_episode_on_collision",
+        ),
+    }  # fmt: skip
 
     def __init__(self, optional_observations: OptionalObservations = OptionalObservations.NONE):
         self.horizon = 1000
@@ -142,6 +144,7 @@ class RobosuiteEnvironmentParameters(EnvironmentParameters):
     constraints = {
         "base_parameters": instance(RobosuiteBaseParameters, "RobosuiteBaseParameters"),
         "extra_parameters": instance(dict, "a dictionary"),
+        "robot": optional(instance((str, list, tuple), "the name of a robot, or a list of two")),
         "controller": optional(TEXT),
         "apply_dr": FLAG,
         "dr_every_n_steps_min": whole(1),

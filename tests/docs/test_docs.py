@@ -109,7 +109,7 @@ def test_an_algorithms_page_says_all_that_one_asks(page):
 
 
 def test_every_agent_and_every_preset_has_its_page():
-    pages = [*ALGORITHMS, ROOT / "docs" / "several_agents.md"]
+    pages = [*ALGORITHMS, ROOT / "docs" / "several_agents.md", ROOT / "docs" / "simulators.md"]
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     for preset in (*preset_catalogue.list_all_presets(), *preset_catalogue.list_tuned_presets()):
         assert f"`{preset}`" in text, preset

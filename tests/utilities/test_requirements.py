@@ -253,7 +253,7 @@ _FREE = {
     "parameters_server_hosts", "worker_hosts", "job_type", "num_tasks", "num_training_tasks", "device",
     "worker_target", "dnd", "shared_memory_scratchpad", "heatup_steps", "evaluation_steps", "improve_steps",
     "steps_between_evaluation_periods", "rescale_gradient_from_head_by_factor", "blueprint", "initial_weights",
-    "kept", "trained",
+    "kept", "trained", "experiment_suite",
 }  # fmt: skip
 
 
@@ -262,7 +262,7 @@ def _parameter_classes() -> list[type[Parameters]]:
     for room in rooms:
         package = importlib.import_module(f"rl_coach.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if "_components" not in module.name:
+            if "_components" not in module.name and ".robosuite." not in module.name:  # tasks, which robosuite imports
                 importlib.import_module(module.name)
     found, todo = [], [Parameters]
     while todo:
