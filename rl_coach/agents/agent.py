@@ -771,14 +771,16 @@ class Agent(CoachNames, AgentInterface):
         return loss
 
     def _begin_training(self) -> None:
-        self.training_has_begun, before = True, self.clock.updates
+        before = self.clock.updates
         self.before_training()
+        self.training_has_begun = True
         if self.updates_left is not None:
             self.updates_left = max(0, self.updates_left - (self.clock.updates - before))
 
     def before_training(self) -> None:
         """Called once, when training begins, after the heatup; does nothing by default. It is not called again when a
-        run goes on from a checkpoint. Updates that it makes by ``update_loop`` count as training steps.
+        run goes on from a checkpoint, unless it was interrupted. Updates that it makes by ``update_loop`` count as
+        training steps.
 
         With rollout workers, the trainer calls it. Workers that learn on shared weights each call it.
         """

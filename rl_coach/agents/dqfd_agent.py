@@ -98,7 +98,7 @@ class DQfDAgent(DDQNAgent):
             self.memory.keep_as_demonstrations()
 
     def before_training(self) -> None:
-        """Learn from the demonstrations alone.
+        """Learn from the demonstrations alone; if this was interrupted, make the updates that are left.
 
         :raises CoachError: there are none
         """
@@ -107,20 +107,8 @@ class DQfDAgent(DDQNAgent):
                 f"agent '{self.name}' has no demonstrations to begin with: set memory.load_memory_from_file_path, "
                 f"for example to a replay_buffer.npz that --play has recorded"
             )
-        self._pretrain()
-
-    def train(self) -> Any:
-        if self.training_has_begun and self._left_to_pretrain:  # the run was stopped while it was pretrained
-            self._pretrain()
-        return super().train()
-
-    @property
-    def _left_to_pretrain(self) -> int:
-        return self.ap.algorithm.pretraining_updates - self.pretraining_done
-
-    def _pretrain(self) -> None:
-        while self._left_to_pretrain > 0:
-            updates = min(self._left_to_pretrain, _UPDATES_BETWEEN_STOPS)
+        while (left := self.ap.algorithm.pretraining_updates - self.pretraining_done) > 0:
+            updates = min(left, _UPDATES_BETWEEN_STOPS)
             self.update_loop.learn(updates)
             self.pretraining_done += updates
             self.stop_if_asked()
