@@ -144,6 +144,7 @@ def test_it_needs_demonstrations_and_a_memory_that_keeps_them(tmp_path):
         built(other, tmp_path)
 
 
+@pytest.mark.slow
 def test_three_demonstrations_teach_the_cart_pole(tmp_path):
     """The preset in a short form: half of its pretraining, a tenth of its steps."""
     record(tmp_path / "three.npz", 3)
