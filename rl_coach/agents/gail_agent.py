@@ -75,6 +75,7 @@ class GAILAgent(ClippedPPOAgent):
         "discriminator": NetworkRequirement((HeadRequirement("RegressionHeadParameters", ("values",), ("v",)),)),
     }
     acting_networks = ("main",)
+    rescalers = ClippedPPOAgent.rescalers
 
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
         super().__init__(agent_parameters, parent)

@@ -70,6 +70,7 @@ class HACDDPGAgent(DDPGAgent):
     :ivar subgoals: the goals of the level below, which are this level's actions; None at the bottom
     """
 
+    network_requirements = DDPGAgent.network_requirements
     episode_class = HACEpisode
     episode: HACEpisode
 

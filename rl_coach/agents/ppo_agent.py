@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.core.epochs import DIVERGENCE
-from rl_coach.agents.proximal_policy import SeparateNetworksAgent
+from rl_coach.agents.proximal_policy import ACTOR_AND_CRITIC, SeparateNetworksAgent
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.rules.proximal_policy import adapted_coefficient, ppo_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -122,6 +122,8 @@ _POLICY_SIGNALS = ["Policy Loss", "Entropy", DIVERGENCE]
 
 class PPOAgent(SeparateNetworksAgent):
     """See the module."""
+
+    network_requirements = ACTOR_AND_CRITIC
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)

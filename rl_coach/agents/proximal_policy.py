@@ -89,13 +89,15 @@ class ProximalPolicyAgent(AdvantageAgent):
         self.memory.clean()
 
 
+ACTOR_AND_CRITIC = {"actor": NetworkRequirement((PPO_POLICY,)), "critic": NetworkRequirement((V,))}
+
+
 class SeparateNetworksAgent(ProximalPolicyAgent):
     """Has its policy and its critic in two networks, ``actor`` and ``critic``. Its rule needs to know the whole policy
     that played: ``extra/behaviour_probabilities``, or ``extra/behaviour_mean`` and
     ``extra/behaviour_standard_deviation``.
     """
 
-    network_requirements = {"actor": NetworkRequirement((PPO_POLICY,)), "critic": NetworkRequirement((V,))}
     batch_network = "actor"
     acting_networks = ("actor",)
     policy_network, value_network = "actor", "critic"

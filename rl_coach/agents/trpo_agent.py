@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rl_coach.agents.proximal_policy import SeparateNetworksAgent
+from rl_coach.agents.proximal_policy import ACTOR_AND_CRITIC, SeparateNetworksAgent
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.rules.trust_region import divergence_rule, surrogate_rule, value_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -111,6 +111,7 @@ class TRPOAgentParameters(AgentParameters):
 class TRPOAgent(SeparateNetworksAgent):
     """See the module."""
 
+    network_requirements = ACTOR_AND_CRITIC
     batch_network = "critic"
 
     def make_update_rule(self) -> Stages:

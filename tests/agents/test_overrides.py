@@ -138,6 +138,7 @@ ON_REQUEST: dict[str, Callable[[Any], Any]] = {
     "get_state_embedding": lambda agent: agent.get_state_embedding({"observation": np.zeros(2, np.float32)}),
     "log_to_screen": lambda agent: agent.log_to_screen(),
     "remember_probabilities": lambda agent: agent.remember_probabilities(),
+    "players_of_stream": lambda agent: agent.players_of_stream(""),
     "observe_played": lambda agent: agent.observe_played(agent.memory.get(-1)),
     "replace_last_action": lambda agent: agent.replace_last_action(ActionInfo(1)),
     "run_off_policy_evaluation": lambda agent: agent.run_off_policy_evaluation(),
