@@ -222,7 +222,7 @@ class Workers:
 
     def _print_lines(self) -> None:
         for name, report in sorted(self._reports.items()):
-            _print_worker(name, _phase_text(report), {"Steps/s": round(report["rate"], 1)})
+            _print_worker(name, _activity(report), {"Steps/s": round(report["rate"], 1)})
 
     def _print_last_lines(self) -> None:
         """Tell programs what each worker that has played came to, in all its lives."""
@@ -273,8 +273,8 @@ def _print_worker(name: str, state: str, figures: dict[str, Any] | None = None) 
 
 
 def _worker_text(report: dict[str, Any]) -> str:
-    return f"{report['rate']:,.0f}/s {_phase_text(report)}"
+    return f"{report['rate']:,.0f}/s {_activity(report)}"
 
 
-def _phase_text(report: dict[str, Any]) -> str:
-    return RunPhase[report["phase"]].value.lower()
+def _activity(report: dict[str, Any]) -> str:
+    return "waiting" if report["phase"] == RunPhase.WAITING.name else "playing"
